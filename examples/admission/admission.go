@@ -1,32 +1,32 @@
-// Package admission answers "what does the API server get back when it asks about an object of apps.kruise.io?": defaults as
-// a patch, problems as a status, and the object in its other version.
+// Package admission answers "what does the API server get back when it asks about an object of apps.kruise.io?". The
+// answer has defaults as a patch, problems as a status, or the object converted to the second version.
 //
-// It is a thin layer. What is filled in, refused or converted is decided by the pure functions of examples/apis; this package
-// decodes requests, calls them, and encodes answers. [Kind] describes one kind to it, and each kind has a file of its own that
-// does nothing else; [Handlers] lists them.
+// The package is a thin layer. The pure functions of examples/apis decide about defaults, refusals and conversion.
+// Package admission decodes requests, calls the functions, and encodes answers. [Kind] describes a kind, and each kind
+// has its own file for nothing else. [Handlers] lists the kinds.
 //
 // # Promises
 //
-// An answer never loses what it does not understand. Templates may hold fields of a Kubernetes newer than these Go types, so a
-// patch is the difference that defaulting made between two typed objects, laid on the object as it was sent. Nothing of
-// spec is ever removed.
+// An answer never loses unknown fields. Templates may hold fields of a Kubernetes newer than the Go types. So a patch
+// is the difference between the typed objects before and after defaulting, applied to the object as sent. No patch
+// removes any part of spec.
 //
-// An object is refused for all its problems at once: 422, reason Invalid, and one cause per problem with the field's path in
-// the version of the request. Bodies that make no sense get 400, or 422 with the path when a single field has the wrong
-// type. What panics is answered with 500; so is what cannot be looked up.
+// An object is refused for all its problems at once: 422, reason Invalid, and a cause per problem with the field's path
+// in the version of the request. Invalid bodies get 400, or 422 with the path when a single field has the wrong type.
+// Panics and failed lookups get 500.
 //
-// A feature that is off lets everything pass.
+// A feature lets everything pass while off.
 //
 // # Cost
 //
-// Whoever may write objects decides what is asked about. What a review costs is bounded by its size, reviews wait for each other
-// where they are many or large, and what no object needs is refused before it is decoded: more than 1 MiB, 100 levels, or
-// numbers that take minutes to read. An answer names 50 problems.
+// Users who may write objects decide about the reviews. The size of a review bounds its cost, and many or large reviews
+// wait for each other. Admission refuses excessive objects before decoding: more than 1 MiB, 100 levels, or numbers
+// with minutes of reading time. An answer names 50 problems.
 //
-// # What is stored may be anything
+// # Stored objects may be invalid
 //
-// An update of an object that cannot be decoded as it is stored is judged like a creation, so that it can be repaired. One that leaves
-// its spec alone is admitted, with a warning: finalizers have to go.
+// An update of an undecodable stored object is judged like a creation, so users can repair the object. An update
+// without a change of the spec is admitted, with a warning: finalizers have to go.
 package admission
 
 import (
@@ -42,7 +42,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Paths that belong to no kind.
+// Paths without a kind.
 const (
 	// ConvertPath serves conversion between the versions of every kind.
 	ConvertPath = "/convert"
@@ -55,44 +55,46 @@ const (
 
 // Options say how requests are judged. The zero value judges with the default gates and looks nothing up.
 type Options struct {
-	// Gates are the feature gates that differ from their defaults.
+	// Gates are the feature gates with values other than their defaults.
 	Gates map[apps.Gate]bool
-	// Reader finds the Pods that requests name, and what SidecarSets have to agree with. Nil leaves out checks that need it. A cache that lags behind refuses
-	// Pods it has not seen yet; with a client that reads from the API server each such name costs a request.
+	// Reader finds the Pods named by requests, and the objects that SidecarSets have to agree with. A nil Reader skips
+	// checks that need a Reader. A late cache refuses Pods not yet cached. With a client of the API server each such name
+	// costs a request.
 	Reader client.Reader
-	// Namespace is the manager's: Reader finds ConfigMap kruise-configuration and the ControllerRevisions of SidecarSets there. Empty leaves
-	// out checks that need them.
+	// Namespace is the manager's namespace: Reader finds ConfigMap kruise-configuration and the ControllerRevisions of
+	// SidecarSets there. An empty Namespace skips checks that need a Namespace.
 	Namespace string
-	// Client has the API server judge Pod templates that change, by creations of PodTemplates that are dry runs. Nil leaves that
-	// out, and templates pass.
+	// Client lets the API server judge changed Pod templates, by dry-run creations of PodTemplates. With a nil Client all
+	// templates pass.
 	Client client.Writer
 	// TemplateUnchecked is told why the API server could not be asked about a template. The user gets a warning. Optional.
 	TemplateUnchecked func(error)
-	// Refused is told of each request that was refused to protect an object. Optional.
+	// Refused is called for each request refused to protect an object. Optional.
 	Refused func(Refusal)
 	// UnknownPath is told the path of each review at [RestPath]: at most 50 different ones, and [OtherPaths]. Optional.
 	UnknownPath func(path string)
-	// CutOff is told the status of each review that nobody looks at, because of its size or because too many are under way: 408, 411,
-	// 413 or 503. Optional.
+	// CutOff gets the status of each review refused unread, because of its size or because too many reviews are running:
+	// 408, 411, 413 or 503. Optional.
 	CutOff func(status int)
-	// Log gets one line per refused request at V(1), and failures. The zero value logs nothing.
+	// Log gets a line per refused request at V(1), and failures. The zero value logs nothing.
 	Log logr.Logger
 }
 
-// Endpoint is a [Kind], whatever its Go types.
+// Endpoint is a [Kind] of any Go types.
 type Endpoint interface {
 	endpoint() endpoint
 }
 
-// endpoint is what a kind contributes.
+// endpoint is a kind's contribution.
 type endpoint struct {
 	kind     schema.GroupKind
 	handlers map[string]admission.Handler
 	convert  func(object []byte, apiVersion string) ([]byte, error)
 }
 
-// Handlers returns everything to be served, by path: admission of each of the given kinds, [ConvertPath], [HealthzPath] and [RestPath]. They
-// understand versions v1 and v1beta1 of both kinds of review, and may be called concurrently. They share the limits of what is under way.
+// Handlers returns all handlers by path: admission of each given kind, [ConvertPath], [HealthzPath] and [RestPath]. The
+// handlers understand versions v1 and v1beta1 of both review kinds, are safe for concurrent use, and share the limits
+// on running reviews.
 func Handlers(options Options, kinds ...Endpoint) map[string]http.Handler {
 	converters := map[schema.GroupKind]convertFunc{}
 	limits := newLimiter(options)
@@ -111,8 +113,8 @@ func Handlers(options Options, kinds ...Endpoint) map[string]http.Handler {
 	return handlers
 }
 
-// Paths returns the paths of admission that [Handlers] serves for these kinds, sorted. Entries of webhook configurations
-// with other paths would get no answer.
+// Paths returns the paths of admission served by [Handlers] for the kinds, sorted. Webhook configurations with
+// different paths would get no answer.
 func Paths(kinds ...Endpoint) []string {
 	var paths []string
 	for _, kind := range kinds {
@@ -123,10 +125,10 @@ func Paths(kinds ...Endpoint) []string {
 }
 
 func healthz(w http.ResponseWriter, _ *http.Request) {
-	_, _ = w.Write([]byte("ok")) // whoever asked is gone if this fails
+	_, _ = w.Write([]byte("ok")) // on an error the client is gone
 }
 
-// loggerOf keeps the base logger of controller-runtime, a package variable, out of it.
+// loggerOf avoids controller-runtime's base logger, a package variable.
 func loggerOf(log logr.Logger) func(logr.Logger, *admission.Request) logr.Logger {
 	log = log.WithName("admission")
 	return func(_ logr.Logger, req *admission.Request) logr.Logger {

@@ -55,7 +55,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// The manifests call every handler, and no other path.
+// TestManifestsMatchHandlers: the manifests call exactly the handlers' paths.
 func TestManifestsMatchHandlers(t *testing.T) {
 	type configuration struct {
 		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"` // a superset of the fields of both kinds
@@ -88,7 +88,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			w := &c.Webhooks[i]
 			paths, names = append(paths, *w.ClientConfig.Service.Path), append(names, w.Name)
 			operations := []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}
-			if strings.HasPrefix(w.Name, "v") && !slices.Contains([]string{"daemonsets", "sidecarsets", "resourcedistributions", "persistentpodstates", "broadcastjobs", "advancedcronjobs", "podunavailablebudgets"}, resources[w.Name]) { // which no label protects
+			if strings.HasPrefix(w.Name, "v") && !slices.Contains([]string{"daemonsets", "sidecarsets", "resourcedistributions", "persistentpodstates", "broadcastjobs", "advancedcronjobs", "podunavailablebudgets"}, resources[w.Name]) { // kinds without protection by label
 				operations = append(operations, "DELETE")
 			}
 			rule := admissionregistrationv1.Rule{APIGroups: []string{groups[w.Name]}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{resources[w.Name]}}
@@ -128,7 +128,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	}
 }
 
-// podRules are what the webhooks are asked about that protect Pods.
+// podRules are the rules of the webhooks protecting Pods.
 func podRules() map[string][]admissionregistrationv1.RuleWithOperations {
 	rule := func(resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
 		return admissionregistrationv1.RuleWithOperations{
@@ -140,7 +140,7 @@ func podRules() map[string][]admissionregistrationv1.RuleWithOperations {
 	}
 }
 
-// protectedRules are what the webhooks that protect objects of Kubernetes' own kinds are asked about.
+// protectedRules are the rules of the webhooks protecting objects of Kubernetes' own kinds.
 func protectedRules() map[string]admissionregistrationv1.Rule {
 	rule := func(group, resource string, versions ...string) admissionregistrationv1.Rule {
 		return admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: versions, Resources: []string{resource}}
@@ -192,7 +192,7 @@ func FuzzBodies(f *testing.F) {
 			var got admissionv1.AdmissionReview
 			if json.Unmarshal(answer, &got) == nil && got.Response != nil && got.Response.Result != nil &&
 				got.Response.Result.Code == http.StatusInternalServerError {
-				t.Errorf("%s: %s", path, answer) // a panic that was caught
+				t.Errorf("%s: %s", path, answer) // a recovered panic
 			}
 		}
 	})

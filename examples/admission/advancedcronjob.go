@@ -27,8 +27,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// AdvancedCronJob describes the kind of that name. Its templates are stored as they are written. The API server judges them, those of Jobs by a creation
-// that is a dry run.
+// AdvancedCronJob describes the kind AdvancedCronJob. Templates are stored as written. The API server judges the
+// templates; Job templates by a dry-run creation.
 func AdvancedCronJob(options Options) *Kind[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob] {
 	judge := runJudge{
 		pods: templateJudge{
@@ -57,7 +57,7 @@ func AdvancedCronJob(options Options) *Kind[v1beta1.AdvancedCronJob, v1alpha1.Ad
 	}
 }
 
-// wrongSchedule returns what is wrong with the schedule and the time zone. A schedule that is missing is told of elsewhere.
+// wrongSchedule returns the problems of the schedule and the time zone. Another function reports a missing schedule.
 func wrongSchedule(spec *v1beta1.AdvancedCronJobSpec, now time.Time) field.ErrorList {
 	if spec.Schedule == "" {
 		return nil
@@ -70,7 +70,7 @@ func wrongSchedule(spec *v1beta1.AdvancedCronJobSpec, now time.Time) field.Error
 	return field.ErrorList{field.Invalid(path, why.New, why.Detail+"; "+why.Remedy)}
 }
 
-// runJudge asks the API server what it thinks of what AdvancedCronJobs start.
+// runJudge asks the API server about the templates of AdvancedCronJobs.
 type runJudge struct {
 	pods      templateJudge
 	client    client.Writer
@@ -78,7 +78,7 @@ type runJudge struct {
 	log       logr.Logger
 }
 
-// check judges the template of a new object. Those of others do not change.
+// check judges the template of a new object. Templates of existing objects do not change.
 func (j *runJudge) check(ctx context.Context, obj, stored *v1beta1.AdvancedCronJob) (problems field.ErrorList, warning string) {
 	templates := &obj.Spec.Template
 	switch {
@@ -95,14 +95,14 @@ func (j *runJudge) check(ctx context.Context, obj, stored *v1beta1.AdvancedCronJ
 	return problems, warning
 }
 
-// checkJob returns why the API server would not take a Job as it is. What it would not take today, because of a quota for example, is told when
-// it happens.
+// checkJob returns the API server's objections against the Job itself. Temporary objections, for example because of a
+// quota, are reported at the time of a run.
 func (j *runJudge) checkJob(ctx context.Context, obj *v1beta1.AdvancedCronJob) (field.ErrorList, string) {
 	if j.client == nil {
 		return nil, ""
 	}
 	template := obj.Spec.Template.JobTemplate.DeepCopy()
-	never := time.Unix(9_999_999_999, 0) // its name is as long as all: the API server judges names that it makes of it
+	never := time.Unix(9_999_999_999, 0) // with the longest possible name: the API server judges names derived from the Job's name
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: obj.Namespace, Name: advancedcronjob.JobName(obj.Name, never), Labels: template.Labels, Annotations: template.Annotations,

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// smallCronJob is the least that is valid in a version, with a template.
+// smallCronJob is the smallest valid AdvancedCronJob in a version, with a template.
 func smallCronJob(version, template string) string {
 	return `apiVersion: apps.kruise.io/` + version + `
 kind: AdvancedCronJob
@@ -89,7 +89,7 @@ func (c *cluster) refusedCronJobs(t *testing.T) {
 	}{
 		{"v1beta1", cronJobs, "/spec/schedule", "spec.schedule", "every day"},
 		{"v1alpha1", cronJobs, "/spec/schedule", "spec.schedule", "0 0 31 2 *"},
-		{"v1beta1", cronJobs, "/spec/schedule", "spec.schedule", "TZ=Europe/Berlin"}, // which the parser panics at
+		{"v1beta1", cronJobs, "/spec/schedule", "spec.schedule", "TZ=Europe/Berlin"}, // the parser panics
 		{"v1beta1", cronJobs, "/spec/timeZone", "spec.timeZone", "Mars/Olympus"},
 		{"v1beta1", cronJobs, "/spec/timeZone", "spec.timeZone", "Local"},
 		{"v1beta1", cronJobs, "/spec/failedJobsHistoryLimit", "spec.failedJobsHistoryLimit", int64(-1)},
@@ -98,7 +98,7 @@ func (c *cluster) refusedCronJobs(t *testing.T) {
 		{"v1beta1", cronImages, "/spec/template/imageListPullJobTemplate/spec", "spec.template.imageListPullJobTemplate", tree{"images": []any{"nginx:1.14.2"}}},
 		{"v1beta1", cronJobs, "/spec/template/jobTemplate/spec/backoffLimit", "spec.template.jobTemplate.spec.backoffLimit", "two"},
 		{"v1beta1", cronBroadcastJobs, "/spec/template/broadcastJobTemplate/spec/template/spec/restartPolicy", "spec.template.broadcastJobTemplate.spec.template.spec.restartPolicy", "Always"},
-		// The API server finds these.
+		// Found by the API server.
 		{"v1beta1", cronJobs, "/spec/template/jobTemplate/spec/template/spec/restartPolicy", "spec.template.jobTemplate.spec.template.spec.restartPolicy", "Always"},
 		{"v1alpha1", cronJobs, "/spec/template/jobTemplate/spec/template/spec/containers/0/name", "spec.template.jobTemplate.spec.template.spec.containers[0].name", "no name!"},
 		{"v1beta1", cronBroadcastJobs, "/spec/template/broadcastJobTemplate/spec/template/spec/containers/0/image", "spec.template.broadcastJobTemplate.spec.template.spec.containers[0].image", ""},
@@ -124,7 +124,7 @@ func (c *cluster) refusedCronJobs(t *testing.T) {
 	}
 }
 
-// listCronJobs stores what only v1beta1 can say, as OpenKruise may have, and lists in v1alpha1.
+// listCronJobs stores values unknown to v1alpha1, as OpenKruise may have, and lists in v1alpha1.
 func (c *cluster) listCronJobs(t *testing.T) {
 	t.Helper()
 	c.judgeCronJobs(t, "UPDATE")
@@ -153,7 +153,7 @@ func (c *cluster) listCronJobs(t *testing.T) {
 	}
 }
 
-// judgeCronJobs has the webhook asked about these operations alone.
+// judgeCronJobs calls the webhook only for the given operations.
 func (c *cluster) judgeCronJobs(t *testing.T, operations ...string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -179,7 +179,7 @@ func (c *cluster) sendCron(ctx context.Context, name string, object tree, option
 	return sent, c.Create(ctx, sent, options...)
 }
 
-// keepCron creates one until the test ends.
+// keepCron creates an AdvancedCronJob until the test ends.
 func (c *cluster) keepCron(t *testing.T, name string, object tree) *unstructured.Unstructured {
 	t.Helper()
 	sent, err := c.sendCron(t.Context(), name, object)
@@ -194,7 +194,7 @@ func (c *cluster) keepCron(t *testing.T, name string, object tree) *unstructured
 	return sent
 }
 
-// showCron reads one in a version.
+// showCron reads an AdvancedCronJob in a version.
 func (c *cluster) showCron(t *testing.T, like *unstructured.Unstructured, version string) *unstructured.Unstructured {
 	t.Helper()
 	shown := &unstructured.Unstructured{Object: tree{"apiVersion": "apps.kruise.io/" + version, "kind": "AdvancedCronJob"}}

@@ -13,11 +13,11 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Whoever reaches the port chooses the path, and what is observed is kept.
+// Strangers on the port choose paths, and observed paths stay in memory.
 const (
 	maxPaths      = 50
 	maxPathLength = 100
-	// OtherPaths is what is observed once there are many paths, and for paths that make no label.
+	// OtherPaths is observed in place of the 51st and later paths, and of paths unfit as labels.
 	OtherPaths = "other"
 )
 
@@ -46,9 +46,11 @@ func newRest(log logr.Logger, observe func(path string), kinds []Endpoint) http.
 		}
 	}
 	return &admission.Webhook{
-		Handler:         r,
-		WithContextFunc: func(ctx context.Context, r *http.Request) context.Context { return context.WithValue(ctx, pathKey{}, r.URL.Path) },
-		LogConstructor:  loggerOf(log),
+		Handler: r,
+		WithContextFunc: func(ctx context.Context, r *http.Request) context.Context {
+			return context.WithValue(ctx, pathKey{}, r.URL.Path)
+		},
+		LogConstructor: loggerOf(log),
 	}
 }
 
@@ -82,7 +84,7 @@ func (r *rest) Handle(ctx context.Context, req admission.Request) admission.Resp
 		WithWarnings("kruise-manager serves nothing at " + shown(path) + ": allowed without a look; another manager left that webhook behind")
 }
 
-// paths bounds how many are told apart.
+// paths bounds the number of distinct paths.
 type paths struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -101,7 +103,7 @@ func (p *paths) label(path string) string {
 	return path
 }
 
-// shown is the path, or what can be shown of it: a warning is a header, and whoever reads one is not to be misled.
+// shown is the printable part of a path: a warning is a header, and must not mislead its reader.
 func shown(path string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == '"' || r == '\\' {

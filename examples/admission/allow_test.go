@@ -37,7 +37,7 @@ func postAbout(t testing.TB, handler http.Handler, path string, about *admission
 	return answer.Response
 }
 
-// rest returns what answers at paths that nothing is served at.
+// rest returns the handler of unserved paths.
 func rest(observe func(path string)) http.Handler {
 	return handlersOf(admission.Options{UnknownPath: observe})[admission.RestPath]
 }

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// cluster is one test's view of an API server that calls the handlers.
+// cluster is the view of a single test on an API server that calls the handlers.
 type cluster struct {
 	client.Client
 
@@ -82,13 +82,14 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-// install serves the handlers, installs the manifests and points them to the server, as a manager outside the cluster does.
+// install serves the handlers, installs the manifests and points the manifests to the server, as a manager outside the
+// cluster does.
 func (c *cluster) install() {
 	c.t.Helper()
 	mux := http.NewServeMux()
 	gates := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true, apps.GateResourceDistribution: true}
 	handlers := handlersOf(admission.Options{Gates: gates, Client: c})
-	const requests = "/mutate-apps-kruise-io-containerrecreaterequest" // which are about Pods that are there
+	const requests = "/mutate-apps-kruise-io-containerrecreaterequest" // about existing Pods
 	handlers[requests] = handlersOf(admission.Options{Reader: c})[requests]
 	protecting := admission.Protection(admission.Options{Gates: map[apps.Gate]bool{
 		apps.GateResourcesDeletionProtection: true, apps.GateDeletionProtectionForCRDCascading: true,
@@ -133,7 +134,7 @@ func (c *cluster) install() {
 	})
 }
 
-// configurations are the CRDs and the two webhook configurations, as they are.
+// configurations returns the CRDs and both webhook configurations, unchanged.
 func (c *cluster) configurations() []*unstructured.Unstructured {
 	c.t.Helper()
 	var objects []*unstructured.Unstructured
@@ -157,14 +158,14 @@ func (c *cluster) configurations() []*unstructured.Unstructured {
 	return objects
 }
 
-// clientConfigs returns them by their paths.
+// clientConfigs returns client configs by their paths.
 func clientConfigs(object *unstructured.Unstructured) map[string]tree {
 	configs := map[string]tree{}
 	if clientConfig, ok, _ := unstructured.NestedMap(object.Object, "spec", "conversion", "webhook", "clientConfig"); ok {
 		configs["/spec/conversion/webhook/clientConfig"] = clientConfig
 	}
 	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
-	for i := range webhooks { // one each
+	for i := range webhooks { // each webhook has its own
 		configs[fmt.Sprintf("/webhooks/%d/clientConfig", i)] = webhooks[i].(tree)["clientConfig"].(tree)
 	}
 	return configs
@@ -187,7 +188,7 @@ func (c *cluster) getKind(kind, version, name string) tree {
 	return decoded(c.t, object.Object)
 }
 
-// decoded gives numbers the type they have in the rest of the tests.
+// decoded gives numbers the types used in the rest of the tests.
 func decoded(t testing.TB, object tree) tree {
 	t.Helper()
 	var result tree
@@ -220,7 +221,7 @@ func (c *cluster) create(object tree, name string) {
 	}
 }
 
-// kubectl runs the real one.
+// kubectl runs the real kubectl.
 func (c *cluster) kubectl(args ...string) string {
 	c.t.Helper()
 	path, err := controlplane.Binary(c.t.Context(), "kubectl", controlplane.Options{})
@@ -274,14 +275,15 @@ spec:
 		}
 		return nil
 	})
-	// Nobody else who lists everything shall stumble over it.
+	// A leftover would break tests that list everything.
 	definition := &unstructured.Unstructured{Object: manifest(t, before)}
 	if err := c.Delete(context.WithoutCancel(t.Context()), definition); err != nil {
 		t.Error(err)
 	}
 }
 
-// What a manager wrote into client configs survives another installation, by this package as by kubectl.
+// TestInstallAgain: a second installation, by package config or by kubectl, keeps the manager's writes to client
+// configs.
 func TestInstallAgain(t *testing.T) {
 	c := start(t)
 	before := c.configurations()
@@ -315,7 +317,7 @@ func TestInstallAgain(t *testing.T) {
 func TestManifestsForKubectl(t *testing.T) {
 	c := start(t)
 	for _, flags := range [][]string{{"--server-side", "--field-manager=test"}, {}} {
-		// The manifests are installed already, at another address; a dry run tells what would happen to a new one.
+		// The manifests are already installed, at a different address. A dry run shows the effect on a new manifest.
 		dir := t.TempDir()
 		for _, name := range []string{"mutating", "validating"} {
 			raw, err := os.ReadFile("../config/webhook/" + name + ".yaml")
@@ -370,7 +372,7 @@ func TestAnnouncements(t *testing.T) {
 						t.Errorf("no defaults: %v", got["spec"])
 					}
 				}
-				// V-42: reuse of claims, which v1alpha1 has by default.
+				// V-42: reuse of claims, on by default in v1alpha1.
 				if diff := cmp.Diff(tree{"enablePVCReuse": true}, beta["spec"].(tree)["scaleStrategy"]); diff != "" {
 					t.Errorf("scaleStrategy (-want +got):\n%s", diff)
 				}
@@ -386,7 +388,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
-// kept checks that everything sent is there.
+// kept checks that got has everything sent.
 func kept(t *testing.T, sent, got map[string]any) {
 	t.Helper()
 	for _, path := range slices.Sorted(maps.Keys(sent)) {
@@ -400,7 +402,8 @@ func TestRefusedWithAllPaths(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	tests := map[string][]string{
-		// A negative number of replicas would be refused by the schema of the scale subresource, before anybody asks the webhook.
+		// A negative number of replicas would be refused by the schema of the scale subresource, before anybody asks the
+		// webhook.
 		small("v1alpha1", "  minReadySeconds: -1\n  updateStrategy: {partition: some, maxUnavailable: -3%, type: Blue}"): {
 			"spec.updateStrategy.type", "spec.updateStrategy.partition", "spec.updateStrategy.maxUnavailable", "spec.minReadySeconds",
 		},
@@ -452,7 +455,7 @@ func TestUnknownFieldsOfTemplatesAreKept(t *testing.T) {
 		for _, read := range []string{"v1alpha1", "v1beta1"} {
 			kept(t, sent, leaves("", c.get(read, version)["spec"], map[string]any{}))
 		}
-		// An edit through the other version.
+		// An edit through the second version.
 		other := map[string]string{"v1alpha1": "v1beta1", "v1beta1": "v1alpha1"}[version]
 		c.kubectl("patch", "-n", c.namespace, "clonesets."+other+".apps.kruise.io", version, "--type=merge", "-p", `{"spec":{"replicas":4}}`)
 		got := c.get(version, version)["spec"].(tree)
@@ -463,7 +466,8 @@ func TestUnknownFieldsOfTemplatesAreKept(t *testing.T) {
 	}
 }
 
-// An object with every field of the schema is kept, is served in both versions, and survives the way through the other one.
+// TestEveryField: an object with every field of the schema is kept, is served in both versions, and survives the way
+// through the second version.
 func TestEveryField(t *testing.T) {
 	for _, kind := range []string{"CloneSet", "StatefulSet"} {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
@@ -555,7 +559,7 @@ func everyField(t *testing.T, kind, version, without string) tree {
 	return nil
 }
 
-// meaningful are the values of fields that do not take just any, by the ends of their paths.
+// meaningful are the values of fields with restricted values, by the ends of their paths.
 func meaningful(t *testing.T) map[string]any {
 	gates := []any{tree{"conditionType": "InPlaceUpdateReady"}}
 	template := edit(t, manifest(t, small("v1beta1")), "/spec/template/spec/readinessGates", gates)["spec"].(tree)["template"]
@@ -618,8 +622,8 @@ func (s openAPI) fill(t *testing.T, path, without string) any {
 	return nil
 }
 
-// A CRD that was applied without its conversion loses nothing: an object that is read as v1alpha1 lacks what that version does not know,
-// and may not be written back.
+// TestWithoutConversion: a CRD applied without its conversion loses nothing. An object read as v1alpha1 lacks fields
+// unknown to v1alpha1, and nobody may write the object back.
 func TestWithoutConversion(t *testing.T) {
 	c := start(t)
 	c.create(testdata(t, "everything.yaml"), "web")

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// CloneSet describes the kind of that name.
+// CloneSet describes the kind CloneSet.
 func CloneSet(options Options) *Kind[v1beta1.CloneSet, v1alpha1.CloneSet] {
 	gates := apps.ResolveGates(options.Gates)
 	defaults := cloneset.DefaultOptions{
@@ -67,7 +67,7 @@ func cloneSetTemplate(obj *v1beta1.CloneSet) podTemplate {
 	return podTemplate{&obj.Spec.Template, obj.Spec.VolumeClaimTemplates}
 }
 
-// withPodsToDelete looks up the Pods that a request newly puts in podsToDelete.
+// withPodsToDelete looks up the Pods newly added to podsToDelete.
 func withPodsToDelete(ctx context.Context, reader client.Reader, opts cloneset.ValidateOptions, obj, stored *v1beta1.CloneSet,
 ) (cloneset.ValidateOptions, error) {
 	if reader == nil {
@@ -79,7 +79,7 @@ func withPodsToDelete(ctx context.Context, reader client.Reader, opts cloneset.V
 	}
 	for name := range names {
 		if len(apivalidation.NameIsDNSSubdomain(name, false)) > 0 {
-			names.Delete(name) // no Pod can have it
+			names.Delete(name) // no Pod can have the name
 		}
 	}
 	var err error
@@ -90,7 +90,7 @@ func withPodsToDelete(ctx context.Context, reader client.Reader, opts cloneset.V
 	return opts, err
 }
 
-// v1alpha1Field returns the name that a field of v1beta1 has in v1alpha1.
+// v1alpha1Field returns the v1alpha1 name of a v1beta1 field.
 func v1alpha1Field(path string) string {
 	const strategy, rolling = "spec.updateStrategy", "spec.updateStrategy.rollingUpdate"
 	annotation := func(key string) string { return field.NewPath("metadata", "annotations").Key(key).String() }

@@ -20,12 +20,12 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// ContainerRecreateRequest describes the kind of that name. OpenKruise has a mutating webhook for it alone, which judges, too, and so is it here:
-// a request is completed from the Pod that it was judged by. The Pod and its Node are read with options.Reader; without one, neither is
-// looked at, and nothing is copied from them.
+// ContainerRecreateRequest describes the kind ContainerRecreateRequest. As in OpenKruise, the kind has a mutating
+// webhook only, and the webhook also judges: the Pod used for judging also completes the request. options.Reader reads
+// the Pod and its Node. Without a Reader neither is checked, and nothing is copied.
 //
-// Unlike other kinds none is made while its feature gate, KruiseDaemon, is off: nobody would ever carry it out. Those that are there may be
-// updated then, or their finalizers could not go.
+// Unlike further kinds, no request is created while the feature gate KruiseDaemon is off: nobody would ever carry the
+// request out. Existing requests may be updated then, or their finalizers could not go.
 func ContainerRecreateRequest(options Options) *Kind[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest] {
 	requests := requestAdmission{reader: options.Reader, agents: apps.ResolveGates(options.Gates)[apps.GateKruiseDaemon]}
 	return &Kind[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest]{
@@ -41,10 +41,10 @@ func ContainerRecreateRequest(options Options) *Kind[v1beta1.ContainerRecreateRe
 	}
 }
 
-// requestAdmission looks up what requests are about.
+// requestAdmission looks up the Pods and Nodes of requests.
 type requestAdmission struct {
 	reader client.Reader
-	agents bool // whether there are node agents
+	agents bool // whether node agents exist
 }
 
 func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.ContainerRecreateRequest) (field.ErrorList, error) {
@@ -81,11 +81,11 @@ func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.Contai
 	return nil, nil
 }
 
-// pod returns nil where there is none of that name.
+// pod returns nil for a missing Pod.
 func (a requestAdmission) pod(ctx context.Context, obj *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
 	pod, key := &corev1.Pod{}, client.ObjectKey{Namespace: obj.Namespace, Name: obj.Spec.PodName}
 	if len(apivalidation.NameIsDNSSubdomain(key.Name, false)) > 0 {
-		return nil, nil // no Pod can have that name
+		return nil, nil // no Pod can have the name
 	}
 	switch err := a.reader.Get(ctx, key, pod); {
 	case apierrors.IsNotFound(err):

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// podOn makes a Pod that runs on a new Node, as its status says.
+// podOn makes a Pod recorded as running on a new Node.
 func (c *cluster) podOn(t *testing.T, name string, nodeLabels map[string]string) *corev1.Pod {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + name, Labels: nodeLabels}}
@@ -93,7 +93,7 @@ func TestContainerRecreateRequestsOnTheAPIServer(t *testing.T) {
 		if diff := cmp.Diff(want, annotations); diff != "" {
 			t.Errorf("annotations (-want +got):\n%s", diff)
 		}
-		// The agent reports in its version, and loses nothing.
+		// The agent reports in its own version, and loses nothing.
 		agent := c.named(shown, "restart-v1beta1")
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(agent), agent); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// smallRequest is the least that is valid in a version, with more of its spec.
+// smallRequest is the smallest valid request in a version, with more lines of spec.
 func smallRequest(version, more string) string {
 	return `apiVersion: apps.kruise.io/` + version + `
 kind: ContainerRecreateRequest
@@ -29,7 +29,7 @@ spec:
 ` + more
 }
 
-// cluster of a Pod and a Node, as a client reads them.
+// podAndNode is a cluster of a Pod and a Node, as read by a client.
 type podAndNode struct {
 	client.Reader
 
@@ -73,8 +73,8 @@ func virtualNode() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"type": "virtual-kubelet", "zone": "a"}}}
 }
 
-// TestAdmitContainerRecreateRequest: what is copied and refused is the matter of the functions that decide it. Here it is about what is looked up, and
-// what becomes of the answer.
+// TestAdmitContainerRecreateRequest: the deciding functions have their own tests. Here the test is about lookups and
+// answers.
 func TestAdmitContainerRecreateRequest(t *testing.T) {
 	there := admission.Options{Reader: podAndNode{pod: runningPod(), node: virtualNode()}}
 	withReader := func(r client.Reader) admission.Options { return admission.Options{Reader: r} }
@@ -180,7 +180,8 @@ func TestUpdateContainerRecreateRequest(t *testing.T) {
 	}
 }
 
-// TestContainerRecreateRequestsAreJudgedOnce: OpenKruise has no validating webhook for them, so no configuration names its path.
+// TestContainerRecreateRequestsAreJudgedOnce: OpenKruise has no validating webhook for the kind, so no configuration
+// names such a path.
 func TestContainerRecreateRequestsAreJudgedOnce(t *testing.T) {
 	want := []string{"/mutate-apps-kruise-io-containerrecreaterequest"}
 	if diff := cmp.Diff(want, admission.Paths(admission.ContainerRecreateRequest(admission.Options{}))); diff != "" {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// review is ConversionReview of apiextensions.k8s.io, whose v1 and v1beta1 look the same. Objects stay as they were sent.
+// review is ConversionReview of apiextensions.k8s.io, with equal v1 and v1beta1. Objects stay as sent.
 type review struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -32,7 +32,7 @@ type reviewResponse struct {
 	Result           metav1.Status     `json:"result"`
 }
 
-// convertFunc converts one serialised object to an apiVersion.
+// convertFunc converts a serialised object to an apiVersion.
 type convertFunc func(object []byte, apiVersion string) ([]byte, error)
 
 // converter serves conversion of all kinds.
@@ -41,8 +41,8 @@ type converter struct {
 	log   logr.Logger
 }
 
-// ServeHTTP answers one review. What is none gets status 400; an object that cannot be converted fails its whole review, as the
-// API demands.
+// ServeHTTP answers a review. Invalid reviews get status 400. An object without conversion fails its whole review, as
+// the API demands.
 func (c *converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "conversion reviews are posted", http.StatusMethodNotAllowed)
@@ -70,7 +70,7 @@ func (c *converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer converts the objects in their order, or says which one cannot be converted and why.
+// answer converts the objects in order, or names the failed object with the reason.
 func (c *converter) answer(req *reviewRequest) *reviewResponse {
 	response := &reviewResponse{UID: req.UID, ConvertedObjects: make([]json.RawMessage, 0, len(req.Objects))}
 	for i, object := range req.Objects {
@@ -88,7 +88,7 @@ func (c *converter) answer(req *reviewRequest) *reviewResponse {
 	return response
 }
 
-// convert converts one object. A panic becomes an error.
+// convert converts an object. A panic becomes an error.
 func (c *converter) convert(object []byte, apiVersion string) (_ []byte, err error) {
 	var head metav1.PartialObjectMetadata
 	defer func() {

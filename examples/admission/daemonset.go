@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// DaemonSet describes the kind of that name. Its Pod templates are stored as they are written; the API server judges them with its own
-// defaults.
+// DaemonSet describes the kind DaemonSet. Pod templates are stored as written; the API server judges the templates with
+// its own defaults.
 func DaemonSet(options Options) *Kind[v1beta1.DaemonSet, v1alpha1.DaemonSet] {
 	judge := templateJudge{client: options.Client, unchecked: options.TemplateUnchecked, log: options.Log}
 	return &Kind[v1beta1.DaemonSet, v1alpha1.DaemonSet]{

@@ -29,7 +29,7 @@ func startDaemonSets(t *testing.T) *cluster {
 	return c
 }
 
-// serveAlone installs the CRD of one kind, whose name is in lower case, with webhooks that this test serves.
+// serveAlone installs the CRD of a single kind, with webhooks served by the test. name is the kind in lower case.
 func (c *cluster) serveAlone(t *testing.T, name string, options admission.Options, kind admission.Endpoint) {
 	t.Helper()
 	mux := http.NewServeMux()

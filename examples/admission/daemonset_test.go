@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// smallDaemonSet is the least that is valid in a version, with more lines of spec.
+// smallDaemonSet is the smallest valid DaemonSet in a version, with more lines of spec.
 func smallDaemonSet(version string, more ...string) string {
 	return strings.ReplaceAll(small(version, more...), "kind: CloneSet", "kind: DaemonSet")
 }
@@ -154,7 +154,7 @@ func TestValidateDaemonSet(t *testing.T) {
 	}
 }
 
-// TestDaemonSetsAreDeleted: V-30 covers other kinds.
+// TestDaemonSetsAreDeleted: V-30 does not cover DaemonSets.
 func TestDaemonSetsAreDeleted(t *testing.T) {
 	object := edit(t, manifest(t, smallDaemonSet("v1beta1")), "/metadata/labels", tree{apps.LabelDeleteProtection: apps.DeleteProtectionAlways})
 	options := admission.Options{Gates: map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true}}
@@ -163,7 +163,8 @@ func TestDaemonSetsAreDeleted(t *testing.T) {
 	}
 }
 
-// TestDaemonSetTemplatesAreJudged by the API server, and its words are in the fields of the DaemonSet.
+// TestDaemonSetTemplatesAreJudged: the API server judges the templates, and its messages name the fields of the
+// DaemonSet.
 func TestDaemonSetTemplatesAreJudged(t *testing.T) {
 	api := &judge{answer: func(*corev1.PodTemplate) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, "x", field.ErrorList{
@@ -203,7 +204,7 @@ func TestConvertDaemonSet(t *testing.T) {
 	}
 }
 
-// TestWarnOfCrowdedSurge: who asks for a second Pod beside the old on a Node that has room for one is told so once.
+// TestWarnOfCrowdedSurge: a single warning tells a user who asks for a second Pod on a Node with room for a single Pod.
 func TestWarnOfCrowdedSurge(t *testing.T) {
 	crowded := func(more ...string) tree {
 		object := manifest(t, smallDaemonSet("v1beta1", append(more, "  updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: Standard, maxSurge: 1, maxUnavailable: 0}}")...))

@@ -24,7 +24,7 @@ const (
 	validatePath = "/validate-apps-kruise-io-cloneset"
 )
 
-// pathOf is where objects of this kind are mutated or validated.
+// pathOf is the path for mutating or validating objects of a kind.
 func pathOf(verb string, object tree) string {
 	kind, _ := object["kind"].(string)
 	version, _ := object["apiVersion"].(string)
@@ -35,7 +35,7 @@ func pathOf(verb string, object tree) string {
 // tree is an object as decoded JSON.
 type tree = map[string]any
 
-// handlersOf returns everything that is served, for all kinds.
+// handlersOf returns all handlers, for all kinds.
 func handlersOf(options admission.Options) map[string]http.Handler {
 	return admission.Handlers(options, admission.CloneSet(options), admission.ContainerRecreateRequest(options), admission.StatefulSet(options),
 		admission.DaemonSet(options), admission.SidecarSet(options), admission.ResourceDistribution(options), admission.PodUnavailableBudget(options), admission.PersistentPodState(options), admission.BroadcastJob(options), admission.AdvancedCronJob(options), admission.Protection(options))
@@ -60,7 +60,7 @@ func testdata(t testing.TB, name string) tree {
 	return manifest(t, string(raw))
 }
 
-// small is the least that is valid in a version, with more lines of spec.
+// small is the smallest valid CloneSet in a version, with more lines of spec.
 func small(version string, more ...string) string {
 	return `apiVersion: apps.kruise.io/` + version + `
 kind: CloneSet
@@ -85,7 +85,7 @@ func encode(t testing.TB, v any) []byte {
 	return encoded
 }
 
-// request is about the objects, both of which may be nil.
+// request is a request about the objects, either of which may be nil.
 func request(t testing.TB, operation admissionv1.Operation, object, old tree) *admissionv1.AdmissionRequest {
 	t.Helper()
 	about := object
@@ -117,7 +117,7 @@ func ask(t testing.TB, handler http.Handler, body []byte) (int, []byte) {
 	return askFrom(t, handler, "192.0.2.1:40000", bytes.NewReader(body), int64(len(body)))
 }
 
-// askFrom is ask from an address, with a body that says how long it is.
+// askFrom is ask from an address, with a body of declared length.
 func askFrom(t testing.TB, handler http.Handler, address string, body io.Reader, length int64) (int, []byte) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
@@ -128,7 +128,7 @@ func askFrom(t testing.TB, handler http.Handler, address string, body io.Reader,
 	return w.Code, w.Body.Bytes()
 }
 
-// review asks the handler of a path and checks that the answer is one to this request.
+// review asks the handler of a path and checks that the answer belongs to the request.
 func review(t testing.TB, options admission.Options, path string, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
 	sent := admissionv1.AdmissionReview{Request: req}
@@ -144,7 +144,7 @@ func review(t testing.TB, options admission.Options, path string, req *admission
 	return got.Response
 }
 
-// step is one operation of a JSON patch.
+// step is an operation of a JSON patch.
 type step struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -168,7 +168,7 @@ func steps(t testing.TB, response *admissionv1.AdmissionResponse) []step {
 	return patch
 }
 
-// apply applies a patch strictly: what a path leads through must be there, and so must what is replaced or removed.
+// apply applies a patch strictly: the parents of a path must exist, and so must replaced or removed values.
 func apply(t testing.TB, object tree, patch []step) tree {
 	t.Helper()
 	var result any
@@ -232,7 +232,7 @@ func mutated(t testing.TB, options admission.Options, object, old tree) tree {
 	return apply(t, object, steps(t, review(t, options, pathOf("mutate", object), request(t, operation, object, old))))
 }
 
-// edit returns the object with one value changed; nil deletes. The last step may be a key that is not there.
+// edit returns the object with a changed value; nil deletes. The last step may be a missing key.
 func edit(t testing.TB, object tree, path string, value any) tree {
 	t.Helper()
 	s := step{Op: "add", Path: path, Value: value}
@@ -242,7 +242,7 @@ func edit(t testing.TB, object tree, path string, value any) tree {
 	return apply(t, object, []step{s})
 }
 
-// leaves lists every value of a tree by its path; empty maps and lists are leaves.
+// leaves lists every value of a tree by path. Empty maps and lists are leaves.
 func leaves(path string, value any, into map[string]any) map[string]any {
 	switch value := value.(type) {
 	case tree:

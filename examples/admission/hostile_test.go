@@ -34,7 +34,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/hostile"
 )
 
-// withTemplate returns a small object whose template is changed.
+// withTemplate returns a small object with a changed template.
 func withTemplate(t testing.TB, change func(template, container tree)) tree {
 	t.Helper()
 	object := manifest(t, small("v1beta1", "  updateStrategy: {type: OnDelete}"))
@@ -52,14 +52,14 @@ func repeated(n int, value func(i int) any) []any {
 	return out
 }
 
-// TestHostileIsAnsweredShortly: whatever is wrong, the answer is small and few questions are asked for it.
+// TestHostileIsAnsweredShortly: every fault gets a small answer, and causes few requests.
 func TestHostileIsAnsweredShortly(t *testing.T) {
 	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.Policies()) {
 		content := named(t, object)
 		for _, verb := range []string{"mutate", "validate"} {
 			path := pathOf(verb, content)
 			if handlersOf(admission.Options{})[path] == nil && verb == "mutate" {
-				continue // nothing of this kind is defaulted
+				continue // no defaults for the kind
 			}
 			t.Run(path+" "+object.Name, func(t *testing.T) {
 				reader := &pods{}
@@ -84,7 +84,7 @@ func named(t testing.TB, object hostile.Object) tree {
 	return edit(t, object.Content, "/metadata/name", "web")
 }
 
-// BenchmarkHostile says what they cost: at most a second and 64 MiB are wanted.
+// BenchmarkHostile measures hostile objects: at most a second and 64 MiB are wanted.
 func BenchmarkHostile(b *testing.B) {
 	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.Policies()) {
 		content := named(b, object)
@@ -162,7 +162,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// slow is a reader that answers when it is told to.
+// slow is a reader that answers when told to.
 type slow struct {
 	client.Reader
 
@@ -178,8 +178,8 @@ func (s *slow) Get(ctx context.Context, key client.ObjectKey, _ client.Object, _
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name)
 }
 
-// TestReviewsWaitForEachOther: large ones one at a time from each address and two in all, small ones side by side, and nobody for ever.
-// Who sends many keeps nobody else out.
+// TestReviewsWaitForEachOther: large reviews run singly per address and in pairs in all, small reviews run side by
+// side, and nobody waits for ever. A busy sender keeps nobody else out.
 func TestReviewsWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, cutOff := &slow{answer: make(chan struct{})}, map[int]int{}
@@ -216,7 +216,7 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 		}
 		send(8, "192.0.2.7", 6<<20)
 		answered("before anything is answered", map[int]int{})
-		time.Sleep(time.Second) // of a clock that runs when everybody waits
+		time.Sleep(time.Second) // of a clock that advances when all goroutines wait
 		send(1, "192.0.2.1", 6<<20)
 		send(1, "2001:db8::1", 6<<20)
 		answered("all have to wait", map[int]int{})
@@ -234,7 +234,7 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 	})
 }
 
-// TestWhoTakesMostLosesIts: memory for reviews that wait has an end, and the address that takes most of it pays.
+// TestWhoTakesMostLosesIts: memory for waiting reviews is limited, and the address with the largest share pays.
 func TestWhoTakesMostLosesIts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := &slow{answer: make(chan struct{})}
@@ -260,7 +260,7 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 			synctest.Wait()
 		}
 		const blocks = "  scaleStrategy: {podsToDelete: [web-1]}"
-		// Small ones that came first and have not arrived yet are not what has to go, whosever they are.
+		// Small reviews that came first and have not arrived yet are never sent away, whoever sent the reviews.
 		finish := []func(){}
 		for i, from := range []string{"192.0.2.7", "192.0.2.9", "192.0.2.10", "192.0.2.11", "192.0.2.12"} {
 			codes[from] = map[int]int{}
@@ -273,7 +273,7 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 				codes[from][code]++
 			}()
 			finish = append(finish, func() {
-				_, _ = writer.Write(body) // nobody reads it if the review was sent away, until the pipe is closed
+				_, _ = writer.Write(body) // if the review was sent away, nobody reads until the pipe is closed
 				_ = writer.Close()
 			})
 			t.Cleanup(func() { _ = reader.Close() })
@@ -289,7 +289,7 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		// One of 6 MiB is worked on, ten have room to wait, and the other address takes one of those.
+		// A single review of 6 MiB is worked on, ten have room to wait, and the second address takes a place of the ten.
 		want := map[string]map[int]int{
 			"192.0.2.7": {http.StatusServiceUnavailable: 20, http.StatusOK: 101}, "192.0.2.8": {}, "192.0.2.1": {http.StatusOK: 100},
 			"192.0.2.9": {http.StatusOK: 1}, "192.0.2.10": {http.StatusOK: 1}, "192.0.2.11": {http.StatusOK: 1}, "192.0.2.12": {http.StatusOK: 1},
@@ -301,7 +301,7 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 	})
 }
 
-// What is cut off is counted, on every path that takes reviews.
+// TestCutOff: reviews cut off are counted, on every path for reviews.
 func TestCutOff(t *testing.T) {
 	for path := range handlersOf(admission.Options{}) {
 		if path == admission.HealthzPath {
@@ -343,9 +343,9 @@ func TestProblemsAreCapped(t *testing.T) {
 	}
 }
 
-// TestAdmittedConverts draws objects with values that make no sense, keys in another case, long, deep and odd ones: what admission
-// lets through converts to the other version and back without loss, within the limits of the API server. HOSTILE_OBJECTS says how
-// many, and HOSTILE_FIRST_SEED with which to begin.
+// TestAdmittedConverts draws objects with invalid values, keys in different case, long, deep and odd values. Every
+// admitted object converts to the second version and back without loss, within the limits of the API server.
+// HOSTILE_OBJECTS sets the number of objects, and HOSTILE_FIRST_SEED the first seed.
 func TestAdmittedConverts(t *testing.T) {
 	objects, first := 300, 0
 	for name, number := range map[string]*int{"HOSTILE_OBJECTS": &objects, "HOSTILE_FIRST_SEED": &first} {
@@ -469,7 +469,7 @@ func checkConverts(t *testing.T, object tree) {
 	}
 }
 
-// isDefault reports whether a value of the strategies is what its absence means, too.
+// isDefault reports whether a value of the strategies equals its absence.
 func isDefault(path string, value any) bool {
 	switch path[strings.LastIndexByte(path, '/')+1:] {
 	case "gracePeriodSeconds":

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/hostile"
 )
 
-// place is a value in an object, and how to change it.
+// place is a value in an object, with functions to change the value.
 type place struct {
 	path   string
 	value  any
@@ -20,7 +20,7 @@ type place struct {
 	remove func() // nil in lists
 }
 
-// places lists all values of an object, in an order that depends on the object alone.
+// places lists all values of an object, in an order derived from the object alone.
 func places(path string, value any, set func(any), remove func(), out []place) []place {
 	out = append(out, place{path, value, set, remove})
 	switch value := value.(type) {
@@ -36,7 +36,7 @@ func places(path string, value any, set func(any), remove func(), out []place) [
 	return out
 }
 
-// vandalise makes one change that the API server stores without webhooks, and says which.
+// vandalise makes a change storable without webhooks, and names the change.
 func vandalise(r *rand.Rand, object tree) string {
 	switch r.IntN(12) {
 	case 0:
@@ -67,7 +67,7 @@ func annotate(r *rand.Rand, object tree) string {
 	return fmt.Sprint("annotations of ", size)
 }
 
-// forgeNote writes what conversion might have, or not.
+// forgeNote writes a note as conversion might have written, or not.
 func forgeNote(r *rand.Rand, object tree) string {
 	paths := [][]string{
 		{"metadata", "labels", "bad key!"},
@@ -102,7 +102,7 @@ func forgeNote(r *rand.Rand, object tree) string {
 	return fmt.Sprintf("%s %s", key, note)
 }
 
-// junk is a value in place of another. Only where no schema is are there keys that nobody knows.
+// junk is a replacement for a value. Only parts without a schema get unknown keys.
 func junk(r *rand.Rand, was any, schemaless bool) any {
 	values := []any{
 		nil, nil, "", 0.0, -1.0, 3.0, 1e10,

@@ -20,60 +20,64 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Kind describes one API kind to the handlers: its names, its versions, and the functions that judge it. Hub is the Go type of
-// the stored version, which all functions are about unless they say otherwise; Old is the type of the older version. All
-// fields are required unless their comment says otherwise, and none may change once handlers are made.
+// Kind describes an API kind to the handlers: names, versions, and judging functions. Hub is the Go type of the stored
+// version, and all functions take Hub unless documented otherwise. Old is the type of the older version. All fields are
+// required unless documented otherwise, and none may change after handlers are made.
 type Kind[Hub, Old any] struct {
-	// GroupKind is what the API calls it, and Resource its plural.
+	// GroupKind is the kind's API name, and Resource its plural.
 	GroupKind schema.GroupKind
 	Resource  string
 	// Name is the kind in lower case, as in the paths.
 	Name string
-	// HubVersion and OldVersion name the versions; OldVersion is empty for a kind that has only one.
+	// HubVersion and OldVersion name the versions; OldVersion is empty for a kind with a single version.
 	HubVersion, OldVersion string
-	// ToHub and FromHub convert; neither lets its result share memory with its argument, and one after the other changes
-	// nothing. ConvertJSON does the same for serialised objects, whatever fields they have. All three are nil without OldVersion.
+	// ToHub and FromHub convert. Neither result shares memory with the argument, and a round trip changes nothing.
+	// ConvertJSON does the same for serialised objects, with any fields. All three are nil without OldVersion.
 	ToHub       func(*Old) (*Hub, error)
 	FromHub     func(*Hub) (*Old, error)
 	ConvertJSON func(object []byte, apiVersion string) ([]byte, error)
-	// CheckConversion returns what of a serialised object would be lost on its way to the other version and back. Nil without
-	// OldVersion.
+	// CheckConversion returns the parts of a serialised object that a round trip through the second version would lose.
+	// Nil without OldVersion.
 	CheckConversion func(object []byte) field.ErrorList
-	// Undecodable returns what of an object was left out when it was decoded. Optional.
+	// Undecodable returns the parts of an object left out by decoding. Optional.
 	Undecodable func(*Hub) []decode.Problem
-	// Admit judges and completes an object in one step, for a kind whose API has a mutating webhook and no other; stored is nil on creation.
-	// Default, ValidateCreate, ValidateUpdate, CheckTemplate and ValidateDelete are not asked then, and may be nil. Other webhooks may change the object
-	// afterwards. Optional.
+	// Admit judges and completes an object in a single step, for a kind with a mutating webhook only; stored is nil on
+	// creation. Default, ValidateCreate, ValidateUpdate, CheckTemplate and ValidateDelete are then unused, and may be nil.
+	// Further webhooks may change the object afterwards. Optional.
 	Admit func(ctx context.Context, obj, stored *Hub) (field.ErrorList, error)
-	// Closed returns why no object may be made or get another spec now, such as a feature gate that is off. Objects that are there may be
-	// updated otherwise, or their finalizers could not go. Optional.
+	// Closed returns why no object may be created or get a new spec now, such as a feature gate turned off. Existing
+	// objects may be updated otherwise, or their finalizers could not go. Optional.
 	Closed func() error
-	// Default fills in what obj lacks. stored is the object before an update and nil on creation. It sets fields and appends to
-	// lists; what it removes or reorders is not patched. Nil for a kind whose API has a validating webhook and no other, unless Admit is set.
+	// Default sets missing fields of obj. stored is the object before an update and nil on creation. Default sets fields
+	// and appends to lists; removals and new orders are not patched. Nil for a kind with a validating webhook only, unless
+	// Admit is set.
 	Default func(obj, stored *Hub)
-	// DefaultOld fills in what an object of the older version lacks and conversion would hide. Default comes after it. Optional.
+	// DefaultOld sets missing fields of an object in the older version that conversion would hide. Default comes after
+	// DefaultOld. Optional.
 	DefaultOld func(obj *Old)
-	// ValidateCreate and ValidateUpdate return what is wrong with a defaulted object; an error means that they could not find
-	// out.
+	// ValidateCreate and ValidateUpdate return the problems of a defaulted object. An error means: the problems are
+	// unknown.
 	ValidateCreate func(ctx context.Context, obj *Hub) (field.ErrorList, error)
 	ValidateUpdate func(ctx context.Context, obj, stored *Hub) (field.ErrorList, error)
-	// CheckTemplate has somebody else judge the Pod template of a valid object; stored is nil on creation. The warning says why that
-	// was not possible. Optional.
+	// CheckTemplate asks another judge about the Pod template of a valid object; stored is nil on creation. The warning
+	// says why no judgement was possible. Optional.
 	CheckTemplate func(ctx context.Context, obj, stored *Hub) (problems field.ErrorList, warning string)
-	// Warn returns what users are told of a valid object: what has no effect, for example, or does not do what was meant, presumably. Whoever
-	// writes an object of which that was said before is not told again. old is the object as it was sent, nil for the hub version. Optional.
+	// Warn returns warnings about a valid object, for example about values without effect or with a presumably unintended
+	// effect. A writer of an object with the same warnings before gets no warning again. old is the object as sent, nil
+	// for the hub version. Optional.
 	Warn func(obj *Hub, old *Old) []string
-	// ValidateDelete returns why an object may not be deleted. Nil means that every object may, and then it is not even decoded.
+	// ValidateDelete returns why an object may not be deleted. A nil ValidateDelete allows every deletion, even without
+	// decoding.
 	ValidateDelete func(obj *Hub) field.ErrorList
-	// Refused is told of each deletion that was refused. Optional.
+	// Refused is called for each refused deletion. Optional.
 	Refused func(Refusal)
-	// ValidateOld returns what is wrong with an object of the older version and is lost when it is converted; stored is nil on
+	// ValidateOld returns the problems of an object in the older version that conversion would lose; stored is nil on
 	// creation. Optional.
 	ValidateOld func(obj, stored *Old) field.ErrorList
-	// Withdrawn are fields in the spec of the older version that nothing reads, and what users are told instead. Admission removes them: they
-	// are not stored, and would make each write of an unchanged object look like a change. Optional.
+	// Withdrawn are unread fields in the spec of the older version, with the advice for users. Admission removes withdrawn
+	// fields: stored, the fields would make each write of an unchanged object look like a change. Optional.
 	Withdrawn map[string]string
-	// OldField returns how the older version calls a field. Optional.
+	// OldField returns the older version's name of a field. Optional.
 	OldField func(hubField string) string
 }
 
@@ -111,13 +115,13 @@ func (k *Kind[Hub, Old]) endpoint() endpoint {
 	return endpoint{kind: k.GroupKind, handlers: handlers, convert: k.ConvertJSON}
 }
 
-// object is one decoded object: always in the hub version, and in the older one if it was sent in that.
+// object is a decoded object: always in the hub version, and also in the older version if sent so.
 type object[Hub, Old any] struct {
 	hub *Hub
 	old *Old
 }
 
-// about returns an error unless the request is about this kind in a version there is.
+// about returns an error unless the request is about the kind in a known version.
 func (k *Kind[Hub, Old]) about(req admission.Request) error {
 	kind := schema.GroupVersionKind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind}
 	if kind.GroupKind() != k.GroupKind || kind.Version == "" || (kind.Version != k.HubVersion && kind.Version != k.OldVersion) {
@@ -160,7 +164,7 @@ func (k *Kind[Hub, Old]) decode(raw []byte, version, name string) (object[Hub, O
 	return o, k.undecodable(err, name)
 }
 
-// decodeStored reads the object before an update, nil if there is none that makes sense.
+// decodeStored reads the object before an update, or nothing for an undecodable object.
 func (k *Kind[Hub, Old]) decodeStored(ctx context.Context, req admission.Request) object[Hub, Old] {
 	o, err := k.decode(req.OldObject.Raw, req.Kind.Version, req.Name)
 	if err != nil {
@@ -170,8 +174,8 @@ func (k *Kind[Hub, Old]) decodeStored(ctx context.Context, req admission.Request
 	return o
 }
 
-// leavesSpec reports whether an update changes metadata alone. Finalizers have to go from objects, too, whose spec makes no sense. What the
-// older version keeps in an annotation is part of the spec.
+// leavesSpec reports whether an update changes metadata alone. Finalizers have to go, even from objects with an invalid
+// spec. The older version's annotation with spec fields counts as spec.
 func leavesSpec(req admission.Request) bool {
 	type parts struct {
 		Metadata struct {
@@ -185,7 +189,7 @@ func leavesSpec(req admission.Request) bool {
 		next.Metadata.Annotations[apps.AnnotationV1beta1Only] == stored.Metadata.Annotations[apps.AnnotationV1beta1Only]
 }
 
-// undecodable says what is wrong with an object, with the path where a value has the wrong type.
+// undecodable reports the fault of an object, with the path if a value has the wrong type.
 func (k *Kind[Hub, Old]) undecodable(err error, name string) error {
 	if err == nil {
 		return nil
@@ -199,7 +203,7 @@ func (k *Kind[Hub, Old]) undecodable(err error, name string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("decoding %s %q: %v", k.GroupKind, name, err))
 }
 
-// refuse answers with the status of err, and as an internal error if it has none.
+// refuse answers with the status of err, or as an internal error without a status.
 func refuse(ctx context.Context, err error) admission.Response {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {

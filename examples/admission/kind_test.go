@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// thing is a kind with one version.
+// thing is a kind with a single version.
 type thing struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -77,7 +77,7 @@ func TestKindOfOneVersion(t *testing.T) {
 	if response := kind.Validate(t.Context(), req); !response.Allowed {
 		t.Errorf("delete: %+v", response.Result)
 	}
-	// An empty version of the request is not the older version that is not there.
+	// An empty version in the request does not match the missing older version.
 	req = writing(`{}`)
 	req.Kind.Version = ""
 	if response := kind.Validate(t.Context(), req); response.Allowed || response.Result.Code != http.StatusBadRequest {

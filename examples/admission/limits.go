@@ -15,24 +15,25 @@ import (
 )
 
 const (
-	// maxObject bounds a new object, in bytes of JSON. etcd takes one and a half MiB, and a template of that size makes no Pods.
+	// maxObject bounds a new object, in bytes of JSON. etcd takes 1.5 MiB, and a template of such a size makes no Pods.
 	maxObject = 1 << 20
-	// maxDepth bounds how deep an object is nested. The API server reads 10,000 levels, and adds some of its own when it asks for a
-	// conversion.
+	// maxDepth bounds the nesting of an object. The API server reads 10,000 levels, and adds some levels of its own to a
+	// conversion review.
 	maxDepth = 100
-	// maxElements bounds the elements of all lists in a Pod template and the claim templates together, and in the containers and volumes of
-	// a SidecarSet. What the API server needs for a
-	// template with as many problems grows with the square of their number, and it is not to be stopped.
+	// maxElements bounds the elements of all lists in a Pod template and the claim templates together, and in the
+	// containers and volumes of a SidecarSet. The API server's work on a template with as many problems grows with the
+	// square of their number, and cannot be stopped.
 	maxElements = 2000
-	// maxTermElements is the same for the update strategy and the selector, whose terms are counted more precisely once they are decoded.
+	// maxTermElements is the limit for the update strategy and the selector. Decoded terms are counted more precisely.
 	maxTermElements = 5000
 	// maxProblems is how many problems an answer names.
 	maxProblems = 50
-	// maxProblem is how many bytes each part of a problem may have that is longer than that as a whole.
+	// maxProblem is the maximum length of a problem in bytes. Each part of a longer problem is cut to maxProblem.
 	maxProblem = 1 << 10
 )
 
-// tooMuch returns why an object is not even decoded. stored is the object before an update; what it has already may stay.
+// tooMuch returns why an object is refused before decoding. stored is the object before an update, and excess already
+// stored may stay.
 func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 	if len(raw) > maxObject && len(raw) > len(stored) {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q has %d bytes, at most %d are taken", k.GroupKind, name, len(raw), maxObject))
@@ -47,7 +48,7 @@ func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 	next, before := specOf(raw), specOf(stored)
 	for _, part := range []struct {
 		most int
-		keys []string // the first one is named
+		keys []string // the first key gives the name
 	}{
 		{maxElements, []string{"template", "volumeClaimTemplates"}},
 		{maxElements, []string{"containers", "initContainers", "volumes"}},
@@ -62,10 +63,10 @@ func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 	return nil
 }
 
-// spec is an object's, by the names of its fields, as it was sent.
+// spec is an object's spec as sent, by the names of its fields.
 type spec map[string]json.RawMessage
 
-// specOf returns none for what is no object: that is said by whoever decodes it.
+// specOf returns no spec for an invalid object: the decoder reports the fault.
 func specOf(object []byte) spec {
 	var parts struct {
 		Spec spec `json:"spec"`
@@ -85,7 +86,7 @@ func elementsOf(s spec, keys []string) int {
 	return n
 }
 
-// capped shortens a list of problems. An error with all of them takes time and memory of the square of their number.
+// capped shortens a list of problems. An error with all problems takes time and memory of the square of their number.
 func capped(problems field.ErrorList) field.ErrorList {
 	more := len(problems) - maxProblems
 	out := make(field.ErrorList, 0, maxProblems+1)
@@ -98,7 +99,7 @@ func capped(problems field.ErrorList) field.ErrorList {
 	return out
 }
 
-// brief shortens what is long in a problem: it is the user's, and comes back several times in an answer.
+// brief shortens long parts of a problem: the parts come from the user, and return several times in an answer.
 func brief(problem *field.Error) *field.Error {
 	if len(problem.Error()) <= maxProblem {
 		return problem

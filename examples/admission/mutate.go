@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Mutate answers a request with the defaults it lacks, as a JSON patch, and where there is Admit with everything that is wrong with it. It is
-// an [admission.HandlerFunc].
+// Mutate answers a request with the missing defaults as a JSON patch, and for kinds with Admit with all problems.
+// Mutate is an [admission.HandlerFunc].
 func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admission.Response {
 	if err := k.about(req); err != nil {
 		return refuse(ctx, err)
@@ -45,7 +45,7 @@ func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admi
 	return k.patched(ctx, req, before, after)
 }
 
-// defaulted returns the object as it was and with its defaults, both as they are written in the version it came in.
+// defaulted returns the object before and after defaulting, both in the version of the request.
 func (k *Kind[Hub, Old]) defaulted(ctx context.Context, req admission.Request, obj, stored object[Hub, Old]) (before, after map[string]any, err error) {
 	tree := runtime.DefaultUnstructuredConverter.ToUnstructured
 	if obj.old == nil {
@@ -78,7 +78,7 @@ func (k *Kind[Hub, Old]) defaulted(ctx context.Context, req admission.Request, o
 	return before, after, err
 }
 
-// complete fills in the hub version of an object. An error is the answer that refuses it.
+// complete sets missing fields in the hub version of an object. An error is the refusal.
 func (k *Kind[Hub, Old]) complete(ctx context.Context, req admission.Request, obj, stored object[Hub, Old]) error {
 	if k.Admit == nil {
 		k.Default(obj.hub, stored.hub)
@@ -98,7 +98,7 @@ func (k *Kind[Hub, Old]) complete(ctx context.Context, req admission.Request, ob
 	return nil
 }
 
-// patched answers with what changed, laid on the object as it was sent, and removes what is withdrawn.
+// patched answers with the changes, applied to the object as sent, and removes withdrawn fields.
 func (k *Kind[Hub, Old]) patched(ctx context.Context, req admission.Request, before, after map[string]any) admission.Response {
 	var sent map[string]any
 	if err := utiljson.Unmarshal(req.Object.Raw, &sent); err != nil {

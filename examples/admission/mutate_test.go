@@ -34,7 +34,7 @@ func with(fields ...map[string]any) map[string]any {
 	return all
 }
 
-// added says what a patch adds, by path.
+// added returns the additions of a patch, by path.
 func added(t *testing.T, patch []step) map[string]any {
 	t.Helper()
 	values := map[string]any{}
@@ -133,8 +133,8 @@ func TestMutate(t *testing.T) {
 	}
 }
 
-// Fields of a newer Kubernetes, values that the Go types would spell in another way, and what they would show although it is not
-// there: none of it changes.
+// TestMutateKeepsWhatItDoesNotKnow: unchanged stay fields of a newer Kubernetes, values with a different spelling in Go
+// types, and absent values shown by Go types.
 func TestMutateKeepsWhatItDoesNotKnow(t *testing.T) {
 	const strange = `
   volumeClaimTemplates:
@@ -181,7 +181,8 @@ func TestMutateKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// What only v1alpha1 can say has no effect in v1beta1 and is kept in a note. A default must not cost it.
+// TestMutateV1alpha1KeepsWhatOnlyItCanSay: values known only to v1alpha1 have no effect in v1beta1 and are kept in a
+// note. A default must not lose the note.
 func TestMutateV1alpha1KeepsWhatOnlyItCanSay(t *testing.T) {
 	object := manifest(t, small("v1alpha1", `
   updateStrategy:
@@ -201,7 +202,8 @@ func TestMutateV1alpha1KeepsWhatOnlyItCanSay(t *testing.T) {
 	}
 }
 
-// A note in a v1alpha1 object that an edit made obsolete goes, or it would come to life again in the next conversion.
+// TestMutateRemovesObsoleteNotes: a note in a v1alpha1 object made obsolete by an edit goes, or the next conversion
+// would revive the note.
 func TestMutateRemovesObsoleteNotes(t *testing.T) {
 	const note = `{"when":["RollingUpdate","Blue"],"fields":[{"path":["spec","updateStrategy","rollingUpdate","paused"],"kept":true}]}`
 	object := edit(t, manifest(t, small("v1alpha1")), "/metadata/annotations", tree{apps.AnnotationV1beta1Only: note})

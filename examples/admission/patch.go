@@ -8,22 +8,23 @@ import (
 	"strings"
 )
 
-// operation is one of RFC 6902.
+// operation is an operation of RFC 6902.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// patch collects the operations that make the same change to an object as it was sent that was made between two typed
-// readings of it, before and after. The two know fewer fields than the object may have and show zero values that it lacks;
-// neither appears in the patch.
+// patch collects operations for an object as sent. The operations repeat the change between two typed readings of the
+// object, before and after. The readings know fewer fields than the object may have and show zero values missing in the
+// object; neither appears in the patch.
 type patch []operation
 
-// annotationsPath is the only place where a comparison may remove something: conversion keeps notes there that get out of date.
+// annotationsPath is the only place for removals by a comparison: conversion keeps notes there, and notes become
+// obsolete.
 const annotationsPath = "/metadata/annotations"
 
-// object compares what is below path, where an object was sent.
+// object compares the values below path, for an object sent.
 func (p *patch) object(path string, sent, before, after map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		was, had := before[key]
@@ -40,7 +41,7 @@ func (p *patch) object(path string, sent, before, after map[string]any) {
 	}
 }
 
-// value makes what is at path, sent if it is there, into is as far as it differs from was.
+// value changes the value at path to match is, as far as is differs from was. sent is the sent value, if any.
 func (p *patch) value(path string, sent, was, is any) {
 	switch is := is.(type) {
 	case map[string]any:
@@ -56,11 +57,11 @@ func (p *patch) value(path string, sent, was, is any) {
 			return
 		}
 	}
-	// On a member of an object that is there already, this replaces.
+	// On an existing member of an object, add replaces.
 	*p = append(*p, operation{Op: "add", Path: path, Value: is})
 }
 
-// list compares element by element; what is beyond the ones that were there is appended.
+// list compares element by element, and appends further elements.
 func (p *patch) list(path string, sent, was, is []any) {
 	for i := range was {
 		if reflect.DeepEqual(was[i], is[i]) {

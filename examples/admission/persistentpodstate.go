@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// PersistentPodState describes the kind of that name. Whether a kind is listed and a target has another one is read with options.Reader; without
-// it both are left out.
+// PersistentPodState describes the kind PersistentPodState. options.Reader reads the list of kinds and the target's
+// further PersistentPodStates. Without a Reader both checks are skipped.
 func PersistentPodState(options Options) *Kind[v1beta1.PersistentPodState, v1alpha1.PersistentPodState] {
 	look := podStateLookups{reader: options.Reader, namespace: options.Namespace}
 	return &Kind[v1beta1.PersistentPodState, v1alpha1.PersistentPodState]{
@@ -44,7 +44,7 @@ func PersistentPodState(options Options) *Kind[v1beta1.PersistentPodState, v1alp
 	}
 }
 
-// podStateLookups find what a PersistentPodState has to agree with.
+// podStateLookups find the objects that a PersistentPodState has to agree with.
 type podStateLookups struct {
 	reader    client.Reader
 	namespace string
@@ -55,7 +55,7 @@ func (l *podStateLookups) validate(ctx context.Context, obj *v1beta1.PersistentP
 		return persistentpodstate.ValidateCreate(obj, persistentpodstate.Lookups{}), nil
 	}
 	if errs := persistentpodstate.ValidateCreate(obj, persistentpodstate.Lookups{}); len(errs) > 0 {
-		return errs, nil // without a look at others
+		return errs, nil // without lookups
 	}
 	var lookups persistentpodstate.Lookups
 	kind, err := persistentpodstate.TargetKind(obj.Spec.TargetReference)
@@ -68,7 +68,7 @@ func (l *podStateLookups) validate(ctx context.Context, obj *v1beta1.PersistentP
 			return slices.ContainsFunc(listed, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind })
 		}
 	}
-	// Their records are large: no more than a page of them is held at a time.
+	// Records are large: memory holds at most a page of objects at a time.
 	for list := (&v1beta1.PersistentPodStateList{}); ; {
 		page := []client.ListOption{client.InNamespace(obj.Namespace), client.Limit(podStatesPerPage), client.Continue(list.Continue)}
 		list = &v1beta1.PersistentPodStateList{}
@@ -85,13 +85,13 @@ func (l *podStateLookups) validate(ctx context.Context, obj *v1beta1.PersistentP
 // podStatesPerPage is how many are read at a time.
 const podStatesPerPage = 10
 
-// kinds are those that the configuration lists beside StatefulSets. Entries that make no sense list none.
+// kinds returns the kinds listed by the configuration beside StatefulSets. Invalid entries list none.
 func (l *podStateLookups) kinds(ctx context.Context) ([]schema.GroupVersionKind, error) {
 	var configuration corev1.ConfigMap
 	err := l.reader.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: apps.ConfigurationName}, &configuration)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", l.namespace, apps.ConfigurationName, err)
 	}
-	kinds, _ := persistentpodstate.ParseKinds(configuration.Data[apps.ConfigurationStatefulSetLikes]) // the manager logs what is wrong with it
+	kinds, _ := persistentpodstate.ParseKinds(configuration.Data[apps.ConfigurationStatefulSetLikes]) // the manager logs invalid entries
 	return kinds, nil
 }

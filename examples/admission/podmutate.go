@@ -15,11 +15,12 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// MutatePodPath is where Pods are asked about that are being created.
+// MutatePodPath is the path of reviews about new Pods.
 const MutatePodPath = "/mutate-pod"
 
-// Pods serves the webhooks for Pods: for those that are being created, and for those that would be taken out of service. Both functions are asked for
-// each request, because what the handlers need is made after the server; while one returns nil, Pods have to wait.
+// Pods serves the webhooks for Pods: for new Pods, and for Pods about to be taken out of service. Both functions are
+// called for each request, because the handlers' parts are made after the server. While a function returns nil, Pods
+// have to wait.
 func Pods(mutate, validate func() admission.Handler) Endpoint { return podEndpoint{mutate, validate} }
 
 type podEndpoint struct{ mutate, validate handlerOfPods }
@@ -28,7 +29,7 @@ func (p podEndpoint) endpoint() endpoint {
 	return endpoint{handlers: map[string]admission.Handler{MutatePodPath: p.mutate, ValidatePodPath: p.validate}}
 }
 
-// handlerOfPods is a handler that is made later.
+// handlerOfPods is a handler made later.
 type handlerOfPods func() admission.Handler
 
 // Handle implements admission.Handler.
@@ -40,8 +41,8 @@ func (h handlerOfPods) Handle(ctx context.Context, request admission.Request) ad
 	return handler.Handle(ctx, request)
 }
 
-// ReadinessGate is the step that gives Pods the readiness gate by which several writers can take them out of service: Pods of the kinds of
-// this group, and with the gate KruisePodReadinessGate all.
+// ReadinessGate is the step that adds the readiness gate shared by several writers to Pods of the kinds of this group,
+// and with the gate KruisePodReadinessGate to all Pods.
 func ReadinessGate(gates map[apps.Gate]bool) podwebhook.Step {
 	return podwebhook.Step{Name: "readiness gate", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
 		if podstate.HasGate(pod, apps.ConditionKruisePodReady) || !gates[apps.GateKruisePodReadiness] && !isControlledHere(pod) {
@@ -52,7 +53,7 @@ func ReadinessGate(gates map[apps.Gate]bool) podwebhook.Step {
 	}}
 }
 
-// isControlledHere reports whether the controller of a Pod is of this group, in any version.
+// isControlledHere reports whether the controller of a Pod belongs to this group, in any version.
 func isControlledHere(pod *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {

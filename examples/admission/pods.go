@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// singleReads is for how many names one request each is made; more are found in one list.
+	// singleReads is the maximum number of names read by single requests. A list finds more names.
 	singleReads = 8
 	podsPerPage = 500
 )
 
-// podsNamed returns the metadata of the Pods that exist of these names. Where they are many, those that the selector does not match
+// podsNamed returns the metadata of the existing Pods with the names. With many names, Pods not matched by the selector
 // are left out.
 func podsNamed(ctx context.Context, reader client.Reader, namespace string, selector *metav1.LabelSelector, names sets.Set[string]) (map[string]metav1.Object, error) {
 	if names.Len() > singleReads {

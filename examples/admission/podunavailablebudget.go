@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/budgets"
 )
 
-// PodUnavailableBudget describes the kind of that name. Budgets of one namespace that are for the same Pods are found with options.Reader; without one
-// that is left out. None is made while both of its feature gates are off.
+// PodUnavailableBudget describes the kind PodUnavailableBudget. options.Reader finds budgets of the namespace for the
+// same Pods. Without a Reader the check is skipped. No budget is created while both feature gates are off.
 func PodUnavailableBudget(options Options) *Kind[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget] {
 	gates := apps.ResolveGates(options.Gates)
 	return &Kind[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget]{
@@ -46,10 +46,10 @@ func PodUnavailableBudget(options Options) *Kind[v1beta1.PodUnavailableBudget, v
 	}
 }
 
-// budgetsPerPage bounds what is held of a namespace's budgets at a time.
+// budgetsPerPage bounds the budgets of a namespace held in memory.
 const budgetsPerPage = 100
 
-// validateWithOthers judges a new budget beside those of its namespace, a page of them at a time.
+// validateWithOthers judges a new budget beside the budgets of its namespace, a page at a time.
 func validateWithOthers(ctx context.Context, reader client.Reader, obj *v1beta1.PodUnavailableBudget) (field.ErrorList, error) {
 	errs := api.ValidateCreate(obj, nil)
 	if reader == nil || len(errs) > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// TestPodUnavailableBudgetGate: nobody writes a budget that nobody keeps. Either gate is enough.
+// TestPodUnavailableBudgetGate: nobody writes a budget without a keeper. Either gate is enough.
 func TestPodUnavailableBudgetGate(t *testing.T) {
 	const path = "/validate-policy-kruise-io-podunavailablebudget"
 	object := manifest(t, `apiVersion: policy.kruise.io/v1beta1

@@ -22,18 +22,19 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// ValidatePodPath is where it is asked whether Pods may be deleted, evicted, changed and resized.
+// ValidatePodPath is the path of reviews about deletion, eviction, update and resize of Pods.
 const ValidatePodPath = "/validate-pod"
 
-// EventPodUnavailableBudget is the event of requests that a PodUnavailableBudget has refused.
+// EventPodUnavailableBudget is the event of requests refused by a PodUnavailableBudget.
 const EventPodUnavailableBudget = "PodUnavailableBudget"
 
-// eventPrevented is what is told of a Pod that a budget has kept.
+// eventPrevented is the event of a Pod kept by a budget.
 const eventPrevented = "PubPreventPodDeletion"
 
-// PodBudgets refuses what would take more Pods out of service than their PodUnavailableBudget lets go: deletions and evictions of Pods, changes of
-// their specs, and resizes. Evictions are refused as the eviction API refuses them, with 429 and a cause, so that their clients come again; all
-// else with 403. options.Reader reads the Pods of evictions, and must not be a cache: one that serves again may be let go for nothing otherwise.
+// PodBudgets refuses requests that would take more Pods out of service than allowed by their PodUnavailableBudget:
+// deletions and evictions of Pods, changes of their specs, and resizes. Evictions are refused as by the eviction API,
+// with 429 and a cause, so clients retry; the rest with 403. options.Reader reads the Pods of evictions, and must not
+// be a cache: a late cache could let a serving Pod go for nothing.
 func PodBudgets(asked *budgets.Budgets, events record.EventRecorder, options Options) admission.Handler {
 	return &podBudgets{asked, events, options}
 }
@@ -67,7 +68,7 @@ func (p *podBudgets) Handle(ctx context.Context, req admission.Request) admissio
 	return refuse(ctx, refusedBy(operation, answer))
 }
 
-// read returns the Pod that would be taken out of service, and how. It is nil where nothing of the kind is asked.
+// read returns the Pod about to be taken out of service, and the operation. The Pod is nil for irrelevant requests.
 func (p *podBudgets) read(ctx context.Context, req admission.Request) (pod *corev1.Pod, operation disruption.Operation, dryRun bool, err error) {
 	dryRun = req.DryRun != nil && *req.DryRun
 	switch {
@@ -85,8 +86,8 @@ func (p *podBudgets) read(ctx context.Context, req admission.Request) (pod *core
 	return nil, "", dryRun, nil
 }
 
-// updated returns a Pod as it was before an update, and what that does to it; nil if it leaves the Pod in service. What the update takes away with
-// it does not help it past the budget.
+// updated returns a Pod from before an update, with the operation; nil if the update leaves the Pod in service.
+// Removing its protection in the same update does not help a Pod past the budget.
 func updated(req admission.Request) (*corev1.Pod, disruption.Operation, error) {
 	before, err := podOf(req.OldObject.Raw)
 	if before == nil || err != nil {
@@ -116,8 +117,9 @@ func podOf(raw []byte) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// evicted returns the Pod of an eviction as it is now; nil if it is gone, or is not the one that the eviction is about: the API server says so.
-// What it says of a resourceVersion is not known: an empty one stands for any, and the Pod may change until then.
+// evicted returns the present Pod of an eviction, or nil if the Pod is gone or is not the eviction's Pod: the API
+// server says so. The API server's check of a resourceVersion is unknown: an empty version stands for any, and the Pod
+// may change until then.
 func (p *podBudgets) evicted(ctx context.Context, req admission.Request) (pod *corev1.Pod, dryRun bool, err error) {
 	eviction := &policyv1.Eviction{}
 	if len(req.Object.Raw) > 0 {
@@ -144,7 +146,7 @@ func (p *podBudgets) evicted(ctx context.Context, req admission.Request) (pod *c
 	return pod, slices.Contains(options.DryRun, metav1.DryRunAll), nil
 }
 
-// tell tells of a refusal: an event of the Pod, and whoever counts them.
+// tell reports a refusal: by an event of the Pod, and to options.Refused.
 func (p *podBudgets) tell(req admission.Request, pod *corev1.Pod, operation disruption.Operation, answer budgets.Answer) {
 	if p.events != nil {
 		p.events.Eventf(pod, corev1.EventTypeWarning, eventPrevented, "PodUnavailableBudget %s refuses %s: %s", answer.Budget, operation, answer.Reason.Detail)
@@ -159,7 +161,7 @@ func (p *podBudgets) tell(req admission.Request, pod *corev1.Pod, operation disr
 	p.options.Refused(refusal)
 }
 
-// RelatedBudget is the step that has Pods name the PodUnavailableBudget that is for them.
+// RelatedBudget is the step that writes the names of their PodUnavailableBudgets on Pods.
 func RelatedBudget(asked *budgets.Budgets) podwebhook.Step {
 	return podwebhook.Step{Name: "PodUnavailableBudget", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
 		asked.Stamp(pod)
@@ -167,15 +169,15 @@ func RelatedBudget(asked *budgets.Budgets) podwebhook.Step {
 	}}
 }
 
-// budgetResource is what refusals name.
+// budgetResource is the resource named by refusals.
 func budgetResource() schema.GroupResource {
 	return schema.GroupResource{Group: policy.Group, Resource: "podunavailablebudgets"}
 }
 
-// uncountedRetry is for how many seconds an eviction waits whose budget was not counted, as the eviction API has it.
+// uncountedRetry is the wait in seconds of an eviction with an uncounted budget, as in the eviction API.
 const uncountedRetry = 10
 
-// refusedBy is the answer to a request that a budget does not let pass.
+// refusedBy is the answer to a request refused by a budget.
 func refusedBy(operation disruption.Operation, answer budgets.Answer) error {
 	if operation != disruption.Evict {
 		return apierrors.NewForbidden(budgetResource(), answer.Budget, answer.Reason)
@@ -191,7 +193,7 @@ func refusedBy(operation disruption.Operation, answer budgets.Answer) error {
 	return err
 }
 
-// unknownBudget is the answer where nobody knows what a budget says: come again.
+// unknownBudget is the answer for an unknown budget: retry.
 func unknownBudget(err error) error {
 	if apierrors.IsBadRequest(err) {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Paths at which deletions of objects of other groups are judged.
+// Paths of reviews about deletions of objects of foreign groups.
 const (
 	ValidateNamespacePath   = "/validate-namespace"
 	ValidateCRDPath         = "/validate-customresourcedefinition"
@@ -26,20 +26,21 @@ const (
 	ValidateIngressPath     = "/validate-ingress"
 )
 
-// Refusal is a request that was refused to protect an object.
+// Refusal is a request refused to protect an object.
 type Refusal struct {
 	// Event is EventDeletionProtection.
 	Event string
-	// Kind, Namespace and Name are those of the object, and User is who asked.
+	// Kind, Namespace and Name identify the object, and User is the sender.
 	Kind, Namespace, Name, User string
 }
 
 // EventDeletionProtection is the event of refused deletions.
 const EventDeletionProtection = "DeletionProtection"
 
-// Protection refuses deletions of Namespaces, CustomResourceDefinitions, workloads, Services and Ingresses of Kubernetes that have the label
-// apps.LabelDeleteProtection. With the gate ResourcesDeletionProtection off, every deletion passes. Only the main resources are looked at; an
-// object that is being deleted already is not protected. What cannot be found out refuses.
+// Protection refuses deletions of Namespaces, CustomResourceDefinitions, workloads, Services and Ingresses of
+// Kubernetes with the label apps.LabelDeleteProtection. With the gate ResourcesDeletionProtection off, every deletion
+// passes. Only the main resources are checked. An object already being deleted is not protected. Unknown contents
+// refuse.
 func Protection(options Options) Endpoint {
 	gates := apps.ResolveGates(options.Gates)
 	p := &protection{options: options, on: gates[apps.GateResourcesDeletionProtection]}
@@ -71,14 +72,15 @@ type protection struct {
 
 func (p *protection) endpoint() endpoint { return endpoint{handlers: p.handlers} }
 
-// guard is what is protected of one kind. holds finds what a cascading deletion would take along; nil for kinds that hold nothing.
+// guard is the protection of a kind. holds finds the objects taken along by a cascading deletion; nil for kinds without
+// contents.
 type guard struct {
 	kind     string
 	resource schema.GroupResource
 	holds    func(context.Context, *protected) (content, error)
 }
 
-// content is what an object holds. Where there is much, not all of it is counted.
+// content is the contents of an object. Large contents are not counted in full.
 type content struct {
 	count  int
 	orMore bool
@@ -93,13 +95,13 @@ func (c content) String() string {
 	return fmt.Sprintf("%d%s %s", c.count, more, c.what)
 }
 
-// forbiddenBy is what OpenKruise's refusals begin with, and scripts look for.
+// forbiddenBy is the beginning of OpenKruise's refusals. Scripts look for the text.
 const forbiddenBy = "forbidden by ResourcesProtectionDeletion"
 
-// errNotCounted means that nobody counts what objects of a kind hold.
+// errNotCounted means that nobody counts the contents of objects of the kind.
 var errNotCounted = errors.New("what it holds is not counted")
 
-// protected is what has to be known of an object.
+// protected is the necessary part of an object.
 type protected struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -147,7 +149,7 @@ func (p *protection) judge(ctx context.Context, g guard, req admission.Request) 
 	return refuse(ctx, apierrors.NewForbidden(g.resource, object.Name, fmt.Errorf("%s: the label %s=%s %s", forbiddenBy, apps.LabelDeleteProtection, object.Labels[apps.LabelDeleteProtection], why)))
 }
 
-// why returns why an object may not be deleted; nothing if it may.
+// why returns why an object may not be deleted, or "".
 func (g guard) why(ctx context.Context, object *protected) (string, error) {
 	if object.DeletionTimestamp != nil {
 		return "", nil
@@ -168,7 +170,7 @@ func (g guard) why(ctx context.Context, object *protected) (string, error) {
 	return "", nil
 }
 
-// replicas is what a workload holds.
+// replicas returns the contents of a workload.
 func replicas(_ context.Context, object *protected) (content, error) {
 	if object.Spec.Replicas == nil {
 		return content{}, nil

@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// refused deletes an object and wants a refusal that says something.
+// refused deletes an object and wants a refusal with the text.
 func (c *cluster) refused(t *testing.T, object client.Object, says string) {
 	t.Helper()
 	if err := c.Delete(t.Context(), object); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
@@ -40,7 +40,7 @@ func (c *cluster) made(t *testing.T, object client.Object, protection string) {
 	}
 }
 
-// removed deletes an object that nothing protects any more.
+// removed deletes an object without protection.
 func (c *cluster) removed(t *testing.T, object client.Object) {
 	t.Helper()
 	if err := c.Delete(t.Context(), object); err != nil {
@@ -157,12 +157,12 @@ func (c *cluster) protectsNamespaces(t *testing.T) {
 		}
 	}
 	c.refused(t, namespace, "1 bound PersistentVolumeClaims (>0)")
-	c.removed(t, bound) // its finalizer may hold it for a moment: what is being deleted does not count
+	c.removed(t, bound) // a finalizer may hold the claim for a moment: objects being deleted do not count
 	c.removed(t, namespace)
 }
 
-// namesWhatHoldsNamespaces: a Namespace without the label goes but for what is protected in it, and says by name what that is. So does a deletion of all
-// objects of a kind.
+// namesWhatHoldsNamespaces: a Namespace without the label goes except for its protected objects, and names the
+// protected objects. The same holds for a deletion of all objects of a kind.
 func (c *cluster) namesWhatHoldsNamespaces(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-held"}}
 	c.made(t, namespace, "")

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errNoReader means that nothing can be looked up.
+// errNoReader means that lookups are impossible.
 var errNoReader = errors.New("there is no client to look it up with")
 
-// pageOfContent bounds what one request lists: the first page that has something decides.
+// pageOfContent bounds a single list: the first page with contents decides.
 const pageOfContent = 500
 
-// podsAndClaims is what a namespace holds: Pods that have not ended and are not being deleted, and else claims that have their volume.
+// podsAndClaims returns the contents of a namespace: active Pods not being deleted, or else bound claims.
 func (p *protection) podsAndClaims(ctx context.Context, namespace *protected) (content, error) {
 	active := fields.AndSelectors(
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
@@ -40,20 +40,20 @@ func (p *protection) podsAndClaims(ctx context.Context, namespace *protected) (c
 	return claims, err
 }
 
-// customResources is what a CustomResourceDefinition holds. Whoever reaches the webhooks' port can ask, and learns nothing of the kinds of
-// Kubernetes: the group of a definition has a dot.
+// customResources returns the contents of a CustomResourceDefinition. Strangers on the webhooks' port can ask, and
+// learn nothing about the kinds of Kubernetes: the group of a definition has a dot.
 func (p *protection) customResources(ctx context.Context, crd *protected) (content, error) {
 	if !strings.Contains(crd.Spec.Group, ".") {
 		return content{}, fmt.Errorf("spec.group %q is none of a CustomResourceDefinition", crd.Spec.Group)
 	}
 	for _, version := range crd.Spec.Versions {
-		if !version.Served { // that which is stored may be none of them, and all are read in any
+		if !version.Served { // the stored version may be unserved, and any served version shows all objects
 			continue
 		}
 		kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind + "List"}
 		held, err := p.count(ctx, metadataList(kind), nil)
 		if apimeta.IsNoMatchError(err) && !crd.isEstablished() {
-			return content{}, nil // nobody can have made one
+			return content{}, nil // nobody can have created an object
 		}
 		held.what = "custom resources"
 		return held, err
@@ -77,7 +77,8 @@ func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataLis
 	return list
 }
 
-// count counts the objects that are not being deleted and that matter, all where matters is nil, page by page until there is one.
+// count counts the objects with matters true, without objects being deleted, page by page until the first object. A nil
+// matters counts all.
 func (p *protection) count(ctx context.Context, list client.ObjectList, matters func(client.Object) bool, options ...client.ListOption) (content, error) {
 	if p.options.Reader == nil {
 		return content{}, errNoReader

@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// protectionOn has the gates on, and a reader that cannot read.
+// protectionOn has the gates on, and a broken reader.
 func protectionOn() admission.Options {
 	broken := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("no answer")
@@ -45,7 +45,7 @@ func TestProtection(t *testing.T) {
 		name, path, object string
 		edit               func(*admissionv1.AdmissionRequest)
 		off                apps.Gate
-		code               int32 // 0 where it is allowed
+		code               int32 // 0 for allowed
 		says               string
 	}{
 		{name: "DP-3 DP-4 Always", path: admission.ValidateDeploymentPath, object: deploymentWith("Always", "0"), code: http.StatusForbidden, says: "forbidden by ResourcesProtectionDeletion: the label policy.kruise.io/delete-protection=Always"},
@@ -108,7 +108,8 @@ func TestProtection(t *testing.T) {
 	}
 }
 
-// TestContentOfCRDs: custom resources are read in a version that is served, whichever is stored, and nobody takes one that is not found for one that never was.
+// TestContentOfCRDs: custom resources are read in a served version, whichever is stored. A kind not found counts as
+// never served only if the CRD was never established.
 func TestContentOfCRDs(t *testing.T) {
 	for _, tc := range []struct {
 		name, versions, status string

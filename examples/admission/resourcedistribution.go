@@ -23,8 +23,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// ResourceDistribution describes the kind of that name. Its resource is judged by the API server, by a creation in options.Namespace that is a dry
-// run, with options.Client; without one of both that is left out. None is made while its feature gate is off.
+// ResourceDistribution describes the kind ResourceDistribution. The API server judges the resource by a dry-run
+// creation in options.Namespace with options.Client. Without either the check is skipped. No object is created while
+// the feature gate is off.
 func ResourceDistribution(options Options) *Kind[v1beta1.ResourceDistribution, v1alpha1.ResourceDistribution] {
 	judge := resourceJudge{client: options.Client, namespace: options.Namespace, unchecked: options.TemplateUnchecked, log: options.Log}
 	on := apps.ResolveGates(options.Gates)[apps.GateResourceDistribution]
@@ -55,7 +56,7 @@ func ResourceDistribution(options Options) *Kind[v1beta1.ResourceDistribution, v
 	}
 }
 
-// resourceJudge asks the API server what it thinks of a ConfigMap or Secret.
+// resourceJudge asks the API server about a ConfigMap or Secret.
 type resourceJudge struct {
 	client    client.Writer
 	namespace string
@@ -63,8 +64,8 @@ type resourceJudge struct {
 	log       logr.Logger
 }
 
-// check returns why the API server would not take a copy of a resource that has changed. One of its name may be there. Where the API server does not
-// answer, the resource passes with a warning: copies that are refused will be reported.
+// check returns the API server's objections against a copy of a changed resource. An object of the same name may exist.
+// If the API server does not answer, the resource passes with a warning: refused copies will be reported.
 func (j *resourceJudge) check(ctx context.Context, obj, stored *v1beta1.ResourceDistribution) (field.ErrorList, string) {
 	if j.client == nil || j.namespace == "" || stored != nil && bytes.Equal(obj.Spec.Resource.Raw, stored.Spec.Resource.Raw) {
 		return nil, ""
@@ -97,7 +98,7 @@ func (j *resourceJudge) check(ctx context.Context, obj, stored *v1beta1.Resource
 	return nil, "spec.resource was not checked by the API server, which may refuse its copies; kruise-manager logs why (--v=1)"
 }
 
-// isRefusal reports whether an answer is about what was sent, and not about the API server or the namespace.
+// isRefusal reports whether an answer is about the object sent, not about the API server or the namespace.
 func isRefusal(code int32) bool {
 	switch code {
 	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
@@ -106,7 +107,7 @@ func isRefusal(code int32) bool {
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 }
 
-// refusedCopy says where in the ResourceDistribution is what the API server does not accept.
+// refusedCopy maps the API server's objections to fields of the ResourceDistribution.
 func refusedCopy(status metav1.Status, path *field.Path) (problems field.ErrorList) {
 	if status.Details != nil && status.Reason == metav1.StatusReasonInvalid {
 		for _, cause := range status.Details.Causes {

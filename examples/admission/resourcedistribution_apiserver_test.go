@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// smallDistribution is the least that is valid in a version, with more lines of targets.
+// smallDistribution is the smallest valid ResourceDistribution in a version, with more lines of targets.
 func smallDistribution(version string, targets ...string) string {
 	return `apiVersion: apps.kruise.io/` + version + `
 kind: ResourceDistribution
@@ -29,7 +29,7 @@ spec:
 ` + strings.Join(targets, "\n")
 }
 
-// distribute sends an object, and deletes it when the test ends.
+// distribute sends an object, and deletes the object when the test ends.
 func (c *cluster) distribute(t *testing.T, name string, object tree) (*unstructured.Unstructured, error) {
 	t.Helper()
 	sent := &unstructured.Unstructured{Object: object}
@@ -83,7 +83,7 @@ func TestResourceDistributionsOnTheAPIServer(t *testing.T) {
 		}{
 			{"v1beta1", "/spec/resource/data/player", "spec.resource.data.player", 7},
 			{"v1beta1", "/spec/resource/kind", "spec.resource.kind", "Pod"},
-			{"v1beta1", "/spec/resource/data", "spec.resource.data[no key!]", tree{"no key!": "x"}}, // the API server finds it
+			{"v1beta1", "/spec/resource/data", "spec.resource.data[no key!]", tree{"no key!": "x"}}, // found by the API server
 			{"v1beta1", "/spec/resource/metadata", "spec.resource.metadata.labels", tree{"name": "a", "labels": tree{"a": "no label!"}}},
 			{"v1alpha1", "/spec/targets/excludedNamespaces", "spec.targets.excludedNamespaces.list[0].name", tree{"list": []any{tree{"name": "a"}}}},
 			{
@@ -109,7 +109,7 @@ func TestResourceDistributionsOnTheAPIServer(t *testing.T) {
 	})
 }
 
-// TestResourceDistributionGate: nobody writes what nobody carries out, but finalizers can go.
+// TestResourceDistributionGate: nobody writes an object without an executor, but finalizers can go.
 func TestResourceDistributionGate(t *testing.T) {
 	const path = "/validate-apps-kruise-io-resourcedistribution"
 	object := manifest(t, smallDistribution("v1beta1"))

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// SidecarSet describes the kind of that name. What its containers and volumes must have is judged by the API server, as a Pod template.
+// SidecarSet describes the kind SidecarSet. The API server judges the containers and volumes, as a Pod template.
 func SidecarSet(options Options) *Kind[v1beta1.SidecarSet, v1alpha1.SidecarSet] {
 	judge := templateJudge{
 		client: options.Client, unchecked: options.TemplateUnchecked, log: options.Log, what: "the containers and volumes were",
@@ -43,7 +43,7 @@ func SidecarSet(options Options) *Kind[v1beta1.SidecarSet, v1alpha1.SidecarSet] 
 		Undecodable: func(obj *v1beta1.SidecarSet) []decode.Problem { return obj.Spec.Undecodable },
 		Default: func(obj, _ *v1beta1.SidecarSet) {
 			if err := sidecarset.Default(obj); err != nil {
-				panic(err) // what was decoded can be encoded; a panic is answered with 500
+				panic(err) // decoded values can be encoded; a panic is answered with 500
 			}
 		},
 		ValidateCreate: func(ctx context.Context, obj *v1beta1.SidecarSet) (field.ErrorList, error) {
@@ -70,7 +70,7 @@ func SidecarSet(options Options) *Kind[v1beta1.SidecarSet, v1alpha1.SidecarSet] 
 	}
 }
 
-// sidecarSetWarnings are about what a SidecarSet says that has no effect.
+// sidecarSetWarnings are about values of a SidecarSet without effect.
 func sidecarSetWarnings(obj *v1beta1.SidecarSet, old *v1alpha1.SidecarSet) (out []string) {
 	path := "spec.namespaceSelector"
 	if old != nil && old.Spec.Namespace != "" {
@@ -85,7 +85,7 @@ func sidecarSetWarnings(obj *v1beta1.SidecarSet, old *v1alpha1.SidecarSet) (out 
 	return out
 }
 
-// namesNamespace reports whether a selector asks for a namespace by its name.
+// namesNamespace reports whether a selector asks for a namespace by name.
 func namesNamespace(selector *metav1.LabelSelector, name string) bool {
 	if selector == nil {
 		return false
@@ -98,7 +98,7 @@ func namesNamespace(selector *metav1.LabelSelector, name string) bool {
 	return asked
 }
 
-// sidecarSetTemplate returns a Pod that has nothing but the sidecars.
+// sidecarSetTemplate returns a Pod with the sidecars alone.
 func sidecarSetTemplate(obj *v1beta1.SidecarSet) podTemplate {
 	if obj == nil {
 		return podTemplate{}
@@ -109,17 +109,17 @@ func sidecarSetTemplate(obj *v1beta1.SidecarSet) podTemplate {
 		}
 		return out
 	}
-	const day = 24 * 60 * 60 // a sleep before the end is not judged by what Pods have if they say nothing
+	const day = 24 * 60 * 60 // the default grace period of Pods must not judge a sleep before the end
 	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64(day)), InitContainers: plain(obj.Spec.InitContainers), Containers: plain(obj.Spec.Containers), Volumes: obj.Spec.Volumes,
 	}}
-	if len(template.Spec.Containers) == 0 { // a Pod needs one
+	if len(template.Spec.Containers) == 0 { // a Pod needs a container
 		template.Spec.Containers = []corev1.Container{{Name: "container-of-the-pod", Image: "image"}}
 	}
 	return podTemplate{PodTemplateSpec: template}
 }
 
-// sidecarSetLookups find what a SidecarSet has to agree with.
+// sidecarSetLookups find the objects that a SidecarSet has to agree with.
 type sidecarSetLookups struct {
 	reader    client.Reader
 	namespace string
@@ -162,7 +162,7 @@ func (l *sidecarSetLookups) others(ctx context.Context) ([]*v1beta1.SidecarSet, 
 	return out, nil
 }
 
-// rules reads which annotations are allowed, where somebody asks for others than before.
+// rules reads the allowed annotations, if the annotation patches change.
 func (l *sidecarSetLookups) rules(ctx context.Context, obj, stored *v1beta1.SidecarSet) (*sidecarset.AnnotationRules, error) {
 	patches := obj.Spec.PatchPodMetadata
 	if l.reader == nil || l.namespace == "" || len(patches) == 0 ||
@@ -181,7 +181,7 @@ func (l *sidecarSetLookups) rules(ctx context.Context, obj, stored *v1beta1.Side
 	return rules, nil
 }
 
-// revision refuses a revision that there is not, where it is asked for anew.
+// revision refuses a newly pinned revision that does not exist.
 func (l *sidecarSetLookups) revision(ctx context.Context, obj, stored *v1beta1.SidecarSet) (field.ErrorList, error) {
 	wanted := obj.Spec.InjectionStrategy.Revision
 	if l.reader == nil || l.namespace == "" || wanted == nil ||

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// warnings keeps what the API server warns of.
+// warnings keeps the API server's warnings.
 type warnings struct {
 	mu   sync.Mutex
 	text []string
@@ -38,7 +38,7 @@ func (c *cluster) sidecarSet(t *testing.T, version, name string) *unstructured.U
 	return object
 }
 
-// createSidecarSet sends an object, and deletes it when the test ends.
+// createSidecarSet sends an object, and deletes the object when the test ends.
 func (c *cluster) createSidecarSet(t *testing.T, name string, object tree) error {
 	t.Helper()
 	sent := &unstructured.Unstructured{Object: object}
@@ -191,7 +191,8 @@ spec:
 	}
 }
 
-// warnsOfOldStrategy: a manifest of OpenKruise 0.1 is taken from strict clients too, and told what to write instead.
+// warnsOfOldStrategy: a manifest of OpenKruise 0.1 is accepted from strict clients too, with advice about the
+// replacement.
 func (c *cluster) warnsOfOldStrategy(t *testing.T) {
 	const want = "spec.strategy has no effect and is not stored: use spec.updateStrategy"
 	for name, tc := range map[string]struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// smallSidecarSet is the least that is valid in a version, with more lines of spec.
+// smallSidecarSet is the smallest valid SidecarSet in a version, with more lines of spec.
 func smallSidecarSet(version string, more ...string) string {
 	return `apiVersion: apps.kruise.io/` + version + `
 kind: SidecarSet
@@ -163,7 +163,7 @@ func TestValidateSidecarSet(t *testing.T) {
 				if diff := cmp.Diff(tc.want, fields); diff != "" || code != tc.code {
 					t.Errorf("%s: code %d, want %d; fields (-want +got):\n%s\n%v", apiVersion, code, tc.code, diff, got.Result)
 				}
-				// An update that leaves all of this as it is looks nothing up.
+				// An update without a change of the checked fields looks nothing up.
 				if got := reviewSidecarSet(t, options, "validate", request(t, admissionv1.Update, object, object)); !got.Allowed {
 					t.Errorf("%s: the same again: %v", apiVersion, got.Result)
 				}

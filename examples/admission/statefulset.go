@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// StatefulSet describes the kind of that name.
+// StatefulSet describes the kind StatefulSet.
 func StatefulSet(options Options) *Kind[v1beta1.StatefulSet, v1alpha1.StatefulSet] {
 	gates := apps.ResolveGates(options.Gates)
 	defaults := statefulset.DefaultOptions{
@@ -73,7 +73,7 @@ func statefulSetTemplate(obj *v1beta1.StatefulSet) podTemplate {
 	return podTemplate{&obj.Spec.Template, obj.Spec.VolumeClaimTemplates}
 }
 
-// statefulSetOldField returns where v1alpha1 has a field of v1beta1: under its own name, or in the annotation.
+// statefulSetOldField returns the v1alpha1 place of a v1beta1 field: the same name, or the annotation.
 func statefulSetOldField(path string) string {
 	rest, ok := strings.CutPrefix(path, "spec.")
 	name := rest
@@ -86,7 +86,7 @@ func statefulSetOldField(path string) string {
 	return field.NewPath("metadata", "annotations").Key(apps.AnnotationV1beta1Only).Child(rest).String()
 }
 
-// storageClasses reads classes for one request.
+// storageClasses reads classes for a single request.
 type storageClasses struct {
 	ctx    context.Context //nolint:containedctx // it lives as long as the request
 	reader client.Reader

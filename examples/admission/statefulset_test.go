@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// smallSet is the least StatefulSet that is valid in a version, with more lines of spec.
+// smallSet is the smallest valid StatefulSet in a version, with more lines of spec.
 func smallSet(version string, more ...string) string {
 	return strings.Replace(small(version, more...), "kind: CloneSet", "kind: StatefulSet", 1)
 }
@@ -155,7 +155,7 @@ func TestValidateStatefulSet(t *testing.T) {
 	}
 }
 
-// storage has storage classes and nothing else; without any it is away.
+// storage has storage classes and nothing else. Without classes, storage is unreachable.
 type storage []storagev1.StorageClass
 
 func (s storage) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {

@@ -18,14 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// templatePatience is how long the API server may take to judge a template. It waits for the whole answer itself meanwhile.
+// templatePatience is how long the API server may take to judge a template. Meanwhile the API server waits for the
+// whole answer itself.
 const templatePatience = 3 * time.Second
 
-// podTemplate is what Pods of a workload are made from.
+// podTemplate is the template of a workload's Pods.
 type podTemplate struct {
 	*corev1.PodTemplateSpec
 
-	claims []corev1.PersistentVolumeClaim // each is a volume of its name
+	claims []corev1.PersistentVolumeClaim // each claim is a volume of the same name
 }
 
 // isLike reports whether Pods of the two are alike, as far as admission is concerned.
@@ -33,8 +34,8 @@ func (p podTemplate) isLike(other podTemplate) bool {
 	return apiequality.Semantic.DeepEqual(p.withVolumes(), other.withVolumes())
 }
 
-// withVolumes returns the template that Pods have, with the claims as volumes behind its own. A claim takes the place of a volume of
-// its name.
+// withVolumes returns the effective template, with the claims as volumes after its own volumes. A claim replaces a
+// volume of the same name.
 func (p podTemplate) withVolumes() *corev1.PodTemplateSpec {
 	out := p.DeepCopy()
 	for i := range p.claims {
@@ -55,18 +56,19 @@ func (p podTemplate) withVolumes() *corev1.PodTemplateSpec {
 	return out
 }
 
-// templateJudge asks the API server what it thinks of Pod templates: it knows its own rules best. It is asked to create a PodTemplate
-// as a dry run, which nobody sees.
+// templateJudge asks the API server about Pod templates: the API server knows its own rules best. The question is a
+// dry-run creation of a PodTemplate, invisible to everybody.
 type templateJudge struct {
 	client    client.Writer
 	unchecked func(error)
 	log       logr.Logger
-	what      string // was not checked, for the warning; empty for a template
+	what      string // the unchecked part, for the warning; empty for a template
 }
 
-// check returns what is wrong with a template and was not wrong with the one before, which has a nil PodTemplateSpec on creation.
-// Where the API server cannot be asked, the template passes with a warning: Pods that it refuses will be reported. The warning is for
-// whoever reaches the webhooks' port, so it has no words of the API server's about the namespace.
+// check returns the new problems of a template, beyond the problems of the template before. On creation, stored has a
+// nil PodTemplateSpec. If the API server cannot be asked, the template passes with a warning: refused Pods will be
+// reported. Strangers on the webhooks' port can see the warning, so the warning has no words of the API server about
+// the namespace.
 func (j *templateJudge) check(ctx context.Context, namespace string, next, stored podTemplate) (problems field.ErrorList, warning string) {
 	if j.client == nil || stored.PodTemplateSpec != nil && next.isLike(stored) {
 		return nil, ""
@@ -89,7 +91,7 @@ func (j *templateJudge) check(ctx context.Context, namespace string, next, store
 	return problems, ""
 }
 
-// judge returns what the API server says of one template. The error says why it said nothing.
+// judge returns the API server's problems with a template. The error says why no judgement was possible.
 func (j *templateJudge) judge(ctx context.Context, namespace string, template podTemplate) (field.ErrorList, error) {
 	object := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "dry-run-"}, Template: *template.withVolumes()}
 	err := j.client.Create(ctx, object, client.DryRunAll)
@@ -103,7 +105,7 @@ func (j *templateJudge) judge(ctx context.Context, namespace string, template po
 	var problems field.ErrorList
 	for _, cause := range status.Status().Details.Causes {
 		if !strings.HasPrefix(cause.Field, "template.") {
-			return nil, err // it is not about the template
+			return nil, err // not about the template
 		}
 		problems = append(problems, &field.Error{
 			Type: field.ErrorType(cause.Type), Field: template.fieldOf(cause.Field), BadValue: field.OmitValueType{},
@@ -141,8 +143,8 @@ func (p podTemplate) hasVolume(name string) bool {
 	return false
 }
 
-// without returns the problems of a template that are not among those of the one before. Containers and volumes are the same by their
-// names: their places change when others come and go.
+// without returns the problems of next missing among the problems of stored. Containers and volumes are matched by
+// name: positions change when neighbours come and go.
 func without(problems field.ErrorList, next podTemplate, known field.ErrorList, stored podTemplate) field.ErrorList {
 	had := map[string]bool{}
 	for _, problem := range known {
@@ -157,7 +159,7 @@ func without(problems field.ErrorList, next podTemplate, known field.ErrorList, 
 	return out
 }
 
-// named replaces the index of a container or volume in a path by its name.
+// named replaces the index of a container or volume in a path by the name.
 func (p podTemplate) named(path string) string {
 	rest, ok := strings.CutPrefix(path, "spec.template.spec.")
 	list, tail, indexed := strings.Cut(rest, "[")

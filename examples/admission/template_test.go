@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 )
 
-// TestTemplatesAreJudgedByTheAPIServer: a template that a Deployment may not have is refused, with the same fields.
+// TestTemplatesAreJudgedByTheAPIServer: a template forbidden in a Deployment is refused, with the same fields.
 func TestTemplatesAreJudgedByTheAPIServer(t *testing.T) {
 	c := start(t)
 	raw, err := os.ReadFile("testdata/templates.yaml")
@@ -52,7 +52,7 @@ func TestTemplatesAreJudgedByTheAPIServer(t *testing.T) {
 	}
 }
 
-// fieldsRefused has an object created as a dry run and returns the fields that are refused.
+// fieldsRefused creates an object as a dry run and returns the refused fields.
 func (c *cluster) fieldsRefused(t *testing.T, object tree) (fields []string) {
 	t.Helper()
 	err := c.Create(t.Context(), c.named(object, "web"), client.DryRunAll)
@@ -90,7 +90,7 @@ func (j *judge) Create(_ context.Context, obj client.Object, opts ...client.Crea
 
 func TestTemplates(t *testing.T) {
 	kind := schema.GroupKind{Kind: "PodTemplate"}
-	// Images with "bad" in them are wrong, and so is what mounts a volume that is not there.
+	// Images containing "bad" are wrong, and so are mounts of missing volumes.
 	strict := func(template *corev1.PodTemplate) error {
 		var errs field.ErrorList
 		spec, at := &template.Template.Spec, field.NewPath("template", "spec")
@@ -131,7 +131,7 @@ func TestTemplates(t *testing.T) {
 		answer   func(*corev1.PodTemplate) error
 		asked    int
 		want     []string // causes
-		unsaid   string   // why the API server did not judge, which nobody is told but the observer
+		unsaid   string   // why the API server gave no judgement; only the observer is told
 	}{
 		{name: "good", new: object("[" + good + "]"), answer: strict, asked: 1},
 		{name: "bad", new: object("[" + bad + "]"), answer: strict, asked: 1, want: []string{at + `[0].image: Invalid value: "bad": is bad`}},

@@ -15,15 +15,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxReview bounds the body of a review, in bytes: an admission review holds two objects of 3 MiB each, and the API server has objects
-// converted one by one.
+// maxReview bounds the body of a review, in bytes: an admission review holds two objects of 3 MiB each, and the API
+// server converts objects singly.
 const maxReview = 8 << 20
 
 const (
-	// patience is how long a review waits for others to end; the API server waits for 10 seconds by default.
+	// patience is how long a review waits for the end of running reviews; the API server waits for 10 seconds by default.
 	patience = 9 * time.Second
-	// minRate is how fast a review has to arrive, and its answer has to be taken, in bytes in a second, after a start of its own. What
-	// arrives holds no room yet, and an API server that has no time for it must not be turned away.
+	// minRate is the minimum speed of a review's arrival and of taking its answer, in bytes per second, after separate
+	// start times. An arriving review takes no room yet, and a busy API server must not be turned away.
 	minRate, arrivalStart, answerStart = 8 << 20, 5 * time.Second, 2 * time.Second
 )
 
@@ -32,9 +32,9 @@ func transfer(start time.Duration, bytes int64) time.Duration {
 	return start + time.Duration(bytes)*time.Second/minRate
 }
 
-// limiter bounds what reviews cost together, whoever sends them. A review first arrives and is accounted by what has arrived, so that who
-// sends nothing holds nothing. Then it waits until there is room to work on it: small ones do not wait for large ones, and no address
-// takes more than half of the room. It is safe for concurrent use.
+// limiter bounds the total cost of reviews, whoever sends the reviews. A review first arrives and is charged for the
+// bytes arrived, so a silent sender holds nothing. Then the review waits for room to work: small reviews do not wait
+// for large reviews, and no address takes more than half of the room. limiter is safe for concurrent use.
 type limiter struct {
 	waiting      *waiting
 	small, large *lane
@@ -50,11 +50,11 @@ func newLimiter(options Options) *limiter {
 	}
 }
 
-// maxSmall is the largest review that does not wait for larger ones, in bytes.
+// maxSmall is the largest review without a wait for larger reviews, in bytes.
 const maxSmall = 256 << 10
 
-// wrap returns the handler with the limits: 411 for what does not say how large it is, as the API server always does, 413 for what is
-// too large, 408 for what arrives too slowly, 503 while too much is under way.
+// wrap returns the handler with the limits: 411 without a length, which the API server always sends, 413 for too large
+// reviews, 408 for too slow arrival, 503 while too many reviews are running.
 func (l *limiter) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch size := r.ContentLength; {
@@ -84,7 +84,7 @@ func (l *limiter) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// admit reads a review and waits for room to work on it. The status is 0, or says why nobody will.
+// admit reads a review and waits for room to work. The status is 0, or the reason for refusing the review.
 func (l *limiter) admit(ctx context.Context, w http.ResponseWriter, r *http.Request, g *guest) (release func(), status int) {
 	body, err := read(w, r, g)
 	if err != nil {
@@ -102,7 +102,7 @@ func (l *limiter) admit(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return release, status
 }
 
-// refuse answers a review that nobody looks at.
+// refuse answers a review without reading.
 func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	l.log.V(1).Info("A review was cut off", "status", status, "path", shown(r.URL.Path), "from", r.RemoteAddr, "bytes", r.ContentLength)
 	if l.cutOff != nil {
@@ -119,7 +119,8 @@ func (l *limiter) acquire(ctx context.Context, g *guest, size int64) (release fu
 	return l.large.acquire(ctx, g.source.large, size)
 }
 
-// read returns the body of a review, and accounts for it while it arrives. The error is that of a deadline or a connection.
+// read returns the body of a review, and charges for bytes during arrival. The error comes from a deadline or a
+// connection.
 func read(w http.ResponseWriter, r *http.Request, g *guest) ([]byte, error) {
 	// A writer without deadlines is a test's.
 	setReadDeadline(w, transfer(arrivalStart, r.ContentLength))
@@ -131,7 +132,7 @@ func read(w http.ResponseWriter, r *http.Request, g *guest) ([]byte, error) {
 		g.arrived(int64(n))
 		switch {
 		case errors.Is(err, io.EOF):
-			_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it was for the body alone
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the deadline was for the body alone
 			return body, nil
 		case err != nil:
 			return nil, err
@@ -159,12 +160,12 @@ func addressOf(r *http.Request) string {
 type lane struct {
 	all     *semaphore.Weighted
 	most    int64
-	atLeast int64 // what a review counts as that is smaller
+	atLeast int64 // the minimum size counted for a review
 }
 
 func newLane(most, atLeast int64) *lane { return &lane{semaphore.NewWeighted(most), most, atLeast} }
 
-// share is what one source can take of a lane.
+// share is the maximum share of a single source.
 func (l *lane) share() *semaphore.Weighted { return semaphore.NewWeighted(l.most / 2) }
 
 func (l *lane) acquire(ctx context.Context, share *semaphore.Weighted, size int64) (release func(), err error) {
@@ -179,7 +180,7 @@ func (l *lane) acquire(ctx context.Context, share *semaphore.Weighted, size int6
 	return func() { l.all.Release(size); share.Release(size) }, nil
 }
 
-// leaving is an answer that has to be taken in time once it is written: all of what was written for it in one call.
+// leaving is an answer under a deadline: each Write must be taken in time as a whole.
 type leaving struct{ http.ResponseWriter }
 
 func (l *leaving) Write(p []byte) (int, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// withEmptyValues are manifests in which much is written that says nothing, by kind. NAME and VERSION are put in.
+// withEmptyValues are manifests full of values without a meaning, by kind. NAME and VERSION are placeholders.
 func withEmptyValues() map[string]string {
 	const pods = `
   template:
@@ -114,7 +114,8 @@ spec:
 	}
 }
 
-// TestUnchangedManifests: who applies a file again that has not changed, in either way, changes nothing; nor does who replaces an object by it.
+// TestUnchangedManifests: applying an unchanged file again, in either way, changes nothing, and neither does replacing
+// an object by the file.
 func TestUnchangedManifests(t *testing.T) {
 	byKind := map[string]map[string]string{}
 	for title, text := range withEmptyValues() {
@@ -140,7 +141,7 @@ func TestUnchangedManifests(t *testing.T) {
 	}
 }
 
-// served returns a cluster in which a kind is served, in both versions.
+// served returns a cluster that serves a kind, in both versions.
 func served(t *testing.T, kind string) *cluster {
 	t.Helper()
 	c := start(t)

@@ -17,13 +17,14 @@ import (
 // maxUnknown is how many unknown fields a warning names.
 const maxUnknown = 5
 
-// templatePart is a part of a spec that Go types of Kubernetes describe.
+// templatePart is a part of a spec with a Go type of Kubernetes.
 type templatePart struct {
 	path string
 	into any
 }
 
-// templatePartsOf returns those of a kind. Of the rest of a spec, the API server tells itself what its schema does not know.
+// templatePartsOf returns the template parts of a kind. For the rest of a spec, the API server itself reports fields
+// unknown to its schema.
 func templatePartsOf(kind string, s spec) []templatePart {
 	switch kind {
 	case "AdvancedCronJob":
@@ -49,7 +50,7 @@ func templatePartsOf(kind string, s spec) []templatePart {
 	}
 }
 
-// partAt returns what is at a path of a spec, nil for nothing.
+// partAt returns the value at a path of a spec, or nil.
 func partAt(s spec, path string) json.RawMessage {
 	key, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
@@ -62,9 +63,9 @@ func partAt(s spec, path string) json.RawMessage {
 	return partAt(inner, rest)
 }
 
-// unknownFields returns a warning about fields of templates that what is made from them will not have, because the Kubernetes that this was built
-// with does not know them. Most are mistakes in writing. They are no problem: an older manager must not refuse what a newer API server
-// knows. Fields that were there before are not named again.
+// unknownFields returns a warning about template fields missing in the created objects, because the linked Kubernetes
+// does not know the fields. Most such fields are typing errors. Unknown fields are no problem: an older manager must
+// not refuse fields known to a newer API server. Fields present before are not named again.
 func unknownFields(kind string, next, stored []byte) string {
 	news, before := specOf(next), specOf(stored)
 	var fields []string
@@ -87,7 +88,7 @@ func unknownIn(next, stored json.RawMessage, at string, into any) []string {
 	}
 	problems, err := strictjson.UnmarshalStrict(next, into, strictjson.DisallowUnknownFields)
 	if err != nil {
-		return nil // said by whoever decodes it
+		return nil // the decoder reports the fault
 	}
 	var fields []string
 	for _, problem := range problems {

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Validate answers a request with everything that is wrong with it: 422 for objects that are not valid, 403 for objects
-// that may not be deleted. It is an [admission.HandlerFunc].
+// Validate answers a request with all problems: 422 for invalid objects, 403 for forbidden deletions. Validate is an
+// [admission.HandlerFunc].
 func (k *Kind[Hub, Old]) Validate(ctx context.Context, req admission.Request) admission.Response {
 	if err := k.about(req); err != nil {
 		return refuse(ctx, err)
@@ -77,7 +77,7 @@ func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Reques
 	return slices.DeleteFunc(warnings, func(text string) bool { return text == "" }), nil
 }
 
-// warnings are those about an object that were not due before.
+// warnings returns the new warnings about an object.
 func (k *Kind[Hub, Old]) warnings(obj, stored object[Hub, Old]) []string {
 	if k.Warn == nil {
 		return nil
@@ -90,7 +90,7 @@ func (k *Kind[Hub, Old]) warnings(obj, stored object[Hub, Old]) []string {
 	return slices.DeleteFunc(due, func(text string) bool { return slices.Contains(before, text) })
 }
 
-// problems are those that can be seen from the object, in the terms of its version.
+// problems returns the problems visible in the object, in the terms of its version.
 func (k *Kind[Hub, Old]) problems(ctx context.Context, obj, stored object[Hub, Old]) (problems field.ErrorList, err error) {
 	if stored.hub == nil {
 		problems, err = k.ValidateCreate(ctx, obj.hub)
@@ -103,8 +103,8 @@ func (k *Kind[Hub, Old]) problems(ctx context.Context, obj, stored object[Hub, O
 	return problems, err
 }
 
-// lost is what conversion would lose of the object. What it has lost of the stored one already does not keep anybody from editing
-// that.
+// lost returns the parts of the object that conversion would lose. Parts of the stored object already lost do not block
+// edits.
 func (k *Kind[Hub, Old]) lost(req admission.Request, stored object[Hub, Old]) field.ErrorList {
 	if k.CheckConversion == nil {
 		return nil
@@ -116,7 +116,7 @@ func (k *Kind[Hub, Old]) lost(req admission.Request, stored object[Hub, Old]) fi
 	return problems
 }
 
-// inOldVersion adds what only the older version can get wrong, and says the rest in its terms.
+// inOldVersion adds problems of the older version, and translates the rest into its terms.
 func (k *Kind[Hub, Old]) inOldVersion(problems field.ErrorList, obj, stored *Old) field.ErrorList {
 	if k.OldField != nil {
 		for _, problem := range problems {
@@ -135,9 +135,9 @@ func (k *Kind[Hub, Old]) validateDelete(req admission.Request) error {
 		return err
 	}
 	if object, ok := any(obj.hub).(metav1.Object); ok && object.GetDeletionTimestamp() != nil {
-		return nil // it was admitted before
+		return nil // the object was admitted before
 	}
-	problems := k.ValidateDelete(obj.hub) // what could be read decides
+	problems := k.ValidateDelete(obj.hub) // the decodable part decides
 	if len(problems) == 0 {
 		return nil
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// answer is what a client sees of a response.
+// answer is the visible part of a response.
 type answer struct {
 	Code   int32
 	Reason metav1.StatusReason
@@ -157,7 +157,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// mutatedTo is a valid v1alpha1 object whose update strategy has the given type, as conversion shows those of v1beta1.
+// mutatedTo is a valid v1alpha1 object with the given type of update strategy, as converted from v1beta1.
 func mutatedTo(t *testing.T, kind string) tree {
 	t.Helper()
 	object := mutated(t, admission.Options{}, manifest(t, small("v1alpha1")), nil)
@@ -388,7 +388,7 @@ func TestReviewsOfV1beta1(t *testing.T) {
 	}
 }
 
-// What is stored and makes no sense can be let go of: finalizers and labels are not about the spec.
+// TestUndecodableObjectsLeave: stored invalid objects can be released: finalizers and labels are not about the spec.
 func TestUndecodableObjectsLeave(t *testing.T) {
 	undecodable := func(more tree) tree {
 		object := withTemplate(t, func(p, _ tree) { p["spec"].(tree)["overhead"] = tree{"cpu": "oops"} })
@@ -425,7 +425,7 @@ func TestUndecodableObjectsLeave(t *testing.T) {
 	}
 }
 
-// A field that nobody knows is no reason to refuse an object, and none to be silent.
+// TestUnknownFields: an unknown field is no reason to refuse an object, but a reason for a warning.
 func TestUnknownFields(t *testing.T) {
 	object := func(change func(p, c tree)) tree { return withTemplate(t, change) }
 	typo := func(_, c tree) { c["readinesProbe"] = tree{} }
@@ -462,7 +462,8 @@ func TestUnknownFields(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsOfEachKind: whatever is made from a template, a plain one is not warned about, and a field that nobody knows is named.
+// TestUnknownFieldsOfEachKind: for every kind of template, a plain template causes no warning, and a warning names an
+// unknown field.
 func TestUnknownFieldsOfEachKind(t *testing.T) {
 	options := admission.Options{Gates: map[apps.Gate]bool{apps.GateResourceDistribution: true}}
 	for _, tc := range []struct{ kind, text, typo, want string }{

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// waiting accounts for reviews that arrive or wait, by what they take of the memory. Once that is too much, the address that takes most
-// loses its largest one, the oldest of several, again and again: an API server sends those of all its users.
+// waiting charges arriving and waiting reviews by their memory. Beyond the limit, the address with the largest share
+// loses its largest review, the oldest of several, repeatedly: an API server sends the reviews of all its users.
 type waiting struct {
 	most int64
 
@@ -17,15 +17,15 @@ type waiting struct {
 	sources map[string]*source
 }
 
-// source is an address that reviews come from.
+// source is an address sending reviews.
 type source struct {
-	small, large *semaphore.Weighted // what it can take of the lanes
+	small, large *semaphore.Weighted // the source's share of the lanes
 	bytes        int64
-	guests       []*guest // that wait, the oldest first
-	reviews      int      // that wait or are worked on; without any it is dropped
+	guests       []*guest // waiting reviews, the oldest first
+	reviews      int      // waiting or running reviews; at 0 the source is dropped
 }
 
-// guest is a review that arrives or waits.
+// guest is an arriving or waiting review.
 type guest struct {
 	room     *waiting
 	source   *source
@@ -35,10 +35,10 @@ type guest struct {
 	waits    bool
 }
 
-// guestBytes is what a review takes beside its body: a goroutine, and its part of a connection.
+// guestBytes is a review's memory beside its body: a goroutine, and a part of a connection.
 const guestBytes = 16 << 10
 
-// enter lets a review in. sendAway is called if it has to go; it must not block.
+// enter admits a review to the waiting room. sendAway is called if the review has to go, and must not block.
 func (w *waiting) enter(address string, sendAway func(), small, large *lane) *guest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +73,7 @@ func (w *waiting) add(g *guest, bytes int64) {
 	}
 }
 
-// largest returns the source that takes most. One that takes something has somebody who waits.
+// largest returns the source with the largest share. A source with a share has a waiting review.
 func (w *waiting) largest() (largest *source) {
 	for _, from := range w.sources {
 		if largest == nil || from.bytes > largest.bytes {
@@ -83,7 +83,7 @@ func (w *waiting) largest() (largest *source) {
 	return largest
 }
 
-// largest returns the review that takes most.
+// largest returns the largest review.
 func (s *source) largest() *guest {
 	largest := s.guests[0]
 	for _, g := range s.guests {

@@ -30,7 +30,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/served"
 )
 
-// Where Pods are created: the webhook is not asked about those in a namespace with the label control-plane.
+// Namespaces of created Pods: the webhook is not asked about Pods in a namespace with the label control-plane.
 const (
 	spared = "spared"
 	asked  = "asked"
@@ -45,17 +45,18 @@ type admissionOptions struct {
 	lasts          time.Duration
 }
 
-// burst is what a number of creations cost.
+// burst is the cost of a number of creations.
 type burst struct {
 	name, namespace string
 	latencies       []time.Duration // sorted
 	failed          []error
-	// byServer and byManager is how long the webhook took, as the API server and the manager see it.
+	// byServer and byManager are the times of the webhook, as seen by the API server and the manager.
 	byServer, byManager histogram
 	cpu                 float64 // seconds of the manager
 }
 
-// admissionCommand creates Pods at a rate, and then many at once, with the webhook of Pods and without, and says how long that took.
+// admissionCommand creates Pods at a rate, and then many at once, with and without the webhook of Pods, and prints the
+// times.
 func admissionCommand(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	var o admissionOptions
 	flags := flag.NewFlagSet("bench admission", flag.ContinueOnError)
@@ -92,7 +93,8 @@ func admissionCommand(ctx context.Context, args []string, out, log io.Writer) (e
 	return nil
 }
 
-// measureAdmission runs the loads: first a small one that is not shown, because connections are opened and caches filled by it.
+// measureAdmission runs the loads. The first, small load is not shown, because the load opens connections and fills
+// caches.
 func measureAdmission(ctx context.Context, c *served.Cluster, o admissionOptions, log io.Writer) ([]burst, error) {
 	for name, labels := range map[string]map[string]string{spared: {"control-plane": spared}, asked: nil} {
 		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
@@ -147,7 +149,7 @@ func measureAdmission(ctx context.Context, c *served.Cluster, o admissionOptions
 	return out, g.checkInjected(ctx, o.matching)
 }
 
-// loadBudget is for the Pods of an app. That of the load lets all of them go.
+// loadBudget is for the Pods of an app. The budget of the load's own app lets all Pods go.
 func loadBudget(i int) *policyv1beta1.PodUnavailableBudget {
 	app := "other-" + strconv.Itoa(i)
 	if i == 0 {
@@ -161,7 +163,7 @@ func loadBudget(i int) *policyv1beta1.PodUnavailableBudget {
 	}
 }
 
-// loadSet injects one small container.
+// loadSet injects a single small container.
 func loadSet(i int, matches bool) *v1beta1.SidecarSet {
 	app := "load"
 	if !matches {
@@ -177,7 +179,7 @@ func loadSet(i int, matches bool) *v1beta1.SidecarSet {
 	}
 }
 
-// generator creates Pods, with a client that does not hold itself back. Nobody schedules them.
+// generator creates Pods, with a client without rate limits. Nobody schedules the Pods.
 type generator struct {
 	cluster *served.Cluster
 	clients *kubernetes.Clientset
@@ -200,19 +202,19 @@ func (g *generator) create(ctx context.Context, namespace string) (time.Duration
 	return time.Since(began), err
 }
 
-// atOnce creates n Pods, all of them at the same time.
+// atOnce creates n Pods at the same time.
 func (g *generator) atOnce(ctx context.Context, namespace string, n int) ([]time.Duration, []error) {
 	latencies, errs := make([]time.Duration, n), make([]error, n)
 	workqueue.ParallelizeUntil(ctx, n, n, func(i int) { latencies[i], errs[i] = g.create(ctx, namespace) })
 	return latencies, errs
 }
 
-// atRate begins a creation whenever its time has come, whatever became of those before.
+// atRate begins each creation on time, whatever the results of earlier creations.
 func (g *generator) atRate(ctx context.Context, namespace string, rate int, lasts time.Duration) ([]time.Duration, []error) {
 	return paced(ctx, rate*int(lasts/time.Second), rate, func(int) (time.Duration, error) { return g.create(ctx, namespace) })
 }
 
-// deleteAtRate deletes Pods of those that were created, as many as there are.
+// deleteAtRate deletes created Pods, as many as exist.
 func (g *generator) deleteAtRate(ctx context.Context, namespace string, rate int, lasts time.Duration) ([]time.Duration, []error) {
 	pods, err := g.clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: int64(rate * int(lasts/time.Second))})
 	if err != nil {
@@ -267,7 +269,7 @@ func (g *generator) measure(
 	return l, errors.Join(err, cpuErr, ctx.Err())
 }
 
-// checkInjected makes sure that what was measured is injection.
+// checkInjected makes sure of measuring injection.
 func (g *generator) checkInjected(ctx context.Context, matching int) error {
 	pods := &corev1.PodList{}
 	if err := g.cluster.List(ctx, pods, client.InNamespace(asked)); err != nil {

@@ -13,16 +13,16 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/served"
 )
 
-// histogram is what a program says of how long calls took.
+// histogram is a program's report about the times of calls.
 type histogram struct {
 	count, seconds float64
 	buckets        []bucket // by bound
 }
 
-// bucket counts calls that took a time or less.
+// bucket counts calls within a time.
 type bucket struct{ bound, count float64 }
 
-// hook is a webhook of Pods: its name for the API server, and its path.
+// hook is a webhook of Pods: the name for the API server, and the path.
 type hook struct{ name, path string }
 
 // calls reads how long calls of a webhook took, by the API server and by the manager.
@@ -58,7 +58,7 @@ func metricsOf(ctx context.Context, c *served.Cluster) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// readHistogram adds up the histograms of that name that have the labels.
+// readHistogram adds up the histograms of the name with the labels.
 func readHistogram(metrics []byte, name string, labels ...string) (out histogram, err error) {
 	at := map[float64]int{}
 	lines := bufio.NewScanner(bytes.NewReader(metrics))
@@ -110,7 +110,7 @@ func (h histogram) since(before histogram) histogram {
 	return out
 }
 
-// String is the mean, and the bound below which half of the calls stayed, in milliseconds.
+// String returns the mean and the median's bound, in milliseconds.
 func (h histogram) String() string {
 	if h.count == 0 {
 		return "-"

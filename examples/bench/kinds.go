@@ -12,14 +12,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/bench"
 )
 
-// measured is a kind that can be measured.
+// measured is a measurable kind.
 type measured struct {
 	bench.Workload
 
 	about string
 }
 
-// all are the kinds of the reference controllers, of whichever manager, and the one of examples/embed.
+// all returns the kinds of the reference controllers, of any manager, and the kind of examples/embed.
 func all() []measured {
 	var out []measured
 	for _, k := range kinds.Measured() {

@@ -1,11 +1,12 @@
-// Command bench runs whole rollouts on a real control plane with simulated Nodes and says what they cost: seconds, requests per
-// Pod by verb and resource, how long Pods were out of service, CPU and memory of the manager. It draws the rollouts, a row a
-// Pod. Any manager that serves the same API can be measured, so that two can be compared on the same work:
+// Command bench runs whole rollouts on a real control plane with simulated Nodes and says what they cost: seconds,
+// requests per Pod by verb and resource, how long Pods were out of service, CPU and memory of the manager. It draws the
+// rollouts, a row a Pod. Any manager that serves the same API can be measured, so that two can be compared on the same
+// work:
 //
 //	bench --manager bin/kruise-manager --workload cloneset --pods 1000 --change image --max-unavailable 20%
 //
-// "bench admission" creates Pods at a rate and many at once, while thousands of SidecarSets are asked which of them shall be injected.
-// "bench results" makes all runs that RESULTS.md shows, and writes it.
+// "bench admission" creates Pods at a rate and many at once, while thousands of SidecarSets are asked which of them
+// shall be injected. "bench results" makes all runs that RESULTS.md shows, and writes it.
 package main
 
 import (
@@ -48,7 +49,7 @@ func command(ctx context.Context, args []string, out io.Writer, log *os.File) er
 	return runOnce(ctx, args, out, log)
 }
 
-// runOnce makes one run, prints its figures and stores what the command line asks for.
+// runOnce makes a run, prints its figures and stores the outputs asked for on the command line.
 func runOnce(ctx context.Context, args []string, out io.Writer, log *os.File) error {
 	o, err := parse(args, log)
 	if err != nil {

@@ -21,7 +21,7 @@ type options struct {
 	json, timeline string
 }
 
-// parse reads the command line of a run. Errors name the flag or the option, the value and what is allowed.
+// parse reads the command line of a run. Errors name the flag or the option, the value and the allowed values.
 func parse(args []string, log io.Writer) (options, error) {
 	o := options{Options: bench.NewOptions("bin/kruise-manager", bench.Workload{})}
 	o.Progress = log
@@ -68,8 +68,8 @@ func parse(args []string, log io.Writer) (options, error) {
 	return o, o.Validate()
 }
 
-// locate finds the manager. A relative path is looked for in the parent directory too: "make build" puts binaries beside the module
-// that this command is run from.
+// locate finds the manager. A relative path is also tried in the parent directory: "make build" puts binaries beside
+// the module.
 func locate(path string) (string, error) {
 	for _, candidate := range []string{path, filepath.Join("..", path)} {
 		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() {
@@ -82,7 +82,7 @@ func locate(path string) (string, error) {
 	return "", fmt.Errorf("--manager %s: no such file; \"make build\" makes bin/kruise-manager", path)
 }
 
-// list splits at commas and drops what is empty.
+// list splits at commas and drops empty parts.
 func list(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return s == "" })
 }

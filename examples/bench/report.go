@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/bench/picture"
 )
 
-// writeReport writes the report and the picture of growth from the runs that are there.
+// writeReport writes the report and the picture of growth from the existing runs.
 func writeReport(p place) error {
 	runs, err := load(p)
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *page) remarks(r *bench.Result, phases ...string) {
 	}
 }
 
-// reportSizes shows the runs up to 1,000 Pods, and what the largest of them asked for.
+// reportSizes shows the runs up to 1,000 Pods, and the requests of the largest run.
 func reportSizes(p *page, runs map[string]*bench.Result) {
 	var rows [][]string
 	var largest *bench.Result
@@ -135,7 +135,7 @@ func reportSizes(p *page, runs map[string]*bench.Result) {
 	p.table(largest.Requests())
 }
 
-// growingRuns are those that show how figures grow, by size.
+// growingRuns returns the runs for the growth of figures, by size.
 func growingRuns(runs map[string]*bench.Result) []*bench.Result {
 	var out []*bench.Result
 	for _, pods := range sizes() {

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/child"
 )
 
-// experiment is one run that RESULTS.md shows.
+// experiment is a run shown in RESULTS.md.
 type experiment struct {
 	name string
 	args []string
@@ -35,10 +35,10 @@ const (
 	admissionRun                  = "admission"
 )
 
-// growthPhases are those that show how figures grow.
+// growthPhases are the phases for the growth of figures.
 const growthPhases = "--phases=in-place,no-change,passes"
 
-// sizes are the runs of one CloneSet, by its Pods.
+// sizes are the runs of a CloneSet, by its Pods.
 func sizes() []int { return []int{100, 500, 1000, 2000, 5000, 10000} }
 
 func sizeRun(pods int) string { return fmt.Sprintf("cloneset-%d", pods) }
@@ -48,8 +48,8 @@ const repeats = 4
 
 func repeatRun(i int) string { return fmt.Sprintf("%s-again-%d", sizeRun(1000), i+1) }
 
-// experiments lists all runs, those that take long last. The repeated one is spread over them, as the machine's pace changes
-// over minutes.
+// experiments lists all runs, long runs last. The repeated run is spread over the list, because the machine's pace
+// changes over minutes.
 func experiments() []experiment {
 	out := []experiment{
 		{name: wavesRun, args: []string{"--pods=500", "--max-unavailable=20%", "--phases=in-place,recreate"}},
@@ -86,12 +86,12 @@ func experimentChoices() (out []bench.Choice) {
 	return out
 }
 
-// place says where runs are kept and what the report is called.
+// place is the directory of runs and the name of the report.
 type place struct{ runs, out string }
 
 func (p place) json(name string) string { return filepath.Join(p.runs, name+".json") }
 
-// figures is where a run leaves what it has measured.
+// figures is the path of a run's measurements.
 func (p place) figures(name string) string {
 	if name == admissionRun {
 		return filepath.Join(p.runs, name+".txt")
@@ -99,7 +99,7 @@ func (p place) figures(name string) string {
 	return p.json(name)
 }
 
-// results makes the runs that are missing and writes the report from all that are there.
+// results makes missing runs and writes the report from all existing runs.
 func results(ctx context.Context, args []string, log *os.File) error {
 	var p place
 	flags := flag.NewFlagSet("bench results", flag.ContinueOnError)
@@ -139,7 +139,7 @@ func results(ctx context.Context, args []string, log *os.File) error {
 	return writeReport(p)
 }
 
-// run makes one run and keeps its figures.
+// run makes a run and keeps its figures.
 func (e experiment) run(ctx context.Context, p place, manager string, log *os.File) error {
 	if e.name == admissionRun {
 		var out bytes.Buffer
@@ -166,7 +166,7 @@ func (e experiment) run(ctx context.Context, p place, manager string, log *os.Fi
 
 func (p place) picture(name string) string { return filepath.Join(filepath.Dir(p.out), name) }
 
-// load reads the runs that are there.
+// load reads the existing runs.
 func load(p place) (map[string]*bench.Result, error) {
 	runs := map[string]*bench.Result{}
 	for _, e := range experiments() {

@@ -10,17 +10,18 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// JobOver means that the job has ended, and the Pod has not. Pods are deleted for nothing else but that their Node is gone or does not fit.
+// JobOver means that the job has ended, and the Pod has not. The only remaining reason for deleting Pods is a missing
+// or unfit Node.
 const JobOver reason.Code = "JobOver"
 
-// afterEnd is how long a job stays at least: somebody may look at its numbers, once they are settled.
+// afterEnd is how long a job stays at least: somebody may read the final numbers.
 const afterEnd = time.Second
 
-// Observation is everything that a pass is decided on.
+// Observation is the complete input of a pass.
 type Observation struct {
 	Job      *v1beta1.BroadcastJob
 	Settings *Settings
-	// Nodes are all there are, and Pods those that the job controls, in any order.
+	// Nodes are all Nodes, and Pods are the Pods controlled by the job, in any order.
 	Nodes []*corev1.Node
 	Pods  []*corev1.Pod
 	Now   time.Time
@@ -28,24 +29,24 @@ type Observation struct {
 
 // Decision is a whole pass as data.
 type Decision struct {
-	// Step is what the job is and may do.
+	// Step is the state of the job and the allowed work.
 	Step completion.Step
-	// Create are the Nodes that get a Pod now, by name.
+	// Create are the Nodes for new Pods, by name.
 	Create []string
 	// Delete are Pods, by name.
 	Delete []completion.Unfinished
-	// Duplicates are Nodes with more than one Pod of the job, by name.
+	// Duplicates are Nodes with several Pods of the job, by name.
 	Duplicates []string
-	// Status is what to report, but for the Pods that are created and deleted now.
+	// Status is the status to report, without the Pods created and deleted in the pass.
 	Status v1beta1.BroadcastJobStatus
 }
 
-// Ends says that the job ends in this pass. That is to be written down before anything is done.
+// Ends reports whether the job ends in the pass. The status must record the end before any action.
 func (d *Decision) Ends() bool {
 	return d.Step.State == completion.Complete || d.Step.State == completion.Failed
 }
 
-// Decide decides a whole pass of a job whose settings have no problems. It depends on its argument alone.
+// Decide decides a whole pass of a job with settings free of problems, from its argument alone.
 func Decide(o *Observation) (*Decision, error) {
 	claims := make(map[string]completion.Claim, len(o.Nodes))
 	for _, node := range o.Nodes {
@@ -73,7 +74,7 @@ func Decide(o *Observation) (*Decision, error) {
 		}
 	}
 	d.Status = nextStatus(o, s, d.Step)
-	if unsettled := o.Job.Status.Active > 0; d.Step.Remove && unsettled { // somebody may look at the numbers before it goes
+	if unsettled := o.Job.Status.Active > 0; d.Step.Remove && unsettled { // somebody may read the numbers before the job goes
 		d.Step.Remove, d.Step.After = false, afterEnd
 	}
 	return d, nil

@@ -24,7 +24,7 @@ func second(n int) time.Time { return time.Unix(1_700_000_000+int64(n), 0) }
 
 func timeAt(n int) *metav1.Time { return new(metav1.NewTime(second(n))) }
 
-// job is one that admission would take, after edits. Its Pods never restart.
+// job is a job acceptable to admission, after edits. The Pods never restart.
 func job(edits ...func(*v1beta1.BroadcastJob)) *v1beta1.BroadcastJob {
 	out := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "upgrade", UID: "job", Generation: 1}}
 	out.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}
@@ -97,7 +97,7 @@ func tainted(effect corev1.TaintEffect) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: effect}} }
 }
 
-// sick is a Node that Kubernetes has not heard of for a while.
+// sick is a Node out of contact with Kubernetes for a while.
 func sick(n *corev1.Node) {
 	for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: effect})
@@ -106,7 +106,7 @@ func sick(n *corev1.Node) {
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
-// pod is a Pod that runs on a Node, after edits. Its name is that of the Node, and what is added.
+// pod is a running Pod on a Node, after edits. The name is the Node's name plus a suffix.
 func pod(node string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p-" + node}, Spec: corev1.PodSpec{NodeName: node, RestartPolicy: corev1.RestartPolicyNever}}
 	out.Status.Phase = corev1.PodRunning
@@ -142,13 +142,13 @@ var (
 	broken = phase(corev1.PodFailed)
 )
 
-// outcome is what of a decision a case looks at.
+// outcome is the compared part of a decision.
 type outcome struct {
 	Create, Delete, Duplicates []string
 	Phase                      v1beta1.BroadcastJobPhase
 	// Numbers are desired, active, succeeded and failed.
 	Numbers [4]int32
-	Why     string // the reason of the condition that is True
+	Why     string // the reason of the True condition
 	After   time.Duration
 	Remove  bool
 }
@@ -254,7 +254,7 @@ func TestDecide(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := decided(t, c.job, c.nodes, c.pods, c.now)
 			if (c.want.Phase == completed || c.want.Phase == failedPhase) && c.job.Status.Ended().IsZero() {
-				c.want.After = time.Second // no event comes of what is written to a status
+				c.want.After = time.Second // a status write causes no event
 			}
 			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -268,9 +268,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestStart: the first pass notes when the job began, and no other does.
+// TestStart: the first pass notes the beginning of the job, and no later pass does.
 //
-// A job that is paused from the beginning has not begun: its deadline is about what it does.
+// A job paused from the beginning has not begun: the deadline limits the job's work.
 func TestStart(t *testing.T) {
 	for _, c := range []struct {
 		status *metav1.Time
@@ -291,7 +291,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestProblems: what came past admission keeps a job from touching Pods.
+// TestProblems: invalid specs past admission keep a job from touching Pods.
 func TestProblems(t *testing.T) {
 	for path, edit := range map[string]edit{
 		"spec.parallelism":                              parallelism(intstr.FromString("many")),

@@ -1,3 +1,4 @@
-// Package broadcastjobs answers: what does a BroadcastJob do now? [Resolve] reads a spec, once for each, [Decide] decides a whole pass, and
-// [Transitions] says what is worth an event. All are pure; what jobs have in common they ask of package completion.
+// Package broadcastjobs decides the next work of a BroadcastJob. [Resolve] reads a spec, once for each spec. [Decide]
+// decides a whole pass. [Transitions] returns the events. All are pure. Package completion has the common rules of
+// jobs.
 package broadcastjobs

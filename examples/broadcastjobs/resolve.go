@@ -13,13 +13,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Settings are what of a spec does not depend on Nodes and Pods, worked out once for each spec.
+// Settings are the part of a spec independent of Nodes and Pods, computed once for each spec.
 type Settings struct {
-	// Problems are what of the spec cannot be used. There is nothing else then.
+	// Problems are the unusable values of the spec. With problems the remaining fields are empty.
 	Problems reason.List
 
-	rules completion.Rules // but for the parallelism, which may be a percentage
-	// requirements are those of new Pods, and unmoved those of Pods that run already.
+	rules completion.Rules // without the parallelism, which may be a percentage
+	// requirements are for new Pods, and unmoved for running Pods.
 	requirements, unmoved *nodefit.Requirements
 	size                  nodefit.Size
 }
@@ -27,7 +27,7 @@ type Settings struct {
 // Resolve reads a job's spec.
 func Resolve(job *v1beta1.BroadcastJob) *Settings {
 	if problems := decode.Reasons(job.Spec.Undecodable); problems != nil {
-		return &Settings{Problems: problems} // the rest would only complain of what is missing therefore
+		return &Settings{Problems: problems} // the rest would only complain of missing values
 	}
 	if refused := api.Unusable(&job.Spec, field.NewPath("spec")); len(refused) > 0 {
 		return &Settings{Problems: kruise.Refused(refused)}
@@ -40,7 +40,7 @@ func Resolve(job *v1beta1.BroadcastJob) *Settings {
 		for i := range problems {
 			problems[i].Path = "spec.template." + problems[i].Path
 		}
-		return &Settings{Problems: problems[:min(len(problems), kruise.ReasonsInEvent)]} // the first tell what is wrong with thousands
+		return &Settings{Problems: problems[:min(len(problems), kruise.ReasonsInEvent)]} // the first few show the fault of thousands
 	}
 	unmoved, _ := nodefit.New(pod, nodefit.HealthTolerations()...)
 	return &Settings{rules: rulesOf(&job.Spec), requirements: requirements, unmoved: unmoved, size: nodefit.SizeOf(pod)}
@@ -68,7 +68,7 @@ func rulesOf(spec *v1beta1.BroadcastJobSpec) completion.Rules {
 	return rules
 }
 
-// Claim is what a job has on a Node. One whose spec cannot be used has none.
+// Claim is the job's claim on a Node. A job with an unusable spec has no claim.
 func (s *Settings) Claim(node *corev1.Node) completion.Claim {
 	if s.Problems != nil || s.size.Fits(node) != nil {
 		return completion.Claim{}
@@ -76,5 +76,5 @@ func (s *Settings) Claim(node *corev1.Node) completion.Claim {
 	return completion.Claim{Fits: s.requirements.Fits(node).Run, Keeps: s.unmoved.Fits(node).Run}
 }
 
-// Place leaves it to the scheduler to bring a new Pod to a Node, and to no other.
+// Place makes the scheduler bring a new Pod to the given Node only.
 func (s *Settings) Place(pod *corev1.Pod, node string) { s.requirements.Place(pod, node) }

@@ -11,12 +11,12 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// isHeld reports whether failures have paused the job, and its spec is still the one that they paused.
+// isHeld reports whether failures have paused the job, and the spec is unchanged since.
 func isHeld(job *v1beta1.BroadcastJob) bool {
 	if c := job.Status.Condition(v1beta1.JobPaused); c != nil {
 		return c.Status == corev1.ConditionTrue && c.Reason == string(completion.HeldByFailures) && c.ObservedGeneration == job.Generation
 	}
-	return job.Status.Phase == v1beta1.PhasePaused && !job.Spec.Paused // as OpenKruise leaves it
+	return job.Status.Phase == v1beta1.PhasePaused && !job.Spec.Paused // as left by OpenKruise
 }
 
 // nextStatus is the status after a pass, before Pods are created and deleted.
@@ -60,8 +60,8 @@ func end(status *v1beta1.BroadcastJobStatus, phase v1beta1.BroadcastJobPhase, c 
 	status.SetCondition(c, now)
 }
 
-// settle counts, once the job is over, what has become of the Pods that were active then: they have failed, but for those that have ended well
-// before they could be deleted. Nothing else changes: Pods may be deleted by anybody now.
+// settle counts, after the end of the job, the fate of formerly active Pods: the Pods have failed, except for Pods that
+// succeeded before their deletion. No further number changes: anybody may delete Pods now.
 func settle(status *v1beta1.BroadcastJobStatus, s *completion.Survey) {
 	gone := status.Active - int32(s.Active)
 	if gone <= 0 {
@@ -71,8 +71,8 @@ func settle(status *v1beta1.BroadcastJobStatus, s *completion.Survey) {
 	status.Succeeded, status.Failed, status.Active = status.Succeeded+well, status.Failed+gone-well, int32(s.Active)
 }
 
-// setPaused notes why the job is paused. With the policy Pause it also does for a pause by the spec: a job whose pause has no condition is
-// taken for one that failures have paused.
+// setPaused notes the reason of a pause. With the policy Pause, setPaused also notes a pause by the spec: a paused job
+// without a condition counts as paused by failures.
 func setPaused(status *v1beta1.BroadcastJobStatus, job *v1beta1.BroadcastJob, step completion.Step, now metav1.Time) {
 	if step.State != completion.Held && (step.State != completion.Paused || job.Spec.FailurePolicy.Type != v1beta1.FailurePolicyTypePause) {
 		status.DropCondition(v1beta1.JobPaused)
@@ -83,11 +83,11 @@ func setPaused(status *v1beta1.BroadcastJobStatus, job *v1beta1.BroadcastJob, st
 	}, now)
 }
 
-// Event is one to be told about a job.
+// Event is an event of a job.
 type Event struct{ Type, Reason, Message string }
 
-// Transitions are the events of what differs between two statuses of a job. Each is told with the write that makes the difference, and not
-// again.
+// Transitions returns the events for the difference between two statuses of a job. Each event is sent with the write of
+// the difference, and never again.
 func Transitions(before, after *v1beta1.BroadcastJobStatus) (events []Event) {
 	if before.Phase == after.Phase {
 		return nil

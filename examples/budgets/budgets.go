@@ -20,34 +20,37 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Why a Pod is let go without its budget being asked.
+// Reasons for letting a Pod go without asking its budget.
 const (
 	// NoBudget means that no budget is for the Pod.
 	NoBudget reason.Code = "NoBudget"
-	// NotCovered means that the budget is not asked about the operation, or is not for Pods of these labels.
+	// NotCovered means that the budget does not cover the operation, or ignores Pods with these labels.
 	NotCovered reason.Code = "NotCovered"
-	// NotProtected means that the Pod's own annotation takes it out of all budgets.
+	// NotProtected means that the Pod's own annotation takes the Pod out of all budgets.
 	NotProtected reason.Code = "NotProtected"
 )
 
-// TooManyBudgets means that a Pod has more budgets than are asked.
+// TooManyBudgets means that the Pod has more than MostOfPod budgets.
 const TooManyBudgets reason.Code = "TooManyBudgets"
 
-// Answer is what becomes of a request.
+// Answer is the answer to a request.
 type Answer struct {
 	disruption.Decision
 
-	// Budget is the name of the budget that was asked, of several the one that refuses; empty for none.
+	// Budget is the name of the asked budget, or "" if none was asked. If several budgets were asked, Budget is the
+	// refusing budget.
 	Budget string
 }
 
-// Budgets are asked before a Pod is taken out of service. They are safe for concurrent use. Make them with New.
+// Budgets answers whether a caller may take a Pod out of service. Budgets is safe for concurrent use. Make Budgets with
+// New.
 type Budgets struct {
 	*Finder
 	*Workloads
 	*Serving
 
-	// Current waits until the cache of budgets is current, and fails when its context ends: the API server is asked then. Nil for caches that are.
+	// Current waits until the cache of budgets is current, and fails when its context ends. After a failure the API server
+	// answers instead. Current is nil for caches that are always current.
 	Current func(context.Context) error
 
 	live  client.Reader
@@ -56,8 +59,8 @@ type Budgets struct {
 	clock clock.PassiveClock
 }
 
-// New returns Budgets that read from the manager's cache. c writes. Call it once for each manager, before that starts. gates may be nil, for the
-// defaults; so may the clock.
+// New returns Budgets that read from the manager's cache and write with c. Call New once for each manager, before the
+// manager starts. A nil gates stands for the default gates, a nil clock for the real clock.
 func New(ctx context.Context, mgr ownercache.Manager, c client.Client, gates map[apps.Gate]bool, now clock.PassiveClock) (*Budgets, error) {
 	if gates == nil {
 		gates = apps.DefaultGates()
@@ -82,17 +85,17 @@ func New(ctx context.Context, mgr ownercache.Manager, c client.Client, gates map
 	return b, err
 }
 
-// Ask decides whether a Pod may be taken out of service by an operation, and spends from its budgets where one has to be spent from, unless it is a dry
-// run: all of them have to agree. The Pod should be as it is now: one that an old cache shows as not serving is let go for nothing. The error means that nothing is
-// known, and the Pod must not be let go.
+// Ask decides whether the operation may take the Pod out of service. All budgets of the Pod have to agree. Ask spends
+// from the budgets where necessary, unless dryRun is set. Pass the Pod's present state: Ask lets a Pod go for nothing
+// if an old cache shows the Pod as not serving. On an error the answer is unknown, and the caller must keep the Pod.
 func (b *Budgets) Ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool) (Answer, error) {
 	return b.ask(ctx, pod, operation, dryRun, askWaits)
 }
 
 const (
-	// askWaits is how long a request waits for the cache of budgets until the API server is asked instead.
+	// askWaits is how long a request waits for a current cache of budgets before the API server answers instead.
 	askWaits = time.Second
-	// permitWaits is the same for a controller, which has other Pods to look after.
+	// permitWaits is the same limit for a controller, because a controller has more Pods to look after.
 	permitWaits = 50 * time.Millisecond
 )
 
@@ -142,13 +145,14 @@ func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	return Answer{decision, by.Name}, err
 }
 
-// isExempt reports whether a Pod takes itself out of all budgets.
+// isExempt reports whether an annotation takes the Pod out of all budgets.
 func isExempt(pod *corev1.Pod) bool {
 	exempt, err := strconv.ParseBool(pod.Annotations[policy.AnnotationNoProtect])
 	return err == nil && exempt
 }
 
-// Permit is Ask for a controller that is about to act: nil means that it may, and that its request will be let go as well.
+// Permit is Ask for a controller about to act. nil means: the controller may act, and the budgets will also grant its
+// request to the API server.
 func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error {
 	answer, err := b.ask(ctx, pod, operation, false, permitWaits)
 	if err != nil {
@@ -160,7 +164,7 @@ func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disrupt
 	return fmt.Errorf("PodUnavailableBudget %s: %w", answer.Budget, answer.Reason)
 }
 
-// Stamp has a Pod that is being created name its budgets. It reports whether the Pod has one.
+// Stamp writes the names of the Pod's budgets on a Pod being created. Stamp reports whether the Pod has a budget.
 func (b *Budgets) Stamp(pod *corev1.Pod) bool {
 	of := b.Of(pod)
 	if len(of) == 0 {

@@ -130,7 +130,7 @@ func TestIsOn(t *testing.T) {
 	}
 }
 
-// TestLedger: a status is a ledger and back, and one of another generation was not counted.
+// TestLedger: a status becomes a ledger and a status again. A ledger of another generation counts as not counted.
 func TestLedger(t *testing.T) {
 	at := metav1.NewTime(start)
 	budget := &v1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: v1beta1.PodUnavailableBudgetStatus{

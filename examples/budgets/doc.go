@@ -1,6 +1,8 @@
-// Package budgets answers: what is a PodUnavailableBudget to package disruption? [LedgerOf] and [Store] are its status as a ledger, [Bounds] how many
-// Pods have to serve, [Serving] which Pods do, [Workloads] how many there should be, and [Finder] which budget a Pod has. The controller of
-// PodUnavailableBudgets counts with them.
+// Package budgets maps PodUnavailableBudgets to package disruption. [LedgerOf] and [Store] map the status to a ledger.
+// [Bounds] returns how many Pods have to serve, [Serving] finds the serving Pods, [Workloads] knows how many Pods
+// should exist, and [Finder] finds the budget of a Pod. The controller of PodUnavailableBudgets counts with these
+// parts.
 //
-// [Budgets] puts them together for whoever wants to take a Pod out of service: the webhook for Pods, and controllers before they act.
+// [Budgets] combines the parts for callers about to take a Pod out of service: the webhook for Pods, and controllers
+// before they act.
 package budgets

@@ -2,5 +2,5 @@ package budgets
 
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
-// ReadLive has what caches do not know read from a reader.
+// ReadLive sets the reader for everything unknown to the caches.
 func (b *Budgets) ReadLive(from client.Reader) { b.live = from }

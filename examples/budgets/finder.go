@@ -22,25 +22,26 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// NameIn returns the name of the budget that a Pod says it has, of several the first; empty for none.
+// NameIn returns the name of the budget in the Pod's annotations, the first of several, or "" if the Pod names none.
 func NameIn(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[policy.AnnotationRelatedBudget], pod.Annotations[policy.AnnotationRelatedBudgetOld])
 }
 
-// MostOfPod is how many budgets a Pod can have. A Pod with more is not let go: each is asked, and remembers the Pod.
+// MostOfPod is how many budgets a Pod can have. A Pod with more budgets is not let go: Ask asks each budget, and each
+// budget remembers the Pod.
 const MostOfPod = 10
 
-// mostNames is how many bytes the names of budgets have at most, with what stands between them.
+// mostNames is the largest length of the budget names with their separators, in bytes.
 const mostNames = MostOfPod * (validation.DNS1123SubdomainMaxLength + 1)
 
-// NamesIn returns the names of all budgets that a Pod says it has, each once, and no more than MostOfPod.
+// NamesIn returns the names of all budgets in the Pod's annotations, each name once, and at most MostOfPod.
 func NamesIn(pod *corev1.Pod) (names []string) {
 	if first := NameIn(pod); first != "" {
 		names = append(names, first)
 	}
 	others := pod.Annotations[policy.AnnotationOtherBudgets]
 	if len(others) > mostNames {
-		return names // nobody here has written that
+		return names // no part of this project writes so long a value
 	}
 	for name := range strings.SplitSeq(others, ",") {
 		if len(names) == MostOfPod {
@@ -53,7 +54,7 @@ func NamesIn(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// Marks are the annotations by which a Pod names its budgets. A nil value stands for an annotation that is not there.
+// Marks returns the annotations by which a Pod names its budgets. A nil value means: the annotation is absent.
 func Marks(of []*v1beta1.PodUnavailableBudget) map[string]*string {
 	marks := map[string]*string{policy.AnnotationOtherBudgets: nil}
 	var others []string
@@ -71,26 +72,26 @@ func Marks(of []*v1beta1.PodUnavailableBudget) map[string]*string {
 	return marks
 }
 
-// Finder finds the budget of a Pod. It is safe for concurrent use. Make it with NewFinder.
+// Finder finds the budget of a Pod. Finder is safe for concurrent use. Make a Finder with NewFinder.
 type Finder struct {
 	budgets   *ownercache.Index[*v1beta1.PodUnavailableBudget]
 	workloads *Workloads
 
 	mu       sync.Mutex
 	compiled map[types.UID]compiled
-	sweepAt  int // how many are compiled when those of budgets that are gone are forgotten
+	sweepAt  int // the number of compiled selectors at which the Finder drops selectors of deleted budgets
 }
 
-// compiled is the selector of a budget, as of a generation.
+// compiled is the selector of a budget at a generation.
 type compiled struct {
 	generation int64
 	selector   labels.Selector
 }
 
-// fewCompiled are not worth looking through.
+// fewCompiled is the number of selectors below which a sweep is not worth the work.
 const fewCompiled = 100
 
-// selectorOf compiles the selector of a budget once for each of its generations.
+// selectorOf compiles the selector of a budget once per generation.
 func (f *Finder) selectorOf(budget *v1beta1.PodUnavailableBudget) labels.Selector {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +107,7 @@ func (f *Finder) selectorOf(budget *v1beta1.PodUnavailableBudget) labels.Selecto
 	return selector
 }
 
-// NewFinder returns a Finder that reads from the caches. Call it before they start.
+// NewFinder returns a Finder that reads from the caches. Call NewFinder before the caches start.
 func NewFinder(ctx context.Context, informers cache.Informers, workloads *Workloads) (*Finder, error) {
 	index, err := ownercache.NewIndex(ctx, informers, &v1beta1.PodUnavailableBudget{})
 	if err != nil {
@@ -118,10 +119,11 @@ func NewFinder(ctx context.Context, informers cache.Informers, workloads *Worklo
 	return &Finder{budgets: index, workloads: workloads, compiled: map[types.UID]compiled{}}, nil
 }
 
-// byPods is the index of budgets by what the Pods have that they are for, so that a Pod is not compared with all of its namespace.
+// byPods is the index of budgets by a property of their Pods. The index saves comparing a Pod with all budgets of its
+// namespace.
 const byPods = "budgets.pods"
 
-// whoseBudget returns the key of a budget: its workload, or one of the labels that it asks for, or that it may be for any Pod.
+// whoseBudget returns the index key of a budget: the target workload, a label of the selector, or the key for any Pod.
 func whoseBudget(budget *v1beta1.PodUnavailableBudget) []string {
 	if target := budget.Spec.TargetReference; target != nil {
 		return []string{workloadKey(budget.Namespace, RefOf(target.APIVersion, target.Kind, target.Name))}
@@ -134,14 +136,14 @@ func whoseBudget(budget *v1beta1.PodUnavailableBudget) []string {
 	return []string{labelKey(budget.Namespace, key, selector.MatchLabels[key])}
 }
 
-// A namespace has no slash in its name, and a label no space in its key.
+// The keys never collide: a namespace has no slash in its name, and a label has no space in its key.
 func anyKey(namespace string) string               { return namespace }
 func labelKey(namespace, key, value string) string { return namespace + "/" + key + "=" + value }
 func workloadKey(namespace string, ref Ref) string {
 	return namespace + "/ " + ref.Group + "/" + ref.Kind + "/" + ref.Name
 }
 
-// candidates yields the budgets that may be for a Pod with these controllers, each once.
+// candidates yields each budget that may be for the Pod with the given controllers once.
 func (f *Finder) candidates(pod *corev1.Pod, chain []Ref) iter.Seq[*v1beta1.PodUnavailableBudget] {
 	return func(yield func(*v1beta1.PodUnavailableBudget) bool) {
 		keys := make([]string, 0, 1+len(pod.Labels)+len(chain))
@@ -162,12 +164,12 @@ func (f *Finder) candidates(pod *corev1.Pod, chain []Ref) iter.Seq[*v1beta1.PodU
 	}
 }
 
-// Named returns the budget of a name: read only.
+// Named returns the budget of a name, read-only.
 func (f *Finder) Named(namespace, name string) (*v1beta1.PodUnavailableBudget, bool) {
 	return f.budgets.Get(namespace, name)
 }
 
-// For returns the budgets whose target one of the workloads is, each once: read only.
+// For returns the budgets whose target is among the workloads, each budget once, read-only.
 func (f *Finder) For(namespace string, workloads ...Ref) (found []*v1beta1.PodUnavailableBudget) {
 	seen := map[string]bool{}
 	for _, ref := range workloads {
@@ -179,8 +181,8 @@ func (f *Finder) For(namespace string, workloads ...Ref) (found []*v1beta1.PodUn
 	return found
 }
 
-// Of returns the budgets of a Pod: first the one that the Pod names first, if there is one of that name and it is for the Pod, and then all others that
-// are, the oldest first: read only.
+// Of returns the budgets of a Pod, read-only. The budget named first by the Pod comes first, if the budget exists and
+// is for the Pod. All further budgets for the Pod follow, the oldest first.
 func (f *Finder) Of(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	chain, known := f.workloads.Above(pod)
 	return f.among(f.candidates(pod, chain), func(name string) *v1beta1.PodUnavailableBudget {
@@ -189,8 +191,8 @@ func (f *Finder) Of(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	}, pod, chain, known)
 }
 
-// among returns those of some budgets that are for a Pod with these controllers, no more than one above MostOfPod, first the one that the Pod names
-// first. Where it is not known who controls the Pod, those that the Pod names count, too.
+// among returns the budgets among some that are for a Pod with the given controllers, at most MostOfPod+1. The budget
+// named first by the Pod comes first. If the controller of the Pod is unknown, budgets named by the Pod count, too.
 func (f *Finder) among(
 	some iter.Seq[*v1beta1.PodUnavailableBudget], get func(name string) *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []Ref, known bool,
 ) (found []*v1beta1.PodUnavailableBudget) {
@@ -225,12 +227,13 @@ func (f *Finder) among(
 	return found
 }
 
-// Has reports whether a budget is one of those.
+// Has reports whether budgets contains the budget.
 func Has(budgets []*v1beta1.PodUnavailableBudget, budget *v1beta1.PodUnavailableBudget) bool {
 	return slices.ContainsFunc(budgets, func(b *v1beta1.PodUnavailableBudget) bool { return b.UID == budget.UID })
 }
 
-// IsFor reports whether a budget that a Pod names is for it. Where nobody knows who controls the Pod, what the Pod says counts.
+// IsFor reports whether a budget is for a Pod that names the budget. If the controller of the Pod is unknown, the Pod's
+// own claim counts.
 func (f *Finder) IsFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
 	if budget.Spec.TargetReference == nil {
 		return f.isFor(budget, pod, nil)
@@ -239,12 +242,12 @@ func (f *Finder) IsFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bo
 	return !known || f.isFor(budget, pod, chain)
 }
 
-// order puts the oldest first.
+// order sorts the oldest budget first.
 func order(a, b *v1beta1.PodUnavailableBudget) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// isFor reports whether a budget is for a Pod with these controllers.
+// isFor reports whether a budget is for a Pod with the given controllers.
 func (f *Finder) isFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []Ref) bool {
 	if target := budget.Spec.TargetReference; target != nil {
 		ref := RefOf(target.APIVersion, target.Kind, target.Name)
@@ -263,7 +266,7 @@ func selects(selector *metav1.LabelSelector, set labels.Set) bool {
 	return matches(selector, set, func() labels.Selector { return compile(selector) })
 }
 
-// matches reports whether a selector that is not empty matches. Most name labels and nothing else, which needs no preparation.
+// matches reports whether a non-empty selector matches. Most selectors use matchLabels only and need no preparation.
 func matches(selector *metav1.LabelSelector, set labels.Set, prepare func() labels.Selector) bool {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return false
@@ -280,7 +283,7 @@ func matches(selector *metav1.LabelSelector, set labels.Set, prepare func() labe
 	return prepared != nil && prepared.Matches(set)
 }
 
-// compile returns nil for a selector that makes no sense.
+// compile returns nil for an invalid selector.
 func compile(selector *metav1.LabelSelector) labels.Selector {
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {

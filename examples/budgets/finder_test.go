@@ -27,7 +27,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// world is an API server in memory, and what a process sees of it.
+// world is an API server in memory, with the caches of a single process.
 type world struct {
 	testing.TB
 	server *faultapi.Server
@@ -56,7 +56,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// What budgets need of a manager.
+// The manager's methods for budgets.
 func (w *world) GetCache() cache.Cache          { return w.cache }
 func (w *world) GetClient() client.Client       { return w.server.Client(nil, w.cache) }
 func (w *world) GetAPIReader() client.Reader    { return w.user }
@@ -64,7 +64,7 @@ func (w *world) GetScheme() *runtime.Scheme     { return w.scheme }
 func (*world) Add(manager.Runnable) error       { return nil }
 func (w *world) GetRESTMapper() meta.RESTMapper { return w.user.RESTMapper() }
 
-// sync shows the process all that there is.
+// sync delivers all events to the process.
 func (w *world) sync() {
 	for _, resource := range w.cache.Resources() {
 		w.cache.Deliver(resource, w.cache.Behind(resource))
@@ -145,7 +145,7 @@ func namesOf(of []*v1beta1.PodUnavailableBudget) string {
 	return strings.Join(names, " ")
 }
 
-// TestFinderMissesNone: a budget is found whatever it selects by, and the oldest of several comes first.
+// TestFinderMissesNone: the Finder finds a budget by every kind of selector, and the oldest of several comes first.
 func TestFinderMissesNone(t *testing.T) {
 	w := newWorld(t)
 	exists := budget("a-expression", nil, nil)
@@ -201,7 +201,7 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// TestAsk: what is decided before the budget is asked, in this order.
+// TestAsk: the checks before the budget itself decides, in order.
 func TestAsk(t *testing.T) {
 	w := newWorld(t)
 	b := budget("guard", map[string]string{"app": "web"}, nil)

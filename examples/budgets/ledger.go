@@ -8,7 +8,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// LedgerOf returns what the status of a budget says. It shares the maps of the status, which a ledger does not write to.
+// LedgerOf returns the status of a budget as a ledger. The ledger shares the maps of the status, and ledgers do not
+// write to the maps.
 func LedgerOf(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
 	s := &budget.Status
 	return disruption.Ledger{
@@ -18,7 +19,7 @@ func LedgerOf(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
 	}
 }
 
-// Store writes a ledger into the status of a budget. Of which generation it is the count stays as it was.
+// Store writes a ledger into the status of a budget. Store leaves the observed generation as before.
 func Store(budget *v1beta1.PodUnavailableBudget, ledger disruption.Ledger) {
 	s := &budget.Status
 	s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = ledger.Expected, ledger.Need, ledger.Current, ledger.Allowed
@@ -30,7 +31,7 @@ func Bounds(spec *v1beta1.PodUnavailableBudgetSpec) disruption.Bounds {
 	return disruption.Bounds{MaxUnavailable: spec.MaxUnavailable, MinAvailable: spec.MinAvailable}
 }
 
-// IsOn reports whether an operation is looked at under the gates, by any budget.
+// IsOn reports whether the gates turn the operation on for any budget.
 func IsOn(gates map[apps.Gate]bool, operation disruption.Operation) bool {
 	if operation == disruption.Delete || operation == disruption.Evict {
 		return gates[apps.GatePodUnavailableBudgetDelete]
@@ -38,8 +39,8 @@ func IsOn(gates map[apps.Gate]bool, operation disruption.Operation) bool {
 	return gates[apps.GatePodUnavailableBudgetUpdate]
 }
 
-// Covers reports whether a budget is asked about an operation. While the gate InPlacePodVerticalScaling is off, who asks for updates to be
-// covered means resizes too; while it is on, those have to be named.
+// Covers reports whether a budget covers the operation. While the gate InPlacePodVerticalScaling is off, a budget
+// covering updates covers resizes too. While the gate is on, the budget has to list resizes.
 func Covers(spec *v1beta1.PodUnavailableBudgetSpec, operation disruption.Operation, gates map[apps.Gate]bool) bool {
 	listed := func(operation disruption.Operation) bool {
 		if len(spec.ProtectOperations) == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// of returns the budgets of a Pod. Those that the Pod names and the cache does not have may be new: the API server knows. While the cache is not
-// current, the API server is asked for all.
+// of returns the budgets of a Pod. A budget named by the Pod and missing in the cache may be new: of asks the API
+// server. While the cache is not current, of asks the API server for all budgets.
 func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, patience time.Duration) ([]*v1beta1.PodUnavailableBudget, error) {
 	if b.Current != nil {
 		waits, cancel := context.WithTimeout(ctx, patience)
@@ -38,18 +38,20 @@ func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.
 				return nil, fmt.Errorf("reading PodUnavailableBudget %s/%s: %w", pod.Namespace, name, err)
 			}
 		}
-		if !Has(of, named) && b.IsFor(named, pod) { // the cache may have come to know it since
+		if !Has(of, named) && b.IsFor(named, pod) { // the cache may have received the budget since
 			of = append(of, named)
 		}
 	}
 	return of, nil
 }
 
-// mostListed is how many budgets of a namespace are read for one request: a list takes memory that others need.
+// mostListed is how many budgets of a namespace a single request reads: a larger list takes too much memory from the
+// process.
 const mostListed = 500
 
-// listed returns the budgets of a Pod by a list of its namespace. Where not even that can be had, nobody knows: what names a budget, and what is
-// evicted, has to wait, and all else goes, or no Pod of the cluster could be deleted.
+// listed returns the budgets of a Pod by listing the Pod's namespace. If even the list fails, the budgets are unknown.
+// Then Pods that name a budget and evictions have to wait. All remaining requests pass, or no Pod of the cluster could
+// be deleted.
 func (b *Budgets) listed(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, late error) ([]*v1beta1.PodUnavailableBudget, error) {
 	list := &v1beta1.PodUnavailableBudgetList{}
 	err := b.live.List(ctx, list, client.InNamespace(pod.Namespace), client.Limit(mostListed))

@@ -28,7 +28,7 @@ type scales struct {
 
 func (s *scales) SubResource(string) client.SubResourceClient { return scaleOf{scales: s} }
 
-// scaleOf reads one.
+// scaleOf reads a scale.
 type scaleOf struct {
 	client.SubResourceClient
 
@@ -47,7 +47,8 @@ func (s scaleOf) Get(_ context.Context, object, scale client.Object, _ ...client
 	return unstructured.SetNestedField(scale.(*unstructured.Unstructured).Object, n, "spec", "replicas")
 }
 
-// TestScale: workloads of kinds that no cache has are asked for, seldom; one that is gone has no Pods, and one whose kind has no scale says nothing.
+// TestScale: Workloads asks seldom for the scale of workloads of uncached kinds. A deleted workload has no Pods. A
+// workload whose kind has no scale gives no number.
 func TestScale(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(start)
 	c := &scales{replicas: map[string]int64{"web": 3}}
@@ -89,7 +90,8 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestInventedKinds: whoever may create Pods names what controls them, and has neither the API server asked for each nor anything long kept.
+// TestInventedKinds: a user who may create Pods can invent controllers. Invented kinds neither cause a request to the
+// API server each, nor stay in memory for long.
 func TestInventedKinds(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(start)
 	c := &scales{replicas: map[string]int64{"web": 3}}

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Serving knows which Pods are in service. It is safe for concurrent use. Make it with NewServing.
+// Serving knows which Pods are in service. Serving is safe for concurrent use. Make a Serving with NewServing.
 type Serving struct {
 	inPlace  *inplaceupdate.Updater
 	sidecars *sidecarcontrol.Control
@@ -33,9 +33,10 @@ func NewServing(gates map[apps.Gate]bool) (*Serving, error) {
 	return &Serving{inPlace: updater, sidecars: control}, err
 }
 
-// Serves reports whether a Pod is in service: it runs and is ready, nobody has labelled it as unavailable, and its containers are those that its spec
-// asks for. Where all images are named by digest and their Nodes report those, that decides; else no update in place may be under way. again,
-// where it is positive, is when the answer may be another one without any event.
+// Serves reports whether a Pod is in service: the Pod runs and is ready, no label marks the Pod as unavailable, and the
+// containers match the spec. If all images are named by digest and the Node reports the digests, the digests decide.
+// Otherwise no update in place may be under way. If again is positive, the answer may change after again without any
+// event.
 func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again time.Duration) {
 	if !podstate.IsActive(pod) || pod.Status.Phase != corev1.PodRunning || !podstate.IsReady(pod) || isLabelled(pod) {
 		return false, 0
@@ -52,7 +53,7 @@ func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again tim
 	}
 	step, err := s.inPlace.Next(pod, now)
 	if err != nil {
-		return true, 0 // nobody can say that an update goes on: what the Pod says about its containers counts
+		return true, 0 // no update can be proven: the Pod's own report about its containers counts
 	}
 	if !step.Complete || s.inPlace.InGracePeriod(pod) {
 		return false, max(step.RequeueAfter, lookAgain)
@@ -60,10 +61,10 @@ func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again tim
 	return true, 0
 }
 
-// lookAgain is when to look again at a Pod whose update is under way: some of what ends one is the time alone.
+// lookAgain is the wait before the next look at a Pod under update: time alone can end some updates.
 const lookAgain = 5 * time.Second
 
-// isLabelled reports whether somebody has said by a label that the Pod is unavailable.
+// isLabelled reports whether a label marks the Pod as unavailable.
 func isLabelled(pod *corev1.Pod) bool {
 	for key := range pod.Labels {
 		if strings.HasPrefix(key, apps.LabelUnavailablePrefix) {
@@ -106,7 +107,7 @@ func digests(pod *corev1.Pod) (right, all, doubtful bool) {
 	return true, all, doubtful
 }
 
-// Annotations are those that Serves reads, of Pods in caches that keep no others.
+// Annotations returns the annotations read by Serves, for caches that drop all unused annotations.
 func Annotations() []string {
 	return []string{
 		apps.AnnotationInPlaceUpdateState, apps.AnnotationInPlaceUpdateGrace, apps.AnnotationInPlaceUpdateStateLegacy, apps.AnnotationInPlaceUpdateGraceLegacy,
@@ -114,7 +115,7 @@ func Annotations() []string {
 	}
 }
 
-// Marked reports whether an update of a Pod says by a new label that it is unavailable.
+// Marked reports whether an update adds a label marking the Pod as unavailable.
 func Marked(before, after *corev1.Pod) bool {
 	for key := range after.Labels {
 		if _, was := before.Labels[key]; !was && strings.HasPrefix(key, apps.LabelUnavailablePrefix) {

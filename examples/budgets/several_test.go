@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/budgets"
 )
 
-// counted creates a budget of which so many Pods may be let go.
+// counted creates a budget with the given number of allowed disruptions.
 func (w *world) counted(b *v1beta1.PodUnavailableBudget, allowed int32) {
 	w.Helper()
 	w.create(b)
@@ -36,7 +36,8 @@ func old(name string, edit func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// TestAskAllBudgets: a Pod is let go if all of its budgets agree, and those that agree spend nothing where another one refuses.
+// TestAskAllBudgets: a Pod is let go if all of its budgets agree. If a budget refuses, the agreeing budgets spend
+// nothing.
 func TestAskAllBudgets(t *testing.T) {
 	team := func(p *corev1.Pod) { p.Labels["team"] = "t" }
 	for _, tc := range []struct {
@@ -133,14 +134,15 @@ func TestNamesInOfAnybodysAnnotation(t *testing.T) {
 	}
 }
 
-// unread is a reader that fails.
+// unread is a failing reader.
 type unread struct{ client.Reader }
 
 func (unread) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return errors.New("no answer")
 }
 
-// TestAskWhileTheWatchIsDown: a cache that is not current decides nothing. The API server is asked; where it does not answer, nobody knows.
+// TestAskWhileTheWatchIsDown: a cache behind the API server decides nothing. Budgets asks the API server. If the API
+// server gives no answer, the budgets are unknown.
 func TestAskWhileTheWatchIsDown(t *testing.T) {
 	late := errors.New("the watch is down")
 	for _, tc := range []struct {
@@ -187,7 +189,7 @@ func TestAskWhileTheWatchIsDown(t *testing.T) {
 	}
 }
 
-// TestNamedAndNotCached: all budgets that a Pod names are asked, also those that the cache has not seen yet.
+// TestNamedAndNotCached: Ask asks all budgets named by the Pod, including budgets not yet in the cache.
 func TestNamedAndNotCached(t *testing.T) {
 	w := newWorld(t)
 	w.counted(budget("two", map[string]string{"app": "web"}, nil), 1)

@@ -27,15 +27,15 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// Ref names a workload in a namespace that is known from elsewhere. Versions of a group are one kind.
+// Ref names a workload in a known namespace. All versions of a group are the same kind.
 type Ref struct {
 	schema.GroupKind
 
 	Version, Name string
 }
 
-// RefOf reads an API version, a kind and a name; what makes no sense names nothing. Owner references are anybody's to write, and become part of a
-// path that is asked for with the manager's rights.
+// RefOf parses an API version, a kind and a name, and returns a zero Ref for invalid input. Any user can write owner
+// references, and the parts become a URL path requested with the manager's rights.
 func RefOf(apiVersion, kind, name string) Ref {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || len(name) > validation.DNS1123SubdomainMaxLength || gv.Group != "" && len(validation.IsDNS1123Subdomain(gv.Group)) > 0 || len(validation.IsDNS1035Label(gv.Version)) > 0 ||
@@ -50,7 +50,8 @@ func (r Ref) Is(other Ref) bool {
 	return r.GroupKind == other.GroupKind && r.Name == other.Name && r.Name != ""
 }
 
-// Workloads knows who controls whom, and how many Pods there should be. It is safe for concurrent use. Make it with NewWorkloads.
+// Workloads knows the controllers of objects, and how many Pods should exist. Workloads is safe for concurrent use.
+// Make Workloads with NewWorkloads.
 type Workloads struct {
 	kinds  map[schema.GroupKind]*ownercache.Index[client.Object]
 	scheme *runtime.Scheme
@@ -62,20 +63,21 @@ type Workloads struct {
 	scaled map[schema.GroupKind]scaledKind
 }
 
-// scale is what the scale subresource of a kind said that no cache has.
+// scale is the answer of the scale subresource of an uncached kind.
 type scale struct {
 	at       time.Time
 	replicas int32
 	known    bool
 }
 
-// scaleLasts bounds how often the scale of a workload is asked for: its Pods come and go more often than it changes.
+// scaleLasts bounds how often Workloads asks for the scale of a workload: Pods of the workload come and go more often
+// than the scale changes.
 const scaleLasts = 5 * time.Second
 
-// scaleKept is for how long what a scale said is kept for when nobody can be asked.
+// scaleKept is how long an answer of a scale is kept while no answer can be had.
 const scaleKept = 10 * time.Minute
 
-// Kinds are objects of the kinds that workloads are read of from caches.
+// Kinds returns an object for each workload kind read from caches.
 func Kinds() []client.Object {
 	return []client.Object{
 		&appsv1.ReplicaSet{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
@@ -83,8 +85,9 @@ func Kinds() []client.Object {
 	}
 }
 
-// NewWorkloads returns Workloads that read those of the [Kinds] from the manager's cache, and the scale of others with c, from the API server. A kind
-// that is not installed has an empty cache. Call it before the manager starts.
+// NewWorkloads returns Workloads. Workloads of the [Kinds] come from the manager's cache. For all further kinds,
+// Workloads reads the scale with c from the API server. A kind that is not installed has an empty cache. Call
+// NewWorkloads before the manager starts.
 func NewWorkloads(ctx context.Context, mgr ownercache.Manager, c client.Client, now clock.PassiveClock) (*Workloads, error) {
 	w := &Workloads{
 		kinds: map[schema.GroupKind]*ownercache.Index[client.Object]{}, scheme: mgr.GetScheme(), reader: c, clock: now, scales: map[string]scale{}, scaled: map[schema.GroupKind]scaledKind{},
@@ -101,7 +104,7 @@ func NewWorkloads(ctx context.Context, mgr ownercache.Manager, c client.Client, 
 	return w, nil
 }
 
-// RefTo names an object of one of the [Kinds].
+// RefTo names an object of the [Kinds].
 func (w *Workloads) RefTo(object client.Object) Ref {
 	kind, err := apiutil.GVKForObject(object, w.scheme)
 	if err != nil {
@@ -110,14 +113,15 @@ func (w *Workloads) RefTo(object client.Object) Ref {
 	return Ref{kind.GroupKind(), kind.Version, object.GetName()}
 }
 
-// Knows reports whether workloads of the kind are in a cache, so that their events tell of changes.
+// Knows reports whether a cache holds workloads of the kind, so events tell of changes.
 func (w *Workloads) Knows(kind schema.GroupKind) bool { return w.kinds[kind] != nil }
 
-// deepest bounds how many controllers stand above each other: a Pod's, and those of a UnitedDeployment or whatever makes them.
+// deepest bounds the length of a chain of controllers: a Pod's controller, and the controllers above, such as a
+// UnitedDeployment.
 const deepest = 4
 
-// Above returns who controls an object, and who controls that, as far as caches know. known is false where one of them is of a kind that the caches
-// have, and is not there: it may be new, or gone.
+// Above returns the chain of controllers above an object, as far as the caches know. known is false if a controller is
+// of a cached kind and missing in the cache: the controller may be new or gone.
 func (w *Workloads) Above(object metav1.Object) (chain []Ref, known bool) {
 	for range deepest {
 		owner := metav1.GetControllerOfNoCopy(object)
@@ -139,7 +143,7 @@ func (w *Workloads) Above(object metav1.Object) (chain []Ref, known bool) {
 	return chain, true
 }
 
-// Below returns the UID of a workload, and those of what it controls, down to whatever controls Pods.
+// Below returns the UID of a workload, and the UIDs of all controlled workloads down to the direct controllers of Pods.
 func (w *Workloads) Below(namespace string, workload types.UID) []types.UID {
 	all := []types.UID{workload}
 	for i := 0; i < len(all) && i < mostBelow; i++ {
@@ -152,11 +156,11 @@ func (w *Workloads) Below(namespace string, workload types.UID) []types.UID {
 	return all
 }
 
-// mostBelow bounds what is looked at below a workload: owner references are anybody's to write.
+// mostBelow bounds how many workloads Below visits: any user can write owner references.
 const mostBelow = 1000
 
-// Expected returns how many Pods a workload should have: none if it is gone or going. known is false where its kind does not say, or nobody can be
-// asked: what one workload is like must not keep the Pods of others from being counted.
+// Expected returns how many Pods a workload should have: 0 if the workload is gone or being deleted. known is false if
+// the kind gives no number or no answer can be had. A bad workload must not stop the count of Pods of good workloads.
 func (w *Workloads) Expected(ctx context.Context, namespace string, ref Ref) (replicas int32, known bool) {
 	if ref.Name == "" {
 		return 0, false
@@ -172,7 +176,7 @@ func (w *Workloads) Expected(ctx context.Context, namespace string, ref Ref) (re
 	return Replicas(object), true
 }
 
-// Replicas is how many Pods an object of one of the [Kinds] should have.
+// Replicas returns how many Pods an object of the [Kinds] should have.
 func Replicas(object client.Object) int32 {
 	var replicas *int32
 	switch o := object.(type) {
@@ -197,8 +201,9 @@ func Replicas(object client.Object) int32 {
 	return max(*replicas, 0)
 }
 
-// scaleOf asks for the scale of a workload, unless that was done a moment ago. Where a kind has none, which is remembered for a while, nobody knows
-// how many Pods there should be. Where others of the kind had one, a workload that has none is gone. What cannot be read is what it was.
+// scaleOf asks for the scale of a workload, unless the last answer is recent. If the kind has no scale, the number of
+// Pods is unknown, and scaleOf remembers so for a while. If another workload of the kind had a scale, a workload
+// without a scale is gone. After a failed read the last answer stays.
 func (w *Workloads) scaleOf(ctx context.Context, namespace string, ref Ref) (replicas int32, known bool) {
 	key, now := fmt.Sprint(namespace, "/", ref.Group, "/", ref.Kind, "/", ref.Name), w.clock.Now()
 	w.mu.Lock()
@@ -226,14 +231,15 @@ func (w *Workloads) scaleOf(ctx context.Context, namespace string, ref Ref) (rep
 	kind = scaledKind{has: kind.has || known, asked: now}
 	w.scaled[ref.GroupKind] = kind
 	if !found && kind.has {
-		known = true // it is gone, and has no Pods
+		known = true // the workload is gone and has no Pods
 	}
 	w.scales[key] = scale{at: now, replicas: replicas, known: known}
 	return replicas, known
 }
 
-// mayAsk reports whether there is room for what is known of one more kind: whoever may create Pods invents some, and each that is asked for costs the
-// API server and all who look kinds up. Those beyond that do not say how many Pods there should be, for a while.
+// mayAsk reports whether there is room to remember another kind. Every user who may create Pods can invent kinds, and
+// each request for a kind costs the API server and all lookups of kinds. For a while the kinds beyond the limit give no
+// number of Pods.
 func (w *Workloads) mayAsk(kind schema.GroupKind, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -244,21 +250,23 @@ func (w *Workloads) mayAsk(kind schema.GroupKind, now time.Time) bool {
 	return len(w.scaled) < mostKinds
 }
 
-// scaledKind is what is known of a kind that no cache has: whether one of it had a scale, and when that was asked last.
+// scaledKind is the knowledge about an uncached kind: whether a workload of the kind had a scale, and the time of the
+// last request.
 type scaledKind struct {
 	has   bool
 	asked time.Time
 }
 
 const (
-	// noScaleLasts is for how long it is remembered that a kind has no scale.
+	// noScaleLasts is how long Workloads remembers a kind without a scale.
 	noScaleLasts = time.Minute
-	// mostKinds bounds of how many kinds that is remembered, and mostScales of how many workloads.
+	// mostKinds bounds the number of remembered kinds, and mostScales the number of remembered workloads.
 	mostKinds  = 1000
 	mostScales = 10_000
 )
 
-// askScale asks the API server. found is false where there is no workload, or its kind has no scale: the answers are the same.
+// askScale asks the API server. found is false if the workload is missing, or its kind has no scale: the API server
+// gives the same answer for both.
 func (w *Workloads) askScale(ctx context.Context, namespace string, ref Ref) (replicas int32, found, known bool, err error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(ref.WithVersion(ref.Version))

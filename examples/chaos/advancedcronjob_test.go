@@ -1,12 +1,12 @@
 package chaos_test
 
-// advancedCronJobMutants are mistakes that the schedules of AdvancedCronJobs must find.
+// advancedCronJobMutants are mistakes for the schedules of AdvancedCronJobs to find.
 func advancedCronJobMutants() []mutant {
 	const folder = "examples/controllers/advancedcronjob/"
 	const act, control, watch, report = folder + "act.go", folder + "controller.go", folder + "watch.go", folder + "report.go"
 	const decide, runs, slots = "examples/cronjobs/decide.go", "examples/cronjobs/runs.go", "examples/schedule/slots.go"
 	found := schedules{tests: "./controllers/advancedcronjob"}
-	due := schedules{tests: "./schedule", only: "TestDue"} // which the judge asks, too
+	due := schedules{tests: "./schedule", only: "TestDue"} // also asked by the judge
 	remembered := schedules{tests: "./controllers/advancedcronjob", only: "TestStartedIsRemembered"}
 	table := schedules{tests: "./cronjobs", only: "TestDecide"} // the judge reads jobs in the same way
 	return []mutant{

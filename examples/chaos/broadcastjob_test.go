@@ -1,6 +1,6 @@
 package chaos_test
 
-// broadcastJobMutants are mistakes that the schedules of BroadcastJobs must find.
+// broadcastJobMutants are mistakes for the schedules of BroadcastJobs to find.
 func broadcastJobMutants() []mutant {
 	const next = "completion/completion.go"
 	const folder = "examples/controllers/broadcastjob/"

@@ -1,6 +1,6 @@
 package chaos_test
 
-// daemonSetMutants are mistakes that the schedules of DaemonSet must find.
+// daemonSetMutants are mistakes for the schedules of DaemonSets to find.
 func daemonSetMutants() []mutant {
 	const controller, nodes, update = "examples/controllers/daemonset/", "rollout/pernode_nodes.go", "rollout/pernode_update.go"
 	found := schedules{tests: "./controllers/daemonset"}

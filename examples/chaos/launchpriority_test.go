@@ -1,6 +1,6 @@
 package chaos_test
 
-// launchPriorityMutants are mistakes that the schedules of launch priorities must find.
+// launchPriorityMutants are mistakes for the schedules of launch priorities to find.
 func launchPriorityMutants() []mutant {
 	const order, controller = "launchorder/next.go", "examples/controllers/launchpriority/controller.go"
 	found := schedules{tests: "./controllers/launchpriority"}

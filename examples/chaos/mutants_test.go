@@ -13,19 +13,19 @@ import (
 	"testing"
 )
 
-// mutant is a mistake that somebody could make.
+// mutant is a possible mistake.
 type mutant struct {
 	name string
-	// file is named from the root of the repository; old is found in it once.
+	// file is named from the root of the repository; old occurs in the file exactly once.
 	file, old, new string
 	schedules
 }
 
-// schedules are those that must find a mistake.
+// schedules are the schedules that must find a mistake.
 type schedules struct {
 	tests string // the package
-	with  string // what all of them have, because those that find the mistake need it; see CLONESET_WITH
-	only  string // the test that finds it where no schedule does; empty for TestFaults
+	with  string // ingredients of all schedules, because finding the mistake needs the ingredients; see CLONESET_WITH
+	only  string // the test that finds the mistake if no schedule does; empty for TestFaults
 }
 
 func cloneSet(with ...string) schedules {
@@ -450,8 +450,8 @@ func mutants() []mutant {
 	}...)
 }
 
-// TestMutants plants mistakes one by one, and wants each to be found by the schedules that must find none without it. The environment says
-// how many: see sampleSize and draw.
+// TestMutants plants mistakes singly, and wants the schedules to find each mistake. Without the mistake the schedules
+// must find none. The environment sets the number of mistakes: see sampleSize and draw.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -480,7 +480,7 @@ func TestMutants(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := regexp.MustCompile(`seed \d+: .*`).Find(out)
-			if m.only != "" { // and not something else, such as a control plane that does not start
+			if m.only != "" { // and not for a different reason, such as a control plane without a start
 				found = regexp.MustCompile(`--- FAIL: ` + m.only + `[^\n]*(\n[^\n]+)?`).Find(out)
 			}
 			if err == nil || found == nil {

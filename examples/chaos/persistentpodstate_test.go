@@ -1,6 +1,6 @@
 package chaos_test
 
-// persistentPodStateMutants are mistakes that the schedules of PersistentPodStates must find.
+// persistentPodStateMutants are mistakes for the schedules of PersistentPodStates to find.
 func persistentPodStateMutants() []mutant {
 	const folder = "examples/controllers/persistentpodstate/"
 	const controller, watch, generator = folder + "controller.go", folder + "watch.go", folder + "generator.go"

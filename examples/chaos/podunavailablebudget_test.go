@@ -1,6 +1,7 @@
 package chaos_test
 
-// podUnavailableBudgetMutants are mistakes that the schedules of PodUnavailableBudgets must find, or a unit test where those cannot.
+// podUnavailableBudgetMutants are mistakes for the schedules of PodUnavailableBudgets to find, or for a unit test
+// beyond the schedules.
 func podUnavailableBudgetMutants() []mutant {
 	const folder = "examples/controllers/podunavailablebudget/"
 	const count, watch, controller = folder + "count.go", folder + "watch.go", folder + "controller.go"

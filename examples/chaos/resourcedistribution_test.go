@@ -1,6 +1,7 @@
 package chaos_test
 
-// resourceDistributionMutants are mistakes that the schedules of ResourceDistributions must find, or a test where those cannot.
+// resourceDistributionMutants are mistakes for the schedules of ResourceDistributions to find, or for a test beyond the
+// schedules.
 func resourceDistributionMutants() []mutant {
 	const folder, meaning = "examples/controllers/resourcedistribution/", "examples/distribution/"
 	const act, watch, copies, targets, status = folder + "act.go", folder + "watch.go", meaning + "copies.go", meaning + "targets.go", meaning + "status.go"

@@ -30,7 +30,8 @@ func sampleSize(text string, all int) (int, error) {
 	return min(n, all), nil
 }
 
-// sample draws n of the mistakes, others for each text: CI gives the commit, so that in time all have their turn. They keep their order.
+// sample draws n of the mistakes, different mistakes for each text: CI passes the commit, so in time all mistakes have
+// their turn. The order is kept.
 func sample(all []mutant, n int, draw string) []mutant {
 	type ticket struct {
 		index int
@@ -67,7 +68,8 @@ func TestSampleSize(t *testing.T) {
 	}
 }
 
-// TestSample: the same text draws the same mistakes, however the list is ordered, and in some hundred commits all are drawn.
+// TestSample: the same text draws the same mistakes, however the list is ordered, and in some hundred commits all are
+// drawn.
 func TestSample(t *testing.T) {
 	all := mutants()
 	names := func(of []mutant) (out []string) {

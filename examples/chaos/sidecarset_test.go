@@ -1,6 +1,6 @@
 package chaos_test
 
-// sidecarSetMutants are mistakes that the schedules of SidecarSet must find, or a test where no schedule can.
+// sidecarSetMutants are mistakes for the schedules of SidecarSets to find, or for a test beyond the schedules.
 func sidecarSetMutants() []mutant {
 	const control, upgrader, controller = "sidecarcontrol/", "sidecarcontrol/upgrader/upgrader.go", "examples/controllers/sidecarset/"
 	found := schedules{tests: "./controllers/sidecarset"}

@@ -1,6 +1,6 @@
 package chaos_test
 
-// watchMutants are mistakes of caches whose watches are closed, or whose kinds come and go: no schedule has either.
+// watchMutants are mistakes about closed watches, and about kinds that come and go: no schedule has either.
 func watchMutants() []mutant {
 	const lasting, health = "ownercache/watchhealth/lasting.go", "ownercache/watchhealth/watchhealth.go"
 	found := func(test string) schedules { return schedules{tests: "../ownercache/watchhealth", only: test} }

@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// Counted is what a spec says of times, and since when. Where nobody has noted that yet, before is what the spec said when somebody looked last, and
-// the change counts as made now: see [Known.NoteChange].
+// Counted returns the schedule fields of a spec, with the time of their last change. If nobody has noted the current
+// fields yet, before is the schedule at the last look, and the change counts as made now: see [Known.NoteChange].
 func Counted(owner *v1beta1.AdvancedCronJob, known Known, now time.Time) (counted v1beta1.ObservedSchedule, before *v1beta1.ObservedSchedule) {
 	said := timesOf(&owner.Spec)
 	for _, noted := range []*v1beta1.ObservedSchedule{owner.Status.ObservedSchedule, known.Schedule} {
@@ -29,10 +29,10 @@ func Counted(owner *v1beta1.AdvancedCronJob, known Known, now time.Time) (counte
 	return said, before
 }
 
-// NoteSchedule notes what the spec says of times.
+// NoteSchedule notes the schedule fields of a spec.
 func (k *Known) NoteSchedule(counted v1beta1.ObservedSchedule) { k.Schedule = &counted }
 
-// NoteChange notes a change of what the spec says of times, and when it was made: zero if nobody knows.
+// NoteChange notes a change of the schedule fields. made is the time of the change, or zero for unknown.
 func (k *Known) NoteChange(counted v1beta1.ObservedSchedule, made time.Time) {
 	if !made.IsZero() && made.Before(changed(&counted)) {
 		counted.Since = &metav1.Time{Time: made}
@@ -40,7 +40,7 @@ func (k *Known) NoteChange(counted v1beta1.ObservedSchedule, made time.Time) {
 	k.NoteSchedule(counted)
 }
 
-// timesOf is what a spec says of times.
+// timesOf returns the schedule fields of a spec.
 func timesOf(spec *v1beta1.AdvancedCronJobSpec) v1beta1.ObservedSchedule {
 	return v1beta1.ObservedSchedule{Schedule: spec.Schedule, TimeZone: ptr.Deref(spec.TimeZone, ""), Paused: ptr.Deref(spec.Paused, false)}
 }
@@ -53,7 +53,7 @@ func changed(counted *v1beta1.ObservedSchedule) time.Time {
 	return counted.Since.Time
 }
 
-// differences are the fields of a spec in which two schedules differ.
+// differences returns the names of the spec fields with different values in two schedules.
 func differences(a, b *v1beta1.ObservedSchedule) (fields []string) {
 	if a.Schedule != b.Schedule {
 		fields = append(fields, "schedule")
@@ -67,8 +67,9 @@ func differences(a, b *v1beta1.ObservedSchedule) (fields []string) {
 	return fields
 }
 
-// ChangeIn returns when a change of what a spec says of times was made, by the API server's record of who has written which fields and when. A writer
-// may have written something else since; then it is that time. It is zero where the record does not say: who takes a field out leaves no trace.
+// ChangeIn returns the time of a change of the schedule fields, from the API server's record of writers, fields and
+// times. If the writer has written another field since, ChangeIn returns the later time. ChangeIn returns zero if the
+// record is silent: removing a field leaves no trace.
 func ChangeIn(record []metav1.ManagedFieldsEntry, before, after *v1beta1.ObservedSchedule) (made time.Time) {
 	for _, field := range differences(before, after) {
 		wrote := time.Time{}

@@ -19,46 +19,46 @@ import (
 const (
 	// RunActive means that a slot waits for the end of an earlier run.
 	RunActive reason.Code = "RunActive"
-	// RunReplaced means that a slot waits until earlier runs are deleted.
+	// RunReplaced means that a slot waits for the deletion of earlier runs.
 	RunReplaced reason.Code = "RunReplaced"
-	// RunNameTaken means that a slot is not started, because something else has the name of its run.
+	// RunNameTaken means that a slot is not started because a foreign object has the name of its run.
 	RunNameTaken reason.Code = "RunNameTaken"
-	// RunAhead means that the newest run was started for a time that is still to come: the clock was put back, or its run was made by hand. Until
-	// then nothing is due.
+	// RunAhead means that the newest run was started for a future time. Either the clock was put back, or a user made the
+	// run by hand. Until the run's time nothing is due.
 	RunAhead reason.Code = "RunAhead"
 )
 
-// Known is what a process remembers of an AdvancedCronJob. The zero value is for one that it sees for the first time.
+// Known is a process's memory of an AdvancedCronJob. The zero value is for an AdvancedCronJob seen for the first time.
 type Known struct {
-	// Started is the newest slot that was started, whether or not the cache shows it.
+	// Started is the newest started slot, whether or not the cache shows the run.
 	Started time.Time
-	// Refused is the newest slot whose name something else has.
+	// Refused is the newest slot whose name a foreign object has.
 	Refused time.Time
-	// Told is up to which slot it was told what was missed.
+	// Told is the newest slot covered by events about missed slots.
 	Told time.Time
-	// Schedule is what the spec said of times when this process looked last, nil if it never has.
+	// Schedule is the spec's schedule at the last look of the process, or nil before the first look.
 	Schedule *v1beta1.ObservedSchedule
 }
 
-// NoteStart notes that a slot was started.
+// NoteStart notes the start of a slot.
 func (k *Known) NoteStart(slot time.Time) { k.Started = newer(k.Started, slot) }
 
-// NoteTold notes that it was told what was missed up to a slot.
+// NoteTold notes events about missed slots up to a slot.
 func (k *Known) NoteTold(slot time.Time) { k.Told = newer(k.Told, slot) }
 
-// Decision is what a pass does.
+// Decision is the plan of a pass.
 type Decision struct {
 	// Status is to be written first.
 	Status v1beta1.AdvancedCronJobStatus
-	// Trim are runs that have ended and are too many.
+	// Trim are ended runs beyond the history limits.
 	Trim []Run
-	// Replace are runs that have to go before another is started.
+	// Replace are runs to delete before a new run starts.
 	Replace []Run
-	// Slot is the one to start, zero for none.
+	// Slot is the slot to start, or zero for none.
 	Slot time.Time
-	// Due is what the schedule says.
+	// Due is the schedule's answer.
 	Due schedule.Due
-	// Why says why a slot that is due is not started.
+	// Why is the reason for not starting a due slot.
 	Why reason.Reason
 }
 
@@ -70,7 +70,8 @@ func (d *Decision) Started(run Run) v1beta1.AdvancedCronJobStatus {
 	return status
 }
 
-// Decide says what to do for an AdvancedCronJob that has the runs. A nil schedule starts nothing, as one that cannot be read.
+// Decide plans the pass for an AdvancedCronJob with its runs. A nil schedule starts nothing and stands for an
+// unreadable schedule.
 func Decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule, known Known, now time.Time) Decision {
 	last := lastStarted(owner.Status.LastScheduleTime, runs, known.Started, now)
 	counted, _ := Counted(owner, known, now)
@@ -113,14 +114,15 @@ func Decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule,
 
 func isStaying(r Run) bool { return !r.Ending() }
 
-// ahead is how far a slot may be ahead of the clock that is believed: another process may have been told the time better. What is further ahead would
-// stop the schedule for too long.
+// ahead is how far ahead of the clock a slot is believed: another process may have a better clock. A slot further ahead
+// would stop the schedule for too long.
 const ahead = 24 * time.Hour
 
-// skew is how far the clocks of two processes may be apart without a word about it.
+// skew is the tolerated difference between the clocks of two processes.
 const skew = time.Minute
 
-// lastStarted is the newest slot that was started, zero if none was. Where the clock was put right since, that was now by what is stored.
+// lastStarted is the newest started slot, or zero for none. If the stored slot is too far ahead because the clock was
+// corrected since, the stored slot counts as now.
 func lastStarted(stored *metav1.Time, runs []Run, started, now time.Time) time.Time {
 	last := believed(started, now)
 	if stored != nil {
@@ -136,7 +138,7 @@ func lastStarted(stored *metav1.Time, runs []Run, started, now time.Time) time.T
 	return last
 }
 
-// believed is a slot that is known, zero where it is too far ahead.
+// believed returns the slot, or zero for a slot too far ahead.
 func believed(slot, now time.Time) time.Time {
 	if slot.After(now.Add(ahead)) {
 		return time.Time{}
@@ -151,7 +153,7 @@ func newer(a, b time.Time) time.Time {
 	return a
 }
 
-// unfinished are the runs that have not ended, those first that were made first.
+// unfinished returns the runs without an end, the oldest first.
 func unfinished(runs []Run) []Run {
 	return inOrder(slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.State != Active }))
 }
@@ -164,7 +166,7 @@ func inOrder(runs []Run) []Run {
 	return runs
 }
 
-// status is what is reported. References stay as they were written: their resourceVersion is of that time.
+// status is the status to report. References stay as written, with the resourceVersion of the first write.
 func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time, counted v1beta1.ObservedSchedule) v1beta1.AdvancedCronJobStatus {
 	out := v1beta1.AdvancedCronJobStatus{Type: TypeOf(&owner.Spec.Template)}
 	if !last.IsZero() {
@@ -175,12 +177,13 @@ func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time, counted 
 		out.Active = append(out.Active, reference(run, owner.Status.Active))
 	}
 	if owner.Status.ObservedSchedule != nil || counted.Since != nil || !equality.Semantic.DeepEqual(out, owner.Status) {
-		out.ObservedSchedule = &counted // where nothing else is new, a schedule that was never changed costs no write
+		out.ObservedSchedule = &counted // if nothing else is new, a never changed schedule costs no write
 	}
 	return out
 }
 
-// mostActive is how many runs the status lists, the newest: with more it would grow until it cannot be written any more, and nothing starts then.
+// mostActive is how many runs the status lists, the newest first choice. A longer list would grow until the status
+// could not be written, and nothing would start any more.
 const mostActive = 1000
 
 func reference(run Run, known []corev1.ObjectReference) corev1.ObjectReference {
@@ -195,7 +198,7 @@ func reference(run Run, known []corev1.ObjectReference) corev1.ObjectReference {
 	}
 }
 
-// TypeOf says what is started. Where a template has several, it is the first of these.
+// TypeOf returns the type of the template. If a template sets several types, TypeOf returns the first.
 func TypeOf(t *v1beta1.CronJobTemplate) v1beta1.AdvancedCronJobTemplateType {
 	switch {
 	case t.JobTemplate != nil:
@@ -208,7 +211,7 @@ func TypeOf(t *v1beta1.CronJobTemplate) v1beta1.AdvancedCronJobTemplateType {
 	return ""
 }
 
-// trim returns the oldest runs of those that have ended, as many as are too many.
+// trim returns the oldest ended runs beyond the history limits.
 func trim(owner *v1beta1.AdvancedCronJob, runs []Run) (out []Run) {
 	for state, limit := range map[State]int32{
 		Succeeded: ptr.Deref(owner.Spec.SuccessfulJobsHistoryLimit, api.DefaultSuccessfulJobsHistoryLimit),

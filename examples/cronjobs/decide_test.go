@@ -26,7 +26,7 @@ func clock(text string) time.Time {
 	return at.UTC()
 }
 
-// hourly is an AdvancedCronJob that was made at half past midnight.
+// hourly is an AdvancedCronJob made at half past midnight.
 func hourly(edits ...func(*v1beta1.AdvancedCronJob)) *v1beta1.AdvancedCronJob {
 	obj := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "hourly", UID: "u", CreationTimestamp: metav1.NewTime(clock("00:30:00")),
@@ -53,7 +53,7 @@ func limits(succeeded, failed int32) func(*v1beta1.AdvancedCronJob) {
 	}
 }
 
-// job is one of hourly for a slot.
+// job is a job of hourly for a slot.
 func job(slot string, edits ...func(*batchv1.Job)) *batchv1.Job {
 	name := fmt.Sprintf("hourly-%d", clock(slot).Unix())
 	out := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
@@ -254,7 +254,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideStatus: references stay as they were written, and the type is that of the template.
+// TestDecideStatus: references stay as written, and the type matches the template.
 func TestDecideStatus(t *testing.T) {
 	old := corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: job("01:00:00").Name, UID: job("01:00:00").UID, ResourceVersion: "5"}
 	owner := hourly(func(obj *v1beta1.AdvancedCronJob) { obj.Status.Active = []corev1.ObjectReference{old} })
@@ -296,7 +296,7 @@ func TestDecideStatus(t *testing.T) {
 	}
 }
 
-// TestStarted: the status after a start names the run and its slot, and that of the decision stays as it was.
+// TestStarted: the status after a start names the run and its slot. The decision's own status stays unchanged.
 func TestStarted(t *testing.T) {
 	first, _ := cronjobs.Read(job("01:00:00"))
 	when, err := schedule.Parse(hourly().Spec.Schedule, nil, time.UTC)
@@ -339,7 +339,7 @@ func TestKeepJob(t *testing.T) {
 	}
 }
 
-// TestClockPutRight: a slot that was started while the clock was years ahead does not stop the schedule for years.
+// TestClockPutRight: a slot started while the clock was years ahead does not stop the schedule for years.
 func TestClockPutRight(t *testing.T) {
 	ahead := clock("03:00:00").AddDate(1, 0, 0)
 	owner := hourly()
@@ -361,7 +361,7 @@ func TestClockPutRight(t *testing.T) {
 	}
 }
 
-// TestTrimWithoutLimits: limits that make no sense keep nothing, and break nothing.
+// TestTrimWithoutLimits: invalid limits keep nothing, and break nothing.
 func TestTrimWithoutLimits(t *testing.T) {
 	when, err := schedule.Parse("0 * * * *", nil, time.UTC)
 	if err != nil {

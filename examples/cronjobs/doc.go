@@ -1,7 +1,7 @@
-// Package cronjobs answers: which runs of an AdvancedCronJob are started, replaced and deleted now? [Read] says what a job is to the AdvancedCronJob
-// that controls it, and [Decide] what a pass does: which jobs are deleted from the history, which are replaced, and whether one is started, for which
-// slot of the schedule. Both are pure. [KeepJob] leaves of a Job in a cache what they read.
+// Package cronjobs decides about the runs of an AdvancedCronJob. [Read] reads a job as a run of the controlling
+// AdvancedCronJob. [Decide] plans a pass: the jobs to delete from the history, the jobs to replace, and the slot of the
+// schedule to start. Both are pure. [KeepJob] strips a Job in a cache down to the fields read here.
 //
-// It is no part of package schedule, which says when something is due: admission asks that, too, and it needs to know neither jobs nor
-// AdvancedCronJobs for an answer.
+// Package cronjobs is separate from package schedule. Schedule answers when a slot is due. Admission asks schedule,
+// too, and the answer depends on neither jobs nor AdvancedCronJobs.
 package cronjobs

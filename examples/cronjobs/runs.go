@@ -27,22 +27,22 @@ const (
 	Failed State = "Failed"
 )
 
-// Run is a job that was started.
+// Run is a started job.
 type Run struct {
 	client.Object
 
 	Kind  schema.GroupVersionKind
 	State State
-	// Slot is what it was started for, zero if nothing says so.
+	// Slot is the run's slot, or zero if unknown.
 	Slot time.Time
-	// Began is when its controller saw it first, zero if none has.
+	// Began is the time when the job's controller first saw the job, or zero before.
 	Began time.Time
 }
 
-// Ending reports whether it is being deleted.
+// Ending reports whether the run is being deleted.
 func (r Run) Ending() bool { return r.GetDeletionTimestamp() != nil }
 
-// Read says what a job is to the AdvancedCronJob that controls it. It is false for objects of other kinds.
+// Read reads a job as a run of the controlling AdvancedCronJob. Read returns false for objects of other kinds.
 func Read(object client.Object) (Run, bool) {
 	run := Run{Object: object, State: Active, Slot: slotOf(object)}
 	var began *metav1.Time
@@ -66,7 +66,7 @@ func Read(object client.Object) (Run, bool) {
 	return run, true
 }
 
-// ended reads one condition. Both kinds have the same.
+// ended reads a condition. Jobs and BroadcastJobs use the same types.
 func ended(state State, condition string, status corev1.ConditionStatus) State {
 	switch {
 	case state != Active || status != corev1.ConditionTrue:
@@ -79,7 +79,7 @@ func ended(state State, condition string, status corev1.ConditionStatus) State {
 	return state
 }
 
-// slotOf reads the slot of a job from its name, which nobody can change, and where that has none from the annotation.
+// slotOf reads the slot of a job from its immutable name, or else from the annotation.
 func slotOf(object client.Object) time.Time {
 	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
 		if digits, ok := strings.CutPrefix(object.GetName(), ref.Name+"-"); ok {
@@ -95,7 +95,7 @@ func slotOf(object client.Object) time.Time {
 	return slot
 }
 
-// KeepJob drops what this package does not read of a Job. It is a transform for the manager's cache.
+// KeepJob drops the fields of a Job not read by package cronjobs. KeepJob is a transform for the manager's cache.
 func KeepJob(object any) (any, error) {
 	job, ok := object.(*batchv1.Job)
 	if !ok {

@@ -15,47 +15,50 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Reasons why a copy is not as the template wants it, and is left as it is.
+// Reasons for leaving a copy different from the template.
 const (
-	// NameTaken means that something which is not controlled by the ResourceDistribution has the copy's name.
+	// NameTaken means that an object not controlled by the ResourceDistribution has the copy's name.
 	NameTaken reason.Code = "NameTaken"
-	// CopyEnding means that the copy is being deleted, and something holds it. It is made anew when it is gone.
+	// CopyEnding means that the copy is being deleted, and a finalizer holds the copy. The controller makes a new copy
+	// after the end.
 	CopyEnding reason.Code = "CopyEnding"
-	// CopyImmutable means that the copy was made immutable, and differs.
+	// CopyImmutable means that the copy is immutable, and differs.
 	CopyImmutable reason.Code = "CopyImmutable"
-	// CopyContested means that somebody changes or deletes the copy as often as it is made. It is made again, later and later.
+	// CopyContested means that somebody changes or deletes the copy as often as the controller makes the copy. The
+	// controller repeats the work after growing waits.
 	CopyContested reason.Code = "CopyContested"
-	// SecretTypeFixed means that the copy has another type than the template: Kubernetes lets nobody change it.
+	// SecretTypeFixed means that the copy's type differs from the template's. Kubernetes lets nobody change the type.
 	SecretTypeFixed reason.Code = "SecretTypeFixed"
 )
 
-// Action is what a copy needs.
+// Action is the necessary action for a copy.
 type Action string
 
 // Actions.
 const (
-	// None is needed.
+	// None means that no action is necessary.
 	None Action = "None"
-	// Create it: there is nothing of its name.
+	// Create means that no object has the copy's name.
 	Create Action = "Create"
-	// Look at the whole object: its metadata does not say enough. [Glance] alone returns it.
+	// Look means that the metadata is not enough, and the whole object must be read. Only [Glance] returns Look.
 	Look Action = "Look"
-	// Update it by the patch.
+	// Update means that the patch must be sent.
 	Update Action = "Update"
-	// Leave it, and what it is that takes its place, as it is.
+	// Leave means that the object with the copy's name stays as is.
 	Leave Action = "Leave"
 )
 
-// Decision is what a copy needs, and why.
+// Decision is the action for a copy, with the reason.
 type Decision struct {
 	Action Action
-	// Why is set with [Leave] alone.
+	// Why is set only with [Leave].
 	Why reason.Reason
-	// Patch is set with [Update] alone. It is a JSON merge patch of what differs, with UID and resourceVersion of the object that was compared.
+	// Patch is set only with [Update]. Patch is a JSON merge patch of the differing fields, with UID and resourceVersion
+	// of the compared object.
 	Patch map[string]any
 }
 
-// Condition is where it is said that a copy is left as it is.
+// Condition returns the condition to report a left copy in.
 func (d Decision) Condition() v1beta1.ResourceDistributionConditionType {
 	switch d.Why.Code {
 	case NameTaken:
@@ -67,8 +70,8 @@ func (d Decision) Condition() v1beta1.ResourceDistributionConditionType {
 	}
 }
 
-// OwnerOf is the name of the ResourceDistribution that controls an object, empty for none. There is one of a name at a time, so that its UID does
-// not matter: that of one which was deleted or restored is put right.
+// OwnerOf returns the name of the ResourceDistribution controlling an object, or "" for none. Names are unique at a
+// time, so the UID does not matter: an update corrects the UID of a deleted or restored ResourceDistribution.
 func OwnerOf(object metav1.Object) string {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil || ref.Kind != kindName {
@@ -87,8 +90,8 @@ func Reference(distributor *v1beta1.ResourceDistribution) metav1.OwnerReference 
 	return *metav1.NewControllerRef(distributor, v1beta1.GroupVersion.WithKind(kindName))
 }
 
-// Glance says what a copy needs by the metadata of the object that has its name, nil if there is none. It looks at owner references, UID,
-// resourceVersion and deletionTimestamp alone.
+// Glance decides by the metadata of the object with the copy's name, or nil for none. Glance reads only owner
+// references, UID, resourceVersion and deletionTimestamp.
 func Glance(resource *api.Resource, distributor metav1.OwnerReference, found metav1.Object, known Known) Decision {
 	switch {
 	case found == nil:
@@ -109,7 +112,7 @@ func leave(code reason.Code, resource *api.Resource, found metav1.Object, detail
 	return Decision{Action: Leave, Why: reason.Reason{Code: code, Object: reason.ObjectOf(resource.Kind, found), Detail: detail, Remedy: remedy}}
 }
 
-// Decide says what a copy needs by the whole object that has its name, which must be of the resource's kind.
+// Decide decides by the whole object with the copy's name. The object must have the resource's kind.
 func Decide(resource *api.Resource, distributor metav1.OwnerReference, live api.Object) Decision {
 	if d := Glance(resource, distributor, live, Known{}); d.Action != Look {
 		return d
@@ -131,7 +134,7 @@ func Decide(resource *api.Resource, distributor metav1.OwnerReference, live api.
 	return Decision{Action: Update, Patch: content}
 }
 
-// differs returns what of the content differs, or why it cannot be changed.
+// differs returns the differing content, or the reason why the content cannot change.
 func differs(want, live api.Object) (patch map[string]any, fixed reason.Code) {
 	patch = map[string]any{}
 	var wantImmutable, isImmutable *bool
@@ -164,14 +167,14 @@ func differs(want, live api.Object) (patch map[string]any, fixed reason.Code) {
 	return patch, ""
 }
 
-// put adds what differs, if anything does.
+// put adds differing, unless empty.
 func put(patch map[string]any, key string, differing map[string]any) {
 	if len(differing) > 0 {
 		patch[key] = differing
 	}
 }
 
-// changed is the merge patch of a map. Keys that are not wanted go where others must not add any.
+// changed returns the merge patch of a map. With removes, the patch removes unwanted keys.
 func changed[V any](want, live map[string]V, same func(a, b V) bool, removes bool) map[string]any {
 	out := map[string]any{}
 	for key, value := range want {
@@ -187,7 +190,7 @@ func changed[V any](want, live map[string]V, same func(a, b V) bool, removes boo
 	return out
 }
 
-// differingMeta is what of the metadata differs. What others have added stays.
+// differingMeta returns the differing metadata. Foreign additions stay.
 func differingMeta(want, live metav1.Object) map[string]any {
 	patch, same := map[string]any{}, func(a, b string) bool { return a == b }
 	put(patch, "labels", changed(want.GetLabels(), live.GetLabels(), same, false))
@@ -221,8 +224,8 @@ func Contested(resource *api.Resource, namespace string) error {
 	}
 }
 
-// KeepMetadata is what is kept in memory of the metadata of ConfigMaps and Secrets. It is a transform of a cache. Of objects that no
-// ResourceDistribution controls no more is left than that they are there.
+// KeepMetadata strips the metadata of ConfigMaps and Secrets for the cache. KeepMetadata is a transform of a cache. Of
+// objects not controlled by a ResourceDistribution only namespace, name, UID and resourceVersion remain.
 func KeepMetadata(obj any) (any, error) {
 	found, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {

@@ -41,7 +41,7 @@ const (
 	pull = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","finalizers":["f/one"]},"data":{"k":"djE="},"stringData":{"token":"abc"}}`
 )
 
-// stored is a copy as the API server has it.
+// stored is a copy as stored by the API server.
 func stored(t testing.TB, text string, edits ...func(api.Object)) api.Object {
 	t.Helper()
 	out := read(t, text).Copy("shop", share())
@@ -153,7 +153,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestGlance: what the metadata says, and what it does not.
+// TestGlance: the decisions possible by metadata, and the need to look.
 func TestGlance(t *testing.T) {
 	resource, live := read(t, demo), stored(t, demo)
 	as := distribution.Known{UID: "c1", Version: "7", Hash: resource.Hash}
@@ -200,7 +200,7 @@ func TestGlance(t *testing.T) {
 	}
 }
 
-// TestFieldsOfCopies: whatever Kubernetes adds to ConfigMaps and Secrets has to be compared, too.
+// TestFieldsOfCopies: every field that Kubernetes adds to ConfigMaps and Secrets has to be compared, too.
 func TestFieldsOfCopies(t *testing.T) {
 	for kind, want := range map[reflect.Type][]string{
 		reflect.TypeFor[corev1.ConfigMap](): {"TypeMeta", "ObjectMeta", "Immutable", "Data", "BinaryData"},
@@ -216,8 +216,8 @@ func TestFieldsOfCopies(t *testing.T) {
 	}
 }
 
-// FuzzDecide: what the patch makes of a copy needs nothing more, keeps what others have added to the metadata, and what is somebody else's or cannot
-// change gets no patch.
+// FuzzDecide: after the patch a copy needs no second action and keeps foreign metadata. Foreign and fixed objects get
+// no patch.
 func FuzzDecide(f *testing.F) {
 	f.Add(demo, demo, true)
 	f.Add(demo, `{"metadata":{"labels":{"b":"2"}},"data":{"k":"w","z":""},"immutable":true}`, true)
@@ -243,7 +243,7 @@ func FuzzDecide(f *testing.F) {
 			found.SetOwnerReferences([]metav1.OwnerReference{share()})
 		}
 		if s, ok := found.(*corev1.Secret); ok {
-			s.StringData = nil // nobody ever reads it
+			s.StringData = nil // nobody ever reads the field
 		}
 		before, _ := json.Marshal(found)
 		d := distribution.Decide(resource, share(), found)

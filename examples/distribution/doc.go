@@ -1,9 +1,10 @@
-// Package distribution answers: what does a ResourceDistribution ask for? [Resolve] says which namespaces get a copy, [Glance] and [Decide] what the
-// copy in one of them needs, and [Status] what is said of them all. They write and read nothing; the controller of ResourceDistributions does that.
+// Package distribution gives ResourceDistributions their meaning. [Resolve] chooses the namespaces for copies, [Glance]
+// and [Decide] decide about the copy in a namespace, and [Status] reports about all copies. The functions neither read
+// nor write objects; the controller of ResourceDistributions does.
 //
-// [Glance] looks at metadata alone, of which [KeepMetadata] leaves what it needs in a cache, and at what a process knows of the copies: [Memory].
-// Where that is not enough, [Decide] looks at the whole object.
+// [Glance] reads only metadata, stripped by [KeepMetadata] in a cache, and a process's knowledge of the copies:
+// [Memory]. If the metadata is not enough, [Decide] reads the whole object.
 //
-// What the ResourceDistribution does not control is never written to. An update is a patch of what differs, which holds for the object alone that was
-// compared.
+// The controller never writes to objects of other controllers. An update is a patch of the differing fields, valid only
+// for the compared object.
 package distribution

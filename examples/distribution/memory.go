@@ -10,33 +10,35 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Known is what a process knows about a copy that it has written or compared: at this version it was as the template of this hash wants it, or could
-// not be made so.
+// Known is a process's knowledge about a written or compared copy: at Version the copy matched the template with the
+// hash, or could not be changed to match.
 type Known struct {
 	UID, Version, Hash string
-	// Why is set where it could not be made so.
+	// Why is set if the copy could not be changed to match.
 	Why reason.Reason
 }
 
-// KnownOf is what is known when a copy was compared or written; why is empty if it is as the template wants it.
+// KnownOf returns the knowledge after a comparison or write. why is empty if the copy matches the template.
 func KnownOf(copied metav1.Object, hash string, why reason.Reason) Known {
 	return Known{UID: string(copied.GetUID()), Version: copied.GetResourceVersion(), Hash: hash, Why: why}
 }
 
-// Is reports whether the copy is known to have been as the template of this hash wants it.
+// Is reports whether the copy is known to match the template with the hash.
 func (k Known) Is(hash string) bool { return k.UID != "" && k.Hash == hash && k.Why.Code == "" }
 
-// Memory is what a process knows of the copies of each ResourceDistribution, by namespace. Make it with NewMemory. It is safe for concurrent use.
+// Memory is a process's knowledge of the copies of each ResourceDistribution, by namespace. Make a Memory with
+// NewMemory. A Memory is safe for concurrent use.
 type Memory struct {
 	known *kruise.Memory[map[string]Known]
 }
 
-// NewMemory returns a Memory that knows nothing. exists says whether a ResourceDistribution is still there. Call Forget for each that is gone.
+// NewMemory returns an empty Memory. exists reports whether a ResourceDistribution still exists. Call Forget for each
+// deleted ResourceDistribution.
 func NewMemory(exists func(owner types.UID) bool) *Memory {
 	return &Memory{kruise.NewMemory[map[string]Known](exists)}
 }
 
-// Of returns what is known of the copies of a ResourceDistribution, and forgets the namespaces that are of no interest any more.
+// Of returns the knowledge of the copies of a ResourceDistribution, and forgets namespaces no longer wanted.
 func (m *Memory) Of(owner types.UID, wanted []string) map[string]Known {
 	kept := make(map[string]Known, len(wanted))
 	m.known.Change(owner, func(copies *map[string]Known) {
@@ -50,7 +52,8 @@ func (m *Memory) Of(owner types.UID, wanted []string) map[string]Known {
 	return kept
 }
 
-// Keep keeps what is known of a copy, if somebody has asked for those of the ResourceDistribution and nobody has forgotten it since.
+// Keep stores the knowledge of a copy, if Of was called for the ResourceDistribution and Forget has not been called
+// since.
 func (m *Memory) Keep(owner types.UID, namespace string, known Known) {
 	m.known.Change(owner, func(copies *map[string]Known) {
 		if *copies != nil {
@@ -59,5 +62,5 @@ func (m *Memory) Keep(owner types.UID, namespace string, known Known) {
 	})
 }
 
-// Forget forgets a ResourceDistribution that is gone.
+// Forget forgets a deleted ResourceDistribution.
 func (m *Memory) Forget(owner types.UID) { m.known.Forget(owner) }

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/distribution"
 )
 
-// TestMemory: what is known is kept for namespaces that are wanted, of ResourceDistributions that are there.
+// TestMemory: knowledge stays for wanted namespaces of existing ResourceDistributions.
 func TestMemory(t *testing.T) {
 	type known = map[string]distribution.Known
 	gone := false
@@ -39,7 +39,7 @@ func TestMemory(t *testing.T) {
 	}
 	gone = true
 	m.Forget("u1")
-	m.Of("u1", []string{"a"}) // of a pass that was under way
+	m.Of("u1", []string{"a"}) // of a pass already under way
 	m.Keep("u1", "a", a)
 	if gone = false; len(m.Of("u1", []string{"a"})) != 0 {
 		t.Error("one that is gone is remembered, and nobody will ever forget it")

@@ -25,9 +25,9 @@ func conditionTypes() []v1beta1.ResourceDistributionConditionType {
 	}
 }
 
-// Status returns the status of a ResourceDistribution: how many namespaces are to have a copy and how many have it, and what has failed, by condition
-// and namespace. All six conditions are in it, in their order. A reason is that of the first namespace by name, so that it does not depend on who was
-// first. Times change with the status of a condition alone.
+// Status returns the status of a ResourceDistribution. desired and succeeded count namespaces. failures are by
+// condition and namespace. The result has all six conditions in order. A condition's reason is the reason of the first
+// namespace by name, independent of the order of events. A transition time changes only with the condition's status.
 func Status(
 	owner *v1beta1.ResourceDistribution, desired, succeeded int, failures map[v1beta1.ResourceDistributionConditionType]map[string]error, now metav1.Time,
 ) v1beta1.ResourceDistributionStatus {
@@ -52,8 +52,8 @@ func Status(
 	return status
 }
 
-// Refused returns the status of a ResourceDistribution that makes no sense, and whose copies are left alone: the condition of copies that cannot be
-// updated says why.
+// Refused returns the status of an invalid ResourceDistribution, whose copies stay unchanged. The condition of failed
+// updates has the reason.
 func Refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1beta1.ResourceDistributionStatus {
 	_, message := reason.Explain(why)
 	before := owner.Status
@@ -72,7 +72,7 @@ func Refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1
 	return status
 }
 
-// News returns the conditions that say what is wrong, and did not say it before.
+// News returns the conditions with news of a failure.
 func News(before, after []v1beta1.ResourceDistributionCondition) (out []v1beta1.ResourceDistributionCondition) {
 	were := byType(before)
 	for _, is := range after {

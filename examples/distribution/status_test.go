@@ -20,7 +20,7 @@ func TestStatus(t *testing.T) {
 		name     string
 		before   []condition
 		failures failures
-		want     map[v1beta1.ResourceDistributionConditionType]condition // those that are not as they are without failures
+		want     map[v1beta1.ResourceDistributionConditionType]condition // conditions different from a success
 	}{
 		{"RD-11 nothing failed", nil, nil, nil},
 		{
@@ -65,7 +65,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestRefused: numbers stay, one condition says why, and it is news once.
+// TestRefused: numbers stay, a single condition has the reason, and the condition is news once.
 func TestRefused(t *testing.T) {
 	then, now := metav1.NewTime(time.Unix(100, 0)), metav1.NewTime(time.Unix(200, 0))
 	owner := &v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Generation: 3}}

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Reasons why a namespace that is chosen gets no copy.
+// Reasons why a chosen namespace gets no copy.
 const (
 	// NamespaceMissing means that a listed namespace does not exist.
 	NamespaceMissing reason.Code = "NamespaceMissing"
@@ -23,17 +23,17 @@ const (
 	NamespaceTerminating reason.Code = "NamespaceTerminating"
 )
 
-// Targets are the namespaces that a ResourceDistribution chooses. Lists are sorted, and no name is in both.
+// Targets are the namespaces chosen by a ResourceDistribution. Lists are sorted, and no name is in both.
 type Targets struct {
 	// Wanted exist, and are to have a copy.
 	Wanted []string
 	// Missing are listed, but do not exist or are terminating. The reason's object is the namespace.
 	Missing []reason.Reason
-	// Untouched are terminating or the system's: what is in them is left as it is. It holds those of the namespaces alone that exist.
+	// Untouched are existing namespaces that are terminating or belong to the system. Objects inside stay unchanged.
 	Untouched sets.Set[string]
 }
 
-// Within leaves one namespace of those that targets list, for a manager that has no other.
+// Within reduces listed targets to a single namespace, for a manager restricted to the namespace.
 func Within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1beta1.ResourceDistributionTargets {
 	out, listed := targets.DeepCopy(), v1beta1.ResourceDistributionNamespace{Name: namespace}
 	out.IncludedNamespaces.List = nil

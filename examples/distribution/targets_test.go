@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/distribution"
 )
 
-// exists is a namespace; one that begins with "-" is terminating. Labels come after the name.
+// exists is a namespace. A name beginning with "-" is terminating. Labels come after the name.
 func exists(name string, labels ...string) *corev1.Namespace {
 	out := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimPrefix(name, "-"), Labels: map[string]string{}}}
 	if strings.HasPrefix(name, "-") {
@@ -95,8 +95,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// FuzzResolve: whatever is asked for, excluded and system namespaces are never chosen, nothing is chosen twice, and the answer does not depend on the
-// order of what is there.
+// FuzzResolve: for any targets, excluded and system namespaces are never chosen, no namespace is chosen twice, and the
+// order of the input does not matter.
 func FuzzResolve(f *testing.F) {
 	f.Add("a b", "c", "x", true, "a=x b= c=x kube-system=x -d=x")
 	f.Add("a kube-public z", "z a", "", false, "b=y a=x")

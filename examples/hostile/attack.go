@@ -41,8 +41,8 @@ func (t *tally) add(attack, answer string) {
 	t.counts[attack][answer]++
 }
 
-// attack sends everything at once until ctx ends, each kind one at a time. The function returned waits for the end and says what was
-// answered.
+// attack sends everything at once until ctx ends, each kind singly. The returned function waits for the end and returns
+// the answers.
 func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1.CloneSet) (answers func() map[string]map[string]int, err error) {
 	v, err := c.newVillain(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 	repeat("a careless operator writes to CRDs", 0, 10*time.Second, c.writeCRDs)
 	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Pods(), hostile.Jobs(), hostile.Policies())
 	for i, object := range objects {
-		late := time.Duration(i) * pause / time.Duration(len(objects)) // one after the other, or the API server alone would be busy with them
+		late := time.Duration(i) * pause / time.Duration(len(objects)) // in sequence, or the objects alone would keep the API server busy
 		name := fmt.Sprintf("villain-%d", i)
 		path, body, err := encoded(object, name)
 		if err != nil {
@@ -101,7 +101,8 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 	}, nil
 }
 
-// writeCRDs changes what no object depends on, of kinds that the Pod webhook decides on: that closes their watches.
+// writeCRDs changes parts of CRDs without meaning for objects, of kinds decided on by the Pod webhook: each write
+// closes the watches of a kind.
 func (c *cluster) writeCRDs(ctx context.Context) string {
 	for _, name := range []string{"sidecarsets.apps.kruise.io", "podunavailablebudgets.policy.kruise.io"} {
 		crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
@@ -114,7 +115,7 @@ func (c *cluster) writeCRDs(ctx context.Context) string {
 	return "written"
 }
 
-// encoded is an object under a name, and where objects of its kind are sent.
+// encoded returns an object under a name, and the path for objects of its kind.
 func encoded(object hostile.Object, name string) (path string, body []byte, err error) {
 	object.Content["metadata"].(map[string]any)["name"] = name
 	if body, err = json.Marshal(object.Content); err != nil {
@@ -127,7 +128,7 @@ func encoded(object hostile.Object, name string) (path string, body []byte, err 
 	return fmt.Sprint(group, object.Content["apiVersion"], "/namespaces/"+villains+"/"+strings.ToLower(fmt.Sprint(object.Content["kind"]))+"s"), body, nil
 }
 
-// villain is a user of one namespace.
+// villain is a user of a single namespace.
 type villain struct {
 	host   string
 	client *http.Client
@@ -171,17 +172,17 @@ func codeOf(answer *http.Response, err error) string {
 	return strconv.Itoa(answer.StatusCode)
 }
 
-// store creates an object, has it read in the old version, and deletes it.
+// store creates an object, reads the object in the old version, and deletes the object.
 func (v *villain) store(ctx context.Context, path, name string, body []byte) string {
 	created := v.send(ctx, http.MethodPost, path, body)
 	if created != strconv.Itoa(http.StatusCreated) {
 		return created
 	}
-	read := v.send(ctx, http.MethodGet, strings.Replace(path, "v1beta1", "v1alpha1", 1)+"/"+name, nil) // Pods have one version
+	read := v.send(ctx, http.MethodGet, strings.Replace(path, "v1beta1", "v1alpha1", 1)+"/"+name, nil) // Pods have a single version
 	return created + ", read " + read + ", deleted " + v.send(ctx, http.MethodDelete, path+"/"+name, nil) + ";"
 }
 
-// posts are what no API server sends, by path.
+// posts are bodies never sent by an API server, by path.
 func posts() map[string]func() io.Reader {
 	const many = 300 << 20
 	return map[string]func() io.Reader{
@@ -203,7 +204,7 @@ func (zero) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// post sends a body to the webhooks' port, as anybody may who reaches it.
+// post sends a body to the webhooks' port, as any stranger may who reaches the port.
 func (c *cluster) post(ctx context.Context, path string, body func() io.Reader) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://localhost:%d%s", c.Port, path), body())
 	if err != nil {

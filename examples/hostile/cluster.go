@@ -22,7 +22,7 @@ const (
 	villains = "hostile"
 )
 
-// cluster is a control plane with a manager that serves webhooks.
+// cluster is a control plane with a manager and its webhooks.
 type cluster struct{ *served.Cluster }
 
 func start(ctx context.Context, o options) (*cluster, error) {
@@ -45,11 +45,12 @@ func createNamespaces(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// asEditor is the configuration of a user with the role edit in one namespace.
+// asEditor is the configuration of a user with the role edit in a single namespace.
 func (c *cluster) asEditor(ctx context.Context) (*rest.Config, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "villain"}}
 	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: villains, Name: account.Name}}
-	// The role edit extends to these kinds where the manifests of examples/config/rbac are installed; here they have a role of their own.
+	// With the manifests of examples/config/rbac installed, the role edit extends to the kinds; here the kinds have a
+	// separate role.
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "clonesets"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps.kruise.io", "policy.kruise.io"}, Resources: []string{"*"}, Verbs: []string{"*"}}},

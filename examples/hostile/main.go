@@ -1,13 +1,15 @@
-// Command hostile lets one namespace do all that it can to hurt the others, and says how a neighbour fares: on a real control plane
-// with simulated Nodes a user with the role edit in the namespace "hostile" sends what package internal/hostile holds, writes into its
-// Pods what the controller reads there, and wakes it; whoever reaches the webhooks' port sends what no API server would, or nothing. In
-// the namespace "quiet" a CloneSet rolls out in place again and again, another is changed every second, Pods get sidecars, and somebody
-// watches CloneSets in their old version. The Pods of both namespaces get sidecars of one SidecarSet.
+// Command hostile lets one namespace do all that it can to hurt the others, and says how a neighbour fares: on a real
+// control plane with simulated Nodes a user with the role edit in the namespace "hostile" sends what package
+// internal/hostile holds, writes into its Pods what the controller reads there, and wakes it; whoever reaches the
+// webhooks' port sends what no API server would, or nothing. In the namespace "quiet" a CloneSet rolls out in place
+// again and again, another is changed every second, Pods get sidecars, and somebody watches CloneSets in their old
+// version. The Pods of both namespaces get sidecars of one SidecarSet.
 //
 //	hostile --manager bin/kruise-manager --for 10m
 //
-// It ends with an error if a rollout takes more than 20 % longer than alone (the medians are compared), a change or a Pod is refused, a
-// Pod takes 10 seconds to be admitted, the watch is lost or as much behind, or the manager needs more memory than its container is given.
+// It ends with an error if a rollout takes more than 20 % longer than alone (the medians are compared), a change or a
+// Pod is refused, a Pod takes 10 seconds to be admitted, the watch is lost or as much behind, or the manager needs more
+// memory than its container is given.
 package main
 
 import (
@@ -34,7 +36,8 @@ type options struct {
 
 const (
 	mostSlower = 1.2
-	// mostBehind is how long a change may take until a watch shows it; an API server that waits for its webhooks gives up after 10 seconds.
+	// mostBehind is the longest delay of a change in a watch; an API server waiting for its webhooks gives up after 10
+	// seconds.
 	mostBehind = 10 * time.Second
 	// mostMemory is the limit of the manager's container, in MiB.
 	mostMemory = 512
@@ -64,12 +67,12 @@ func main() {
 	}
 }
 
-// figures are what came of it.
+// figures are the results.
 type figures struct {
 	alone, attacked []time.Duration
 	events          int
-	lags            []time.Duration // that the watch was behind
-	pods            []time.Duration // that Pods in the quiet namespace took to be admitted
+	lags            []time.Duration // delays of the watch
+	pods            []time.Duration // admission times of Pods in the quiet namespace
 	failed          []error         // of small changes and Pods in the quiet namespace
 	memory          float64         // MiB
 	cpu             float64         // seconds, for each second of the attack
@@ -153,7 +156,7 @@ func (f *figures) print(out io.Writer) {
 	}
 }
 
-// verdict returns what is not as it must be.
+// verdict returns the violated limits.
 func (f *figures) verdict() error {
 	var errs []error
 	if ratio := median(f.attacked).Seconds() / median(f.alone).Seconds(); ratio > mostSlower {

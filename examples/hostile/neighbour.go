@@ -32,10 +32,10 @@ type neighbour struct {
 	mu     sync.Mutex
 	events int
 	lost   error
-	beats  map[string]time.Time // when a second CloneSet was annotated, until the watch has shown it
-	lags   []time.Duration      // how long that took
+	beats  map[string]time.Time // times of annotating a second CloneSet, until the watch has shown the change
+	lags   []time.Duration      // times until shown
 	failed []error              // why annotations and Pods were refused
-	pods   []time.Duration      // how long it took to create Pods, with sidecars
+	pods   []time.Duration      // times of creating Pods, with sidecars
 }
 
 // patience is how long a rollout may take.
@@ -86,7 +86,7 @@ func (n *neighbour) watch(ctx context.Context) error {
 	return nil
 }
 
-// beatAnnotation numbers the changes by which the watch is timed.
+// beatAnnotation numbers the changes for timing the watch.
 const beatAnnotation = "hostile/beat"
 
 func (n *neighbour) take(object runtime.Object) {
@@ -141,7 +141,7 @@ func (n *neighbour) beat(ctx context.Context) error {
 	return nil
 }
 
-// createPod asks for a Pod that gets sidecars. It is not stored.
+// createPod asks for a Pod with sidecars, as a dry run.
 func (n *neighbour) createPod(ctx context.Context) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: quiet, GenerateName: "web-", Labels: map[string]string{"mesh": "yes"}},
@@ -163,7 +163,7 @@ func (n *neighbour) createPod(ctx context.Context) {
 	}
 }
 
-// watched returns the number of events, and how long the watch was behind each change; one that has not been shown counts until now.
+// watched returns the number of events, and the watch's delay for each change; a change not yet shown counts until now.
 func (n *neighbour) watched() (events int, failed []error, lags, pods []time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -174,7 +174,7 @@ func (n *neighbour) watched() (events int, failed []error, lags, pods []time.Dur
 	return n.events, n.failed, lags, slices.Clone(n.pods)
 }
 
-// rollOut changes the image and returns how long it took until all Pods run it.
+// rollOut changes the image and returns the time until all Pods run the image.
 func (n *neighbour) rollOut(ctx context.Context) (time.Duration, error) {
 	began := clock.RealClock{}.Now()
 	body := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.test/app:v%d"}]`, n.next)

@@ -23,7 +23,8 @@ import (
 // pestered are the villain's own CloneSets with Pods.
 const pestered = 10
 
-// pester makes CloneSets, writes into their Pods what the controller reads there, and wakes it again and again.
+// pester makes CloneSets, writes values read by the controller into their Pods, and wakes the controller again and
+// again.
 func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet) error {
 	for i := range pestered {
 		cs := like.DeepCopy()
@@ -38,7 +39,7 @@ func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet
 	return nil
 }
 
-// annotate spoils each Pod once in turn and wakes its owner, and says what was answered last.
+// annotate spoils each Pod once in turn and wakes its owner, and returns the last answer.
 func (v *villain) annotate(ctx context.Context, c *cluster) string {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(villains)); err != nil {
@@ -58,7 +59,7 @@ func (v *villain) annotate(ctx context.Context, c *cluster) string {
 	return answer
 }
 
-// hold opens connections from an address of its own and sends the beginning of reviews that never come.
+// hold opens connections from a separate address and sends only the beginning of reviews.
 func (c *cluster) hold(ctx context.Context) string {
 	dialer := &tls.Dialer{
 		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 10 * time.Second},
@@ -86,7 +87,7 @@ func (v *villain) patch(ctx context.Context, path, body string) string {
 	return v.request(ctx, http.MethodPatch, path, "application/merge-patch+json", []byte(body))
 }
 
-// sleep reports whether it was not cut short.
+// sleep reports whether the sleep was complete.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -1,5 +1,6 @@
-// Package listedkinds answers "which objects are there of kinds that a ConfigMap lists, and may anybody know that now?"
+// Package listedkinds answers "which objects exist of kinds listed by a ConfigMap, and is the answer known now?"
 //
-// [List] follows the ConfigMap, on every replica. [Watches] watch the kinds for as long as they are listed and installed, both of which may change while
-// the manager runs. What is to be done while a kind is not known is up to the caller: "there is none" and "nobody can say" are two answers.
+// [List] follows the ConfigMap, on every replica. [Watches] watch the kinds as long as the kinds are listed and
+// installed. Both may change while the manager runs. The caller decides about actions while a kind is unknown: "no such
+// object" and "unknown" are two answers.
 package listedkinds

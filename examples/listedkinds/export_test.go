@@ -7,12 +7,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ListOf is a List that follows no ConfigMap.
+// ListOf is a List without a ConfigMap.
 func ListOf(parse func(map[string]string) ([]schema.GroupVersionKind, error), synced func() bool) *List {
 	return &List{parse: parse, synced: synced, log: logr.Discard(), changed: make(chan struct{})}
 }
 
-// Read takes over what a ConfigMap lists, nil if it was deleted. It reports whether whoever waits for the next change is woken.
+// Read reads a ConfigMap's list, or nil for a deleted ConfigMap. Read reports whether the list wakes its waiters.
 func (l *List) Read(configuration *corev1.ConfigMap) (woken bool) {
 	next := l.next()
 	if configuration == nil {

@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Source is a ConfigMap, and how it lists kinds.
+// Source is a ConfigMap, and its way to list kinds.
 type Source struct {
 	// Namespace and Name of the ConfigMap.
 	Namespace, Name string
-	// Parse reads its data. The kinds that make sense count even with an error, if there are any.
+	// Parse reads the ConfigMap's data. Valid kinds count even together with an error.
 	Parse func(data map[string]string) ([]schema.GroupVersionKind, error)
 }
 
-// List is what a ConfigMap lists now. Make it with Follow. It is safe for concurrent use.
+// List is the present list of a ConfigMap. Make a List with Follow. A List is safe for concurrent use.
 type List struct {
 	parse  func(data map[string]string) ([]schema.GroupVersionKind, error)
 	synced func() bool
@@ -35,7 +35,7 @@ type List struct {
 	changed chan struct{} // closed with each change
 }
 
-// Follow adds what follows a ConfigMap to a manager, on every replica. No other ConfigMap is read.
+// Follow adds the watch of a ConfigMap to a manager, on every replica. No further ConfigMap is read.
 func Follow(ctx context.Context, mgr ctrl.Manager, from Source) (*List, error) {
 	one := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", from.Name)}
 	watched, err := cache.New(mgr.GetConfig(), cache.Options{
@@ -71,7 +71,7 @@ func (e everywhere) Start(ctx context.Context) error { return e.run(ctx) }
 // NeedLeaderElection is false.
 func (everywhere) NeedLeaderElection() bool { return false }
 
-// now returns what is listed. known is false before the ConfigMap was looked for.
+// now returns the listed kinds. known is false before the first look at the ConfigMap.
 func (l *List) now() (kinds []schema.GroupVersionKind, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,14 +84,14 @@ func (l *List) Lists(kind schema.GroupKind) (listed, known bool) {
 	return slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind }), known
 }
 
-// next returns what is closed with the next change.
+// next returns a channel closed at the next change.
 func (l *List) next() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changed
 }
 
-// read takes a list over. One that cannot be read at all changes nothing: it is a slip of somebody who edits it.
+// read takes a list over. A wholly unreadable list changes nothing: somebody is in the middle of an edit.
 func (l *List) read(object any) {
 	configuration, ok := object.(*corev1.ConfigMap)
 	if !ok {

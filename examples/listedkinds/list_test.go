@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/listedkinds"
 )
 
-// parse reads "Set.v1.game.io Farm.v1.game.io". What has no dots makes no sense.
+// parse reads "Set.v1.game.io Farm.v1.game.io". Words without dots are invalid.
 func parse(data map[string]string) (kinds []schema.GroupVersionKind, err error) {
 	for word := range strings.FieldsSeq(data["kinds"]) {
 		if kind, _ := schema.ParseKindArg(word); kind != nil {

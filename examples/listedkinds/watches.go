@@ -28,23 +28,24 @@ import (
 )
 
 const (
-	// look is how often a kind is looked for that is listed and not installed.
+	// look is the interval between looks for a kind listed but not installed.
 	look = 10 * time.Second
-	// longest is how long a kind is not looked for that was not found again and again.
+	// longest is the longest interval for a kind not found again and again.
 	longest = time.Minute
 )
 
-// Objects know the objects of kinds that may come and go. They must be safe for concurrent use.
+// Objects know the objects of kinds that may come and go. Implementations must be safe for concurrent use.
 type Objects interface {
-	// Served are the kinds whose objects are known now.
+	// Served returns the kinds with known objects.
 	Served() []schema.GroupVersionKind
-	// Get returns an object. known is false while nobody can say whether there is one.
+	// Get returns an object. known is false while the existence of the object is unknown.
 	Get(kind schema.GroupKind, namespace, name string) (object *unstructured.Unstructured, known bool)
-	// OnChange has f called when an object comes, changes or goes, and with nil when a kind becomes known. It is called before anything starts.
+	// OnChange registers f for calls when an object comes, changes or goes, and with nil when a kind becomes known. Call
+	// OnChange before anything starts.
 	OnChange(f func(kind schema.GroupKind, object client.Object))
 }
 
-// Manager is what Watches need of a controller-runtime manager.
+// Manager is the part of a controller-runtime manager used by Watches.
 type Manager interface {
 	GetConfig() *rest.Config
 	GetHTTPClient() *http.Client
@@ -53,7 +54,7 @@ type Manager interface {
 	GetLogger() logr.Logger
 }
 
-// Watches watch the kinds that a [List] has, as long as they are listed and installed. Make them with Watch.
+// Watches watch the kinds of a [List], as long as the kinds are listed and installed. Make Watches with Watch.
 type Watches struct {
 	mgr       Manager
 	list      *List
@@ -71,20 +72,21 @@ type Watches struct {
 	watches map[schema.GroupVersionKind]*oneWatch
 }
 
-// missing is a kind that is listed and not installed.
+// missing is a kind listed but not installed.
 type missing struct {
 	pause time.Duration
-	next  time.Time // when to look for it again
+	next  time.Time // time of the next look
 }
 
-// oneWatch is the watch of one kind.
+// oneWatch is the watch of a kind.
 type oneWatch struct {
 	index  *ownercache.Index[*unstructured.Unstructured]
 	cancel context.CancelFunc
 }
 
-// Watch returns watches of the kinds that are listed, in one namespace or, if that is empty, in all. keep says what stays in memory of an object.
-// Add them to the manager when OnChange has been called: they run where it leads.
+// Watch returns watches of the listed kinds, in a single namespace or, with an empty namespace, in all. keep is the
+// transform of objects in memory. Add the Watches to the manager after OnChange has been called: the Watches run on the
+// leader.
 func Watch(mgr Manager, list *List, namespace string, keep toolscache.TransformFunc) *Watches {
 	return &Watches{
 		mgr: mgr, list: list, namespace: namespace, keep: keep, clock: clock.RealClock{}, log: mgr.GetLogger().WithName("kinds"),
@@ -97,7 +99,7 @@ func (w *Watches) OnChange(f func(schema.GroupKind, client.Object)) {
 	w.changed = append(w.changed, f)
 }
 
-// Served implements Objects. They are in the order of the list.
+// Served implements Objects. The kinds are in the order of the list.
 func (w *Watches) Served() (kinds []schema.GroupVersionKind) {
 	listed, _ := w.list.now()
 	w.mu.RLock()
@@ -131,7 +133,7 @@ func (w *Watches) Get(kind schema.GroupKind, namespace, name string) (object *un
 // NeedLeaderElection is true.
 func (*Watches) NeedLeaderElection() bool { return true }
 
-// Start keeps the watches as the list has them until ctx ends.
+// Start keeps the watches in line with the list until ctx ends.
 func (w *Watches) Start(ctx context.Context) error {
 	defer w.running.Wait()
 	for {
@@ -147,7 +149,7 @@ func (w *Watches) Start(ctx context.Context) error {
 		case <-next:
 		case <-again:
 		case kind := <-w.lost:
-			if w.end(kind) { // it was there
+			if w.end(kind) { // the kind was installed
 				delete(w.missing, kind)
 			}
 			w.misses(kind)
@@ -156,7 +158,7 @@ func (w *Watches) Start(ctx context.Context) error {
 	}
 }
 
-// misses has a kind looked for later, and later each time. The first time it is said.
+// misses schedules the next look for a kind, each later than the last. The first miss is logged.
 func (w *Watches) misses(kind schema.GroupVersionKind) {
 	m, again := w.missing[kind]
 	if !again {
@@ -167,7 +169,7 @@ func (w *Watches) misses(kind schema.GroupVersionKind) {
 	w.missing[kind] = m
 }
 
-// adjust begins and ends watches, and reports whether a kind is listed that is not watched.
+// adjust begins and ends watches, and reports whether a listed kind is not watched.
 func (w *Watches) adjust(ctx context.Context) (waits bool) {
 	listed, _ := w.list.now()
 	w.mu.RLock()
@@ -218,7 +220,8 @@ func (w *Watches) end(kind schema.GroupVersionKind) (known bool) {
 	return watch.index.HasSynced()
 }
 
-// isServed returns nil if the API server has a kind. A RESTMapper remembers those that it had.
+// isServed returns nil if the API server has a kind. A RESTMapper remembers former kinds, so isServed asks the API
+// server.
 func (w *Watches) isServed(kind schema.GroupVersionKind) error {
 	asked, err := discovery.NewDiscoveryClientForConfigAndClient(w.mgr.GetConfig(), w.mgr.GetHTTPClient())
 	if err != nil {
@@ -234,7 +237,7 @@ func (w *Watches) isServed(kind schema.GroupVersionKind) error {
 	return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
-// begin watches a kind in a cache of its own, which ends with the watch.
+// begin watches a kind in a separate cache. The cache ends with the watch.
 func (w *Watches) begin(ctx context.Context, kind schema.GroupVersionKind) error {
 	if err := w.isServed(kind); err != nil {
 		return err
@@ -258,7 +261,7 @@ func (w *Watches) begin(ctx context.Context, kind schema.GroupVersionKind) error
 			return
 		}
 		w.log.Info("A kind is watched", "kind", kind.String())
-		for _, object := range index.All() { // who was told of it before could not look at it
+		for _, object := range index.All() { // listeners told earlier could not look at the object
 			w.tell(kind.GroupKind(), object)
 		}
 		w.tell(kind.GroupKind(), nil)
@@ -271,10 +274,10 @@ func (w *Watches) cacheOf(ctx context.Context, kind schema.GroupVersionKind) (ca
 		HTTPClient: w.mgr.GetHTTPClient(), Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper(), DefaultTransform: w.keep,
 		DefaultWatchErrorHandler: func(watch context.Context, r *toolscache.Reflector, err error) {
 			if !apierrors.IsNotFound(err) {
-				toolscache.DefaultWatchErrorHandler(watch, r, err) // it logs
+				toolscache.DefaultWatchErrorHandler(watch, r, err) // the default handler logs
 				return
 			}
-			select { // its CRD is gone
+			select { // the CRD is gone
 			case w.lost <- kind:
 			case <-ctx.Done():
 			}

@@ -43,8 +43,8 @@ func (m manager) GetLogger() logr.Logger {
 	}, funcr.Options{})
 }
 
-// TestKindThatIsGone: a kind whose CRD is gone is looked for, later each time, and that is said once; also where the API server's list of kinds has it
-// for longer than the kind can be listed.
+// TestKindThatIsGone: a kind with a deleted CRD is looked for at growing intervals, with a single log line. The same
+// holds if the API server's list of kinds keeps the kind for longer than the kind can be listed.
 func TestKindThatIsGone(t *testing.T) {
 	for _, tc := range []struct {
 		name, list string

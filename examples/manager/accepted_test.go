@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// chance picks the parts of Pods and SidecarSets. Names are few, so that they meet.
+// chance picks the parts of Pods and SidecarSets. Few names exist, so the parts meet.
 type chance struct{ *rand.Rand }
 
 func (c chance) one(choices ...string) string { return choices[c.IntN(len(choices))] }
@@ -175,7 +175,7 @@ func (c chance) set(name, namespace string) *v1beta1.SidecarSet {
 	return set
 }
 
-// untilServed waits until the webhook knows the SidecarSets, each of which matches Pods of its name.
+// untilServed waits until the webhook knows the SidecarSets. Each SidecarSet matches Pods of its name.
 func (c *cluster) untilServed(sets []client.Object) {
 	c.t.Helper()
 	for _, set := range sets {
@@ -193,8 +193,8 @@ func (c *cluster) untilServed(sets []client.Object) {
 	}
 }
 
-// whateverPasses: Pods that the API server takes as they are, and SidecarSets that admission takes, make Pods that the API server takes. The webhook
-// says so where they do not go together.
+// whateverPasses: Pods acceptable to the API server, with SidecarSets acceptable to admission, make Pods acceptable to
+// the API server. If a Pod and a SidecarSet do not fit together, the webhook says so.
 func whateverPasses(t *testing.T, c *cluster, _ *process) {
 	const rounds, podsPerRound = 40, 12
 	ch := chance{rand.New(rand.NewPCG(1, 2))} //nolint:gosec // The same Pods in every run.
@@ -219,7 +219,7 @@ func whateverPasses(t *testing.T, c *cluster, _ *process) {
 			spared := pod.DeepCopy()
 			spared.Namespace = "kube-system"
 			if err := c.Create(t.Context(), spared, client.DryRunAll); err != nil {
-				continue // nor would it be without sidecars
+				continue // refused even without sidecars
 			}
 			plain := pod.DeepCopy()
 			err := c.Create(t.Context(), pod, client.DryRunAll)
@@ -246,7 +246,8 @@ func whateverPasses(t *testing.T, c *cluster, _ *process) {
 	}
 }
 
-// harmIsAnswered: Pods of users who mean harm are admitted with their sidecars, or refused shortly. The webhook never fails.
+// harmIsAnswered: Pods of users who mean harm are admitted with their sidecars, or refused shortly. The webhook never
+// fails.
 func harmIsAnswered(t *testing.T, c *cluster, _ *process) {
 	mesh := &unstructured.Unstructured{Object: hostile.Mesh()}
 	if err := c.Create(t.Context(), mesh); err != nil {

@@ -17,7 +17,7 @@ func keepsBudgets(gates map[apps.Gate]bool) bool {
 	return budgets.IsOn(gates, disruption.Delete) || budgets.IsOn(gates, disruption.Update)
 }
 
-// newBudgets returns what asks PodUnavailableBudgets, for the webhook and for controllers; nil where nothing is asked about.
+// newBudgets returns the budgets for the webhook and for controllers, or nil if the gates turn budgets off.
 func newBudgets(ctx context.Context, mgr ctrl.Manager, gates map[apps.Gate]bool, served *served) (*budgets.Budgets, error) {
 	if !keepsBudgets(gates) {
 		return nil, nil //nolint:nilnil // Nobody is asked.

@@ -34,7 +34,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestBudgets runs two managers whose webhooks share the requests, through what PodUnavailableBudgets are for.
+// TestBudgets runs two managers with shared webhook requests through the uses of PodUnavailableBudgets.
 func TestBudgets(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -75,7 +75,7 @@ func (c *cluster) deployment(name string, replicas int32) *appsv1.Deployment {
 	return d
 }
 
-// budget makes one for the Pods of an app, or for the Deployment of that name.
+// budget makes a budget for the Pods of an app, or for the Deployment of the same name.
 func (c *cluster) budget(app string, edit func(*policyv1beta1.PodUnavailableBudgetSpec)) *policyv1beta1.PodUnavailableBudget {
 	c.t.Helper()
 	b := &policyv1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: app}}
@@ -145,7 +145,7 @@ func (c *cluster) evictsOneByOne() {
 		}
 	}
 	ctx := c.t.Context()
-	c.cordon(true) // what takes an evicted Pod's place must not be ready before the next is asked for
+	c.cordon(true) // the replacement of an evicted Pod must not be ready before the next eviction
 	if err := c.evict(ctx, pods[0], metav1.DryRunAll); err != nil {
 		c.t.Errorf("PUB-21 a dry run: %v", err)
 	}
@@ -246,7 +246,7 @@ func (c *cluster) evictsAtOnce() {
 	const pods, budget = 100, 5
 	c.budget("many", func(s *policyv1beta1.PodUnavailableBudgetSpec) {
 		atMost(fmt.Sprint(budget))(s)
-		s.ProtectTotalReplicas = ptr.To[int32](pods) // nobody makes others in their place
+		s.ProtectTotalReplicas = ptr.To[int32](pods) // nobody makes replacements
 	})
 	for i := range pods {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("many-%d", i), Labels: map[string]string{"app": "many"}}}
@@ -358,7 +358,8 @@ func (c *cluster) changesPods() {
 	}
 }
 
-// sharesPods has two budgets select the Pods of a Deployment, and a third name the Deployment: one of them lets nobody go.
+// sharesPods creates two budgets for the Pods of a Deployment, and a third naming the Deployment: the third lets no Pod
+// go.
 func (c *cluster) sharesPods() {
 	c.deployment("shared", 3)
 	c.budget("shared", atMost("2"))

@@ -33,7 +33,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// cached says what of each kind of object is kept in memory: whoever may create objects decides how large they are.
+// cached returns the transforms of the cache by kind. Users decide about the size of their objects, so the cache keeps
+// only necessary fields.
 func cached(gates map[apps.Gate]bool) (map[client.Object]cache.ByObject, error) {
 	keep, err := strangersToKeep(gates)
 	if err != nil {
@@ -44,49 +45,49 @@ func cached(gates map[apps.Gate]bool) (map[client.Object]cache.ByObject, error) 
 		&corev1.Pod{}:                {Transform: pods.transform},
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
 		&appsv1.StatefulSet{}:        {Transform: strippedStatefulSet},
-		&corev1.Node{}:               {Transform: strippedNode, Field: fields.Everything()}, // they are in no namespace
+		&corev1.Node{}:               {Transform: strippedNode, Field: fields.Everything()}, // Nodes are in no namespace
 		&corev1.Namespace{}:          {Transform: strippedNamespace, Field: fields.Everything()},
-		// How many Pods there should be, and who controls whom.
+		// For the expected number of Pods, and for controllers of controllers.
 		&appsv1.Deployment{}: {Transform: strippedWorkload},
 		&appsv1.ReplicaSet{}: {Transform: strippedWorkload},
 		&appsv1.DaemonSet{}:  {Transform: strippedWorkload},
-		// Of these, metadata alone is watched: no controller keeps anybody's Secrets in memory.
+		// For ConfigMaps and Secrets, only the metadata is watched: no controller keeps users' Secrets in memory.
 		&corev1.ConfigMap{}: {Transform: distribution.KeepMetadata},
 		&corev1.Secret{}:    {Transform: distribution.KeepMetadata},
 		&batchv1.Job{}:      {Transform: cronjobs.KeepJob},
 	}, nil
 }
 
-// strangersToKeep are the reasons for which a Pod that is not controlled from here is kept whole. Most Pods meet none, or soon do no more:
-// a Pod whose work is done is stripped with its next event.
+// strangersToKeep are the reasons for keeping a foreign Pod whole. Most Pods meet no reason, or soon stop meeting any:
+// after the work on a Pod, the next event strips the Pod.
 func strangersToKeep(gates map[apps.Gate]bool) ([]func(*corev1.Pod) bool, error) {
 	order, err := kruise.LaunchOrder()
 	if err != nil {
 		return nil, err
 	}
 	return []func(*corev1.Pod) bool{
-		order.Needed, // its containers wait to be started
-		func(pod *corev1.Pod) bool { // its readiness gate is to be opened
+		order.Needed, // the containers wait for their start
+		func(pod *corev1.Pod) bool { // the readiness gate waits for its opening
 			return podstate.HasGate(pod, apps.ConditionKruisePodReady) && podstate.Condition(pod, apps.ConditionKruisePodReady) == nil
 		},
-		func(pod *corev1.Pod) bool { // it has sidecars, which may be upgraded
+		func(pod *corev1.Pod) bool { // the Pod's sidecars may be upgraded
 			return pod.Annotations[apps.AnnotationSidecarSetInjected] != ""
 		},
-		func(pod *corev1.Pod) bool { // its sidecars end with it
+		func(pod *corev1.Pod) bool { // the sidecars end with the Pod
 			return gates[apps.GateSidecarTerminator] && sidecarterminator.Concerns(pod)
 		},
 	}, nil
 }
 
-// countWatchErrors returns what is told of each list and watch of the caches that fails. While it goes on, the controllers do not see what
-// changes: nothing else says so.
+// countWatchErrors returns the handler for failed lists and watches of the caches. During failures the controllers do
+// not see changes, and nothing else says so.
 func countWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHandlerWithContext, error) {
 	failures := newCacheMetric()
 	if err := registry.Register(failures); err != nil {
 		return nil, fmt.Errorf("metric of the caches: %w", err)
 	}
 	return func(ctx context.Context, r *toolscache.Reflector, err error) {
-		toolscache.DefaultWatchErrorHandler(ctx, r, err) // it logs
+		toolscache.DefaultWatchErrorHandler(ctx, r, err) // the default handler logs
 		if !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			failures.WithLabelValues(r.TypeDescription()).Inc()
 		}
@@ -100,7 +101,8 @@ func newCacheMetric() *prometheus.CounterVec {
 	}, []string{"type"})
 }
 
-// controllerIs says who controls an object: one of ours, another, or nobody.
+// controllerIs reports whether this project or another controller controls an object. Both are false without a
+// controller.
 func controllerIs(object metav1.Object) (ours, another bool) {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil {
@@ -111,8 +113,8 @@ func controllerIs(object metav1.Object) (ours, another bool) {
 	return ours, !ours
 }
 
-// podCache keeps the Pods that are controlled from here whole, and others that there is a reason for. Of the rest it keeps what can matter to
-// ours: names, labels and claims.
+// podCache keeps own Pods whole, and foreign Pods with a reason in keep. Of the rest podCache keeps only the relevant
+// fields: names, labels and claims.
 type podCache struct {
 	keep   []func(*corev1.Pod) bool
 	sharer ownercache.Sharer
@@ -136,7 +138,7 @@ func (c *podCache) transform(obj any) (any, error) {
 	return strippedPod(pod), nil
 }
 
-// budgetedPod is a Pod that is not controlled from here and has a PodUnavailableBudget: what says whether it serves is kept besides.
+// budgetedPod is a foreign Pod with a PodUnavailableBudget: budgetedPod also keeps the fields read by budgets.Serving.
 func budgetedPod(pod *corev1.Pod) *corev1.Pod {
 	out := strippedPod(pod)
 	out.Annotations = map[string]string{}
@@ -152,7 +154,7 @@ func budgetedPod(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// strippedContainers is what of containers says whether their Node runs what is asked for.
+// strippedContainers keeps the container fields for comparing a container with its status.
 func strippedContainers(list []corev1.Container) []corev1.Container {
 	out := make([]corev1.Container, len(list))
 	for i := range list {
@@ -162,7 +164,7 @@ func strippedContainers(list []corev1.Container) []corev1.Container {
 	return out
 }
 
-// strippedWorkload is what of a workload of Kubernetes says how many Pods it should have.
+// strippedWorkload keeps the number of Pods of a Kubernetes workload.
 func strippedWorkload(obj any) (any, error) {
 	metaOf := func(from metav1.ObjectMeta) metav1.ObjectMeta {
 		from.Annotations, from.ManagedFields = nil, nil
@@ -181,7 +183,7 @@ func strippedWorkload(obj any) (any, error) {
 	return obj, nil
 }
 
-// strippedPod is a Pod that is not controlled from here. A Pod that comes to be is read again, because its owner reference changes it.
+// strippedPod is a foreign Pod. Adoption changes the owner reference, so the cache then reads the whole Pod again.
 func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: pod.ObjectMeta}
 	out.Annotations, out.ManagedFields = nil, nil
@@ -197,7 +199,7 @@ func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// keepRecordable keeps of a Pod that has a number what is recorded of it, and whether it is time to do that.
+// keepRecordable keeps the recordable fields of a numbered Pod, and the condition Ready that tells when to record.
 func keepRecordable(out, pod *corev1.Pod) {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || !placements.CanBeTarget(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()) {
@@ -212,7 +214,8 @@ func keepRecordable(out, pod *corev1.Pod) {
 	}
 }
 
-// strippedStatefulSet is what of a StatefulSet of Kubernetes says which Pods it wants. Templates and claims would be most of the memory.
+// strippedStatefulSet keeps the wanted Pods of a Kubernetes StatefulSet. Templates and claims would be most of the
+// memory.
 func strippedStatefulSet(obj any) (any, error) {
 	set, ok := obj.(*appsv1.StatefulSet)
 	if !ok {
@@ -225,7 +228,8 @@ func strippedStatefulSet(obj any) (any, error) {
 	return out, nil
 }
 
-// strippedNode is what of a Node says which Pods may be on it: of a cluster with thousands the rest would be most of the memory.
+// strippedNode keeps the fields of a Node for placing Pods. With thousands of Nodes the rest would be most of the
+// memory.
 func strippedNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -238,7 +242,7 @@ func strippedNode(obj any) (any, error) {
 	return out, nil
 }
 
-// strippedNamespace is what of a Namespace says which sidecars its Pods get.
+// strippedNamespace keeps the fields of a Namespace for choosing sidecars.
 func strippedNamespace(obj any) (any, error) {
 	namespace, ok := obj.(*corev1.Namespace)
 	if !ok {
@@ -249,8 +253,8 @@ func strippedNamespace(obj any) (any, error) {
 	return out, nil
 }
 
-// keepRevision drops the content of revisions that other controllers have: of StatefulSets and DaemonSets above all. Those of nobody stay,
-// because a workload may have left them to its successor.
+// keepRevision drops the content of foreign revisions, mostly of StatefulSets and DaemonSets. Revisions without a
+// controller keep their content, because a workload may have left such revisions to its successor.
 func keepRevision(obj any) (any, error) {
 	revision, ok := obj.(*appsv1.ControllerRevision)
 	if !ok {

@@ -46,7 +46,7 @@ func transformed(t *testing.T, in client.Object) client.Object {
 	return nil
 }
 
-// What others control is kept as far as it can matter to ours.
+// TestCacheKeepsLittleOfStrangers: the cache keeps only the relevant fields of foreign objects.
 func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 	claim := corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-1"},
@@ -145,7 +145,7 @@ func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 	}
 }
 
-// A Pod of others is kept whole as long as there is something to do about it, and no longer.
+// TestCacheKeepsStrangersThatAreWorkedOn: the cache keeps a foreign Pod whole only as long as work on the Pod is left.
 func TestCacheKeepsStrangersThatAreWorkedOn(t *testing.T) {
 	const completed = "apps.kruise.io/container-launch-priority-completed"
 	barrier := func(pod *corev1.Pod) {
@@ -196,7 +196,7 @@ func TestCacheKeepsStrangersThatAreWorkedOn(t *testing.T) {
 	}
 }
 
-// A cache that does not follow any more is counted; watches that end as they always do are not.
+// TestCacheFailuresAreCounted: the metric counts a cache behind the API server, but not the usual ends of watches.
 func TestCacheFailuresAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	failed, err := manager.CountWatchErrors(registry)

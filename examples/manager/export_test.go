@@ -24,17 +24,17 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// NewCertificateMetrics returns the observer that counts for the certificates.
+// NewCertificateMetrics returns the observer for counting certificates.
 func NewCertificateMetrics(registry prometheus.Registerer) (rotator.Observer, error) {
 	return newCertificateMetrics(registry)
 }
 
-// AfterServing returns the lock of a manager whose webhooks have to serve before it leads.
+// AfterServing returns the lock of a manager whose webhooks must serve before the manager leads.
 func AfterServing(lock resourcelock.Interface, serving func(context.Context) error, every time.Duration) resourcelock.Interface {
 	return afterServing(lock, serving, every)
 }
 
-// ScrapersFilter returns what asks the API server who may read metrics.
+// ScrapersFilter returns the filter that asks the API server about readers of metrics.
 func ScrapersFilter(config *rest.Config, c *http.Client) (metricsserver.Filter, error) {
 	return scrapersFilter(config, c)
 }
@@ -53,13 +53,13 @@ func IsInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, er
 	return isInstalled(mapper, kind)
 }
 
-// MaxConnections is how many connections it keeps open.
+// MaxConnections is the maximum of open connections.
 const MaxConnections = 300
 
-// Cached says what the manager's caches keep.
+// Cached returns the transforms of the manager's caches.
 func Cached() (map[client.Object]cache.ByObject, error) { return cached(apps.DefaultGates()) }
 
-// RegisterMetrics registers what the manager counts itself, with webhooks and the controllers of all kinds.
+// RegisterMetrics registers the manager's own metrics, with webhooks and the controllers of all kinds.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, certificates := newCertificateMetrics(registry)
 	_, reviews := newReviewMetrics(registry)
@@ -76,12 +76,12 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 	return errors.Join(errs...)
 }
 
-// CountWatchErrors returns what is told of lists and watches that fail.
+// CountWatchErrors returns the handler for failed lists and watches.
 func CountWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHandlerWithContext, error) {
 	return countWatchErrors(registry)
 }
 
-// NewRefusals makes what tells of refused deletions.
+// NewRefusals makes the reporter of refused deletions.
 func NewRefusals(registry prometheus.Registerer, directory string, log logr.Logger) (interface{ Refused(admission.Refusal) }, error) {
 	r, err := newRefusals(registry, log)
 	if err != nil || directory == "" {

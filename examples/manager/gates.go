@@ -26,10 +26,11 @@ func isBuilt(gate apps.Gate) bool {
 	}
 }
 
-// isMode reports whether a gate is no feature but chooses who does something. Nobody who tries all features of a stage means that.
+// isMode reports whether a gate is not a feature but a choice of actor. Users enabling all features of a stage do not
+// mean modes.
 func isMode(gate apps.Gate) bool { return gate == apps.GateExternalCerts }
 
-// missing says what of a gate is not built although the gate has an effect; empty if nothing is.
+// missing names the unbuilt part of a gate with an effect, or "".
 func missing(gate apps.Gate) string {
 	switch gate {
 	case apps.GateKruiseDaemon:
@@ -39,7 +40,8 @@ func missing(gate apps.Gate) string {
 	}
 }
 
-// GateGaps says, for a text as [ParseGates] takes it, what is missing of the gates that it switches on, or leaves on, by name or stage.
+// GateGaps returns the missing parts of the gates switched on by text, by name or stage. The format of text is the
+// format of [ParseGates].
 func GateGaps(text string) (map[apps.Gate]string, error) {
 	set, err := readGates(text)
 	if err != nil {
@@ -48,7 +50,7 @@ func GateGaps(text string) (map[apps.Gate]string, error) {
 	gaps := map[apps.Gate]string{}
 	for gate, on := range apps.ResolveGates(set) {
 		if !on || !set[gate] {
-			continue // nobody has asked for it
+			continue // nobody has asked for the gate
 		}
 		if gap := missing(gate); gap != "" {
 			gaps[gate] = gap
@@ -60,9 +62,9 @@ func GateGaps(text string) (map[apps.Gate]string, error) {
 	return gaps, nil
 }
 
-// ParseGates reads "Name=true,Other=false". AllAlpha and AllBeta stand for the gates of a stage whose features are built, but switch no
-// mode on: EnableExternalCerts wants its own name. A gate that is named itself wins over them, whatever the order. Unknown names and
-// values are errors that name them and what is known, and so is a gate that would switch on what is not built.
+// ParseGates reads "Name=true,Other=false". AllAlpha and AllBeta stand for the built gates of a stage, without modes:
+// EnableExternalCerts must be named. A gate's own entry wins over a stage, in any order. Unknown names and values are
+// errors that list the known values. Switching on a gate without a built feature is an error, too.
 func ParseGates(text string) (map[apps.Gate]bool, error) {
 	set, err := readGates(text)
 	if err != nil {
@@ -71,7 +73,7 @@ func ParseGates(text string) (map[apps.Gate]bool, error) {
 	return apps.ResolveGates(set), nil
 }
 
-// readGates returns the gates that a text sets, by name or stage.
+// readGates returns the gates set by text, by name or stage.
 func readGates(text string) (map[apps.Gate]bool, error) {
 	specs := apps.GateSpecs()
 	set, stages := map[apps.Gate]bool{}, map[apps.Stage]bool{}
@@ -102,7 +104,7 @@ func readGates(text string) (map[apps.Gate]bool, error) {
 	return set, nil
 }
 
-// addStages sets the gates of stages that were not named themselves.
+// addStages sets the gates of stages without an own entry.
 func addStages(set map[apps.Gate]bool, stages map[apps.Stage]bool) {
 	for gate, spec := range apps.GateSpecs() {
 		on, all := stages[spec.Stage]

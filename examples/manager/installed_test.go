@@ -12,7 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// TestIsInstalled: an API server that starts may list its groups before it knows of CRDs. That a kind is not there for good is for the group to say.
+// TestIsInstalled: a starting API server may list its groups before learning of CRDs. Only the group's own answer
+// proves a missing kind.
 func TestIsInstalled(t *testing.T) {
 	const (
 		aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// launcher sets the controllers up once the webhooks serve.
+// launcher sets the controllers up after the webhooks serve.
 type launcher struct {
 	mgr     ctrl.Manager
 	config  *rest.Config
@@ -30,18 +30,18 @@ type launcher struct {
 	served  *served
 	budgets *budgets.Budgets // nil for none
 
-	adding chan struct{} // holds one value while a controller is being added
+	adding chan struct{} // holds a value while a controller is being added
 	ending func() error  // an error once the manager is about to stop
 }
 
 // errEnded means that the manager is about to stop.
 var errEnded = errors.New("the manager ends")
 
-// mostAdding is how long a manager that is told to stop waits for a controller that is being added: an API server may not answer it.
+// mostAdding is how long a stopping manager waits for the addition of a controller: an API server may not answer.
 const mostAdding = 5 * time.Second
 
-// untilLaunched returns a context for the manager that ends with ctx, but not while a controller is being added: controller-runtime can
-// wait for itself when it is stopped in that moment, until its grace period is over.
+// untilLaunched returns a context for the manager that ends with ctx, but not during the addition of a controller.
+// Stopped in such a moment, controller-runtime can wait for itself until the end of its grace period.
 func (l *launcher) untilLaunched(ctx context.Context) (context.Context, context.CancelFunc) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l.adding, l.ending = make(chan struct{}, 1), ctx.Err
@@ -67,7 +67,7 @@ func (l *launcher) add(setup func() error) error {
 	case l.adding <- struct{}{}:
 		defer func() { <-l.adding }()
 		return setup()
-	default: // the stop holds it
+	default: // the stop holds the channel
 		return errEnded
 	}
 }
@@ -75,7 +75,7 @@ func (l *launcher) add(setup func() error) error {
 // NeedLeaderElection is false: standing by with filled caches makes the change of leader quick.
 func (*launcher) NeedLeaderElection() bool { return false }
 
-// Start returns when all controllers are set up: those of kinds that are not installed when they are.
+// Start returns when all controllers are set up. The controllers of missing kinds follow after the kinds' installation.
 func (l *launcher) Start(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, l.mgr.GetLogger())
 	if err := l.awaitWebhooks(ctx); err != nil {
@@ -97,7 +97,7 @@ func (l *launcher) Start(ctx context.Context) error {
 	return err
 }
 
-// kindsThatAreOn are those with a controller whose gates are not off.
+// kindsThatAreOn returns the kinds with a controller whose gates are on.
 func (l *launcher) kindsThatAreOn() (on []kinds.Kind) {
 	for _, k := range l.options.Kinds {
 		switch {
@@ -111,7 +111,7 @@ func (l *launcher) kindsThatAreOn() (on []kinds.Kind) {
 	return on
 }
 
-// launchKinds sets up the controllers of the kinds that are installed, and returns the others.
+// launchKinds sets up the controllers of the installed kinds, and returns the rest.
 func (l *launcher) launchKinds(ctx context.Context, wanted []kinds.Kind) (late []kinds.Kind, err error) {
 	for _, k := range wanted {
 		if installed, _, _ := l.served.has(k.Kind); !installed {
@@ -141,13 +141,13 @@ func (l *launcher) launchKind(ctx context.Context, k kinds.Kind) error {
 	return l.add(func() error { return k.Setup(ctx, l.mgr, named, shared) })
 }
 
-// lookAgain is how often the API server is asked for kinds whose definitions do not say whether they are served.
+// lookAgain is the interval of questions to the API server about kinds not covered by CRDs.
 const lookAgain = 10 * time.Second
 
-// awaitChange waits until one of the kinds may be installed. It reports false when ctx has ended.
+// awaitChange waits until a kind may be installed. awaitChange reports false after the end of ctx.
 func (l *launcher) awaitChange(ctx context.Context, late []kinds.Kind) bool {
 	var look <-chan time.Time
-	_, _, changed := l.served.has(late[0].Kind) // of any kind, and before they are looked at
+	_, _, changed := l.served.has(late[0].Kind) // a change of any kind, from before the look
 	for _, k := range late {
 		has, sure, _ := l.served.has(k.Kind)
 		if has {
@@ -218,7 +218,7 @@ func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options
 	return out, nil
 }
 
-// shared are the options that controllers of kinds and other loops have in common.
+// shared returns the common options of controllers and further loops.
 func (o *Options) shared(workers int, serverVersion string) kruise.Options {
 	return kruise.Options{
 		Gates: o.Gates, Namespace: o.Namespace, ManagerNamespace: o.ownNamespace(), RateLimiter: o.RateLimit.limiter, Workers: workers,
@@ -227,7 +227,7 @@ func (o *Options) shared(workers int, serverVersion string) kruise.Options {
 	}
 }
 
-// ownNamespace is the manager's, empty where nothing says which it is.
+// ownNamespace is the manager's namespace, or "" if unknown.
 func (o *Options) ownNamespace() string {
 	switch {
 	case o.Webhooks != nil:
@@ -238,8 +238,9 @@ func (o *Options) ownNamespace() string {
 	return ""
 }
 
-// isInstalled asks the API server whether it has a kind. The mapper's first answer is from the list of all groups, which misses some while an API
-// server starts, and nobody asks again later: what would be missing for good is asked for by itself, which fails until the server knows.
+// isInstalled asks the API server whether a kind exists. The mapper's first answer comes from the list of all groups.
+// The list misses some groups while an API server starts, and no later question would follow. So isInstalled asks for a
+// missing kind itself, and the question fails until the server knows the kind.
 func isInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
 	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {

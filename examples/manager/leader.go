@@ -24,7 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// newLock returns the Lease to lead by. Its holder's name tells replicas of this manager from those of another.
+// newLock returns the Lease for leader election. The holder's name distinguishes this manager's replicas from another
+// manager's replicas.
 func newLock(config *rest.Config, e *LeaderElection) (resourcelock.Interface, error) {
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, e.Namespace, e.ID,
 		resourcelock.ResourceLockConfig{Identity: identity(string(uuid.NewUUID()))},
@@ -35,8 +36,9 @@ func newLock(config *rest.Config, e *LeaderElection) (resourcelock.Interface, er
 	return lock, nil
 }
 
-// afterServing returns a lock that is not taken before the webhooks have been proven to serve once: a leader without them could do
-// nothing, and another replica may have them. It asks again after each pause. Without a lock there is none.
+// afterServing returns a lock that stays free until the webhooks have been proven to serve once. A leader without
+// webhooks could do nothing, and another replica may have webhooks. The lock asks again after each pause. A nil lock
+// stays nil.
 func afterServing(lock resourcelock.Interface, serving func(context.Context) error, pause time.Duration) resourcelock.Interface {
 	if lock == nil {
 		return nil
@@ -44,8 +46,8 @@ func afterServing(lock resourcelock.Interface, serving func(context.Context) err
 	return &servingLock{Interface: lock, serving: serving, pause: pause}
 }
 
-// servingLock waits before it writes and not before it reads, so that whoever waits knows whether another one leads. What was
-// read before the wait may be old by then; the API server refuses to write over what is newer.
+// servingLock waits before writes, but not before reads, so a waiting replica knows the current leader. The record read
+// before the wait may be old afterwards. The API server refuses to overwrite a newer record.
 type servingLock struct {
 	resourcelock.Interface
 
@@ -62,7 +64,7 @@ func (l *servingLock) Create(ctx context.Context, record resourcelock.LeaderElec
 	return l.Interface.Create(ctx, record)
 }
 
-// Update takes the Lease when the webhooks serve, and renews and releases it at once.
+// Update takes the Lease after the webhooks serve, and renews and releases the Lease at once.
 func (l *servingLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if err := l.await(ctx); err != nil {
 		return err
@@ -86,7 +88,7 @@ func (l *servingLock) await(ctx context.Context) error {
 	return nil
 }
 
-// reportLeadership keeps the gauge that OpenKruise has for it.
+// reportLeadership keeps OpenKruise's gauge of leadership.
 func reportLeadership(mgr ctrl.Manager, registry prometheus.Registerer) error {
 	leads := newLeaderMetric()
 	if err := registry.Register(leads); err != nil {
@@ -99,15 +101,15 @@ func newLeaderMetric() prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: "kruise_manager_is_leader", Help: "1 on the replica that runs the controllers, else 0."})
 }
 
-// awaitOthers returns when no other program holds the Lease. A manager that tells the API server to call it by URL would
-// otherwise take the webhooks away from one that serves them through the Service, which would put them right again.
+// awaitOthers returns when no foreign program holds the Lease. Otherwise a manager with webhooks by URL would take the
+// webhooks from a manager that serves through the Service, and the latter manager would take the webhooks back.
 func awaitOthers(ctx context.Context, c client.Client, e *LeaderElection, clk clock.PassiveClock) error {
 	if e == nil {
 		return nil
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	var renewed time.Time // as the Lease says
-	var since time.Time   // when that was first seen here: clocks of machines differ
+	var since time.Time   // the local time of seeing renewed first: clocks of machines differ
 	said := false
 	return wait.PollUntilContextCancel(ctx, orDefault(e.RetryPeriod, 2*time.Second), true, func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}

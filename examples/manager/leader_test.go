@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// writtenLock counts what is written to a Lease.
+// writtenLock counts the writes to a Lease.
 type writtenLock struct {
 	resourcelock.Interface
 
@@ -51,7 +51,7 @@ func TestAfterServing(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		write   func(context.Context, lock) error
-		fails   int           // times that the webhooks do not serve
+		fails   int           // the number of failures of the webhooks
 		patient time.Duration // how long the election lasts
 		ends    bool
 		want    written
@@ -94,8 +94,8 @@ func TestAfterServing(t *testing.T) {
 	}
 }
 
-// TestLeaseIsLeftToWhoServes: a quota keeps the certificate from being made, so the webhooks do not serve, and another replica
-// might do better.
+// TestLeaseIsLeftToWhoServes: a quota keeps the certificate from being made, so the webhooks do not serve, and another
+// replica might do better.
 func TestLeaseIsLeftToWhoServes(t *testing.T) {
 	c := newCluster(t)
 	c.install()

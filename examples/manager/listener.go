@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// boundedListener keeps at most so many connections open. For one more the oldest goes of the address that has most of those that carry
-// no request, or of all if every connection carries one: whoever reaches the port may open as many as it likes and keeps nobody out.
+// boundedListener keeps at most a fixed number of connections open. A further connection costs the oldest idle
+// connection of the address with the most idle connections. If every connection carries a request, all connections
+// count. So a stranger may open any number of connections and keeps nobody out.
 type boundedListener struct {
 	net.Listener
 
@@ -18,14 +19,14 @@ type boundedListener struct {
 	mu     sync.Mutex
 	total  int
 	open   map[string][]*boundedConn // by address, the oldest first
-	closed func(address string)      // told of each connection that had to go
+	closed func(address string)      // called for each connection closed early
 }
 
 func newBoundedListener(inner net.Listener, most int, closed func(address string)) *boundedListener {
 	return &boundedListener{Listener: inner, most: most, open: map[string][]*boundedConn{}, closed: closed}
 }
 
-// boundedConn is a connection that is counted until it is closed.
+// boundedConn is a connection counted until its end.
 type boundedConn struct {
 	net.Conn
 
@@ -43,13 +44,13 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 	conn := &boundedConn{Conn: inner, listener: l, address: hostOf(inner.RemoteAddr().String())}
 	if oldest := l.add(conn); oldest != nil {
-		_ = oldest.Close() // it is gone either way
+		_ = oldest.Close() // the connection ends either way
 		l.closed(oldest.address)
 	}
 	return conn, nil
 }
 
-// add returns the connection that has to go for this one, or nil.
+// add returns the connection to close in favour of conn, or nil.
 func (l *boundedListener) add(conn *boundedConn) *boundedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +104,7 @@ func (c *boundedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// hostOf returns an address without its port.
+// hostOf returns an address without a port.
 func hostOf(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host

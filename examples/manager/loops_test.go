@@ -16,7 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// Loops are set up with their own workers, after the kinds; one whose feature gate is off is not.
+// TestLoopsAreSetUp: loops are set up with their own workers, after the kinds. A loop with its feature gate off is not
+// set up.
 func TestLoopsAreSetUp(t *testing.T) {
 	const on, off apps.Gate = "On", "Off"
 	set, cp := make(chan string, 3), newCluster(t).cp
@@ -59,7 +60,8 @@ func TestLoopsAreSetUp(t *testing.T) {
 	}
 }
 
-// TestStopWaitsForSetup: a manager that is told to end while a controller is being added goes on until that is done, and adds no other.
+// TestStopWaitsForSetup: a manager told to stop during the addition of a controller completes the addition first, and
+// adds no further controller.
 func TestStopWaitsForSetup(t *testing.T) {
 	cp := newCluster(t).cp
 	ctx, cancel := context.WithCancel(t.Context())
@@ -68,7 +70,7 @@ func TestStopWaitsForSetup(t *testing.T) {
 		set = append(set, "one")
 		cancel()
 		began := make(chan struct{})
-		for range 200 { // a manager that stops takes none of them, or hangs
+		for range 200 { // a stopping manager accepts none, or hangs
 			err := mgr.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
 				began <- struct{}{}
 				<-ctx.Done()
@@ -91,7 +93,7 @@ func TestStopWaitsForSetup(t *testing.T) {
 	}
 }
 
-// TestStopEndsSetup: a controller whose setup gets no answer does not keep the manager from ending.
+// TestStopEndsSetup: a setup without an answer does not keep the manager from ending.
 func TestStopEndsSetup(t *testing.T) {
 	cp := newCluster(t).cp
 	ctx, cancel := context.WithCancel(t.Context())

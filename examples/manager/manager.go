@@ -1,5 +1,5 @@
-// Package manager answers "how do the reference controllers run together?": it assembles those whose CRDs are installed
-// into one controller-runtime manager.
+// Package manager answers "how do the reference controllers run together?". The package assembles the controllers of
+// installed CRDs into a single controller-runtime manager.
 package manager
 
 import (
@@ -27,10 +27,11 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// Run runs webhooks and controllers until ctx ends. The webhooks serve on every replica and before any cache is filled, because
-// objects that are stored in an older version reach a cache through them; the controllers follow when the webhooks are proven
-// to serve, on the replica that leads, and none leads before that. It returns an error when the API server cannot be reached, an address is taken, or a
-// controller cannot be set up, and nil when ctx ended, however little had begun. Loggers come from ctx.
+// Run runs webhooks and controllers until ctx ends. The webhooks serve on every replica and before any cache is filled,
+// because objects stored in an older version reach a cache through the webhooks. The controllers follow on the leading
+// replica, after the webhooks are proven to serve. No replica leads before. Run returns an error when the API server
+// cannot be reached, an address is taken, or a controller cannot be set up. Run returns nil when ctx ended, however
+// little had begun. Loggers come from ctx.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
 	err := run(ctx, config, options)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -123,7 +124,8 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	return err
 }
 
-// addChecks adds what /healthz and /readyz ask. Of the latter, webhook-ready alone takes a replica out of service; the others are for people.
+// addChecks adds the checks of /healthz and /readyz. Of the latter, only webhook-ready takes a replica out of service.
+// The rest is for people.
 func addChecks(mgr ctrl.Manager, hooks *webhooks, served *served) error {
 	return errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
@@ -142,7 +144,7 @@ func orGates(gates map[apps.Gate]bool) map[apps.Gate]bool {
 
 func always(context.Context) error { return nil }
 
-// prepare creates the namespace that is written to, if need be.
+// prepare creates the namespaces of Secret and Lease, if need be.
 func prepare(ctx context.Context, c client.Client, options Options) error {
 	var names []string
 	if options.Webhooks != nil {
@@ -160,7 +162,7 @@ func prepare(ctx context.Context, c client.Client, options Options) error {
 	return nil
 }
 
-// managerOptions are those of the controller-runtime manager.
+// managerOptions returns the options of the controller-runtime manager.
 func managerOptions(ctx context.Context, config *rest.Config, options Options, served *served) (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
@@ -185,9 +187,9 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 			ByObject:         byObject, DefaultWatchErrorHandler: watchErrors, NewInformer: served.watches.NewInformer,
 		},
 		Controller: ctrlconfig.Controller{
-			// Whoever embeds this may run several managers in one process, one after the other.
+			// Programs embedding the manager may run several managers in a process, in sequence.
 			SkipNameValidation: ptr.To(true),
-			// The plain queue, because controller-runtime's priority queue can hang when it is stopped while it hands an item out.
+			// The plain queue, because controller-runtime's priority queue can hang if stopped while handing an item out.
 			UsePriorityQueue: ptr.To(false),
 			CacheSyncTimeout: options.CacheSyncTimeout,
 		},
@@ -196,7 +198,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 		out.Cache.SyncPeriod = &options.SyncPeriod
 	}
 	if options.Namespace != "" {
-		// A selector and not the option for namespaces, because own writes can only be awaited in one store per type.
+		// A selector, not the option for namespaces: own writes can only be awaited in a single store per type.
 		out.Cache.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", options.Namespace)
 		if err := everywhere(scheme, byObject); err != nil {
 			return out, err
@@ -216,7 +218,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 	return out, nil
 }
 
-// everywhere takes the restriction to a namespace off the kinds whose objects are in none.
+// everywhere takes the restriction to a namespace off cluster-scoped kinds.
 func everywhere(scheme *runtime.Scheme, byObject map[client.Object]cache.ByObject) error {
 	for _, k := range kinds.All() {
 		if !k.ClusterScoped {

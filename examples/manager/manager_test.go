@@ -77,7 +77,7 @@ func TestParseGates(t *testing.T) {
 func TestGateGaps(t *testing.T) {
 	for _, tc := range []struct {
 		name, in string
-		want     map[apps.Gate]string // what the gap names
+		want     map[apps.Gate]string // named by the gap
 	}{
 		{"defaults", "", nil},
 		{"the daemon by name", "KruiseDaemon=true", map[apps.Gate]string{apps.GateKruiseDaemon: "daemon"}},
@@ -132,7 +132,7 @@ func TestWebhooksFromEnv(t *testing.T) {
 		name  string
 		env   map[string]string
 		want  manager.Webhooks
-		fails []string // what the error names
+		fails []string // named by the error
 	}{
 		{"WC-1 nothing set", nil, defaults, nil},
 		{"WC-1 everything set", map[string]string{

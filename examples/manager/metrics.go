@@ -64,7 +64,7 @@ func (m *certificateMetrics) Injected(object reason.Object, lacks reason.Reason)
 	m.lacking.WithLabelValues(object.Kind, object.Name).Set(value)
 }
 
-// Waiting is of no interest here: the rotator logs it.
+// Waiting does nothing: the rotator logs waits.
 func (m *certificateMetrics) Waiting(reason.Object, reason.Reason) {}
 
 // Failed counts a failure.

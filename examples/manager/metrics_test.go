@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// gathered returns what is counted, by name and values of the labels.
+// gathered returns the counts, by name and values of the labels.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	got := map[string]float64{}
@@ -83,7 +83,7 @@ func (d *described) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// Each metric is in the README's table, and nothing else is.
+// TestMetricsAreDocumented: the README's table lists exactly the metrics.
 func TestMetricsAreDocumented(t *testing.T) {
 	registered := &described{}
 	if err := manager.RegisterMetrics(registered); err != nil {

@@ -21,22 +21,23 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// Options of the manager. The zero value runs every controller whose CRD is there, without leader election, without
+// Options of the manager. The zero value runs the controllers of all installed CRDs, without leader election, without
 // webhooks and without opening a port.
 type Options struct {
 	// Gates are the feature gates; nil stands for the defaults.
 	Gates map[apps.Gate]bool
-	// MetricsAddress, HealthAddress and PprofAddress are where metrics, /healthz and /readyz, and profiles are served; empty
-	// serves none.
+	// MetricsAddress, HealthAddress and PprofAddress are where metrics, /healthz and /readyz, and profiles are served;
+	// empty serves none.
 	MetricsAddress, HealthAddress, PprofAddress string
-	// MetricsSecure serves metrics by HTTPS, with a certificate made at the start, to callers whose token the API server knows and who
-	// may get /metrics. The manager's account needs the right to create tokenreviews and subjectaccessreviews.
+	// MetricsSecure serves metrics by HTTPS, with a certificate made at the start, to callers with a token known to the
+	// API server and the right to get /metrics. The manager's account needs the right to create tokenreviews and
+	// subjectaccessreviews.
 	MetricsSecure bool
 	// LeaderElection makes replicas take turns; nil runs the controllers at once.
 	LeaderElection *LeaderElection
 	// Webhooks serves admission and conversion; nil serves none.
 	Webhooks *Webhooks
-	// Namespace restricts the controllers to one namespace; empty stands for all.
+	// Namespace restricts the controllers to a namespace; empty stands for all.
 	Namespace string
 	// SyncPeriod is how often every object is looked at again although nothing has changed; 0 means never.
 	SyncPeriod time.Duration
@@ -50,12 +51,12 @@ type Options struct {
 	RateLimit RateLimit
 	// ExpectationTimeout is how long the cache may lack own writes before somebody is told; 0 means 5 minutes.
 	ExpectationTimeout time.Duration
-	// Kinds are what runs and is served, with the values of their flags; nil stands for [kinds.All].
+	// Kinds are the kinds to run and serve, with the values of their flags; nil stands for [kinds.All].
 	Kinds []kinds.Kind
-	// Loops are what else runs, of Pods that need not belong to one of the kinds; nil stands for [kinds.Loops].
+	// Loops are the further loops to run, for Pods of any owner; nil stands for [kinds.Loops].
 	Loops []kinds.Loop
-	// ProtectionLog is the directory of protection.log, which has a line for each request that deletion protection or a PodUnavailableBudget has
-	// refused. It is made if need be. Empty stands for no log.
+	// ProtectionLog is the directory of protection.log, with a line for each request refused by deletion protection or a
+	// PodUnavailableBudget. The manager makes a missing directory. Empty stands for no log.
 	ProtectionLog string
 	// Version is part of the user agent.
 	Version string
@@ -63,24 +64,24 @@ type Options struct {
 	Registry prometheus.Registerer
 }
 
-// LeaderElection says who may run the controllers. The names are those of OpenKruise, so that the two wait for each other.
+// LeaderElection says who may run the controllers. The names match OpenKruise, so the two managers wait for each other.
 type LeaderElection struct {
 	// Namespace and ID name the Lease.
 	Namespace, ID string
-	// LeaseDuration is how long a leader that is not heard of is waited for, RenewDeadline how long it tries to renew, and
+	// LeaseDuration is how long replicas wait for a silent leader, RenewDeadline how long a leader tries to renew, and
 	// RetryPeriod how often; 15, 10 and 2 seconds if zero.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// ShutdownTimeout is how long what runs may take to end once the manager is told to. A Pod's grace period covers it, a pause before it,
-// and the release of the Lease after it.
+// ShutdownTimeout is the time limit for running work after the manager is told to stop. A Pod's grace period covers
+// ShutdownTimeout, a pause before, and the release of the Lease after.
 const ShutdownTimeout = 30 * time.Second
 
 // RateLimit of the controllers' queues: the longer of an exponential backoff per object and a bucket per namespace.
 type RateLimit struct {
 	// BaseDelay and MaxDelay bound the backoff; 5 milliseconds and 1000 seconds if zero.
 	BaseDelay, MaxDelay time.Duration
-	// QPS and BucketSize are those of the bucket; 10 and 100 if zero.
+	// QPS and BucketSize set the bucket; 10 and 100 if zero.
 	QPS        float64
 	BucketSize int
 }
@@ -90,13 +91,13 @@ func (o Options) metricsServer() metricsserver.Options {
 	out := metricsserver.Options{BindAddress: orDefault(o.MetricsAddress, "0"), SecureServing: o.MetricsSecure}
 	if o.MetricsSecure {
 		out.FilterProvider = scrapersFilter
-		// HTTP/2 lets strangers open many streams before they are asked who they are.
+		// HTTP/2 lets strangers open many streams before any authentication.
 		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}
 	return out
 }
 
-// limiter makes the limiter of one queue.
+// limiter makes the limiter of a queue.
 func (r RateLimit) limiter() fairqueue.Limiter { return fairqueue.PerNamespace(r.ofNamespace) }
 
 func (r RateLimit) ofNamespace() fairqueue.Limiter {
@@ -108,12 +109,12 @@ func (r RateLimit) ofNamespace() fairqueue.Limiter {
 		})
 }
 
-// Webhooks says how admission and conversion are served. [WebhooksFromEnv] reads it from the environment.
+// Webhooks configures the serving of admission and conversion. [WebhooksFromEnv] reads Webhooks from the environment.
 type Webhooks struct {
 	// Namespace is where Secret and Service are.
 	Namespace, SecretName, ServiceName string
-	// Host, if set, is what the API server is told to call instead of the Service, at Port. It is a lower-case DNS name or an
-	// IP address.
+	// Host, if set, is the host for the API server to call in place of the Service, at Port. Host is a lower-case DNS name
+	// or an IP address.
 	Host string
 	// Port is listened on, unless ListenPort is set: Host may be a proxy in front of several replicas.
 	Port, ListenPort int
@@ -124,12 +125,12 @@ type Webhooks struct {
 	// Overlap is how long each step of a rotation of the authority is published before the next; 0 means 10 minutes. No
 	// API server and no replica may lag by more.
 	Overlap time.Duration
-	// InitializeTimeout is after how long it is logged as an error that the webhooks do not serve yet; 0 means a minute.
-	// Unlike OpenKruise's manager this one does not end then: it would not help.
+	// InitializeTimeout is the time after which webhooks not yet serving are logged as an error; 0 means a minute. Unlike
+	// OpenKruise's manager the manager does not end then: ending would not help.
 	InitializeTimeout time.Duration
 }
 
-// WebhooksFromEnv reads the environment variables of OpenKruise. An error names variable, value and what is allowed.
+// WebhooksFromEnv reads the environment variables of OpenKruise. An error names variable, value and the allowed values.
 func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 	or := func(name, value string) string {
 		if set := getenv(name); set != "" {
@@ -160,7 +161,7 @@ func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 	return w, nil
 }
 
-// validate returns the first name of the environment that none can be.
+// validate returns an error about the first invalid name from the environment.
 func (w Webhooks) validate() error {
 	for _, name := range []struct {
 		variable, value string
@@ -210,7 +211,8 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// identity names this process in a Lease. The prefix tells this manager's replicas from others that use the same Lease.
+// identity names the process in a Lease. The prefix distinguishes this manager's replicas from foreign users of the
+// Lease.
 func identity(id string) string {
 	host, err := os.Hostname()
 	if err != nil {

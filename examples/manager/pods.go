@@ -21,13 +21,13 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// podWebhook is what the webhooks for Pods do. It is there once the manager's caches are.
+// podWebhook holds the handlers of the webhooks for Pods. The handlers exist once the manager's caches do.
 type podWebhook struct {
 	handler atomic.Pointer[podwebhook.Handler]
 	guard   atomic.Pointer[admission.Handler]
 }
 
-// endpoint serves it.
+// endpoint serves the handlers.
 func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 	return kruiseadmission.Pods(func() admission.Handler {
 		if handler := p.handler.Load(); handler != nil {
@@ -46,13 +46,13 @@ func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 func (p *podWebhook) protect(mgr ctrl.Manager, asked *budgets.Budgets, options kruiseadmission.Options) {
 	var guard admission.Handler = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
 	if asked != nil {
-		var events kruise.Manager = mgr // whose recorder is that of the controllers
+		var events kruise.Manager = mgr // for the recorder shared with the controllers
 		guard = kruiseadmission.PodBudgets(asked, events.GetEventRecorderFor("podunavailablebudget-webhook"), options)
 	}
 	p.guard.Store(&guard)
 }
 
-// serve has the webhook look at Pods, where its gate is on.
+// serve starts the webhook for Pods if its gate is on.
 func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Options, reviews kruiseadmission.Options, served *served, asked *budgets.Budgets) error {
 	if !options.Gates[apps.GatePodWebhook] {
 		return nil
@@ -61,8 +61,9 @@ func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Optio
 	return p.start(ctx, mgr, options, served, asked)
 }
 
-// start makes the steps in the order in which they see a Pod: whoever looks at its containers comes after whoever adds some. The revisions of SidecarSets
-// are in the namespace that the cache is restricted to, and the configuration is in the manager's.
+// start makes the steps in the order in which the steps see a Pod: steps reading the containers come after steps adding
+// containers. The revisions of SidecarSets are in the cache's namespace, and the configuration is in the manager's
+// namespace.
 func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Options, served *served, asked *budgets.Budgets) error {
 	gates, revisions := options.Gates, cmp.Or(options.Namespace, options.ownNamespace())
 	states, err := podStates(ctx, mgr, options.ownNamespace(), served)
@@ -91,7 +92,7 @@ func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Optio
 	return nil
 }
 
-// onceCurrent has Pods wait, for a while, until what a step decides on is current.
+// onceCurrent makes Pods wait, for a while, until the input of a step is current.
 func onceCurrent(step podwebhook.Step, current func(context.Context) error) podwebhook.Step {
 	mutate := step.Mutate
 	step.Mutate = func(ctx context.Context, pod *corev1.Pod, request *admission.Request) error {
@@ -103,13 +104,14 @@ func onceCurrent(step podwebhook.Step, current func(context.Context) error) podw
 	return step
 }
 
-// launchOrder has containers wait for each other. What they wait for is named after the Pod, so a Pod that has no name gets one.
+// launchOrder makes containers wait for each other. The ConfigMap of the wait is named after the Pod, so a nameless Pod
+// gets a name.
 func launchOrder() (podwebhook.Step, error) {
 	order, err := kruise.LaunchOrder()
 	if err != nil {
 		return podwebhook.Step{}, err
 	}
-	const suffix, longest = 5, 63 // what the API server makes of generateName
+	const suffix, longest = 5, 63 // as the API server expands generateName
 	return podwebhook.Step{Name: "launch order", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
 		prefix := pod.GenerateName
 		_, err := order.Inject(pod, prefix[:min(len(prefix), longest-suffix)]+utilrand.String(suffix))

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// podStates is the step that has Pods come back to where they ran. namespace is that of the configuration.
+// podStates is the step that returns Pods to their former places. namespace is the namespace of the configuration.
 func podStates(ctx context.Context, mgr ctrl.Manager, namespace string, served *served) (podwebhook.Step, error) {
 	current := served.await(v1beta1.GroupVersion.WithKind("PersistentPodState"))
 	step, err := placements.NewStep(ctx, mgr, namespace, current, kruise.Manager(mgr).GetEventRecorderFor(persistentpodstate.ControllerName))

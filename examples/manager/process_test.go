@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// cluster is a control plane of one test with CRDs and webhook configurations, and the managers that run beside it.
+// cluster is a test's control plane with CRDs and webhook configurations, and the managers running beside.
 type cluster struct {
 	client.WithWatch
 	t      *testing.T
@@ -31,7 +31,7 @@ type cluster struct {
 	proxy  *proxy
 }
 
-// newCluster starts a control plane of the test's own, because webhook configurations hold for all of it.
+// newCluster starts a control plane for the test alone, because webhook configurations hold for a whole control plane.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if testing.Short() {
@@ -71,7 +71,7 @@ func (c *cluster) install() {
 	}
 }
 
-// process is a manager that runs.
+// process is a running manager.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -80,7 +80,7 @@ type process struct {
 	once   sync.Once
 }
 
-// run starts a manager whose webhooks are reached through the cluster's proxy.
+// run starts a manager with webhooks reached through the cluster's proxy.
 func (c *cluster) run(args ...string) *process {
 	c.t.Helper()
 	listen, health := freePort(c.t), freePort(c.t)
@@ -157,7 +157,7 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// proxy passes connections on to the replicas in turn, as a Service does. One that does not answer is left out.
+// proxy passes connections on to the replicas in turn, as a Service does. The proxy skips a replica without an answer.
 type proxy struct {
 	port int
 	mu   sync.Mutex
@@ -191,7 +191,7 @@ func (p *proxy) add(port int) {
 	p.to = append(p.to, port)
 }
 
-// dial connects to the next replica that answers.
+// dial connects to the next answering replica.
 func (p *proxy) dial() net.Conn {
 	p.mu.Lock()
 	ports := append([]int(nil), p.to...)

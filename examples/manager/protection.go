@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// refusals tells of requests that were refused to protect an object: by metrics, and in a log file that others read. It is safe for
-// concurrent use.
+// refusals reports requests refused to protect an object: by metrics, and in a log file for external readers. refusals
+// is safe for concurrent use.
 type refusals struct {
 	log                                  logr.Logger
 	namespaces, crds, workloads, budgets *prometheus.CounterVec
@@ -24,17 +24,18 @@ type refusals struct {
 	mu     sync.Mutex
 	series map[[2]string]bool
 	shares map[string]int // of series, by namespace
-	file   *os.File       // nil without one
+	file   *os.File       // nil without a file
 	size   int64
 }
 
 const (
 	protectionLog = "protection.log"
-	// maxProtectionLog is how large the log file gets before it becomes protection.log.1. Whoever may try to delete writes it.
+	// maxProtectionLog is the size at which the log file becomes protection.log.1. Every user who may try to delete can
+	// fill the file.
 	maxProtectionLog = 16 << 20
-	// maxRefusalSeries bounds the series of the metrics, and others stands for all beyond it.
+	// maxRefusalSeries bounds the series of the metrics. The label value others stands for the rest.
 	maxRefusalSeries = 1000
-	// maxNamespaceSeries is how many of them one namespace may take from the others.
+	// maxNamespaceSeries is how many series a single namespace may take.
 	maxNamespaceSeries = maxRefusalSeries / 10
 	others             = "others"
 	// maxRefusalText is how much of a name or a user is told; names of objects have less.
@@ -64,8 +65,8 @@ func newRefusals(registry prometheus.Registerer, log logr.Logger) (*refusals, er
 	return r, nil
 }
 
-// openFor opens the log file, if anything is protected and the options name a directory. Where budgets alone are kept, as they are by default, one that
-// cannot be written is said once, and there is no file.
+// openFor opens the log file, if anything is protected and the options name a directory. If only budgets are on, as by
+// default, an unwritable file is logged once, and no file is used.
 func (r *refusals) openFor(options Options) error {
 	deletions := options.Gates[apps.GateResourcesDeletionProtection]
 	if options.ProtectionLog == "" || !deletions && !keepsBudgets(options.Gates) {
@@ -79,7 +80,7 @@ func (r *refusals) openFor(options Options) error {
 	return err
 }
 
-// openIn opens the log file in a directory, which it makes if need be.
+// openIn opens the log file in a directory, and makes a missing directory.
 func (r *refusals) openIn(directory string) error {
 	if err := os.MkdirAll(directory, 0o755); err != nil { //nolint:gosec // others read it
 		return fmt.Errorf("log of refused requests: %w", err)
@@ -101,10 +102,10 @@ func (r *refusals) open(path string) error {
 	return nil
 }
 
-// Refused tells of one request.
+// Refused reports a request.
 func (r *refusals) Refused(refusal admission.Refusal) {
 	for _, text := range []*string{&refusal.Kind, &refusal.Namespace, &refusal.Name, &refusal.User} {
-		*text = reason.Shorten(*text, maxRefusalText) // of a Pod's owner it is anybody's
+		*text = reason.Shorten(*text, maxRefusalText) // any user can write a Pod's owner reference
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +160,7 @@ func (r *refusals) write(refusal admission.Refusal) error {
 	return err
 }
 
-// rotate puts the file aside, in place of the one that was before.
+// rotate puts the file aside, in place of the previous file.
 func (r *refusals) rotate() error {
 	path := r.file.Name()
 	if err := os.Rename(path, path+".1"); err != nil {

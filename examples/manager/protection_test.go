@@ -86,7 +86,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// One namespace leaves series for the others.
+// TestRefusalSeriesOfANamespace: a single namespace leaves series for the rest.
 func TestRefusalSeriesOfANamespace(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	r, err := manager.NewRefusals(registry, t.TempDir(), logr.Discard())

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// reviewMetrics counts reviews that were not answered as they should be.
+// reviewMetrics counts reviews without a proper answer.
 type reviewMetrics struct {
 	templates prometheus.Counter
 	paths     *prometheus.CounterVec
@@ -48,7 +48,7 @@ func newReviewMetrics(registry prometheus.Registerer) (*reviewMetrics, error) {
 
 func (m *reviewMetrics) templateUnchecked(error) { m.templates.Inc() }
 
-// unknownPath counts a path. Whoever calls it bounds how many there are.
+// unknownPath counts a path. The caller bounds the number of paths.
 func (m *reviewMetrics) unknownPath(path string) { m.paths.WithLabelValues(path).Inc() }
 
 func (m *reviewMetrics) cutOff(status int) { m.statuses.WithLabelValues(strconv.Itoa(status)).Inc() }

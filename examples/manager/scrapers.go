@@ -21,23 +21,23 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// scrapers asks the API server who may read metrics, with a TokenReview and a SubjectAccessReview. controller-runtime has a filter for
-// the same; the packages that it needs make every manager half as large again and cost it 14 MiB of memory, with secure metrics or
-// without.
+// scrapers asks the API server about readers of metrics, with a TokenReview and a SubjectAccessReview.
+// controller-runtime has such a filter. The filter's packages make every manager half as large again and cost 14 MiB of
+// memory, with or without secure metrics.
 type scrapers struct {
 	tokens authenticationclient.TokenReviewsGetter
 	access authorizationclient.SubjectAccessReviewsGetter
-	// allowed holds the digests of tokens that may.
+	// allowed holds the digests of allowed tokens.
 	allowed *cache.LRUExpireCache
-	// reviews holds a limiter for each address: it bounds what strangers can have the API server asked.
+	// reviews holds a limiter for each address, and bounds the requests that strangers can cause.
 	reviews *cache.LRUExpireCache
 }
 
 const (
-	// rememberAllowed is how long a token that was taken away may still read metrics.
+	// rememberAllowed is how long a revoked token may still read metrics.
 	rememberAllowed = time.Minute
 	reviewTimeout   = 10 * time.Second
-	// reviewsPerSecond and reviewsAtOnce are for one address, and rememberAddress is how long it is known.
+	// reviewsPerSecond and reviewsAtOnce limit an address. rememberAddress is how long an address is known.
 	reviewsPerSecond, reviewsAtOnce = 1, 20
 	rememberAddress                 = time.Hour
 )
@@ -78,7 +78,8 @@ type refusedScrape struct {
 
 func (r refusedScrape) Error() string { return r.why }
 
-// check returns nil for whom the API server lets read this path, a refusedScrape for others, and what kept it from finding out.
+// check returns nil for a caller allowed to read the path by the API server, a refusedScrape for a refused caller, and
+// another error if the question failed.
 func (s *scrapers) check(r *http.Request) error {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || strings.TrimSpace(token) == "" {
@@ -110,7 +111,7 @@ func (s *scrapers) check(r *http.Request) error {
 	return nil
 }
 
-// limiterOf returns the limiter of the caller's address. Two that come first at a time may both get a new one.
+// limiterOf returns the limiter of the caller's address. Two concurrent first calls may both get a new limiter.
 func (s *scrapers) limiterOf(r *http.Request) *rate.Limiter {
 	address := hostOf(r.RemoteAddr)
 	if known, ok := s.reviews.Get(address); ok {

@@ -17,7 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// reviewer answers reviews: it knows the tokens "reader" and "stranger", and lets the first get /metrics.
+// reviewer answers reviews: the reviewer knows the tokens "reader" and "stranger", and allows only "reader" to get
+// /metrics.
 func reviewer(t *testing.T, asked *atomic.Int32) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +85,8 @@ func TestScrapers(t *testing.T) {
 	}
 }
 
-// Whoever reaches the port cannot have the API server asked without end, and does not keep those out who may.
+// TestScrapersForgeTokens: a stranger on the port cannot cause endless requests to the API server, and does not keep
+// allowed readers out.
 func TestScrapersForgeTokens(t *testing.T) {
 	var asked atomic.Int32
 	handler := scrapersHandler(t, reviewer(t, &asked))

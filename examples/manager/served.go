@@ -20,13 +20,13 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 )
 
-// served knows which of the kinds the API server has, and whether their caches are current. Both may change at any time: everything is set up
-// at the start for all kinds, and a kind that is absent has an empty cache.
+// served knows the kinds of the API server, and whether their caches are current. Both may change at any time: the
+// start sets everything up for all kinds, and an absent kind has an empty cache.
 type served struct {
 	crds      *watchhealth.CRDs
 	watches   *watchhealth.Watches
 	resources map[schema.GroupVersionKind]watchhealth.Resource
-	asked     meta.RESTMapper // what the API server itself says
+	asked     meta.RESTMapper // the API server's own answers
 	log       logr.Logger
 }
 
@@ -56,16 +56,17 @@ func newServed(c client.WithWatch, registry prometheus.Registerer, log logr.Logg
 	return s, err
 }
 
-// mapper knows the kinds whether the API server has them or not.
+// mapper knows all kinds, with or without the API server.
 func (s *served) mapper(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
 	next, err := apiutil.NewDynamicRESTMapper(config, c)
 	return watchhealth.Mapper(next, s.resources), err
 }
 
-// mostAsked is how long the start waits to hear which kinds there are.
+// mostAsked is how long the start waits to learn the installed kinds.
 const mostAsked = 10 * time.Second
 
-// follow follows the kinds until ctx ends, for which the returned function waits. It returns when it is known which there are, or after a while.
+// follow follows the kinds until ctx ends. The returned function waits for the end. follow returns once the installed
+// kinds are known, or after a while.
 func (s *served) follow(ctx context.Context) (end func()) {
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
@@ -81,8 +82,8 @@ func (s *served) follow(ctx context.Context) (end func()) {
 	}
 }
 
-// has reports whether the API server has a kind, and returns a channel that is closed when the answer may be another one. sure is false where the
-// definitions do not tell: then the API server's list of kinds counts, and is to be asked again.
+// has reports whether the API server has a kind, and returns a channel closed when the answer may change. sure is false
+// if the CRDs give no answer: then the API server's list of kinds counts, and the caller must ask again.
 func (s *served) has(kind schema.GroupVersionKind) (has, sure bool, changed <-chan struct{}) {
 	state, changed := s.crds.Of(kind)
 	if state != watchhealth.Unknown {
@@ -92,7 +93,7 @@ func (s *served) has(kind schema.GroupVersionKind) (has, sure bool, changed <-ch
 	return has && err == nil, false, changed
 }
 
-// Serves reports whether the API server has a kind; of a kind that is none of ours, that it does.
+// Serves reports whether the API server has a kind, and true for foreign kinds.
 func (s *served) serves(kind schema.GroupVersionKind) bool {
 	if _, ours := s.resources[kind]; !ours {
 		return true
@@ -101,10 +102,10 @@ func (s *served) serves(kind schema.GroupVersionKind) bool {
 	return state != watchhealth.Absent
 }
 
-// mostAwaited is how long a webhook waits for a watch that is down: the API server waits for 10 seconds.
+// mostAwaited is how long a webhook waits for a broken watch: the API server waits for 10 seconds.
 const mostAwaited = 5 * time.Second
 
-// await returns what waits, for a while, until the caches of kinds are current.
+// await returns a function that waits, for a while, until the caches of kinds are current.
 func (s *served) await(kinds ...schema.GroupVersionKind) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, mostAwaited)
@@ -122,7 +123,7 @@ func (s *served) ready() error {
 	return errors.Join(errs...)
 }
 
-// watchMetric says which watches are down.
+// watchMetric shows the broken watches.
 type watchMetric struct{ down *prometheus.GaugeVec }
 
 func newWatchMetric(registry prometheus.Registerer, all []schema.GroupVersionKind) (*watchMetric, error) {
@@ -147,7 +148,7 @@ func (m *watchMetric) set(kind schema.GroupVersionKind, current bool) {
 	m.down.WithLabelValues(kind.GroupKind().String()).Set(value)
 }
 
-// watchLogs says once that a watch is down, and once that it is up again.
+// watchLogs logs the break of a watch once, and the repair once.
 type watchLogs struct {
 	log logr.Logger
 
@@ -162,7 +163,7 @@ func (l *watchLogs) tell(kind schema.GroupVersionKind, current bool, err error) 
 	case current && said:
 		l.said[kind] = false
 		l.log.Info("a watch is up again", "kind", kind.String())
-	case err != nil && !said: // a watch that is closed is opened again at once
+	case err != nil && !said: // a closed watch is reopened at once
 		l.said[kind] = true
 		l.log.Info("a watch is down; it is tried again", "kind", kind.String(), "reason", err.Error())
 	}

@@ -30,8 +30,8 @@ const (
 	sidecarSetsCRD = "sidecarsets.apps.kruise.io"
 )
 
-// TestKindsComeAndGo: a manager that was started before the CRDs does, once they are there, what it does otherwise, and goes on when one goes and
-// comes back.
+// TestKindsComeAndGo: a manager started before the CRDs works as usual after the CRDs' installation, and continues
+// after a CRD goes and returns.
 func TestKindsComeAndGo(t *testing.T) {
 	c := newCluster(t)
 	m := c.run()
@@ -59,7 +59,7 @@ func TestKindsComeAndGo(t *testing.T) {
 	}
 }
 
-// untilPods waits for so many ready Pods of an app, of which one each is looked at.
+// untilPods waits for n ready Pods of an app, and checks each Pod with look.
 func (c *cluster) untilPods(app string, n int, look func(*corev1.Pod) error) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(context.Context) error {
@@ -94,7 +94,7 @@ func (c *cluster) rollsOutLate() {
 	c.untilRolledOut("late-clones")
 }
 
-// protectsLate evicts all Pods of a Deployment right after its budget was created.
+// protectsLate evicts all Pods of a Deployment right after the creation of its budget.
 func (c *cluster) protectsLate(name string) {
 	c.t.Helper()
 	c.deployment(name, 3)
@@ -103,7 +103,7 @@ func (c *cluster) protectsLate(name string) {
 	c.evictsOne(name)
 }
 
-// evictsOne lets no more than one of the Pods go, and some.
+// evictsOne demands the eviction of exactly a single Pod.
 func (c *cluster) evictsOne(name string) {
 	c.t.Helper()
 	c.cordon(true)
@@ -133,7 +133,7 @@ func (c *cluster) evictsOne(name string) {
 	}
 }
 
-// injectsLate creates a SidecarSet, and at once a Pod for it.
+// injectsLate creates a SidecarSet, and at once a Pod for the SidecarSet.
 func (c *cluster) injectsLate(name string) {
 	c.t.Helper()
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -145,7 +145,7 @@ func (c *cluster) injectsLate(name string) {
 	controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error { return c.hasSidecar(ctx, name) })
 }
 
-// hasSidecar creates a Pod, and returns an error unless it has the sidecar of a SidecarSet.
+// hasSidecar creates a Pod, and returns an error unless the Pod has the sidecar of a SidecarSet.
 func (c *cluster) hasSidecar(ctx context.Context, set string) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: set + "-", Labels: map[string]string{"mesh": set}}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}
@@ -168,7 +168,8 @@ func (c *cluster) definition(name string) *unstructured.Unstructured {
 	return crd
 }
 
-// budgetsComeBack removes the CRD of budgets: with all of them, which held Pods that still name one. Then it is installed again.
+// budgetsComeBack removes the CRD of budgets, together with all budgets, while Pods still name a budget. Then the CRD
+// is installed again.
 func (c *cluster) budgetsComeBack() {
 	c.protectsLate("held")
 	ctx := c.t.Context()
@@ -182,7 +183,7 @@ func (c *cluster) budgetsComeBack() {
 		return nil
 	})
 	c.untilPods("held", 3, nil)
-	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error { // there are no budgets any more
+	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error { // no budgets are left
 		for _, pod := range c.podsOf("held") {
 			if err := c.evict(ctx, pod); err != nil {
 				return err
@@ -198,7 +199,8 @@ func (c *cluster) budgetsComeBack() {
 	c.protectsLate("back")
 }
 
-// versionComesBack stops serving the version that is watched: what names a budget waits, and is let go afterwards as the budget says.
+// versionComesBack stops serving the watched version: Pods that name a budget wait, and are let go afterwards as
+// allowed by the budget.
 func (c *cluster) versionComesBack() {
 	c.deployment("unserved", 3)
 	c.budget("unserved", atMost("1"))
@@ -221,7 +223,7 @@ func (c *cluster) versionComesBack() {
 	c.evictsOne("unserved")
 }
 
-// serveBudgets says whether the API server serves the version of budgets that is watched.
+// serveBudgets sets whether the API server serves the watched version of budgets.
 func (c *cluster) serveBudgets(is bool) {
 	c.t.Helper()
 	c.patch(c.definition(budgetsCRD), types.JSONPatchType, fmt.Sprintf(`[{"op":"test","path":"/spec/versions/1/name","value":"v1beta1"},{"op":"replace","path":"/spec/versions/1/served","value":%t}]`, is))
@@ -233,7 +235,7 @@ func (c *cluster) serveBudgets(is bool) {
 	})
 }
 
-// goesUnserved removes the CRD while nobody hears of the budgets that go with it: their Pods are free.
+// goesUnserved removes the CRD while no watch reports the budgets' deletion: their Pods are free.
 func (c *cluster) goesUnserved() {
 	c.deployment("freed", 3)
 	c.budget("freed", atMost("0"))
@@ -251,7 +253,7 @@ func (c *cluster) goesUnserved() {
 	})
 }
 
-// TestVersionIsNotServed: a manager that starts while one kind cannot be read runs the controllers of all others.
+// TestVersionIsNotServed: a manager started while a kind is unreadable runs the controllers of all remaining kinds.
 func TestVersionIsNotServed(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -292,8 +294,8 @@ func (c *cluster) code(verb, path, body string) int {
 	return answer.StatusCode
 }
 
-// TestWatchesThatAreClosed: each write to a CRD closes the watches of its kind. No Pod is without its sidecar for that, and none is let go that its budget
-// would keep.
+// TestWatchesThatAreClosed: each write to a CRD closes the watches of its kind. Still no Pod lacks its sidecar, and no
+// Pod is let go against its budget.
 func TestWatchesThatAreClosed(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -328,7 +330,7 @@ func TestWatchesThatAreClosed(t *testing.T) {
 		t.Logf("round %d: 5 Pods in %v", i, time.Since(begin).Round(time.Millisecond))
 		c.evictsOne(name)
 	}
-	// A watch needs a moment to hear that it is closed, as any cache needs a moment.
+	// A watch needs a moment to notice its end, as any cache needs a moment.
 	if without > 1 {
 		t.Errorf("%d of 40 Pods have no sidecar; %d were refused", without, refused)
 	}

@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// maxConnections bounds the connections to the webhooks. An API server speaks HTTP/1.1 to webhooks (apiserver/pkg/util/webhook), so
-	// that each review has one of its own. An idle one takes 6 KiB.
+	// maxConnections bounds the connections to the webhooks. An API server speaks HTTP/1.1 to webhooks
+	// (apiserver/pkg/util/webhook), so each review has its own connection. An idle connection takes 6 KiB.
 	maxConnections = 2000
-	// maxHeader bounds the header of a request, in bytes; those of an API server have a few hundred.
+	// maxHeader bounds the header of a request, in bytes; an API server sends a few hundred.
 	maxHeader = 16 << 10
-	// headerTimeout bounds how long a handshake or a header takes, idleTimeout how long a connection stays open for the next review: an API
-	// server gives it up after 90 seconds, and nobody likes to be hung up on.
+	// headerTimeout bounds how long a handshake or a header takes. idleTimeout is how long a connection stays open for the
+	// next review: an API server gives up a connection after 90 seconds, and must not be hung up on.
 	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
-	// answerTimeout bounds a review as a whole. What it waits for and what it reads and writes is bounded more tightly where it is judged.
+	// answerTimeout bounds a review as a whole. The handlers bound waits, reads and writes more tightly.
 	answerTimeout = 30 * time.Second
-	// maxStreams bounds the reviews that wait on one connection.
+	// maxStreams bounds the waiting reviews of a connection.
 	maxStreams = 250
 )
 
-// boundedServer is controller-runtime's webhook server with limits for those who are no API server.
+// boundedServer is controller-runtime's webhook server with limits against strangers.
 type boundedServer struct {
 	webhook.Server
 
 	address     string
 	connections int // at most
 	tls         func(*tls.Config)
-	// closed is told of connections that had to go.
+	// closed is called for connections closed early.
 	closed  func()
 	started atomic.Bool
 }
@@ -51,7 +51,7 @@ func newBoundedServer(host string, port, connections int, configure func(*tls.Co
 	}
 }
 
-// Start serves until ctx ends, and then for as long as reviews are under way and the manager waits for them.
+// Start serves until ctx ends, and then completes running reviews as long as the manager waits.
 func (s *boundedServer) Start(ctx context.Context) error {
 	logger := logr.FromContextOrDiscard(ctx).WithName("webhooks")
 	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
@@ -64,7 +64,7 @@ func (s *boundedServer) Start(ctx context.Context) error {
 	})
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	s.tls(config)
-	// A review that has begun is answered, also when ctx ends meanwhile.
+	// A started review gets its answer, even if ctx ends meanwhile.
 	reviews, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
@@ -98,7 +98,8 @@ func (s *boundedServer) StartedChecker() healthz.Checker {
 	}
 }
 
-// detail logs what a server says of its connections: strangers decide how much that is.
+// detail logs a server's messages about its connections at a verbose level: strangers decide about the number of
+// messages.
 type detail struct{ logger logr.Logger }
 
 func (d detail) Write(line []byte) (int, error) {

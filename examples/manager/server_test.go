@@ -27,7 +27,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// port is a webhooks' port, and the addresses of who calls it.
+// port is a webhooks' port with the addresses of its callers.
 type port struct {
 	t       *testing.T
 	address string
@@ -43,7 +43,7 @@ func servePort(t *testing.T) *port {
 	return servePortWith(t, nil, nil)
 }
 
-// servePortWith serves one handler more, at /test, and asks a client about templates.
+// servePortWith serves an additional handler at /test, and asks a client about templates.
 func servePortWith(t *testing.T, test http.HandlerFunc, judge client.Writer) *port {
 	t.Helper()
 	example := httptest.NewTLSServer(http.NotFoundHandler())
@@ -88,7 +88,7 @@ func (p *port) dial(ctx context.Context, from string) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", p.address)
 }
 
-// open keeps a connection until the test ends, on which so much has been written.
+// open keeps a connection with the written text until the test ends.
 func (p *port) open(from, text string) net.Conn {
 	p.t.Helper()
 	conn, err := p.dial(p.t.Context(), from)
@@ -96,7 +96,7 @@ func (p *port) open(from, text string) net.Conn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { _ = conn.Close() })
-	// So that an answer nobody reads stays with its sender.
+	// Keeps an unread answer with its sender.
 	if err := conn.(*tls.Conn).NetConn().(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		p.t.Fatal(err)
 	}
@@ -154,7 +154,8 @@ func (p *port) client(from string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// Strangers who reach the port do all they can, and an API server that comes from another address is answered while they do.
+// TestStrangersKeepNobodyOut: strangers on the port do their worst, and an API server from a different address still
+// gets answers.
 func TestStrangersKeepNobodyOut(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -184,7 +185,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 			body := conversion(p.t, 30, 200_000)
 			for range 5 {
 				conn := p.open(stranger, fmt.Sprintf("POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body)))
-				go func() { _, _ = conn.Write(body) }() // it ends with the connection
+				go func() { _, _ = conn.Write(body) }() // ends with the connection
 			}
 		}},
 		{"headers that never end", func(p *port) {
@@ -212,7 +213,8 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// What a stranger holds it holds for a short time: others of its own address get their turn.
+// TestNothingIsHeldForLong: a stranger holds resources for a short time only, and further callers from the stranger's
+// address get their turn.
 func TestNothingIsHeldForLong(t *testing.T) {
 	p := servePort(t)
 	turn := func(after string) {
@@ -228,7 +230,7 @@ func TestNothingIsHeldForLong(t *testing.T) {
 	if answer, err := io.ReadAll(late); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408") {
 		t.Errorf("a body that never comes: %v: %.100s", err, answer)
 	}
-	body := conversion(t, 40, 208_600) // all that one address may have under way
+	body := conversion(t, 40, 208_600) // the limit of running requests for an address
 	conn := p.open(stranger, fmt.Sprintf("POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body)))
 	if _, err := conn.Write(body); err != nil {
 		t.Fatal(err)
@@ -239,7 +241,7 @@ func TestNothingIsHeldForLong(t *testing.T) {
 	turn("an answer that nobody reads")
 }
 
-// Connections that carry a request stay, whosever they are.
+// TestBusyConnectionsStay: connections with a request stay, whoever opened the connections.
 func TestBusyConnectionsStay(t *testing.T) {
 	begun, goOn := make(chan struct{}, 10), make(chan struct{})
 	p := servePortWith(t, func(http.ResponseWriter, *http.Request) {
@@ -262,7 +264,7 @@ func TestBusyConnectionsStay(t *testing.T) {
 	}
 }
 
-// slowJudge is an API server that takes its time to answer.
+// slowJudge is a slow API server.
 type slowJudge struct {
 	client.Writer
 
@@ -300,9 +302,7 @@ func (p *port) admitted(ctx context.Context, client *http.Client) error {
 	return err
 }
 
-// An API server in a large cluster asks about several hundred objects at once, on as many connections, and each answer waits for another
-// that takes longer than a review may take to arrive.
-// TestReviewsUnderWayAreAnswered: a manager that is told to stop ends what has begun.
+// TestReviewsUnderWayAreAnswered: a manager told to stop completes running reviews.
 func TestReviewsUnderWayAreAnswered(t *testing.T) {
 	p := servePort(t)
 	review := conversion(t, 1, 0)
@@ -332,6 +332,8 @@ func TestReviewsUnderWayAreAnswered(t *testing.T) {
 	}
 }
 
+// TestHonestBurst: an API server in a large cluster asks about several hundred objects at once, on as many connections,
+// and each answer waits for a slow answer, for longer than a review may take to arrive.
 func TestHonestBurst(t *testing.T) {
 	p := servePortWith(t, nil, slowJudge{takes: time.Second})
 	client := p.client(apiServer)
@@ -349,7 +351,7 @@ func TestHonestBurst(t *testing.T) {
 	}
 }
 
-// One connection too many costs the address with the most of them its oldest one.
+// TestConnectionsAreBounded: a connection too many costs the address with the most connections its oldest connection.
 func TestConnectionsAreBounded(t *testing.T) {
 	p := servePort(t)
 	kept := p.open(apiServer, "")

@@ -23,7 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// announcedSidecars are the manifests of the announcements, through the webhooks: what Pods get, and what becomes of it.
+// announcedSidecars runs the manifests of the announcements through the webhooks, and checks the Pods' sidecars and
+// their fate.
 func announcedSidecars(t *testing.T, c *cluster, _ *process) {
 	t.Run("E-8 C-7 C-9", func(t *testing.T) {
 		c := c.on(t)
@@ -91,7 +92,7 @@ func (c *cluster) create(path string) *unstructured.Unstructured {
 	return object
 }
 
-// untilInjectedPod creates Pods, one after the other, until one gets the sidecar: a webhook learns of a set a moment later.
+// untilInjectedPod creates Pods in sequence until a Pod gets the sidecar: a webhook learns of a set a moment later.
 func (c *cluster) untilInjectedPod(app, sidecar string) *corev1.Pod {
 	c.t.Helper()
 	var pod *corev1.Pod
@@ -150,7 +151,7 @@ func (c *cluster) untilRestarted(pod *corev1.Pod, want map[string]int32) {
 	})
 }
 
-// drop deletes a SidecarSet and waits until Pods get nothing of it any more.
+// drop deletes a SidecarSet and waits until Pods get no more of its sidecars.
 func (c *cluster) drop(name, app string) {
 	c.t.Helper()
 	if err := c.Delete(c.t.Context(), &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -169,7 +170,7 @@ func (c *cluster) drop(name, app string) {
 	})
 }
 
-// barriers returns what the containers of a Pod wait for: ConfigMap and key.
+// barriers returns the ConfigMap and key awaited by each container of a Pod.
 func (c *cluster) barriers(name string) map[string]string {
 	c.t.Helper()
 	pod := &corev1.Pod{}

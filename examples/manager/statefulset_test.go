@@ -23,7 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// announcedStatefulSets are the manifests of the announcements, through the webhooks, and the edits that come with them.
+// announcedStatefulSets runs the manifests of the announcements through the webhooks, with the edits from the
+// announcements.
 func announcedStatefulSets(t *testing.T, c *cluster, _ *process) {
 	reserve := func(entries ...intstr.IntOrString) func(*v1beta1.StatefulSet) {
 		return func(set *v1beta1.StatefulSet) {
@@ -85,14 +86,14 @@ func announcedStatefulSets(t *testing.T, c *cluster, _ *process) {
 	})
 }
 
-// on is the cluster as another test sees it.
+// on is the cluster for another test.
 func (c *cluster) on(t *testing.T) *cluster {
 	own := *c
 	own.t = t
 	return &own
 }
 
-// apply creates the object of a file under a name. Nobody waits for its Pods to end.
+// apply creates the object of a file under a name. Nobody waits for the end of the object's Pods.
 func (c *cluster) apply(file, name string) {
 	c.t.Helper()
 	raw, err := os.ReadFile(file)
@@ -125,7 +126,7 @@ func (c *cluster) edit(name string, f func(*v1beta1.StatefulSet)) {
 	})
 }
 
-// untilOrdinals waits until the StatefulSet has the Pods of these ordinals and no other, all available.
+// untilOrdinals waits until the StatefulSet has exactly the Pods of the ordinals, all available.
 func (c *cluster) untilOrdinals(name string, want ...int) *v1beta1.StatefulSet {
 	c.t.Helper()
 	set := &v1beta1.StatefulSet{}

@@ -30,7 +30,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// otherSecret is a Secret as OpenKruise writes it: RSA in PKCS#1, a CA of its own, and each value under both its names.
+// otherSecret is a Secret as written by OpenKruise: RSA in PKCS#1, an own CA, and each value under both names.
 func otherSecret(t *testing.T, host string) *corev1.Secret {
 	t.Helper()
 	begin, end := time.Now().Add(-time.Hour), time.Now().AddDate(10, 0, 0)
@@ -70,8 +70,8 @@ func otherSecret(t *testing.T, host string) *corev1.Secret {
 	}
 }
 
-// otherConfiguration is a mutating configuration as OpenKruise leaves it: with the list it was built from in an annotation,
-// and with features that are not served here.
+// otherConfiguration is a mutating configuration as left by OpenKruise: with the list of its origin in an annotation,
+// and with features not served here.
 func otherConfiguration() *admissionregistrationv1.MutatingWebhookConfiguration {
 	entry := func(name, path, group, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.MutatingWebhook {
 		return admissionregistrationv1.MutatingWebhook{
@@ -95,8 +95,8 @@ func otherConfiguration() *admissionregistrationv1.MutatingWebhookConfiguration 
 	}
 }
 
-// storedInV1alpha1 stores an object in the old version, as clusters from before v1beta1 hold them, and installs the CRD as
-// it is today afterwards.
+// storedInV1alpha1 stores an object in the old version, as in clusters from before v1beta1, and then installs the
+// present CRD.
 func (c *cluster) storedInV1alpha1(name string) {
 	c.t.Helper()
 	if err := config.InstallCRDs(c.t.Context(), c); err != nil {
@@ -125,7 +125,7 @@ func (c *cluster) storedInV1alpha1(name string) {
 	}
 	store("v1alpha1", map[string]any{"strategy": "None"})
 	controlplanetest.Eventually(c.t, 20*time.Second, func(ctx context.Context) error {
-		// The API server takes a moment to store the other version.
+		// The API server takes a moment to switch the stored version.
 		object := inV1alpha1(name, 2)
 		if err := c.Create(ctx, object); err != nil {
 			return err
@@ -144,7 +144,7 @@ func (c *cluster) storedInV1alpha1(name string) {
 	store("v1beta1", conversion)
 }
 
-// hold renews the Lease like a manager that runs, until stop.
+// hold renews the Lease like a running manager, until stop.
 func (c *cluster) hold(identity string) (stop func()) {
 	c.t.Helper()
 	now := func() *metav1.MicroTime { return ptr.To(metav1.NewMicroTime(time.Now())) }
@@ -178,8 +178,8 @@ func (c *cluster) hold(identity string) (stop func()) {
 	return stop
 }
 
-// TestFromOpenKruiseAndBack starts a manager on a cluster that OpenKruise has served, while the other one still runs, and
-// looks at what it leaves behind.
+// TestFromOpenKruiseAndBack starts a manager on a cluster served by OpenKruise, while OpenKruise's manager still runs,
+// and checks the objects left behind.
 func TestFromOpenKruiseAndBack(t *testing.T) {
 	c := newCluster(t)
 	secret, configuration := otherSecret(t, "localhost"), otherConfiguration()
@@ -200,13 +200,13 @@ func TestFromOpenKruiseAndBack(t *testing.T) {
 	m.untilReady()
 	c.untilMutatingInjected()
 
-	// The object of the old version is served in both, its controller works, and Pods are admitted.
+	// Both versions of the old object are served, its controller works, and Pods are admitted.
 	c.untilRolledOutPartly("old", 2)
 	m.end(syscall.SIGTERM)
 	c.leftBehind(t, secret, configuration)
 }
 
-// untilRenewed waits until the other manager has renewed its Lease some more times.
+// untilRenewed waits until OpenKruise's manager has renewed its Lease some more times.
 func (c *cluster) untilRenewed(times int) {
 	c.t.Helper()
 	seen := map[string]bool{}
@@ -222,7 +222,7 @@ func (c *cluster) untilRenewed(times int) {
 	})
 }
 
-// written returns what managers of this project have written so far.
+// written returns the writes of this project's managers so far.
 func (c *cluster) written(t *testing.T) (writes []string) {
 	t.Helper()
 	requests, _, err := audit.Read(c.cp.AuditLog(), 0, "kruise-manager/")
@@ -237,7 +237,7 @@ func (c *cluster) written(t *testing.T) (writes []string) {
 	return writes
 }
 
-// untilMutatingInjected waits for the objects that this test has: there is no validating configuration.
+// untilMutatingInjected waits for the test's objects: no validating configuration exists.
 func (c *cluster) untilMutatingInjected() {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error {
@@ -268,7 +268,7 @@ func (c *cluster) untilRolledOutPartly(name string, replicas int64) {
 	})
 }
 
-// leftBehind checks that OpenKruise finds everything that it needs, and finds it unchanged.
+// leftBehind checks for OpenKruise's necessary objects, unchanged.
 func (c *cluster) leftBehind(t *testing.T, secret *corev1.Secret, configuration *admissionregistrationv1.MutatingWebhookConfiguration) {
 	t.Helper()
 	now, err := c.secret(t.Context())

@@ -24,14 +24,14 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// Names of the objects that tell the API server about the webhooks.
+// Names of the objects for telling the API server about the webhooks.
 const (
 	mutatingConfiguration   = "kruise-mutating-webhook-configuration"
 	validatingConfiguration = "kruise-validating-webhook-configuration"
 )
 
-// secretKeys are OpenKruise's, and where this manager keeps the second authority of a rotation, which OpenKruise
-// does not know and leaves alone.
+// secretKeys are OpenKruise's keys, and the keys for the second authority of a rotation. OpenKruise does not know the
+// latter and leaves the values alone.
 func secretKeys() webhookcert.Keys {
 	return webhookcert.Keys{
 		CACert: []string{"ca-cert.pem"}, CAKey: []string{"ca-key.pem"},
@@ -41,10 +41,11 @@ func secretKeys() webhookcert.Keys {
 	}
 }
 
-// newRotator returns what rotates and serves the certificates, by the environment's names.
+// newRotator returns the rotator and server of the certificates, with the environment's names.
 func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, observer rotator.Observer) (*rotator.Rotator, error) {
 	config := webhookcert.Config{
-		// The way back to OpenKruise is to stay open, whose authorities are RSA. Its leaves are, too, but it takes any pair that fits.
+		// The way back to OpenKruise must stay open, and OpenKruise's authorities are RSA. OpenKruise's leaves are RSA, too,
+		// but OpenKruise accepts any matching pair.
 		Algorithm: x509.RSA, LeafAlgorithm: x509.ECDSA, CommonName: "webhook-cert-ca", Keys: secretKeys(), Overlap: w.Overlap, External: external,
 		LeafRenewBefore: orDefault(w.RenewBefore, 180*24*time.Hour), CARenewBefore: 365 * 24 * time.Hour,
 	}
@@ -60,10 +61,10 @@ func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, ob
 		config.DNSNames = []string{name}
 	}
 	if name != "localhost" {
-		config.DNSNames = append(config.DNSNames, "localhost") // OpenKruise's readiness check asks for that
+		config.DNSNames = append(config.DNSNames, "localhost") // for OpenKruise's readiness check
 	}
 	if external {
-		config.Keys = webhookcert.TLSSecretKeys() // as cert-manager calls them
+		config.Keys = webhookcert.TLSSecretKeys() // the names used by cert-manager
 	}
 	return rotator.New(rotator.Options{
 		Client: c, Config: config,
@@ -75,7 +76,7 @@ func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, ob
 	})
 }
 
-// newWebhooks returns the server of admission and conversion, which rotates its certificates, and what proves that it serves.
+// newWebhooks returns the server of admission and conversion, with rotating certificates and a proof of serving.
 func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr.Logger) (*webhooks, error) {
 	w := *options.Webhooks
 	observer, err := newCertificateMetrics(options.Registry)
@@ -115,7 +116,8 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 	return &webhooks{server: &deferred{Server: rotated, log: log, after: after}, ready: certs.Ready, faults: certs.Faults, options: served}, nil
 }
 
-// webhooks are the server of admission and conversion, what proves that it serves, what its clients are not told, and the options of what it serves.
+// webhooks are the server of admission and conversion, the proof of serving, the faults hidden from clients, and the
+// options of the handlers.
 type webhooks struct {
 	server  *deferred
 	ready   func(context.Context) error
@@ -123,12 +125,12 @@ type webhooks struct {
 	options admission.Options
 }
 
-// noWebhooks stand for a manager that serves none.
+// noWebhooks stands for a manager without webhooks.
 func noWebhooks() *webhooks {
 	return &webhooks{ready: always, faults: func() error { return nil }}
 }
 
-// deferred is a server that starts after something else, with a logger that managers do not pass on.
+// deferred is a server that starts after a precondition, with a logger not passed on by managers.
 type deferred struct {
 	webhook.Server
 
@@ -161,7 +163,7 @@ func webhookServer(certs *rotator.Rotator, w Webhooks, closed func(), handlers m
 	return server
 }
 
-// listenHost keeps a server that is called by a name of this machine alone from listening on its other addresses.
+// listenHost restricts a server with a local name to the local address.
 func listenHost(called string) string {
 	if ip := net.ParseIP(called); called == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return called
@@ -169,8 +171,8 @@ func listenHost(called string) string {
 	return ""
 }
 
-// ensureNamespace creates the namespace that Secret and Lease are kept in, for clusters where nothing was installed. Its
-// label keeps webhooks for Pods away from the manager's own.
+// ensureNamespace creates the namespace of Secret and Lease, for clusters without an installation. Its label keeps
+// webhooks for Pods away from the manager's own Pods.
 func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"control-plane": "openkruise"}}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(namespace), &corev1.Namespace{})
@@ -178,7 +180,7 @@ func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 		err = c.Create(ctx, namespace)
 	}
 	if apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err) {
-		return nil // it is the installer's; what is missing will be named by whoever needs it
+		return nil // the namespace is the installer's job; later requests will name anything missing
 	}
 	if err != nil {
 		return fmt.Errorf("namespace %s: %w", name, err)

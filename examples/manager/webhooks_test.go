@@ -55,7 +55,7 @@ func get(ctx context.Context, url string) error {
 	return nil
 }
 
-// inV1alpha1 is a CloneSet in the old version, which is admitted and stored only through a webhook.
+// inV1alpha1 is a CloneSet in the old version. Only a webhook can admit and store the object.
 func inV1alpha1(name string, replicas int64) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "metadata": map[string]any{"namespace": namespace, "name": name},
@@ -71,7 +71,7 @@ func inV1alpha1(name string, replicas int64) *unstructured.Unstructured {
 	}}
 }
 
-// bundles returns the CA bundles of all objects that hold one.
+// bundles returns the CA bundles of all objects with a bundle.
 func (c *cluster) bundles(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	var m admissionregistrationv1.MutatingWebhookConfiguration
@@ -124,7 +124,7 @@ func (c *cluster) patch(obj client.Object, kind types.PatchType, body string) {
 	}
 }
 
-// untilRolledOut waits for a CloneSet whose Pods are all available at its latest revision.
+// untilRolledOut waits for a CloneSet with all Pods available at its latest revision.
 func (c *cluster) untilRolledOut(name string) *v1beta1.CloneSet {
 	c.t.Helper()
 	cs := &v1beta1.CloneSet{}
@@ -155,7 +155,7 @@ func newCloneSet(name string, replicas int32) *v1beta1.CloneSet {
 	}
 }
 
-// TestWebhooks runs one manager through what an operator of it sees.
+// TestWebhooks runs a manager through the experience of an operator.
 func TestWebhooks(t *testing.T) {
 	c := newCluster(t)
 	if err := config.InstallCRDs(t.Context(), c); err != nil {
@@ -341,7 +341,7 @@ func dropWebhook(t *testing.T, c *cluster, _ *process) {
 		t.Fatal(err)
 	}
 	c.untilInjected()
-	// In the URL mode that this test runs in, the owner has to name what it keeps by URL as well; what it drops is dropped.
+	// In the test's URL mode, the owner has to name kept webhooks by URL as well. Dropped webhooks are dropped.
 	if err := apply(); err != nil {
 		t.Fatalf("dropping both webhooks: %v", err)
 	}
@@ -406,7 +406,7 @@ func structuredLog(t *testing.T, _ *cluster, m *process) {
 	}
 }
 
-// nothingWritten looks at the audit log for a while in which nobody changes anything.
+// nothingWritten watches the audit log for a while without changes.
 func nothingWritten(t *testing.T, c *cluster, _ *process) {
 	offset := c.settledLog(t)
 	deadline := time.Now().Add(10 * time.Second)
@@ -454,7 +454,7 @@ func (c *cluster) settledLog(t *testing.T) int64 {
 	return offset
 }
 
-// load creates objects at a steady rate and notes which were refused and when.
+// load creates objects at a steady rate and notes refusals and their times.
 type load struct {
 	mu       sync.Mutex
 	created  int
@@ -476,7 +476,7 @@ func (c *cluster) load(perSecond int) (l *load, stop func()) {
 			case <-tick.C:
 			}
 			group.Go(func() {
-				// Nothing is stored: what controllers would have to do about thousands of objects is no matter here.
+				// Nothing is stored: the controllers' work on thousands of objects does not matter here.
 				err := c.Create(ctx, inV1alpha1(fmt.Sprint("load-", i), 0), client.DryRunAll)
 				l.mu.Lock()
 				defer l.mu.Unlock()
@@ -533,8 +533,8 @@ func TestRotationUnderLoad(t *testing.T) {
 	t.Logf("%d objects created during the rotation", l.created)
 }
 
-// TestReplicasComeAndGo: three managers, a rollout in the middle of which the leader is killed, and then each of the others is
-// replaced as a Deployment does it.
+// TestReplicasComeAndGo: three managers run a rollout, the leader is killed in the middle, and then the rest are
+// replaced as by a Deployment.
 func TestReplicasComeAndGo(t *testing.T) {
 	const replicas = 20
 	c := newCluster(t)
@@ -550,7 +550,7 @@ func TestReplicasComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.untilRolledOut("web")
-	all := false // the watch begins with one after the other
+	all := false // the watch begins with the objects in sequence
 	recorder := controllertest.Watch(t, c, namespace, func(pods map[types.UID]*corev1.Pod) {
 		n := len(pods)
 		if all = all || n == replicas; all && n != replicas {

@@ -1,9 +1,12 @@
-// Package placements answers: what does a PersistentPodState mean? Where did a Pod run, where must its successor run, and who wants one made?
+// Package placements gives PersistentPodStates their meaning: where a Pod ran, where its successor must run, and which
+// workloads ask for a PersistentPodState.
 //
-// [Record] and [Fit] say what is recorded of the Pods of a [Workload], and [Patch] writes that. [NewStep] makes the step of the Pod webhook that
-// has a new Pod go where the one of its name was, as [Inject] has it. [Generate] says what annotations of workloads ask for. The controller of
-// PersistentPodStates carries this out.
+// [Record] and [Fit] compute the records of a [Workload]'s Pods, and [Patch] writes the records. [NewStep] makes the
+// step of the Pod webhook: with [Inject], the step sends a new Pod to the place of its predecessor of the same name.
+// [Generate] reads the wishes in the annotations of workloads. The controller of PersistentPodStates carries out the
+// results.
 //
-// Workloads are StatefulSets of Kubernetes and of this group, and the kinds that the ConfigMap kruise-configuration lists. [Workloads] finds them. As
-// long as nobody can say whether one exists, because its kind is not listed or not installed or may not be read, everything stays as it is.
+// Workloads are StatefulSets of Kubernetes and of this group, and objects of the kinds listed by the ConfigMap
+// kruise-configuration. [Workloads] finds workloads. A workload's existence is unknown while its kind is not listed,
+// not installed or not readable. Then everything stays as before.
 package placements

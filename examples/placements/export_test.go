@@ -18,12 +18,12 @@ import (
 // FromAny reads a workload of any kind.
 func FromAny(object *unstructured.Unstructured) *Workload { return fromAny(object) }
 
-// Generated is the spec that the annotations of a workload ask for.
+// Generated is the spec asked for by the annotations of a workload.
 func Generated(workload *Workload) (*v1beta1.PersistentPodStateSpec, error) {
 	return generated(workload)
 }
 
-// MutateOf is what the step does, with an index of its own, kinds that are listed, and whether the list has been read.
+// MutateOf returns the step's function, with the given index and listed kinds. known is true if the list has been read.
 func MutateOf(index *ownercache.Index[*v1beta1.PersistentPodState], listed []schema.GroupVersionKind, known bool, events record.EventRecorder) (
 	func(context.Context, *corev1.Pod, *admission.Request) error, error,
 ) {
@@ -40,7 +40,7 @@ func MutateOf(index *ownercache.Index[*v1beta1.PersistentPodState], listed []sch
 	return s.mutate, index.Add(stepIndex, ByTarget)
 }
 
-// Changes are the operations that make a status another one, by path.
+// Changes returns the operations from status before to status after, by path.
 func Changes(before, after v1beta1.PersistentPodStateStatus) (paths []string) {
 	for _, o := range changes(&before, &after) {
 		paths = append(paths, o.Op+" "+o.Path)

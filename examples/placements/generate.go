@@ -18,14 +18,15 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NotGenerated means that a workload asks for a PersistentPodState that cannot be made for it.
+// NotGenerated means that a workload asks for a PersistentPodState, but the controller cannot make the
+// PersistentPodState.
 const NotGenerated reason.Code = "NotGenerated"
 
-// weight is that of what an annotation prefers.
+// weight is the weight of a preference from an annotation.
 const weight = 100
 
-// generated returns the spec that the annotations of a workload ask for, nil if they ask for none or not for all it takes. The error says which of
-// them make no sense.
+// generated returns the spec asked for by the annotations of a workload, or nil if the annotations ask for no
+// PersistentPodState or are incomplete. The error names the invalid annotations.
 func generated(workload *Workload) (*v1beta1.PersistentPodStateSpec, error) {
 	annotations := workload.Object.GetAnnotations()
 	required, preferred := list(annotations[apps.AnnotationRequiredPersistentTopology]), list(annotations[apps.AnnotationPreferredPersistentTopology])
@@ -55,13 +56,13 @@ func Asks(workload *Workload) bool {
 	return workload.Object.GetAnnotations()[apps.AnnotationGeneratePersistentPodState] == "true"
 }
 
-// IsMarked reports whether an object has the annotation, whatever its value is.
+// IsMarked reports whether an object has the annotation, with any value.
 func IsMarked(object metav1.Object) bool {
 	_, marked := object.GetAnnotations()[apps.AnnotationGeneratePersistentPodState]
 	return marked
 }
 
-// ChangesMarks reports whether a change of a workload may change what is generated for it.
+// ChangesMarks reports whether a change of a workload may change the generated PersistentPodState.
 func ChangesMarks(before, after metav1.Object) bool {
 	if !IsMarked(before) && !IsMarked(after) {
 		return false
@@ -75,7 +76,7 @@ func ChangesMarks(before, after metav1.Object) bool {
 	}, func(key string) bool { return before.GetAnnotations()[key] != after.GetAnnotations()[key] })
 }
 
-// list reads words with commas between them.
+// list splits text at commas into words.
 func list(text string) (words []string) {
 	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.TrimSpace(word); word != "" {
@@ -85,37 +86,37 @@ func list(text string) (words []string) {
 	return words
 }
 
-// Action is what is to be done about the PersistentPodState of a name.
+// Action is the action for the PersistentPodState of a name.
 type Action string
 
-// The actions. The empty one is nothing.
+// The actions. The empty Action means: do nothing.
 const (
 	Create Action = "create"
 	Update Action = "update"
-	// Adopt has the workload control one that is as it would be.
+	// Adopt makes the workload the controller of a PersistentPodState equal to the generated object.
 	Adopt  Action = "adopt"
 	Delete Action = "delete"
 )
 
-// Generation is what is to be done.
+// Generation is the result of Generate.
 type Generation struct {
 	Action Action
-	// For is the workload that it is done for, or that Why is about. Nil if there is none.
+	// For is the workload that asks for Action, or the subject of Why. For is nil without such a workload.
 	For *Workload
-	// Spec is what the PersistentPodState is to have.
+	// Spec is the wanted spec of the PersistentPodState.
 	Spec *v1beta1.PersistentPodStateSpec
-	// Why says what stands in the way.
+	// Why is the obstacle.
 	Why error
 }
 
 // owner is the reference to the workload as the controller.
 func (g *Generation) owner() metav1.OwnerReference {
 	owner := *metav1.NewControllerRef(g.For.Object, g.For.Kind)
-	owner.BlockOwnerDeletion = nil // it takes a right to block the end of objects of any kind
+	owner.BlockOwnerDeletion = nil // blocking the deletion of an owner of any kind takes an extra right
 	return owner
 }
 
-// Made is the PersistentPodState that is to be created. The workload controls it.
+// Made returns the PersistentPodState to create. The workload controls the PersistentPodState.
 func (g *Generation) Made() *v1beta1.PersistentPodState {
 	return &v1beta1.PersistentPodState{
 		ObjectMeta: metav1.ObjectMeta{
@@ -126,7 +127,7 @@ func (g *Generation) Made() *v1beta1.PersistentPodState {
 	}
 }
 
-// Patch returns what gives a PersistentPodState, as it was found, the spec that it is to have, and its controller where it is adopted.
+// Patch returns the patch for the found PersistentPodState. The patch sets the spec, and for Adopt also the controller.
 func (g *Generation) Patch(found *v1beta1.PersistentPodState) (client.Patch, error) {
 	metadata := map[string]any{"uid": found.UID, "resourceVersion": found.ResourceVersion}
 	if g.Action == Adopt {
@@ -136,7 +137,7 @@ func (g *Generation) Patch(found *v1beta1.PersistentPodState) (client.Patch, err
 	return client.RawPatch(types.MergePatchType, body), err
 }
 
-// wholeSpec has a value for each field that annotations stand for, so that merging it leaves nothing of another.
+// wholeSpec returns a value for each field backed by an annotation, so merging leaves no old value behind.
 func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
 	whole := map[string]any{"targetRef": spec.TargetReference}
 	for name, value := range map[string]struct {
@@ -155,10 +156,11 @@ func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
 	return whole
 }
 
-// Generate says what is to become of the PersistentPodState of a name. workloads are those of that name, of all kinds, in an order that decides which
-// one gets it where several ask. found is the PersistentPodState of the name, nil if there is none, and others are those that are about the workloads under
-// other names. One that no workload here controls is somebody's: it is neither changed nor deleted, but
-// for one that nobody controls and that is what would be generated, which the workload takes over.
+// Generate decides about the PersistentPodState of a name. workloads are the workloads of the name, of all kinds. If
+// several ask, the first in the list wins. found is the PersistentPodState of the name, or nil. others are the
+// PersistentPodStates under different names with the workloads as their targets. A PersistentPodState controlled by
+// none of the workloads belongs to a user: Generate neither changes nor deletes the object. As an exception, the
+// workload takes over a PersistentPodState without a controller that equals the generated object.
 func Generate(workloads []*Workload, found *v1beta1.PersistentPodState, others []*v1beta1.PersistentPodState) Generation {
 	if found != nil {
 		ref := metav1.GetControllerOfNoCopy(found)
@@ -189,7 +191,7 @@ func Generate(workloads []*Workload, found *v1beta1.PersistentPodState, others [
 	return Generation{}
 }
 
-// keep is for a PersistentPodState that a workload controls.
+// keep decides about a PersistentPodState controlled by the workload.
 func keep(workload *Workload, found *v1beta1.PersistentPodState) Generation {
 	if workload.Ending || found.DeletionTimestamp != nil {
 		return Generation{For: workload}
@@ -207,8 +209,9 @@ func keep(workload *Workload, found *v1beta1.PersistentPodState) Generation {
 	return Generation{Action: Update, For: workload, Spec: spec}
 }
 
-// isAsGenerated reports whether a PersistentPodState has the spec that is generated for a workload, and puts into that what no annotation stands for: how
-// long records are kept, which is the user's to write, and the version of its target, which does not matter and cannot change.
+// isAsGenerated reports whether found has the spec generated for the workload. isAsGenerated copies fields without an
+// annotation from found into spec: the retention policy, which the user sets, and the version of the target, which does
+// not matter and cannot change.
 func isAsGenerated(workload *Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
 	if kind, err := api.TargetKind(found.Spec.TargetReference); err == nil && kind == workload.Kind.GroupKind() {
 		spec.TargetReference.APIVersion = found.Spec.TargetReference.APIVersion
@@ -217,24 +220,24 @@ func isAsGenerated(workload *Workload, found *v1beta1.PersistentPodState, spec *
 	return len(found.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(*spec, found.Spec)
 }
 
-// inTheWay is for a workload that asks, and whose name a PersistentPodState has that no workload here controls.
+// inTheWay decides for an asking workload if none of the workloads controls the PersistentPodState of the name.
 func inTheWay(workload *Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) Generation {
 	switch {
 	case isOrphaned(found):
-		return Generation{For: workload} // it is being collected as garbage, and its end is seen
+		return Generation{For: workload} // the garbage collector is deleting found, and an event will tell of the end
 	case isLeft(workload, found, spec):
 		return Generation{Action: Adopt, For: workload, Spec: spec}
 	}
 	return taken(workload, found, "has its name, and is not its own")
 }
 
-// isLeft reports whether a PersistentPodState is what was generated for a former workload of the name: where that is deleted and its Pods are not, the
-// garbage collector takes the owner reference off all that it controlled.
+// isLeft reports whether found was generated for a former workload of the name. If a user deletes a workload but keeps
+// the Pods, the garbage collector takes the owner reference off all dependents.
 func isLeft(workload *Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
 	return metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil && isAsGenerated(workload, found, spec)
 }
 
-// isOrphaned reports whether a PersistentPodState was generated for a workload that is gone.
+// isOrphaned reports whether found was generated for a deleted workload.
 func isOrphaned(found *v1beta1.PersistentPodState) bool {
 	ref, target := metav1.GetControllerOfNoCopy(found), found.Spec.TargetReference
 	return ref != nil && ref.Kind == target.Kind && ref.Name == target.Name && target.Name == found.Name

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/placements"
 )
 
-// asking is a StatefulSet with these annotations, each after "kruise.io/".
+// asking is a StatefulSet with the listed annotations, each after "kruise.io/".
 func asking(uid types.UID, list ...string) *placements.Workload {
 	annotations := map[string]string{}
 	for key, value := range pairs(list...) {

@@ -16,14 +16,17 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NodeSelectorReplaced means that a Pod asked for another value of a label than its predecessor's Node had, and gets the recorded one.
+// NodeSelectorReplaced means that a Pod asked for another value of a label than its predecessor's Node had, and gets
+// the recorded value.
 const NodeSelectorReplaced reason.Code = "NodeSelectorReplaced"
 
-// Inject has a new Pod run where the one of its name ran: the recorded values of required keys become part of the node selector, and each
-// preference one of the node affinity. It reports what the Pod asked for otherwise. A Pod of which no label is recorded is left as it is.
+// Inject sends a new Pod to the place where the Pod of the same name ran. The recorded values of required keys join the
+// node selector, and each preference joins the node affinity. Inject reports the replaced values of the Pod's node
+// selector. A Pod without a recorded label stays unchanged.
 //
-// What would have the API server refuse the Pod is left out: preferences with a weight that is not positive, or without a recorded key, and
-// values that no label can have. Weights above the highest count as that. It changes nothing that is injected already.
+// Inject leaves out everything the API server would refuse: preferences with a weight of 0 or less or without a
+// recorded key, and invalid label values. Weights above the maximum count as the maximum. A second call changes
+// nothing.
 func Inject(pod *corev1.Pod, state *v1beta1.PersistentPodState) (replaced reason.List) {
 	recorded := state.Status.PodStates[pod.Name].NodeTopologyLabels
 	if len(recorded) == 0 {
@@ -58,7 +61,7 @@ func usable(recorded map[string]string, key string) (string, bool) {
 	return value, ok && len(validation.IsValidLabelValue(value)) == 0 && len(validation.IsQualifiedName(key)) == 0
 }
 
-// prefer adds one preference.
+// prefer adds a preference.
 func prefer(pod *corev1.Pod, wish *v1beta1.PreferredTopologyTerm, recorded map[string]string) {
 	term := corev1.PreferredSchedulingTerm{Weight: min(wish.Weight, api.MaxWeight)}
 	for _, key := range wish.Preference.Keys {
@@ -82,11 +85,11 @@ func prefer(pod *corev1.Pod, wish *v1beta1.PreferredTopologyTerm, recorded map[s
 	}
 }
 
-// TopologyGone means that a Pod waits for a Node with labels that no Node has any more.
+// TopologyGone means that a Pod waits for a Node with labels now missing on every Node.
 const TopologyGone reason.Code = "TopologyGone"
 
-// Stranded returns the Pods that no Node can take because of what was injected into them: they wait, and the labels that are required are on no Node
-// together. nodes returns all Nodes there are, and is asked only if a Pod waits.
+// Stranded returns the waiting Pods that no Node can take because of Inject: no Node has all required labels together.
+// nodes returns all Nodes. Stranded calls nodes only if a Pod waits.
 func Stranded(state *v1beta1.PersistentPodState, pods []*corev1.Pod, nodes func() []*corev1.Node) (stranded reason.List) {
 	required := state.Spec.RequiredPersistentTopology
 	if required == nil {

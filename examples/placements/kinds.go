@@ -12,8 +12,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/listedkinds"
 )
 
-// WatchKinds returns watches of the kinds beside StatefulSets, which the ConfigMap kruise-configuration in namespace configured lists. within is the
-// namespace of the objects, empty for all. Add them to the manager as listedkinds.Watch says.
+// WatchKinds returns watches of the kinds listed beside StatefulSets by the ConfigMap kruise-configuration in namespace
+// configured. within is the namespace of the objects, or empty for all namespaces. Add the watches to the manager as
+// described at listedkinds.Watch.
 func WatchKinds(ctx context.Context, mgr ctrl.Manager, configured, within string) (*listedkinds.Watches, error) {
 	list, err := follow(ctx, mgr, configured)
 	if err != nil {
@@ -31,7 +32,8 @@ func follow(ctx context.Context, mgr ctrl.Manager, namespace string) (*listedkin
 	})
 }
 
-// keepNumbers leaves of an object what says which Pods it wants, and its annotations: whoever makes objects decides how large they are.
+// keepNumbers strips an object down to its metadata and the fields with the wanted Pods. Users decide about the size of
+// their objects, so the cache must not keep whole objects.
 func keepNumbers(object any) (any, error) {
 	whole, ok := object.(*unstructured.Unstructured)
 	if !ok {

@@ -21,21 +21,23 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// TargetUnknown means that nobody can say whether the target exists: its kind is not listed, not installed, or may not be read.
+// TargetUnknown means that the existence of the target is unknown because its kind is not listed, not installed, or not
+// readable.
 const TargetUnknown reason.Code = "TargetUnknown"
 
-// Workloads finds workloads of all kinds. Make it with NewWorkloads.
+// Workloads finds workloads of all kinds. Make Workloads with NewWorkloads.
 type Workloads struct {
 	builtIn   *ownercache.Index[*appsv1.StatefulSet]
 	advanced  *ownercache.Index[*v1beta1.StatefulSet]
-	serves    func(schema.GroupVersionKind) bool // whether the API server has the kind of these
+	serves    func(schema.GroupVersionKind) bool // serves reports whether the API server has the kind of advanced
 	more      listedkinds.Objects
 	live      client.Reader
 	fromStart bool
 }
 
-// NewWorkloads returns what finds StatefulSets in the manager's cache, and workloads of other kinds in more. serves says whether the API server has a
-// kind now, and fromStart whether the start of StatefulSets of this group counts.
+// NewWorkloads returns Workloads. Workloads finds StatefulSets in the manager's cache, and workloads of further kinds
+// in more. serves reports whether the API server has a kind now. fromStart is true if spec.ordinals.start counts for
+// StatefulSets of this group.
 func NewWorkloads(ctx context.Context, mgr ctrl.Manager, more listedkinds.Objects, serves func(schema.GroupVersionKind) bool, fromStart bool) (*Workloads, error) {
 	w := &Workloads{more: more, live: mgr.GetAPIReader(), serves: serves, fromStart: fromStart}
 	var err error
@@ -57,7 +59,8 @@ func sourceOf(version schema.GroupVersion, index trackedclient.Index) trackedcli
 	}
 }
 
-// Target finds what a PersistentPodState is about, nil for none, in memory. The error says that the spec makes no sense, or that nobody knows.
+// Target finds the target of a PersistentPodState in memory, or nil for a missing target. The error means: the spec
+// makes no sense, or the answer is unknown.
 func (w *Workloads) Target(state *v1beta1.PersistentPodState) (schema.GroupKind, *Workload, error) {
 	if undecodable := state.Spec.Undecodable; len(undecodable) > 0 {
 		return schema.GroupKind{}, nil, undecodable[0]
@@ -78,7 +81,7 @@ func (w *Workloads) Target(state *v1beta1.PersistentPodState) (schema.GroupKind,
 	return kind, workload, nil
 }
 
-// get returns what the caches have, nil for none. known is false where nobody can say.
+// get returns the cached workload, or nil. known is false if the answer is unknown.
 func (w *Workloads) get(kind schema.GroupKind, namespace, name string) (found *Workload, known bool) {
 	switch {
 	case kind == api.BuiltIn():
@@ -99,7 +102,7 @@ func (w *Workloads) get(kind schema.GroupKind, namespace, name string) (found *W
 	return fromAny(object), true
 }
 
-// Named returns the workloads of a name, of all kinds, in an order that does not change.
+// Named returns the workloads of a name, of all kinds, in a stable order.
 func (w *Workloads) Named(namespace, name string) (found []*Workload) {
 	kinds := []schema.GroupKind{api.BuiltIn(), api.Advanced()}
 	for _, kind := range w.more.Served() {
@@ -113,7 +116,7 @@ func (w *Workloads) Named(namespace, name string) (found []*Workload) {
 	return found
 }
 
-// Read returns what the API server has, nil for none. It is asked before anything is done that cannot be undone.
+// Read returns the API server's workload, or nil. Callers use Read before every action without a way back.
 func (w *Workloads) Read(ctx context.Context, kind schema.GroupKind, namespace, name string) (*Workload, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: name}
 	switch kind {
@@ -134,7 +137,7 @@ func (w *Workloads) Read(ctx context.Context, kind schema.GroupKind, namespace, 
 	return nil, fmt.Errorf("%s %s: its kind is not known any more", kind, key)
 }
 
-// found reads what was got.
+// found reads the result of a Get.
 func found(err error, kind schema.GroupKind, key client.ObjectKey, read func() *Workload) (*Workload, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil

@@ -12,14 +12,15 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// changes returns what makes a status another one: of thousands of records those alone that differ.
+// changes returns the operations from status before to status after. Of thousands of records, only the changed records
+// appear.
 func changes(before, after *v1beta1.PersistentPodStateStatus) (operations []operation) {
 	const path = "/status/podStates"
 	names := changed(before.PodStates, after.PodStates)
@@ -50,7 +51,7 @@ func changes(before, after *v1beta1.PersistentPodStateStatus) (operations []oper
 	return operations
 }
 
-// changed are the names of the records that differ, sorted.
+// changed returns the sorted names of the records that differ.
 func changed(before, after records) []string {
 	var names []string
 	for name, state := range after {
@@ -70,13 +71,13 @@ func changed(before, after records) []string {
 // escape spells a key in a JSON pointer.
 func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
-// Patch returns what makes the status of a PersistentPodState another one, and nothing where they are the same.
+// Patch returns a patch from the status of state to status, or nil if both are equal.
 func Patch(state *v1beta1.PersistentPodState, status *v1beta1.PersistentPodStateStatus) (client.Patch, error) {
 	operations := changes(&state.Status, status)
 	if len(operations) == 0 {
 		return nil, nil
 	}
-	// The API server does not look at the UID that a merge patch of a status names: a successor of the name would get the records.
+	// The API server ignores the UID in a merge patch of a status: a successor of the same name would get the records.
 	body, err := json.Marshal(append([]operation{{"test", "/metadata/uid", state.UID}}, operations...))
 	if err != nil {
 		return nil, fmt.Errorf("encoding the records of %s/%s: %w", state.Namespace, state.Name, err)

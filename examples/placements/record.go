@@ -14,20 +14,20 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// records are those of a PersistentPodState, by the names of Pods.
+// records are the records of a PersistentPodState, by the names of Pods.
 type records = map[string]v1beta1.PodState
 
-// Record returns the records that a PersistentPodState is to have: those it has, of ready Pods what is true now, and without those that nobody needs.
-// workload is nil if there is none. pods are those that it controls, and there are no others of its namespace with the names of
-// records; nodes finds the Nodes that are known. It reports whether they differ from those before, which are returned as they are if not, and are
-// never changed.
+// Record returns the new records of a PersistentPodState: the old records, updated for ready Pods, without unneeded
+// records. workload is nil for a missing workload. pods are the Pods controlled by the workload. The namespace has no
+// further Pods with the names of records. nodes finds known Nodes. Record reports whether the records differ from
+// before. Without a difference Record returns before itself. Record never changes before.
 //
-//   - A ready Pod that is not about to end is recorded: its Node, the labels that the spec names, as far as the Node has them, and likewise annotations. Where
-//     the Node is not known, what is recorded stays.
-//   - Any other Pod leaves its record as it is.
-//   - Of a workload that is gone or about to be, no records stay.
-//   - Otherwise a record stays for as long as the Pod is there or wanted. With the policy WhenDeleted, and where the name has no ordinal or
-//     nobody knows which ordinals are wanted, it stays in any case.
+//   - Record records a ready Pod that is not being deleted: the Node, the Node's labels named by the spec, and the
+//     annotations named by the spec. If the Node is unknown, the old record stays.
+//   - Every other Pod leaves its record unchanged.
+//   - No record stays of a workload that is gone or being deleted.
+//   - Otherwise a record stays as long as the Pod exists or is wanted. With the policy WhenDeleted the record always
+//     stays. So does the record of a name without an ordinal, and every record while the wanted ordinals are unknown.
 func Record(
 	spec *v1beta1.PersistentPodStateSpec, before map[string]v1beta1.PodState, workload *Workload, pods []*corev1.Pod, nodes func(name string) (*corev1.Node, bool),
 ) (after map[string]v1beta1.PodState, differs bool) {
@@ -55,7 +55,7 @@ func Record(
 	return d.records, d.changed
 }
 
-// Forgets reports whether records are gone that were there.
+// Forgets reports whether after lacks a record of before.
 func Forgets(before, after map[string]v1beta1.PodState) bool {
 	for name := range before {
 		if _, ok := after[name]; !ok {
@@ -65,7 +65,7 @@ func Forgets(before, after map[string]v1beta1.PodState) bool {
 	return false
 }
 
-// Matters reports whether a change of a Pod may change what is recorded, or told.
+// Matters reports whether a change of a Pod may change the records or the events.
 func Matters(spec *v1beta1.PersistentPodStateSpec, before, after *corev1.Pod) bool {
 	if podstate.IsReady(before) != podstate.IsReady(after) || before.Spec.NodeName != after.Spec.NodeName ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || ownerUID(before) != ownerUID(after) {
@@ -87,7 +87,7 @@ func ownerUID(pod *corev1.Pod) string {
 	return ""
 }
 
-// draft are records that are copied before the first change: most passes change none of thousands.
+// draft copies the records before the first change: most passes change none of thousands of records.
 type draft struct {
 	records records
 	changed bool
@@ -113,7 +113,7 @@ func (d *draft) drop(name string) {
 	delete(d.records, name)
 }
 
-// dropGone drops the records with an ordinal that is not wanted, where the Pod is gone.
+// dropGone drops records of unwanted ordinals whose Pods are gone.
 func (d *draft) dropGone(wanted ordinals.Set, pods []*corev1.Pod) {
 	unwanted := map[string]bool{}
 	for name := range d.records {
@@ -132,7 +132,7 @@ func (d *draft) dropGone(wanted ordinals.Set, pods []*corev1.Pod) {
 	}
 }
 
-// part is what there is of these keys.
+// part returns the entries of the map with the given keys.
 func part(of map[string]string, keys []string) (out map[string]string) {
 	for _, key := range keys {
 		if value, ok := of[key]; ok {
@@ -142,7 +142,7 @@ func part(of map[string]string, keys []string) (out map[string]string) {
 	return out
 }
 
-// isPartOf reports whether something is what part returns.
+// isPartOf reports whether was equals the result of part.
 func isPartOf(was, of map[string]string, keys []string) bool {
 	n := 0
 	for _, key := range keys {
@@ -163,7 +163,7 @@ func put(to *map[string]string, key, value string) {
 	(*to)[key] = value
 }
 
-// topologyKeys are the keys that a spec names, each once.
+// topologyKeys returns the topology keys of a spec, each key once.
 func topologyKeys(spec *v1beta1.PersistentPodStateSpec) (keys []string) {
 	if spec.RequiredPersistentTopology != nil {
 		keys = append(keys, spec.RequiredPersistentTopology.Keys...)
@@ -188,11 +188,13 @@ func equal(a, b v1beta1.PodState) bool {
 	return a.NodeName == b.NodeName && maps.Equal(a.NodeTopologyLabels, b.NodeTopologyLabels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// MaxSize is how many bytes of JSON all records together may have. The API server takes objects of 1.5 MiB, in which metadata needs room, too.
+// MaxSize is the maximum size of all records together, in bytes of JSON. The API server accepts objects up to 1.5 MiB,
+// and the metadata needs room, too.
 const MaxSize = 1200 << 10
 
-// Fit leaves what there is no room for as it was before: records that were dropped go, those that have changed come next, and new ones last, each
-// in the order of their ordinals. left are the Pods whose records are not as they are to be. Records that are there never go for want of room.
+// Fit reverts changes without room. Dropped records go first, changed records come next, and new records come last,
+// each group in the order of ordinals. left names the Pods whose records are not up to date. Fit never drops an
+// existing record for want of room.
 func Fit(before, after map[string]v1beta1.PodState, most int) (fit map[string]v1beta1.PodState, left []string) {
 	size := 0
 	for name, state := range after {
@@ -230,7 +232,7 @@ func Fit(before, after map[string]v1beta1.PodState, most int) (fit map[string]v1
 	return fit, left
 }
 
-// rank is 0 for what is recorded already.
+// rank is 0 for Pods with a record.
 func rank(before records, name string) int {
 	if _, ok := before[name]; ok {
 		return 0

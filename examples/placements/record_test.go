@@ -72,7 +72,7 @@ func whenDeleted(s *v1beta1.PersistentPodStateSpec) {
 	s.PersistentPodStateRetentionPolicy = v1beta1.PersistentPodStateWhenDeleted
 }
 
-// wants is a workload that wants some ordinals.
+// wants is a workload with the given wanted ordinals.
 func wants(t testing.TB, start, replicas int, reserved ...intstr.IntOrString) *placements.Workload {
 	t.Helper()
 	set, err := ordinals.Of(ordinals.Paths{}, start, replicas, reserved...)
@@ -183,7 +183,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestThousandsFit: 10,000 records of short names fit, and what fits is no larger in JSON than it may be.
+// TestThousandsFit: 10,000 records of short names fit, and the result's JSON stays within the limit.
 func TestThousandsFit(t *testing.T) {
 	all := records{}
 	for i := range 10_000 {
@@ -204,7 +204,8 @@ func TestThousandsFit(t *testing.T) {
 	}
 }
 
-// FuzzRecord: a record of a Pod that is there or wanted never goes, and nothing is recorded that no Node or earlier record says.
+// FuzzRecord: the record of an existing or wanted Pod never goes, and every recorded value comes from a Node or an
+// earlier record.
 func FuzzRecord(f *testing.F) {
 	f.Add(uint8(3), uint8(1), uint8(5), uint8(0b101), uint8(0b010), false, 200)
 	f.Add(uint8(0), uint8(0), uint8(0), uint8(0), uint8(0xff), true, 1000)

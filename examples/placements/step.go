@@ -19,10 +19,10 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// stepIndex is the controller's index for the step, which serves where no controller runs.
+// stepIndex is the controller's index for the step. The step also serves on replicas without a running controller.
 const stepIndex = "workloadkit/persistentpodstate-target-of-new-pods"
 
-// step has new Pods go where those of their names were.
+// step sends new Pods to the places of their predecessors.
 type step struct {
 	states  *ownercache.Index[*v1beta1.PersistentPodState]
 	current func(context.Context) error
@@ -30,11 +30,13 @@ type step struct {
 	events  record.EventRecorder
 }
 
-// NewStep returns the step of the Pod webhook that has a new Pod run where the one of its name was recorded. namespace is that of the ConfigMap which
-// lists kinds, and events go to events. It serves on every replica, from the manager's cache. Call it before the manager starts.
+// NewStep returns the step of the Pod webhook that sends a new Pod to the recorded place of its predecessor. namespace
+// is the namespace of the ConfigMap with the listed kinds. Events go to events. The step serves on every replica, from
+// the manager's cache. Call NewStep before the manager starts.
 //
-// Until current returns, which says that the cache is, Pods of StatefulSets and of kinds like them have to wait: a Pod that starts elsewhere
-// would be recorded there, and its predecessor's place be lost. With an error of current they are refused. Whoever makes them tries again. Other Pods pass.
+// current waits until the cache is current. Until then Pods of StatefulSets and similar kinds have to wait: a Pod
+// started elsewhere would be recorded there, and its predecessor's place would be lost. If current fails, the step
+// refuses such Pods, and their controller tries again. All remaining Pods pass.
 func NewStep(ctx context.Context, mgr ctrl.Manager, namespace string, current func(context.Context) error, events record.EventRecorder) (podwebhook.Step, error) {
 	states, err := ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.PersistentPodState{})
 	if err != nil {

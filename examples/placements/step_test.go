@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// indexOf is a cache with these PersistentPodStates, which is filled if it is to be.
+// indexOf is a cache with the given PersistentPodStates. The cache stays unfilled unless filled is true.
 func indexOf(t testing.TB, filled bool, states ...v1beta1.PersistentPodState) *ownercache.Index[*v1beta1.PersistentPodState] {
 	t.Helper()
 	informer := toolscache.NewSharedIndexInformer(toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
@@ -127,7 +127,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// BenchmarkStepOfOthers is what the step costs a Pod that has nothing to do with it.
+// BenchmarkStepOfOthers measures the cost of the step for an unrelated Pod.
 func BenchmarkStepOfOthers(b *testing.B) {
 	mutate, err := placements.MutateOf(indexOf(b, true, stateFor("apps/v1", "StatefulSet", "db")), nil, true, nil)
 	if err != nil {
@@ -147,7 +147,7 @@ func BenchmarkStepOfOthers(b *testing.B) {
 	}
 }
 
-// BenchmarkRecord is a pass of 10,000 Pods in which nothing has changed.
+// BenchmarkRecord measures a pass over 10,000 unchanged Pods.
 func BenchmarkRecord(b *testing.B) {
 	var pods []*corev1.Pod
 	for i := range 10_000 {

@@ -18,12 +18,12 @@ func ByTarget(state *v1beta1.PersistentPodState) []string {
 	return []string{TargetKey(kind, state.Namespace, state.Spec.TargetReference.Name)}
 }
 
-// TargetKey is that of a target: its version does not matter.
+// TargetKey is the index key of a target, without the target's version.
 func TargetKey(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + "/" + namespace + "/" + name
 }
 
-// ControllerOf says what controls a Pod, if Pods of that kind may have records at all.
+// ControllerOf returns the controller of a Pod. ok is false if Pods of the controller's kind cannot have records.
 func ControllerOf(pod *corev1.Pod) (kind schema.GroupKind, name string, ok bool) {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {
@@ -37,7 +37,8 @@ func ControllerOf(pod *corev1.Pod) (kind schema.GroupKind, name string, ok bool)
 	return kind, ref.Name, CanBeTarget(kind)
 }
 
-// CanBeTarget reports whether Pods of a kind may have records: those of StatefulSets, and of kinds that Kubernetes does not bring.
+// CanBeTarget reports whether Pods of a kind may have records: Pods of StatefulSets and of kinds from outside
+// Kubernetes.
 func CanBeTarget(kind schema.GroupKind) bool {
 	switch kind.Group {
 	case "", "apps", "batch":

@@ -17,15 +17,15 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 )
 
-// Workload is what matters of an object whose Pods are numbered.
+// Workload is the relevant part of an object with numbered Pods.
 type Workload struct {
-	// Kind is its kind, in the version that it was read in.
+	// Kind is the workload's kind, in the version read.
 	Kind schema.GroupVersionKind
-	// Object is itself, for its metadata alone.
+	// Object is the workload's object, for the metadata alone.
 	Object metav1.Object
-	// Ending says that it is about to be deleted.
+	// Ending is true if the workload is being deleted.
 	Ending bool
-	// Wanted are the ordinals that it wants now. The zero Set says that nobody knows: its numbers make no sense.
+	// Wanted are the wanted ordinals. The zero Set means: unknown, because the workload's numbers make no sense.
 	Wanted ordinals.Set
 }
 
@@ -45,7 +45,7 @@ func fromBuiltIn(set *appsv1.StatefulSet) *Workload {
 	return workloadOf(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), set, orUnknown(ordinals.Of(ordinals.Paths{}, start, int(ptr.Deref(set.Spec.Replicas, 1)))))
 }
 
-// fromAdvanced reads a StatefulSet of this group. fromStart says whether its start counts.
+// fromAdvanced reads a StatefulSet of this group. fromStart is true if spec.ordinals.start counts.
 func fromAdvanced(set *v1beta1.StatefulSet, fromStart bool) *Workload {
 	kind := v1beta1.GroupVersion.WithKind("StatefulSet")
 	if len(set.Spec.Undecodable) > 0 {
@@ -54,8 +54,8 @@ func fromAdvanced(set *v1beta1.StatefulSet, fromStart bool) *Workload {
 	return workloadOf(kind, set, orUnknown(statefulset.Ordinals(set, fromStart)))
 }
 
-// fromAny reads an object of another kind, which has the same fields in the same places: spec.replicas, and spec.ordinals.start and
-// spec.reserveOrdinals if there are such.
+// fromAny reads an object of another kind with the same fields in the same places: spec.replicas, and optionally
+// spec.ordinals.start and spec.reserveOrdinals.
 func fromAny(object *unstructured.Unstructured) *Workload {
 	return workloadOf(object.GroupVersionKind(), object, wantedBy(object.Object))
 }
@@ -94,7 +94,7 @@ func wantedBy(object map[string]any) ordinals.Set {
 	return orUnknown(ordinals.Of(ordinals.Paths{}, start, replicas, reserved...))
 }
 
-// number reads a number of an API that has 32 bits.
+// number reads a non-negative 32-bit number.
 func number(value any, absent int) (int, bool) {
 	switch value := value.(type) {
 	case nil:

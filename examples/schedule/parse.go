@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// UnreadableSchedule means that a schedule is not one.
+	// UnreadableSchedule means that the text is no schedule.
 	UnreadableSchedule reason.Code = "UnreadableSchedule"
-	// NeverDue means that a schedule is readable, and that no day is like that, as the 31st of February.
+	// NeverDue means that the schedule is readable, but no day matches, such as the 31st of February.
 	NeverDue reason.Code = "NeverDue"
-	// TooOften means that a schedule asks for runs that follow each other too closely.
+	// TooOften means that the runs of a schedule follow each other too closely.
 	TooOften reason.Code = "TooOften"
-	// UnreadableTimeZone means that there is no such time zone, or that a schedule has two.
+	// UnreadableTimeZone means that the time zone does not exist, or the schedule has two.
 	UnreadableTimeZone reason.Code = "UnreadableTimeZone"
 )
 
@@ -29,7 +29,7 @@ const (
 	zonePath     = "spec.timeZone"
 )
 
-// Schedule says when something is to be run. It does not change, and is safe for concurrent use. Make it with Parse.
+// Schedule knows the times of runs. A Schedule is immutable and safe for concurrent use. Make a Schedule with Parse.
 type Schedule struct {
 	text  string
 	every time.Duration // of "@every"; else zero
@@ -40,8 +40,8 @@ type Schedule struct {
 // mostText is how long a schedule may be. All lists of all fields have less.
 const mostText = 1024
 
-// Parse reads a schedule. zone is what spec.timeZone says, nil for nothing; local is the zone of schedules that name none, UTC if it is nil. The error is a
-// Reason of this package.
+// Parse reads a schedule. zone is spec.timeZone, nil if unset; local is the zone of schedules without a zone, UTC if
+// nil. The error is a Reason of this package.
 func Parse(expression string, zone *string, local *time.Location) (*Schedule, error) {
 	if len(expression) > mostText {
 		return nil, unreadable(expression, fmt.Errorf("it has %d characters, at most %d are read", len(expression), mostText))
@@ -71,11 +71,12 @@ func Parse(expression string, zone *string, local *time.Location) (*Schedule, er
 	return s, nil
 }
 
-// Shortest is the shortest time between runs that a new schedule may ask for. What is stored with less is carried out.
+// Shortest is the shortest time between runs allowed in a new schedule. Stored schedules with shorter times are carried
+// out.
 const Shortest = 10 * time.Second
 
-// Check returns why a schedule is not to be carried out, nil if it is: it is not readable, asks for more runs than one each [Shortest], or is never due
-// after now.
+// Check returns why a schedule must be refused, or nil: the schedule is not readable, asks for runs more often than
+// every [Shortest], or is never due after now.
 func Check(expression string, zone *string, now time.Time) error {
 	s, err := Parse(expression, zone, now.Location())
 	if err != nil {
@@ -110,7 +111,7 @@ func unreadable(expression string, err error) error {
 	}
 }
 
-// zoneOf returns the schedule without its zone, and the zone.
+// zoneOf splits a schedule into expression and zone.
 func zoneOf(expression string, zone *string, local *time.Location) (string, *time.Location, error) {
 	if local == nil {
 		local = time.UTC
@@ -146,7 +147,7 @@ func zoneOf(expression string, zone *string, local *time.Location) (string, *tim
 	return expression, local, nil
 }
 
-// loadZone finds a zone by its name. What "Local" is depends on the process, and an empty name on who reads it.
+// loadZone finds a zone by name. "Local" would depend on the process, and an empty name on the reader.
 func loadZone(name string) (*time.Location, error) {
 	if name == "" || strings.EqualFold(name, "Local") {
 		return nil, errors.New("must be the name of a time zone")
@@ -157,7 +158,7 @@ func loadZone(name string) (*time.Location, error) {
 	return time.LoadLocation(name)
 }
 
-// parse has the library read an expression. It panics for some that are none.
+// parse reads an expression with the library. The library panics for some invalid expressions.
 func parse(expression string) (parsed cron.Schedule, err error) {
 	defer func() {
 		if p := recover(); p != nil {

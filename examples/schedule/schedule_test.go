@@ -257,7 +257,7 @@ func TestDue(t *testing.T) {
 			schedule: "45 1 * * *", zone: "Australia/Lord_Howe", last: "2026-04-03T14:45:00Z", now: "2026-04-05T00:00:00Z",
 			want: due{Slot: "2026-04-04T15:15:00Z", Newest: "2026-04-04T15:15:00Z", Next: "2026-04-05T15:15:00Z", Missed: "1"},
 		},
-		"Sao Paulo: a day without midnight": { // 2018-11-04 began at one o'clock
+		"Sao Paulo: a day without midnight": { // 2018-11-04 began at 1:00
 			schedule: "0 0 * * *", zone: "America/Sao_Paulo", last: "2018-11-03T03:00:00Z", now: "2018-11-05T00:00:00Z",
 			want: due{Next: "2018-11-05T02:00:00Z", Missed: "0"},
 		},
@@ -285,7 +285,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// zones have half hours, hours and none of daylight saving, and midnights that do not exist.
+// zones have half hours, hours and no daylight saving, and missing midnights.
 func zones() []string {
 	return []string{
 		"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu", "Africa/Casablanca",
@@ -293,7 +293,7 @@ func zones() []string {
 	}
 }
 
-// matches is what an expression means, said once more: a clock on the wall shows it.
+// matches repeats the meaning of an expression: a wall clock shows the time.
 func matches(s *cron.SpecSchedule, wall time.Time) bool {
 	const star = 1 << 63
 	has := func(field uint64, n int) bool { return field&(1<<uint(n)) != 0 }
@@ -305,7 +305,7 @@ func matches(s *cron.SpecSchedule, wall time.Time) bool {
 	return both && wall.Second() == 0 && has(s.Minute, wall.Minute()) && has(s.Hour, wall.Hour()) && has(s.Month, int(wall.Month()))
 }
 
-// FuzzDue compares the answer with looking at each minute, one after another.
+// FuzzDue compares the answer with checking each minute in sequence.
 func FuzzDue(f *testing.F) {
 	for i, begin := range []int64{
 		1774742400 - 86400, // Berlin goes forward
@@ -352,7 +352,7 @@ func FuzzDue(f *testing.F) {
 	})
 }
 
-// compare demands the answer that follows from the slots of the window.
+// compare demands the answer for the slots of the window.
 func compare(t *testing.T, s *schedule.Schedule, w schedule.Window, slots []time.Time) {
 	t.Helper()
 	d := s.Due(w)

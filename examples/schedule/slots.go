@@ -8,24 +8,26 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// horizon is how many years ahead slots are looked for. The 29th of February of a Sunday comes every 28 years, or 40 where a leap year is left out.
+// horizon is how many years ahead slots are looked for. The 29th of February of a Sunday comes every 28 years, or 40
+// where a leap year is left out.
 const horizon = 41
 
-// Next returns the first slot after a moment, to the second; for "@every" as if the moment were a slot. It is the zero time where
-// there is none.
+// Next returns the first slot after a moment, to the second; for "@every" as if the moment were a slot. Next returns
+// the zero time if no slot follows.
 func (s *Schedule) Next(after time.Time) time.Time {
 	after = after.Truncate(time.Second)
 	if s.every > 0 {
 		return after.Add(s.every)
 	}
 	end := after.AddDate(horizon, 0, 0)
-	// Between two changes of the clocks local time is a number of seconds away from UTC, and there alone is the library right in all zones.
+	// Between two changes of the clocks local time is a number of seconds away from UTC, and there alone is the library
+	// right in all zones.
 	for at := after.Add(time.Second).In(s.zone); at.Before(end); {
 		_, offset := at.Zone()
 		fixed := *s.cron
 		fixed.Location = time.FixedZone("", offset)
 		_, change := at.ZoneBounds()
-		if !change.IsZero() && !change.After(at) { // as package time has it of the last day of leap years in the far future
+		if !change.IsZero() && !change.After(at) { // as in package time for the last day of leap years in the far future
 			change = at.AddDate(0, 0, 1)
 		}
 		slot := fixed.Next(at.Add(-time.Second))
@@ -44,7 +46,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 // yearsOfNext is how many years the library looks ahead.
 const yearsOfNext = 5
 
-// CountedMissed is the number up to which missed slots of cron expressions are counted one by one.
+// CountedMissed is the number up to which missed slots of cron expressions are counted singly.
 const CountedMissed = 100
 
 // Count is how many slots were missed: N, or more than N.
@@ -64,13 +66,13 @@ func (c Count) String() string {
 	return strconv.FormatInt(c.N, 10)
 }
 
-// Window is what a question is about: the slots after Last and From, and until Now.
+// Window is the range of a question: the slots after Last and From, and until Now.
 type Window struct {
-	// Last is the newest slot that was started, zero if none was. Created takes its place then. Where both are zero nothing is due.
+	// Last is the newest started slot, zero for none. Without Last, Created counts. If both are zero, nothing is due.
 	Last, Created time.Time
 	// From is when the schedule was changed last, zero for never: slots until then are none.
 	From time.Time
-	// Told is up to which moment missed slots were told before, zero for none.
+	// Told is the end of the time covered by earlier reports of missed slots, zero for none.
 	Told time.Time
 	// Deadline is how many seconds after its time a slot may still be started; nil for any number.
 	Deadline *int64
@@ -90,22 +92,22 @@ func (w Window) since() time.Time {
 
 // Due is the answer.
 type Due struct {
-	// Slot is the one to start now, zero for none.
+	// Slot is the slot to start now, zero for none.
 	Slot time.Time
-	// Newest is the newest slot of the window, whether or not it may be started still; zero for none.
+	// Newest is the newest slot of the window, even past the deadline; zero for none.
 	Newest time.Time
 	// Missed is how many slots of the window will not be started, and were not told before.
 	Missed Count
-	// Next is the first slot after now, or after Last where that is still to come; zero for none.
+	// Next is the first slot after now, or after a Last in the future; zero for none.
 	Next time.Time
-	// Why says why the newest slot is not to be started, or that there will never be one.
+	// Why is the reason for not starting the newest slot, or for the lack of any slot.
 	Why reason.Reason
 }
 
-// TooLate means that the newest slot is older than the deadline for its start allows.
+// TooLate means that the newest slot is past the deadline for its start.
 const TooLate reason.Code = "TooLate"
 
-// Due says which slot to start. Of several that are due it is the newest.
+// Due returns the slot to start: the newest of several due slots.
 func (s *Schedule) Due(w Window) Due {
 	since, from, now := w.since(), w.From.Truncate(time.Second), w.Now.Truncate(time.Second)
 	d := Due{Newest: s.newest(since, now), Next: s.nextAfter(since, now)}
@@ -140,7 +142,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// nextAfter returns the first slot after now. since is one, or where counting begins.
+// nextAfter returns the first slot after now. since is a slot, or the begin of counting.
 func (s *Schedule) nextAfter(since, now time.Time) time.Time {
 	if s.every > 0 {
 		return s.round(since, s.rounds(since, now)+1).In(now.Location())
@@ -153,12 +155,12 @@ func (s *Schedule) rounds(since, now time.Time) int64 {
 	return max(0, (now.Unix()-since.Unix())/int64(s.every/time.Second))
 }
 
-// round is one of them, by its number.
+// round returns the n-th slot after since.
 func (s *Schedule) round(since time.Time, n int64) time.Time {
 	return time.Unix(since.Unix()+n*int64(s.every/time.Second), 0)
 }
 
-// atHand is how many slots are looked at one after another before they are searched.
+// atHand is how many slots are checked in sequence before a search.
 const atHand = 8
 
 // newest returns the last slot after since and until now, zero if there is none.
@@ -178,7 +180,7 @@ func (s *Schedule) newest(since, now time.Time) time.Time {
 		}
 		found, at = next, next
 	}
-	// The first slot after low is not after now, and that after high is.
+	// The first slot after low is not after now, the first slot after high is.
 	low, high := found.Unix()-1, now.Unix()
 	for high-low > 1 {
 		middle := low + (high-low)/2
@@ -191,7 +193,7 @@ func (s *Schedule) newest(since, now time.Time) time.Time {
 	return s.Next(time.Unix(low, 0)).In(now.Location())
 }
 
-// count returns how many slots there are after a moment and until the newest, which is one. since is where those of "@every" are counted from.
+// count returns the number of slots after a moment up to newest, which is a slot. Slots of "@every" count from since.
 func (s *Schedule) count(since, after, newest time.Time) Count {
 	if s.every > 0 {
 		return Count{N: max(0, s.rounds(since, newest)-s.rounds(since, after))}

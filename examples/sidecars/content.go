@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Content is what a revision keeps of a SidecarSet. Fields that are not set are null, as OpenKruise writes them.
+// Content is the part of a SidecarSet kept by a revision. Unset fields are null, as written by OpenKruise.
 type Content struct {
 	Volumes          []corev1.Volume                  `json:"volumes"`
 	Containers       []pub.SidecarContainer           `json:"containers"`
@@ -27,7 +27,7 @@ type Content struct {
 	PatchPodMetadata []pub.SidecarSetPatchPodMetadata `json:"patchPodMetadata"`
 }
 
-// ContentOf returns what a SidecarSet has today.
+// ContentOf returns the present content of a SidecarSet.
 func ContentOf(set *v1beta1.SidecarSet) Content {
 	s := &set.Spec
 	return Content{s.Volumes, s.Containers, s.InitContainers, s.ImagePullSecrets, s.PatchPodMetadata}
@@ -59,7 +59,7 @@ func decodeContent(rev *appsv1.ControllerRevision) (Content, error) {
 	return data.Spec, nil
 }
 
-// restored returns a SidecarSet with the sidecars that it had at a revision.
+// restored returns a SidecarSet with the sidecars of a revision.
 func restored(set *v1beta1.SidecarSet, rev *appsv1.ControllerRevision) (*v1beta1.SidecarSet, error) {
 	c, err := decodeContent(rev)
 	if err != nil {
@@ -78,7 +78,7 @@ func restored(set *v1beta1.SidecarSet, rev *appsv1.ControllerRevision) (*v1beta1
 	return out, nil
 }
 
-// RevisionName returns the name of today's revision, which the controller may not have written yet.
+// RevisionName returns the name of the present revision. The controller may not have written the revision yet.
 func RevisionName(set *v1beta1.SidecarSet) string {
 	if set.Status.ObservedGeneration == set.Generation && set.Status.LatestRevision != "" {
 		return set.Status.LatestRevision
@@ -90,7 +90,7 @@ func RevisionName(set *v1beta1.SidecarSet) string {
 	return revision.Name(set.Name, revision.Hash(data, cmp.Or(set.Status.CollisionCount, new(int32))))
 }
 
-// Find returns the revision that an injection strategy names, nil if there is none.
+// Find returns the revision named by an injection strategy, or nil for none.
 func Find(revisions []*appsv1.ControllerRevision, pin *pub.SidecarSetInjectRevision) *appsv1.ControllerRevision {
 	for _, rev := range slices.Backward(revision.Sort(revisions)) {
 		switch {
@@ -105,7 +105,7 @@ func Find(revisions []*appsv1.ControllerRevision, pin *pub.SidecarSetInjectRevis
 	return nil
 }
 
-// IsIn reports whether a revision is of these sidecars. data is what Encode returns.
+// IsIn reports whether a revision holds the content. data is the result of Encode.
 func (c Content) IsIn(rev *appsv1.ControllerRevision, data []byte) bool {
 	if bytes.Equal(rev.Data.Raw, data) {
 		return true

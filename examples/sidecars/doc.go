@@ -1,6 +1,7 @@
-// Package sidecars answers: what is a SidecarSet to package sidecarcontrol? [Compile] says what one injects, [Content] what its revisions
-// keep, and [NewInjection] makes the step of the Pod webhook that injects it. The controller of SidecarSets upgrades what was injected.
+// Package sidecars translates SidecarSets for package sidecarcontrol. [Compile] returns the injected sidecars,
+// [Content] is the content of revisions, and [NewInjection] makes the injecting step of the Pod webhook. The controller
+// of SidecarSets upgrades injected sidecars.
 //
-// Which revision a Pod gets with policy Partial depends on the request alone, and sidecars of several SidecarSets have an order, that of the
-// SidecarSets' names.
+// With policy Partial, a Pod's revision depends on the request alone. Sidecars of several SidecarSets come in the order
+// of the SidecarSets' names.
 package sidecars

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// Inject gives a Pod the newest sidecars of a SidecarSet, for measurements that do without the webhook.
+// Inject gives a Pod the newest sidecars of a SidecarSet, for measurements without the webhook.
 func Inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 	control, err := NewControl(nil)
 	if err != nil {
@@ -33,8 +33,9 @@ func Inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 	return err
 }
 
-// NewInjection returns the step of the Pod webhook that injects sidecars. namespace is that of the revisions: those that others have are nobody's.
-// The step serves on every replica, from the manager's cache. Call it before the manager starts, and only where the CRD of SidecarSets is installed.
+// NewInjection returns the step of the Pod webhook that injects sidecars. namespace is the namespace of the revisions.
+// The step ignores revisions in foreign namespaces. The step serves on every replica, from the manager's cache. Call
+// NewInjection before the manager starts, and only if the CRD of SidecarSets is installed.
 func NewInjection(ctx context.Context, mgr podwebhook.Manager, namespace string, gates map[apps.Gate]bool) (podwebhook.Step, error) {
 	if namespace == "" {
 		return podwebhook.Step{}, errors.New("injection needs the namespace of the revisions")
@@ -71,7 +72,7 @@ func NewInjection(ctx context.Context, mgr podwebhook.Manager, namespace string,
 		if !ok || rev.Labels[apps.LabelSidecarSetName] == "" {
 			return
 		}
-		// A pinned revision that comes or goes decides what new Pods get.
+		// A new or deleted pinned revision changes the sidecars of new Pods.
 		if set, ok := owners.Get("", rev.Labels[apps.LabelSidecarSetName]); ok && set.Spec.InjectionStrategy.Revision != nil {
 			sets.Update(set)
 		}

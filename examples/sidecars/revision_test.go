@@ -18,7 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// TestForgedRevision: whoever may create ControllerRevisions in a namespace can make one that names a SidecarSet as its controller. It is nobody's.
+// TestForgedRevision: a user who may create ControllerRevisions in a namespace can name a SidecarSet as the controller.
+// Injection ignores such a revision.
 func TestForgedRevision(t *testing.T) {
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "mesh", UID: "set-uid", Generation: 1}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"mesh": "yes"}}
@@ -50,7 +51,7 @@ func TestForgedRevision(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// These are the lines of NewInjection.
+	// As in NewInjection.
 	compiled, err := sidecars.Compile(set, sidecars.RevisionName(set), func(pin *pub.SidecarSetInjectRevision) *appsv1.ControllerRevision {
 		return sidecars.Find(index.Of("kruise-system", set.UID), pin)
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
-// NewControl returns what injects and upgrades, under the names of OpenKruise.
+// NewControl returns a Control for injection and upgrades, with the keys of OpenKruise.
 func NewControl(gates map[apps.Gate]bool) (*sidecarcontrol.Control, error) {
 	return sidecarcontrol.New(sidecarcontrol.Config{
 		Keys: sidecarcontrol.Keys{
@@ -32,8 +32,9 @@ func NewControl(gates map[apps.Gate]bool) (*sidecarcontrol.Control, error) {
 	})
 }
 
-// Compile returns what a SidecarSet injects, or why it makes no sense. revision is the name that Pods record, and pinned finds the revision
-// that new Pods are to get; nil leaves that out, for those that run.
+// Compile returns the sidecars of a SidecarSet, or the reason why the SidecarSet makes no sense. revision is the
+// revision name for Pods to record. pinned finds the revision for new Pods. A nil pinned leaves the pin out, for
+// running Pods.
 func Compile(set *v1beta1.SidecarSet, revision string, pinned func(*pub.SidecarSetInjectRevision) *appsv1.ControllerRevision) (*sidecarcontrol.Set, error) {
 	if problems := decode.Reasons(set.Spec.Undecodable); problems != nil {
 		return nil, problems
@@ -70,12 +71,12 @@ func specOf(set *v1beta1.SidecarSet, revision string) (sidecarcontrol.Spec, erro
 	if spec.Hash != "" && spec.HashWithoutImages != "" {
 		return spec, nil
 	}
-	var err error // it came past admission
+	var err error // the SidecarSet has bypassed admission
 	spec.Hash, spec.HashWithoutImages, err = api.Hashes(s.Containers, s.InitContainers)
 	return spec, err
 }
 
-// pinOf says which new Pods get an older revision. A revision that does not exist refuses them.
+// pinOf decides which new Pods get an older revision. If the revision is missing, injection refuses such Pods.
 func pinOf(set *v1beta1.SidecarSet, revision *appsv1.ControllerRevision) (*sidecarcontrol.Pin, error) {
 	pin := &sidecarcontrol.Pin{Share: 1}
 	update := &set.Spec.UpdateStrategy

@@ -10,23 +10,23 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// A write that a lasting policy refuses may be tried hotLoopTries times within hotLoopWindow. The back-off that
-// controller-runtime begins with, 5 ms that double, just stays below it.
+// A write refused by a lasting policy may be tried hotLoopTries times within hotLoopWindow. controller-runtime's first
+// backoff, 5 ms with doubling, just stays below the limit.
 const (
 	hotLoopTries  = 11
 	hotLoopWindow = 10 * time.Second
 )
 
-// refusedWrite is a write that was refused: what it was, and of what it was to be. What is created has no name to go by,
-// because the next attempt may draw another.
+// refusedWrite identifies a refused write: the call and its target. A creation has no name in the key, because the next
+// attempt may draw a new name.
 type refusedWrite struct {
 	task                              string
 	object                            types.NamespacedName
 	verb, resource, subresource, name string
 }
 
-// admit asks the subject's lasting policies about a write, be it a dry run, that reaches the server with the given target, and
-// judges how often they have refused it.
+// admit asks the subject's lasting policies about a write, dry run or not, that reaches the server with the given
+// target, and judges the number of refusals.
 func (w *World) admit(p *Process, t *Task, call faultapi.Call, before client.Object) error {
 	if w.subject.Denies == nil || call.IsRead() && !call.DryRun || !reaches(call, before) {
 		return nil
@@ -47,7 +47,7 @@ func (w *World) admit(p *Process, t *Task, call faultapi.Call, before client.Obj
 	return err
 }
 
-// reaches reports whether the server would ask its admission plugins: what is not there, or is another one by now, is
+// reaches reports whether the server would ask its admission plugins: calls for a missing or replaced object are
 // answered before.
 func reaches(call faultapi.Call, before client.Object) bool {
 	if call.Verb == "create" {
@@ -69,5 +69,5 @@ func (w *World) judgeRefused(p *Process, key refusedWrite, call faultapi.Call, e
 	}
 }
 
-// forgive forgets what was refused: whatever has changed since may be a reason to try again at once.
+// forgive forgets the refusals: a change since may be a reason to try again at once.
 func (w *World) forgive() { w.refused = map[refusedWrite][]time.Time{} }

@@ -16,7 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// keeper wants a Pod for each ControllerRevision, of its name: a second one cannot be, however old the cache is.
+// keeper wants a Pod for each ControllerRevision, of the same name: a second Pod is impossible, however old the cache
+// is.
 type keeper struct{ client.Client }
 
 func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -34,12 +35,12 @@ func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, client.IgnoreAlreadyExists(k.Create(ctx, pod))
 }
 
-// setup is what main calls, too.
+// setup is also called by main.
 func setup(_ context.Context, mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&appsv1.ControllerRevision{}).Owns(&corev1.Pod{}).Complete(&keeper{mgr.GetClient()})
 }
 
-// plan says what users do, what must never happen, and what must have happened in the end.
+// plan has the users' actions, the invariants, and the final conditions.
 func plan() chaos.Plan {
 	return chaos.Plan{Scheme: clientgoscheme.Scheme, New: func(w *chaos.World) chaos.Subject {
 		ctx := context.Background()
@@ -71,7 +72,7 @@ func plan() chaos.Plan {
 	}}
 }
 
-// A test of a controller is its Setup, what users do, and its rules.
+// A test of a controller consists of its Setup, the users' actions, and its rules.
 func ExampleRun() {
 	var t *testing.T // the test's
 	chaos.Run(t, plan())
@@ -82,7 +83,7 @@ func TestExample(t *testing.T) {
 	chaos.Replay(t, plan(), 3)
 }
 
-// The package that a failure names is the one that these tests are of, not the one that they are in.
+// A failure names the package under test, not the package of the tests.
 func TestReportFromOutside(t *testing.T) {
 	t.Parallel()
 	const want = "github.com/workloadkit/workloadkit/testing/chaos"

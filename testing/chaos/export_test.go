@@ -1,4 +1,4 @@
 package chaos
 
-// TestPackage is for the tests that lie in a package of their own.
+// TestPackage is for tests in the external test package.
 var TestPackage = testPackage

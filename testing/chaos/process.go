@@ -19,9 +19,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Process is one incarnation of the program: all that is lost when it dies.
+// Process is an incarnation of the program: everything lost at its death.
 type Process struct {
-	// Cache is what it sees. It is read only.
+	// Cache is the view of the process. Cache is read-only.
 	Cache *faultapi.Cache
 	// Start counts the processes of a schedule, from 1.
 	Start int
@@ -44,16 +44,16 @@ type Process struct {
 	fatal error
 }
 
-// ended is a task that has ended, for the story.
+// ended is a finished task, for the story.
 type ended struct {
 	name, line string
 	panicked   any
 }
 
-// startVerb is how a reconcile that wants to begin waits at the turnstile.
+// startVerb is the verb of a reconcile waiting at the turnstile to begin.
 const startVerb = "reconcile"
 
-// Pass lets calls wait for the schedule. Those that Setup makes go through.
+// Pass makes calls wait for the schedule. Calls during Setup go through.
 func (p *Process) Pass(ctx context.Context, call faultapi.Call) faultapi.Fate {
 	if !p.armed.Load() {
 		return faultapi.Fate{}
@@ -61,7 +61,7 @@ func (p *Process) Pass(ctx context.Context, call faultapi.Call) faultapi.Fate {
 	return p.turnstile.Pass(ctx, call)
 }
 
-// Task returns a running task, nil if there is none.
+// Task returns a running task, or nil.
 func (p *Process) Task(name string) *Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *Process) end(name, line string, panicked any) {
 	p.ended = append(p.ended, ended{name, line, panicked})
 }
 
-// takeEnded returns what has ended since the last call, in an order that does not depend on goroutines.
+// takeEnded returns the tasks finished since the last call, in an order independent of goroutines.
 func (p *Process) takeEnded() []ended {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *Process) label() string {
 	return fmt.Sprintf("process %d: ", p.index)
 }
 
-// boot starts a process, with caches that may be behind.
+// boot starts a process, with possibly late caches.
 func (w *World) boot(index int) {
 	w.starts++
 	w.forgive()
@@ -136,12 +136,12 @@ func (w *World) boot(index int) {
 	w.harvest()
 }
 
-// leader returns the process that leads: the one that does, or else the first.
+// leader returns the leading process, or else the first.
 func (w *World) leader() int {
 	return max(0, slices.IndexFunc(w.processes, func(p *Process) bool { return p != nil && p.leads }))
 }
 
-// lead starts what only the leader runs.
+// lead starts the runnables of the leader.
 func (w *World) lead(p *Process) {
 	if p.many {
 		w.Logf("%sleads", p.label())
@@ -156,10 +156,10 @@ func needsLeader(r manager.Runnable) bool {
 	return !ok || l.NeedLeaderElection()
 }
 
-// syncPeriod is longer than what client-go waits between two looks at whether a handler has synced.
+// syncPeriod is longer than client-go's wait between two checks of a handler's sync.
 const syncPeriod = 150 * time.Millisecond
 
-// start starts the chosen runnables, and tells their event handlers what the caches hold.
+// start starts the chosen runnables, and tells their event handlers the contents of the caches.
 func (p *Process) start(chosen func(manager.Runnable) bool) {
 	for i, r := range p.runnables {
 		if !chosen(r) {
@@ -175,7 +175,7 @@ func (p *Process) start(chosen func(manager.Runnable) bool) {
 	synctest.Wait()
 }
 
-// run runs a runnable. Its error ends the process, as in a manager.
+// run runs a runnable. An error ends the process, as in a manager.
 func (p *Process) run(name string, r manager.Runnable) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -191,7 +191,7 @@ func (p *Process) run(name string, r manager.Runnable) {
 	delete(p.tasks, name)
 }
 
-// kill ends a process: calls that wait are never made, and nothing of it is left.
+// kill ends a process: waiting calls are never carried out, and nothing of the process remains.
 func (w *World) kill(index int, why error) {
 	p := w.processes[index]
 	if p == nil {
@@ -206,7 +206,7 @@ func (w *World) kill(index int, why error) {
 	}
 }
 
-// left names a task that still runs.
+// left names a running task.
 func (p *Process) left() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +216,7 @@ func (p *Process) left() string {
 	return ""
 }
 
-// crash ends a process and starts its successor. If it led, the next one does now.
+// crash ends a process and starts its successor. If the process led, the next process leads.
 func (w *World) crash(index int, why string) {
 	p := w.processes[index]
 	w.Logf("%sdies: %s", p.label(), why)
@@ -229,7 +229,7 @@ func (w *World) crash(index int, why string) {
 	w.boot(index)
 }
 
-// gated is a Reconciler that begins when the schedule says so.
+// gated is a Reconciler that begins at the schedule's choice.
 type gated struct {
 	reconcile.Reconciler
 
@@ -261,8 +261,7 @@ func (g gated) Reconcile(ctx context.Context, req reconcile.Request) (result rec
 	return g.Reconciler.Reconcile(ctx, req)
 }
 
-// NewID returns a source of random names of five characters, which depends on the seed and on how many processes have
-// started.
+// NewID returns a source of random names of five characters, derived from the seed and the number of started processes.
 func (w *World) NewID() func() string {
 	ids := rand.New(rand.NewPCG(w.seed, 1<<32+uint64(w.starts)))
 	return func() string { return fmt.Sprintf("%05x", ids.IntN(1<<20)) }

@@ -6,23 +6,23 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// rounds is how often everything is gone around before a schedule counts as never coming to rest, and calls how many calls
-// the controllers may make in one of them.
+// rounds is the number of rounds after which a schedule counts as restless, and calls is the maximum of calls per round
+// by the controllers.
 const (
 	rounds        = 400
 	callsPerRound = 2000
 )
 
-// A lull is this many rounds with one of these pauses between them: whatever waits for longer is still waiting afterwards. The
-// long one shows who tries again and again without haste.
+// A lull is lullRounds rounds with a pause in between. Longer waits are still waiting afterwards. The long pause
+// exposes repeated tries without haste.
 const (
 	lullRounds = 20
 	lullPause  = 20 * time.Millisecond
 	longPause  = 500 * time.Millisecond
 )
 
-// lastErrors is how many calls may fail after the last edit, when no other event makes anybody try again, and lastErrorChance
-// is the percentage of calls that do.
+// lastErrors is how many calls may fail after the last edit, when no further event causes a retry. lastErrorChance is
+// the percentage of failing calls.
 const (
 	lastErrors      = 3
 	lastErrorChance = 30
@@ -57,7 +57,7 @@ func (w *World) rest() {
 	w.Failf("rest", "still busy after %d rounds", rounds)
 }
 
-// settleOutside lets nodes, garbage collector and everybody else do what is left to do.
+// settleOutside completes the work of nodes, garbage collector and everybody else.
 func (w *World) settleOutside() {
 	for range 20 {
 		busy := w.Nodes.Settle()
@@ -72,8 +72,8 @@ func (w *World) settleOutside() {
 	w.Failf("rest", "nodes, garbage collection and others do not come to rest")
 }
 
-// lull lets everything settle in the middle of a schedule, as far as it does without much time passing: what happens next
-// meets budgets at their edge.
+// lull lets everything settle in the middle of a schedule, as far as possible without much time passing: the next
+// events meet budgets at their edge.
 func (w *World) lull() {
 	calm, outside := w.calm, w.subject.Outside != nil && w.Chance(50)
 	w.calm = true
@@ -112,8 +112,8 @@ func (w *World) settleCaches() {
 	w.harvest()
 }
 
-// CatchUp shows the processes all that has happened and makes all their calls, without faults. It is for subjects that promise
-// something only to those who are not too late, and for those in which much time must pass.
+// CatchUp delivers all events to the processes and carries out all their calls, without faults. CatchUp is for subjects
+// whose promises need recent caches, and for subjects in need of much time.
 func (w *World) CatchUp() {
 	calm := w.calm
 	w.calm = true
@@ -122,7 +122,7 @@ func (w *World) CatchUp() {
 	w.settleControllers()
 }
 
-// settleControllers makes all calls and runs all reconciles that are due.
+// settleControllers carries out all calls and runs all due reconciles.
 func (w *World) settleControllers() {
 	for range callsPerRound {
 		if !w.settleOne() {
@@ -156,7 +156,7 @@ func (w *World) lastFate(call faultapi.Call) faultapi.Fate {
 	return w.passingError(call)
 }
 
-// checkIdle: what has come to rest causes no request, however often it is looked at, and nobody has changed the cache.
+// checkIdle: at rest nothing causes a request, however often reconciled, and nobody has changed the cache.
 func (w *World) checkIdle() {
 	before := w.calls
 	w.Logf("one more look at everything")

@@ -21,10 +21,10 @@ import (
 // maxFailures is how many failing schedules are reported before no more are begun.
 const maxFailures = 3
 
-// shrinkPlays is how often a failing schedule may be played to make it shorter.
+// shrinkPlays is how often a failing schedule may be played to shorten the schedule.
 const shrinkPlays = 600
 
-// settings are what the environment says.
+// settings are the values from the environment.
 type settings struct {
 	seeds, steps int
 	plays        int
@@ -68,8 +68,8 @@ func fromEnvironment(plan *Plan, lookup func(string) (string, bool)) (settings, 
 	return s, errors.Join(errs...)
 }
 
-// Run plays the schedules that plan and environment ask for, side by side, and fails the test for each that breaks a rule. They are parallel subtests,
-// which begin when the test has returned: put what is to come after them into t.Cleanup.
+// Run plays the schedules of plan and environment in parallel, and fails the test for each schedule with a broken rule.
+// The schedules are parallel subtests and begin after the test has returned: put later work into t.Cleanup.
 func Run(t *testing.T, plan Plan) {
 	t.Helper()
 	plan = plan.complete()
@@ -132,8 +132,8 @@ func report(t *testing.T, plan *Plan, seed uint64, full Script, broken *Violatio
 	return b.String()
 }
 
-// testPackage returns the import path of the package whose tests have made a plan with this function. It can be named from
-// everywhere in the module, and from wherever the module is required.
+// testPackage returns the import path of the package whose tests have made a plan with the function. The path works
+// everywhere in the module, and wherever the module is required.
 func testPackage(maker func(*World) Subject) string {
 	f := runtime.FuncForPC(reflect.ValueOf(maker).Pointer())
 	if f == nil {
@@ -142,8 +142,8 @@ func testPackage(maker func(*World) Subject) string {
 	return importPath(f.Name())
 }
 
-// importPath cuts the package out of a function's name, such as "example.com/a/b_test.Plan.func1". The linker escapes dots in
-// the last part of a path; tests in a package of their own lie beside the one that they are named for.
+// importPath cuts the package out of a function's name, such as "example.com/a/b_test.Plan.func1". The linker escapes
+// dots in the last part of a path. External test packages lie beside the package named.
 func importPath(function string) string {
 	dir, name := path.Split(function)
 	name, _, _ = strings.Cut(name, ".")
@@ -153,8 +153,8 @@ func importPath(function string) string {
 	return dir + strings.TrimSuffix(name, "_test")
 }
 
-// Replay plays the first schedules twice each and fails the test if the second time differs: something in the controllers or
-// in the subject does not depend on the seed alone then.
+// Replay plays the first schedules twice each and fails the test if the second time differs: something in the
+// controllers or in the subject does not depend on the seed alone then.
 func Replay(t *testing.T, plan Plan, seeds int) {
 	t.Helper()
 	plan = plan.complete()
@@ -171,14 +171,14 @@ func Replay(t *testing.T, plan Plan, seeds int) {
 	}
 }
 
-// outcome is what has become of a schedule.
+// outcome is the result of a schedule.
 type outcome struct {
 	violation    *Violation
 	trace        []string
 	steps, calls int
 }
 
-// play plays one schedule in a bubble of its own, where time moves only when the schedule says so.
+// play plays a schedule in a separate bubble, where time moves only at the schedule's choice.
 func play(t *testing.T, plan *Plan, seed uint64, script Script, verbose bool) (o outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

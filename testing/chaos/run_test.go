@@ -23,14 +23,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// one is a controller that wants one Pod for each ControllerRevision, with the mistake that a test gives it.
+// one is a controller that wants a Pod for each ControllerRevision, with a mistake given by the test.
 type one struct {
 	client.Client
 	live client.Reader
 
 	fixedName bool // the right way: a second Pod of the name cannot be
 	extra     func(ctx context.Context, o *one, pods []corev1.Pod) error
-	retry     time.Duration // after a refusal; 0 leaves it to the queue
+	retry     time.Duration // after a refusal; 0 leaves the retry to the queue
 }
 
 func (o *one) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -97,7 +97,7 @@ func worst(t *testing.T, plan *Plan) (*Violation, uint64) {
 	return nil, 0
 }
 
-// TestRules: what the harness itself demands of every controller, and that a right one passes.
+// TestRules: the harness's own demands on every controller. A correct controller passes.
 func TestRules(t *testing.T) {
 	for _, tt := range []struct {
 		name, rule string
@@ -136,7 +136,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestReport: a failure is told as short as it can be, and the command that is told plays it again.
+// TestReport: a failure is reported as short as possible, and the reported command plays the failure again.
 func TestReport(t *testing.T) {
 	plan := onePlan(one{})
 	v, seed := worst(t, plan)
@@ -158,7 +158,7 @@ func TestReport(t *testing.T) {
 	t.Log(text)
 }
 
-// TestImportPath: the package of a failing test is named so that go test finds it, wherever it lies.
+// TestImportPath: go test finds the named package of a failing test, wherever the package lies.
 func TestImportPath(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ function, want string }{
@@ -177,7 +177,7 @@ func TestImportPath(t *testing.T) {
 	}
 }
 
-// refusing is a controller that relabels its Pod, which a policy refuses.
+// refusing is a controller that relabels its Pod against a policy.
 func refusing(retry time.Duration) one {
 	return one{fixedName: true, retry: retry, extra: func(ctx context.Context, o *one, pods []corev1.Pod) error {
 		if pods[0].Labels["done"] != "" {
@@ -189,7 +189,7 @@ func refusing(retry time.Duration) one {
 	}}
 }
 
-// TestHotLoop: what a lasting policy refuses may be tried again, at first soon and then later and later.
+// TestHotLoop: a write refused by a lasting policy may be retried, at first soon and then after growing waits.
 func TestHotLoop(t *testing.T) {
 	for _, tt := range []struct {
 		name, rule string
@@ -226,8 +226,8 @@ func TestHotLoop(t *testing.T) {
 	}
 }
 
-// TestDenies: what a policy refuses does not happen, is told as refused, also to a process that dies meanwhile, and is no
-// question where the server would not ask.
+// TestDenies: a refused write does not happen, and is reported as refused, even to a dying process. The policy is not
+// asked if the server would not ask.
 func TestDenies(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -278,7 +278,7 @@ func TestDenies(t *testing.T) {
 	}
 }
 
-// TestFates: reads are never forbidden or invalid, writes now and then, and what is invalid names a field.
+// TestFates: reads are never forbidden or invalid, writes now and then, and an invalid answer names a field.
 func TestFates(t *testing.T) {
 	w := &World{}
 	got := map[string]int{}
@@ -340,7 +340,7 @@ func TestLull(t *testing.T) {
 	}
 }
 
-// TestReportOfChance: what does not depend on the seed alone is told as such.
+// TestReportOfChance: a failure not derived from the seed alone is reported as such.
 func TestReportOfChance(t *testing.T) {
 	played := 0
 	plan := onePlan(one{fixedName: true})

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Step is one step of a schedule that is played.
+// Step is a played step of a schedule.
 type Step struct {
-	// N is its number, from 1. What happens in it depends on the seed and on N, not on the steps before, except for what they
-	// have left to choose from.
+	// N is the step's number, from 1. The seed and N decide about the step. Earlier steps matter only through the
+	// remaining choices.
 	N int
-	// Calm is without faults.
+	// Calm is true for a step without faults.
 	Calm bool
 }
 
-// Script is the steps of a schedule that are played, in their order.
+// Script is the played steps of a schedule, in order.
 type Script []Step
 
 // Full returns the first n steps.
@@ -28,7 +28,7 @@ func Full(n int) Script {
 	return s
 }
 
-// String returns the form that ParseScript reads, such as "1-12,15c,40".
+// String returns the format of ParseScript, such as "1-12,15c,40".
 func (s Script) String() string {
 	var parts []string
 	for i := 0; i < len(s); {
@@ -52,8 +52,8 @@ func (s Script) String() string {
 // maxStep bounds the numbers of steps: a longer schedule would not be read by anybody.
 const maxStep = 1_000_000
 
-// ParseScript reads steps and ranges of steps, separated by commas. A c after it means without faults. Numbers must be
-// positive and rise.
+// ParseScript reads steps and ranges of steps, separated by commas. A c after a step means: without faults. Numbers
+// must be positive and rise.
 func ParseScript(text string) (Script, error) {
 	var out Script
 	last := 0
@@ -79,8 +79,8 @@ func ParseScript(text string) (Script, error) {
 	return out, nil
 }
 
-// Shrink returns a part of the script that still fails, with as few steps as it finds, and as few of them with faults. It
-// plays at most the given number of scripts. fails must be true for the whole.
+// Shrink returns a still failing part of the script, with few steps and few faults. Shrink plays at most the given
+// number of scripts. fails must be true for the whole script.
 func Shrink(s Script, plays int, fails func(Script) bool) Script {
 	try := func(candidate Script) bool {
 		if plays <= 0 {
@@ -93,7 +93,7 @@ func Shrink(s Script, plays int, fails func(Script) bool) Script {
 	for again := true; again && plays > 0; {
 		before := len(s)
 		for size := max(1, len(s)/2); size >= 1; size /= 2 {
-			for end := len(s); end > 0; end -= size { // what came last is needed least often
+			for end := len(s); end > 0; end -= size { // the last steps are needed least often
 				start := max(0, end-size)
 				if candidate := slices.Concat(s[:start], s[min(end, len(s)):]); end <= len(s) && try(candidate) {
 					s = candidate
@@ -105,7 +105,7 @@ func Shrink(s Script, plays int, fails func(Script) bool) Script {
 	return calmed(s, try)
 }
 
-// calmed takes the faults out of as many steps as it can: of all, or else of one after the other.
+// calmed takes the faults out of as many steps as possible: of all at once, or else step by step.
 func calmed(s Script, fails func(Script) bool) Script {
 	all := slices.Clone(s)
 	for i := range all {

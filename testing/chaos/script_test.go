@@ -67,7 +67,7 @@ func FuzzParseScript(f *testing.F) {
 	})
 }
 
-// needs fails exactly if the given steps are there, and those in faulty with faults.
+// needs fails exactly if the needed steps are played, and the faulty steps with faults.
 func needs(plays *int, faulty map[int]bool, needed ...int) func(chaos.Script) bool {
 	return func(s chaos.Script) bool {
 		*plays++

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// step does one thing, chosen by weight.
+// step takes a step, chosen by weight.
 func (w *World) step() {
 	w.steps++
 	choices := []struct {
@@ -55,7 +55,7 @@ func (w *World) anyProcess() *Process {
 	return w.processes[w.rng.IntN(len(w.processes))]
 }
 
-// calls returns the API calls that wait, starts the reconciles that want to begin.
+// calls returns the waiting API calls, starts the reconciles waiting to begin.
 func (p *Process) calls() (out []*faultapi.Waiting) {
 	for _, waiting := range p.turnstile.Waiting() {
 		if waiting.Call.Verb != startVerb {
@@ -74,7 +74,7 @@ func (p *Process) starts() (out []*faultapi.Waiting) {
 	return out
 }
 
-// release lets one call of the controllers go on, to whatever fate.
+// release sends a call of the controllers to a drawn fate.
 func (w *World) release() {
 	p := w.anyProcess()
 	waiting := p.calls()
@@ -90,7 +90,7 @@ func (w *World) release() {
 	w.let(p, call, w.fate(call.Call))
 }
 
-// fate draws what becomes of a call.
+// fate draws the fate of a call.
 func (w *World) fate(call faultapi.Call) faultapi.Fate {
 	n := w.rng.IntN(100)
 	switch {
@@ -104,7 +104,7 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 	case n < 7 && !call.IsRead():
 		return faultapi.Fate{Before: apierrors.NewForbidden(call.Resource, call.Name, fmt.Errorf("injected"))}
 	case n < 8 && !call.IsRead():
-		// A field is named, so that nobody takes it for the answer to a patch whose test has failed.
+		// The error names a field, so nobody mistakes the error for a failed test of a patch.
 		kind := schema.GroupKind{Group: call.Resource.Group, Kind: call.Resource.Resource}
 		return faultapi.Fate{Before: apierrors.NewInvalid(kind, call.Name, field.ErrorList{field.Forbidden(field.NewPath("spec"), "injected")})}
 	case n >= 8 && n < 11:
@@ -113,7 +113,7 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-// passingError draws an error that says nothing about what will be answered to the next attempt.
+// passingError draws an error without a meaning for the next attempt.
 func (w *World) passingError(call faultapi.Call) faultapi.Fate {
 	switch n := w.rng.IntN(4); {
 	case n == 0:
@@ -158,7 +158,7 @@ func (w *World) dieAt(p *Process, waiting *faultapi.Waiting) {
 	w.crash(p.index, "at a call")
 }
 
-// let releases a call and looks at what it did.
+// let releases a call and checks its effect.
 func (w *World) let(p *Process, waiting *faultapi.Waiting, fate faultapi.Fate) {
 	call := waiting.Call
 	t, before := p.Task(call.Task), w.Server.Target(call)
@@ -209,7 +209,7 @@ func (w *World) judge(t *Task, call faultapi.Call, before client.Object, version
 	w.subject.Wrote(&Write{Task: t, Call: call, Before: before, After: after})
 }
 
-// startWork lets one reconcile begin.
+// startWork begins a reconcile.
 func (w *World) startWork() {
 	p := w.anyProcess()
 	due := p.starts()
@@ -233,14 +233,14 @@ func (w *World) begin(p *Process, waiting *faultapi.Waiting) {
 	w.harvest()
 }
 
-// news is a resource of a cache, or a watch, that is behind the server.
+// news is a resource of a cache, or a watch, behind the server.
 type news struct {
 	what    string
 	behind  int
 	deliver func(n int)
 }
 
-// news returns what a process has not been shown.
+// news returns the undelivered parts of a process's view.
 func (p *Process) news() (out []news) {
 	for _, resource := range p.Cache.Resources() {
 		if n := p.Cache.Behind(resource); n > 0 {
@@ -255,7 +255,7 @@ func (p *Process) news() (out []news) {
 	return out
 }
 
-// deliver shows a watch's events one by one: how many of them its reader takes at a time must not hang on goroutines.
+// deliver shows a watch's events singly: the number of events read at a time must not depend on goroutines.
 func deliver(watch *faultapi.Watch, n int) {
 	for range min(n, watch.Behind()) {
 		watch.Deliver(1)
@@ -282,7 +282,7 @@ func (w *World) deliver() {
 	}
 }
 
-// bookmark comes at some time after everything else, and a process that has just started may need it.
+// bookmark arrives at some time after everything else, and a new process may need the bookmark.
 func (w *World) bookmark(p *Process) {
 	for _, resource := range p.Cache.Resources() {
 		p.Cache.Bookmark(resource)
@@ -290,8 +290,8 @@ func (w *World) bookmark(p *Process) {
 	w.Logf("%sbookmarks", p.label())
 }
 
-// LoseState has a user remove annotations of a Pod that is not ready, or of any that has one of the keys: all of them or some. Or something else
-// is put there, what an older version of the Pod had, say.
+// LoseState removes annotations of a Pod as a user: some or all, from an unready Pod, or from any Pod with a key among
+// keys. Or LoseState writes different values, for example from an older version of the Pod.
 func (w *World) LoseState(keys ...string) {
 	var pods, unready []*corev1.Pod
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -331,7 +331,7 @@ func (w *World) LoseState(keys ...string) {
 	}
 }
 
-// AnyPod returns one Pod, nil when there is none. It is the server's: read only.
+// AnyPod returns a Pod, or nil without Pods. The Pod belongs to the server: read-only.
 func (w *World) AnyPod() *corev1.Pod {
 	pods := faultapi.All[*corev1.Pod](w.Server)
 	if len(pods) == 0 {
@@ -340,7 +340,7 @@ func (w *World) AnyPod() *corev1.Pod {
 	return pods[w.rng.IntN(len(pods))]
 }
 
-// nodeStep lets scheduler or kubelet do something to one Pod.
+// nodeStep lets scheduler or kubelet work on a Pod.
 func (w *World) nodeStep() {
 	pod := w.AnyPod()
 	if pod == nil {
@@ -357,7 +357,7 @@ func (w *World) nodeStep() {
 		n = 0 // crashes and the like are faults
 	}
 	switch {
-	case n < 35: // a kubelet that works
+	case n < 35: // a working kubelet
 		w.syncPod(pod)
 	case n < 50:
 		w.Logf("node: observe %s, news %v", pod.Name, w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID))
@@ -378,7 +378,7 @@ func (w *World) nodeStep() {
 	}
 }
 
-// syncPod is all that a kubelet does for a Pod at a time.
+// syncPod is a kubelet's complete work for a Pod at a time.
 func (w *World) syncPod(pod *corev1.Pod) {
 	w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
 	w.Nodes.Run(pod.UID)

@@ -12,84 +12,84 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Plan says what is played.
+// Plan describes the play.
 type Plan struct {
 	// Scheme must know Kinds, and the core types.
 	Scheme *runtime.Scheme
-	// Kinds are served besides Pods, ControllerRevisions and PersistentVolumeClaims. With Nodes among them, Pods that name their Node wait
-	// for it, and those of Nodes that are gone are collected after a while.
+	// Kinds are served besides Pods, ControllerRevisions and PersistentVolumeClaims. With Nodes among Kinds, Pods naming
+	// their Node wait for the Node, and Pods of deleted Nodes are collected after a while.
 	Kinds []client.Object
-	// Replicas is how many processes of the program run at a time; 0 means 1. The first leads: runnables that need leader
-	// election, as controllers do, run there alone.
+	// Replicas is how many processes of the program run at a time; 0 means 1. The first leads: runnables with leader
+	// election, such as controllers, run only there.
 	Replicas int
-	// Seeds and Steps are what the environment does not say; 0 means 300 schedules of 150 steps.
+	// Seeds and Steps are the defaults for the environment; 0 means 300 schedules of 150 steps.
 	Seeds, Steps int
-	// Quiet is for how long nobody may write before everything counts as at rest; 0 means a minute. It must be longer than
-	// whatever the controllers wait for, the longest back-off after an error or a refusal included: what they do after it would
-	// not be seen, nor what they never do.
+	// Quiet is how long nobody may write before everything counts as at rest; 0 means a minute. Quiet must be longer than
+	// every wait of the controllers, including the longest backoff after an error or a refusal. Otherwise work after the
+	// wait stays unseen, and so does missing work.
 	Quiet time.Duration
-	// New makes the subject of one schedule.
+	// New makes the subject of a schedule.
 	New func(*World) Subject
 }
 
-// Subject is what is put to the test, and the rules it must keep. Setup and Begin are required. Its functions run one at a
-// time and call World.Failf when a rule is broken.
+// Subject is the object of the test, with its rules. Setup and Begin are required. The functions run singly and call
+// World.Failf for a broken rule.
 type Subject struct {
-	// Setup adds controllers and other runnables to the manager of a process that starts. Clients, caches and recorders come
-	// from the manager; a clock that is not given is time.Now, which is the schedule's. Errors fail the schedule.
+	// Setup adds controllers and further runnables to the manager of a new process. Clients, caches and recorders come
+	// from the manager. Without a given clock the code uses time.Now, the clock of the schedule. Errors fail the schedule.
 	Setup func(ctx context.Context, mgr manager.Manager) error
-	// Begin creates what is there before the first process starts.
+	// Begin creates the objects from before the first process.
 	Begin func()
-	// Users does one thing that comes from outside, drawn with World.Rand.
+	// Users does a single action from outside, drawn with World.Rand.
 	Users func()
-	// Outside does what everybody outside does when left alone, such as the owner of a lifecycle hook. It is called until it
-	// reports that nothing was left to do.
+	// Outside does the usual work of everybody outside, such as the owner of a lifecycle hook. Outside is called until the
+	// result says: no work left.
 	Outside func() (changed bool)
-	// Settle makes the last wish one that can be fulfilled.
+	// Settle makes the last wish fulfillable.
 	Settle func()
-	// Denies is asked about each write of the controllers that reaches the server, and refuses it by returning an error: a quota,
-	// a policy, a webhook. Call.Body is what is written; before is the object that it is about, nil for what is created; it
-	// is the server's: read only. It is asked without faults, too: what would stay refused for good is for Settle to lift. Writes
-	// of World.User pass.
+	// Denies is asked about each write of the controllers that reaches the server, and refuses by returning an error: a
+	// quota, a policy, a webhook. Call.Body is the written body. before is the target, nil for a creation, and belongs to
+	// the server: read-only. Denies is asked without faults, too: Settle must lift lasting refusals. Writes of World.User
+	// pass.
 	Denies func(call faultapi.Call, before client.Object) error
-	// Looks is called before a reconcile begins, with no call, and before each call that it makes to the API server: the last
-	// moments at which it may still look at the cache. It is the time to keep, in Task.View, what the task will decide on.
+	// Looks is called before a reconcile begins, with a nil call, and before each of its calls to the API server: the last
+	// moments for reading the cache. Looks is the time to keep the task's input in Task.View.
 	Looks func(*Task, *faultapi.Call)
-	// Wrote judges one write of the controllers that has changed something.
+	// Wrote judges a write of the controllers with an effect.
 	Wrote func(*Write)
 	// Check judges the state after a step.
 	Check func()
-	// Converged judges the state in which everything has come to rest.
+	// Converged judges the final state at rest.
 	Converged func()
 }
 
-// Task is a reconcile that runs, or another runnable.
+// Task is a running reconcile, or another runnable.
 type Task struct {
-	// Name is unique among the tasks that run in a process.
+	// Name is unique among the running tasks of a process.
 	Name string
-	// Controller is the name that it was built with, empty for runnables that are no controllers.
+	// Controller is the name of the controller, or "" for runnables other than controllers.
 	Controller string
-	// Object is what is reconciled.
+	// Object is the reconciled object.
 	Object types.NamespacedName
-	// Began is when it began.
+	// Began is the start time of the task.
 	Began time.Time
-	// Process is where it runs.
+	// Process is the process of the task.
 	Process *Process
 	// View is the subject's own.
 	View any
 }
 
-// Write is a call of the controllers that has changed something.
+// Write is a call of the controllers with an effect.
 type Write struct {
 	Task *Task
 	Call faultapi.Call
-	// Before is nil for what was created, After for what is gone. They are the server's: read only.
+	// Before is nil for a created object, After for a deleted object. Both belong to the server: read-only.
 	Before, After client.Object
 }
 
-// Violation is a rule that was broken.
+// Violation is a broken rule.
 type Violation struct {
-	// Rule is a word for it. Failures of one rule count as the same failure.
+	// Rule is a word for the rule. Failures of the same rule count as the same failure.
 	Rule    string
 	Message string
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// World is all that a schedule plays with. It is not safe for concurrent use: a Subject's functions are called one at a time.
+// World is everything in a schedule. A World is not safe for concurrent use: a Subject's functions are called singly.
 type World struct {
 	// Server holds the objects.
 	Server *faultapi.Server
@@ -26,7 +26,7 @@ type World struct {
 	seed    uint64
 	rng     *rand.Rand
 	began   time.Time
-	calm    bool // no faults in this step
+	calm    bool // no faults in the step
 	over    bool // no faults any more, apart from errorsLeft after the last edit
 
 	errorsLeft int
@@ -42,10 +42,10 @@ type World struct {
 	violation *Violation
 }
 
-// stopSchedule unwinds a schedule whose violation has been noted.
+// stopSchedule unwinds a schedule with a noted violation.
 type stopSchedule struct{}
 
-// Failf notes that a rule is broken and ends the schedule: it does not return.
+// Failf notes a broken rule and ends the schedule: Failf does not return.
 func (w *World) Failf(rule, format string, args ...any) {
 	if w.violation == nil {
 		w.violation = &Violation{Rule: rule, Message: fmt.Sprintf(format, args...)}
@@ -54,10 +54,10 @@ func (w *World) Failf(rule, format string, args ...any) {
 	panic(stopSchedule{})
 }
 
-// blob matches encoded bytes, such as keys and certificates. They are another each time, and say nothing to a reader.
+// blob matches encoded bytes, such as keys and certificates. Such bytes differ each time, and tell a reader nothing.
 var blob = regexp.MustCompile(`[A-Za-z0-9+/]{60,}=*`)
 
-// Logf adds a line to the story of the schedule, without the encoded bytes in it.
+// Logf adds a line to the story of the schedule, without encoded bytes.
 func (w *World) Logf(format string, args ...any) {
 	if w.trace != nil {
 		line := fmt.Sprintf("%8.3fs v%d ", time.Since(w.began).Seconds(), w.Server.Version()) + fmt.Sprintf(format, args...)
@@ -65,13 +65,13 @@ func (w *World) Logf(format string, args ...any) {
 	}
 }
 
-// Rand draws what happens in this step. It depends on the seed and the step's number alone.
+// Rand draws the events of the step, from the seed and the step's number alone.
 func (w *World) Rand() *rand.Rand { return w.rng }
 
 // Chance is true in the given percentage of cases.
 func (w *World) Chance(percent int) bool { return w.rng.IntN(100) < percent }
 
-// Processes returns those that run, always in the same order.
+// Processes returns the running processes, always in the same order.
 func (w *World) Processes() []*Process {
 	return slices.DeleteFunc(slices.Clone(w.processes), func(p *Process) bool { return p == nil })
 }
@@ -79,8 +79,8 @@ func (w *World) Processes() []*Process {
 // Over reports whether faults have stopped.
 func (w *World) Over() bool { return w.over }
 
-// Sleep lets time pass. Calls wait meanwhile, timers run. A kubelet acts at once on what it has seen, though it may see and
-// report as late as it likes: no second passes with a container that it has to restart.
+// Sleep lets time pass. Calls wait meanwhile, timers run. A kubelet acts at once on its view, though its view and its
+// reports may be late: no second passes with a container in need of a restart.
 func (w *World) Sleep(d time.Duration) {
 	if d >= time.Second {
 		w.Nodes.RunAll()
@@ -95,7 +95,7 @@ func (w *World) enter(step int, calm bool) {
 	w.calm = calm || w.over
 }
 
-// harvest waits until nothing runs any more, and looks at what has ended.
+// harvest waits until nothing runs any more, and checks the finished tasks.
 func (w *World) harvest() {
 	synctest.Wait()
 	for i, p := range w.processes {

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/progress"
 )
 
-// BinariesEnv names the environment variable that overrides where binaries are kept, like [Options.Binaries].
+// BinariesEnv names the environment variable for the directory of binaries, like [Options.Binaries].
 const BinariesEnv = "WORKLOADKIT_BINARIES"
 
 const (
@@ -25,13 +25,13 @@ const (
 //go:embed binaries.txtar
 var binariesModule string
 
-// Binaries lists the names that [Binary] knows.
+// Binaries lists the names known to [Binary].
 func Binaries() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"}
 }
 
-// Binary returns the path of the named binary and builds it first if it is missing. Only Binaries and Progress of the options
-// are used. Concurrent calls, in other processes too, build it once.
+// Binary returns the path of the named binary, and first builds a missing binary. Of the options only Binaries and
+// Progress are used. Concurrent calls, even in several processes, build the binary once.
 func Binary(ctx context.Context, name string, opts Options) (string, error) {
 	paths, err := buildBinaries(ctx, []string{name}, opts)
 	if err != nil {
@@ -40,7 +40,7 @@ func Binary(ctx context.Context, name string, opts Options) (string, error) {
 	return paths[name], nil
 }
 
-// buildBinaries returns where the named binaries lie and builds what is missing.
+// buildBinaries returns the paths of the named binaries, and builds missing binaries.
 func buildBinaries(ctx context.Context, names []string, opts Options) (map[string]string, error) {
 	for _, name := range names {
 		if !slices.Contains(Binaries(), name) {

@@ -19,7 +19,7 @@ import (
 
 const (
 	loopback = "127.0.0.1"
-	// manyRequests per second is what no component reaches on one machine, so that client limits are never what is measured.
+	// manyRequests per second is beyond every component on a single machine, so measurements never measure client limits.
 	manyRequests = 5000
 	// parallelStages is how many Pods kwok patches at a time: enough to keep the API server busy.
 	parallelStages = 64
@@ -51,7 +51,7 @@ func (l layout) create() error {
 // ports are chosen anew for every start.
 type ports struct{ etcd, etcdPeer, api int }
 
-// freePorts asks the kernel for loopback ports that nobody listens on.
+// freePorts asks the kernel for free loopback ports.
 func freePorts(ctx context.Context) (ports, error) {
 	var p ports
 	var listen net.ListenConfig
@@ -120,7 +120,7 @@ func apiServerFlags(l layout, p ports, opts Options) []string {
 		"--service-cluster-ip-range=10.0.0.0/16",
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged",
-		// There is one API server, and it needs no Endpoints of its own.
+		// A single API server needs no Endpoints of its own.
 		"--endpoint-reconciler-type=none",
 		"--kubelet-preferred-address-types=InternalIP",
 		"--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
@@ -151,14 +151,14 @@ func controllerManagerFlags(l layout, opts Options) []string {
 	return append([]string{
 		"--kubeconfig=" + l.config("kube-controller-manager.kubeconfig"),
 		"--leader-elect=false",
-		// No port at all: nobody asks it anything.
+		// No port at all: nobody asks the controller manager anything.
 		"--secure-port=0",
 		"--use-service-account-credentials",
 		"--service-account-private-key-file=" + l.pki("service-account.key"),
 		"--root-ca-file=" + l.pki("ca.crt"),
 		"--cluster-signing-cert-file=" + l.pki("ca.crt"), "--cluster-signing-key-file=" + l.pki("ca.key"),
 		"--kube-api-qps=" + rate, "--kube-api-burst=" + rate,
-		// A machine that is busy with tests must not lose its Nodes.
+		// A machine busy with tests must not lose its Nodes.
 		"--node-monitor-grace-period=5m",
 		"--flex-volume-plugin-dir=" + l.state("flexvolume"),
 	}, featureGates(opts)...)
@@ -175,7 +175,7 @@ func kwokFlags(l layout) []string {
 		"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + simulated + "=fake",
 		"--node-ip=" + loopback, "--cidr=10.128.0.0/9",
 		"--node-lease-duration-seconds=40",
-		// A line per patch would cost more than it tells.
+		// A line per patch would cost more than its worth.
 		"--v=WARN",
 	}
 }
@@ -196,7 +196,7 @@ options:
 %s`, parallelStages, stages), nil
 }
 
-// writeFiles makes everything that the components read, and returns the kubeconfig of the administrator.
+// writeFiles makes all files read by the components, and returns the kubeconfig of the administrator.
 func writeFiles(l layout, p ports) (*clientcmdapi.Config, error) {
 	now := time.Now()
 	ca, caPair, err := newAuthority(now)
@@ -236,7 +236,7 @@ func writeFiles(l layout, p ports) (*clientcmdapi.Config, error) {
 }
 
 func writeConfigs(l layout, ca *authority, p ports) error {
-	// kwok plays the kubelets of all Nodes, which no role of RBAC describes.
+	// kwok plays the kubelets of all Nodes, and no role of RBAC covers so much.
 	users := map[string][]string{"kube-controller-manager": nil, "kube-scheduler": nil, "kwok": {"system:masters"}}
 	for name, groups := range users {
 		pair, err := ca.issue(time.Now(), "system:"+name, groups)
@@ -279,7 +279,7 @@ func restConfig(config *clientcmdapi.Config) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client configuration: %w", err)
 	}
-	// The server limits; a client that did would hide what a test measures.
+	// The server limits; a client limit would hide the measured limit.
 	c.QPS = -1
 	return c, nil
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
-// NoNodes is the value of Options.Nodes that asks for a cluster without simulated Nodes, for instance to join real ones.
+// NoNodes is the value of Options.Nodes for a cluster without simulated Nodes, for instance to join real Nodes.
 const NoNodes = -1
 
 const (
@@ -35,22 +35,23 @@ const (
 	pollInterval   = 25 * time.Millisecond
 )
 
-// Options say what to start. The zero value of each but Dir is useful.
+// Options describe the control plane to start. The zero value of every field except Dir is useful.
 type Options struct {
-	// Dir holds the kubeconfig, certificates, logs and data. It is created if missing; one control plane at a time runs in it.
+	// Dir holds the kubeconfig, certificates, logs and data. A missing Dir is created. Only a single control plane runs in
+	// Dir at a time.
 	Dir string
 	// Nodes is the number of simulated Nodes: 0 means 3, NoNodes none.
 	Nodes int
-	// AuditLog is a file that gets one JSON line per request, at level Metadata, as soon as the request has been answered.
+	// AuditLog is a file for a JSON line per request, at level Metadata, written as soon as the request has been answered.
 	// Lines are appended. Empty means no auditing.
 	AuditLog string
-	// Binaries is the directory of the binaries; what is missing is built into it, what is there is taken as it is. Empty means
-	// the directory that the environment variable WORKLOADKIT_BINARIES names, or else one in the user's cache that changes
-	// with the versions.
+	// Binaries is the directory of the binaries. Missing binaries are built, existing binaries are used unchanged. Empty
+	// means the directory in the environment variable WORKLOADKIT_BINARIES, or else a directory in the user's cache that
+	// changes with the versions.
 	Binaries string
-	// Progress gets a line for every step that takes time. Nil means silence.
+	// Progress gets a line for every slow step. Nil means silence.
 	Progress io.Writer
-	// APIServerFlags are passed to kube-apiserver after all others, so they also override.
+	// APIServerFlags are passed to kube-apiserver last, so the flags also override.
 	APIServerFlags []string
 	// FeatureGates are set on kube-apiserver, kube-controller-manager and kube-scheduler.
 	FeatureGates map[string]bool
@@ -78,10 +79,11 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// ErrNotOwner is returned when a control plane that was joined is asked for what only the process that started it can do.
+// ErrNotOwner is returned by a joined control plane for operations reserved to the process that started the control
+// plane.
 var ErrNotOwner = errors.New("the control plane was started by another process")
 
-// ControlPlane is a running control plane. Its methods may be called concurrently.
+// ControlPlane is a running control plane. Its methods are safe for concurrent use.
 type ControlPlane struct {
 	opts   Options
 	layout layout
@@ -98,9 +100,10 @@ type ControlPlane struct {
 	stopOnce sync.Once
 }
 
-// Start builds what is missing, starts everything and returns when the control plane is ready: the API server says so, the
-// namespace default has its ServiceAccount, and the Nodes are Ready. ctx bounds the start only; the control plane then runs
-// until Stop, or until this process ends. Whatever an earlier run left in the directory is removed first.
+// Start builds missing binaries, starts everything and returns when the control plane is ready: the API server says so,
+// the namespace default has its ServiceAccount, and the Nodes are Ready. ctx bounds the start only; the control plane
+// then runs until Stop, or until the process ends. Start first removes everything left in the directory by an earlier
+// run.
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -132,7 +135,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 			return cp, nil
 		}
 		cp.stopAll()
-		// Between choosing a port and using it, another process may have taken it.
+		// Between choosing a port and using the port, a foreign process may have taken the port.
 		if attempt < startAttempts && strings.Contains(err.Error(), "address already in use") {
 			continue
 		}
@@ -141,7 +144,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	}
 }
 
-// takeLocks keeps others out of the directory and the audit log.
+// takeLocks keeps further processes out of the directory and the audit log.
 func takeLocks(l layout, auditLog string) (unlock func(), err error) {
 	unlockDir, err := filelock.Try(l.lock())
 	if errors.Is(err, filelock.ErrHeld) {
@@ -204,17 +207,17 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	})
 }
 
-// Config returns the configuration of an administrator's client without a limit on its rate. The caller may change the copy.
+// Config returns the configuration of an administrator's client without a rate limit. The caller may change the copy.
 func (c *ControlPlane) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *ControlPlane) Kubeconfig() string { return c.layout.kubeconfig() }
 
-// AuditLog returns the absolute path of the audit log, empty without one.
+// AuditLog returns the absolute path of the audit log, or "" without an audit log.
 func (c *ControlPlane) AuditLog() string { return c.opts.AuditLog }
 
-// Wait blocks until ctx ends or the control plane is stopped, and then returns nil, or until a component dies, which is the
-// error. Of a control plane that was joined it does not notice that.
+// Wait blocks until ctx ends or the control plane is stopped, and then returns nil. Wait returns an error after the
+// death of a component, except for a joined control plane.
 func (c *ControlPlane) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -224,8 +227,8 @@ func (c *ControlPlane) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop stops all processes and gives the directory free. Logs stay. It may be called more than once; it always stops
-// everything, and ctx only decides how long the processes may take to end in good order. A control plane that was joined goes on.
+// Stop stops all processes and releases the directory. Logs stay. Repeated calls are allowed. Stop always stops
+// everything; ctx only bounds the time for an orderly end. A joined control plane goes on.
 func (c *ControlPlane) Stop(ctx context.Context) error {
 	c.stopOnce.Do(func() {
 		done := make(chan struct{})
@@ -248,7 +251,7 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 	return nil
 }
 
-// RestartAPIServer stops kube-apiserver as StopAPIServer does and starts it again on the same port.
+// RestartAPIServer stops kube-apiserver as StopAPIServer does and starts kube-apiserver again on the same port.
 func (c *ControlPlane) RestartAPIServer(ctx context.Context) error {
 	if err := c.StopAPIServer(); err != nil {
 		return err
@@ -256,9 +259,9 @@ func (c *ControlPlane) RestartAPIServer(ctx context.Context) error {
 	return c.StartAPIServer(ctx)
 }
 
-// StopAPIServer ends kube-apiserver: in good order, or by force when clients keep it from ending for two seconds. etcd and its
-// data stay. The components that are idle without an API server end too, or else they would be slow to notice its return. It
-// returns ErrNotOwner for a control plane that was joined.
+// StopAPIServer ends kube-apiserver: in good order, or by force when clients block the end for two seconds. etcd and
+// its data stay. The components idle without an API server end too, because running on, the components would be slow to
+// notice its return. StopAPIServer returns ErrNotOwner for a joined control plane.
 func (c *ControlPlane) StopAPIServer() error {
 	if c.unlock == nil {
 		return fmt.Errorf("stop kube-apiserver: %w", ErrNotOwner)
@@ -268,8 +271,8 @@ func (c *ControlPlane) StopAPIServer() error {
 	return nil
 }
 
-// StartAPIServer starts kube-apiserver again after StopAPIServer, on the same port, and returns when it is ready and the other
-// components run.
+// StartAPIServer starts kube-apiserver again after StopAPIServer, on the same port, and returns when the API server is
+// ready and the remaining components run.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	if c.unlock == nil {
 		return fmt.Errorf("start kube-apiserver: %w", ErrNotOwner)
@@ -290,7 +293,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// clients are the components that talk to kube-apiserver.
+// clients are the components connected to kube-apiserver.
 func clients() []string { return []string{"kube-controller-manager", "kube-scheduler", "kwok"} }
 
 func (c *ControlPlane) startAPIServer(ctx context.Context) error {
@@ -317,7 +320,7 @@ func (c *ControlPlane) flags(name string) []string {
 	}
 }
 
-// run starts a component, records it for whoever cleans up after this process, and watches it.
+// run starts a component, records the component for later cleanup by a new process, and watches the component.
 func (c *ControlPlane) run(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -334,7 +337,7 @@ func (c *ControlPlane) run(name string) error {
 	cmd.Dir = c.layout.state()
 	cmd.Stdout, cmd.Stderr = log, log
 	if name == "kwok" {
-		// The simulation trades memory for time, which belongs to what is tested.
+		// The simulation trades memory for time, because time belongs to the program under test.
 		cmd.Env = append(os.Environ(), "GOGC=400")
 	}
 	p, err := child.Start(cmd)
@@ -346,7 +349,7 @@ func (c *ControlPlane) run(name string) error {
 	return writeRecord(c.layout, c.running)
 }
 
-// watch notes the death of a component that nobody asked to end.
+// watch notes the unexpected death of a component.
 func (c *ControlPlane) watch(name string, p *child.Process) {
 	<-p.Done()
 	c.mu.Lock()
@@ -373,7 +376,7 @@ func (c *ControlPlane) failLocked(err error) {
 	}
 }
 
-// end stops one component, if it runs.
+// end stops a running component.
 func (c *ControlPlane) end(name string, grace time.Duration) {
 	c.mu.Lock()
 	p := c.running[name]
@@ -384,7 +387,7 @@ func (c *ControlPlane) end(name string, grace time.Duration) {
 	}
 }
 
-// stopAll stops clients before servers, so that no log fills with complaints.
+// stopAll stops clients before servers, to keep complaints out of the logs.
 func (c *ControlPlane) stopAll() {
 	c.endAll(clients())
 	c.end("kube-apiserver", stopGrace)

@@ -76,8 +76,8 @@ func TestBinaryInterrupted(t *testing.T) {
 	}
 }
 
-// A command's own children end with it, even one that ignores the polite signal, as background jobs of a shell do.
-// Only the very process that was recorded is killed, not another that has its number now.
+// TestKillRecorded: a command's own children end with the command, even a child ignoring the polite signal, like
+// background jobs of a shell. Only the recorded process is killed, not a later process with the same number.
 func TestKillRecorded(t *testing.T) {
 	t.Parallel()
 	p, err := child.Start(exec.Command("sleep", "600"))

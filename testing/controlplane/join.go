@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/child"
 )
 
-// offer is what a running control plane has for those who join it.
+// offer is a running control plane's offer to joiners.
 type offer struct {
 	Nodes          int             `json:"nodes"`
 	AuditLog       string          `json:"auditLog,omitempty"`
@@ -35,9 +35,10 @@ func writeOffer(l layout, opts Options) error {
 	return nil
 }
 
-// Join returns the control plane that another process has started in opts.Dir. It must have what the options ask for: as many Nodes or
-// more, an audit log (its own, wherever that lies) if they name one, and the same flags and feature gates; or else the error says what it lacks.
-// Binaries and Progress are not used. Stop leaves a joined control plane alone, and its API server cannot be stopped.
+// Join returns the control plane started by a foreign process in opts.Dir. The control plane must have everything in
+// the options: at least as many Nodes, an audit log (its own, in any place) if the options name an audit log, and the
+// same flags and feature gates. Otherwise the error names the missing parts. Binaries and Progress are not used. Stop
+// leaves a joined control plane alone, and its API server cannot be stopped.
 func Join(ctx context.Context, opts Options) (*ControlPlane, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -76,7 +77,7 @@ func Join(ctx context.Context, opts Options) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// check returns what a control plane lacks, or nil.
+// check returns an error about missing parts, or nil.
 func (o offer) check(want Options) error {
 	var errs []error
 	if o.Nodes < want.Nodes {

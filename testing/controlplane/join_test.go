@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// TestJoin: whoever joins a control plane uses it and cannot end it.
+// TestJoin: a joiner uses a control plane and cannot end the control plane.
 func TestJoin(t *testing.T) {
 	owner := env.Start(t) // of 4 Nodes
 	dir := filepath.Dir(owner.Kubeconfig())
@@ -67,7 +67,7 @@ func TestJoinRefuses(t *testing.T) {
 	}
 }
 
-// TestJoinAfterTheEnd: a control plane that was stopped, or that has no audit log, is not joined by mistake.
+// TestJoinAfterTheEnd: a stopped control plane, or a control plane without an audit log, is not joined by mistake.
 func TestJoinAfterTheEnd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")

@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// A process that dies by SIGKILL takes its control plane along, and its directory can be used again.
+// TestKill: a process killed by SIGKILL takes its control plane along, and its directory can be reused.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")
@@ -90,7 +90,7 @@ func checkKubeconfig(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 }
 
-// startHelper runs this test binary as a program that starts a control plane, and returns when that is ready.
+// startHelper runs the test binary as a program with a control plane, and returns when the control plane is ready.
 func startHelper(t *testing.T, dir string) (kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -115,7 +115,7 @@ func startHelper(t *testing.T, dir string) (kill func()) {
 	return kill
 }
 
-// descendants lists the live processes that have the directory in their command line: the components.
+// descendants lists the live processes with the directory in their command line: the components.
 func descendants(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -208,7 +208,7 @@ func TestRestartAPIServer(t *testing.T) {
 	f.create(newPod("after"))
 	f.expect("after", running())
 
-	// A component that dies unasked ends Wait.
+	// The unexpected death of a component ends Wait.
 	for _, d := range descendants(t, dir) {
 		if name, pid, _ := strings.Cut(d, " "); name == "kube-scheduler" {
 			n, err := strconv.Atoi(pid)

@@ -10,7 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// helperEnv makes the test binary a program that starts a control plane in the directory it names, for tests that kill it.
+// helperEnv makes the test binary a program with a control plane in the directory in helperEnv, for tests that kill the
+// program.
 const helperEnv = "CONTROLPLANE_TEST_DIR"
 
 var env = controlplanetest.New(controlplane.Options{Nodes: 4, AuditLog: "audit.log"})

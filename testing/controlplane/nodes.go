@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// simulated is kwok's own annotation for Nodes that are not real.
+// simulated is kwok's own annotation for simulated Nodes.
 const simulated = "kwok.x-k8s.io/node"
 
-// FirstNode is the name of the first of the Nodes that are there from the start.
+// FirstNode is the name of the first initial Node.
 const FirstNode = "sim-01"
 
-// createNodes registers the Nodes as their kubelets would; kwok then makes them Ready.
+// createNodes registers the Nodes as kubelets would; kwok then makes the Nodes Ready.
 func createNodes(ctx context.Context, client kubernetes.Interface, n int) error {
 	for i := range max(n, 0) {
 		node := newNode(i)
@@ -27,7 +27,7 @@ func createNodes(ctx context.Context, client kubernetes.Interface, n int) error 
 	return nil
 }
 
-// newNode returns one of the Nodes that are there from the start, spread over three zones.
+// newNode returns an initial Node; the initial Nodes are spread over three zones.
 func newNode(i int) *corev1.Node {
 	node := NewNode(fmt.Sprintf("sim-%02d", i+1))
 	node.Labels[corev1.LabelTopologyZone] = []string{"zone-a", "zone-b", "zone-c"}[i%3]
@@ -35,7 +35,8 @@ func newNode(i int) *corev1.Node {
 	return node
 }
 
-// NewNode returns a simulated Node that is not there yet: who creates it sees it become Ready, and Pods start on it.
+// NewNode returns a simulated Node not yet created: after its creation the Node becomes Ready, and Pods start on the
+// Node.
 func NewNode(name string) *corev1.Node {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("64"),
@@ -68,7 +69,8 @@ func NewNode(name string) *corev1.Node {
 	}
 }
 
-// releaseNodes removes the leases of all Nodes: a new kwok manages a Node only once nobody else's lease on it is valid.
+// releaseNodes removes the leases of all Nodes: a new kwok manages a Node only after every foreign lease on the Node
+// has expired.
 func releaseNodes(ctx context.Context, client kubernetes.Interface) error {
 	leases := client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if err := leases.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
@@ -77,7 +79,7 @@ func releaseNodes(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// ready says what a test would stumble over if it began now, or nil.
+// ready returns an error while a test would still stumble, or nil.
 func (c *ControlPlane) ready(ctx context.Context) error {
 	if _, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("wait for the first service account: %w", err)

@@ -29,7 +29,7 @@ const (
 	gate   = "example.org/Gate"
 )
 
-// fixture is a namespace and what tests do with Pods in it.
+// fixture is a namespace with helpers for Pods.
 type fixture struct {
 	t         *testing.T
 	client    kubernetes.Interface
@@ -45,7 +45,7 @@ func newFixture(t *testing.T) fixture {
 	return fixture{t: t, client: client, namespace: env.Namespace(t)}
 }
 
-// newPod has a plain init container, a native sidecar and two containers, of which one can be resized.
+// newPod has an ordinary init container, a native sidecar and two containers, the second resizable.
 func newPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	always := corev1.ContainerRestartPolicyAlways
 	pod := &corev1.Pod{
@@ -103,7 +103,7 @@ func (f fixture) patch(name, body string, subresource ...string) *corev1.Pod {
 	return pod
 }
 
-// setGate writes the gate's condition as a controller does that leaves Ready to the kubelet.
+// setGate writes the gate's condition, like a controller that leaves Ready to the kubelet.
 func (f fixture) setGate(name, status string) {
 	f.t.Helper()
 	f.patch(name, fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Test"}]}}`, gate, status), "status")
@@ -124,7 +124,7 @@ func (f fixture) expect(name string, want status) {
 	})
 }
 
-// status is a Pod's status in short: what a test compares.
+// status is the compared summary of a Pod's status.
 type status struct {
 	Phase      corev1.PodPhase
 	Observed   bool
@@ -310,7 +310,7 @@ func TestPodChanges(t *testing.T) {
 	}
 }
 
-// compareIDs checks that exactly the containers whose image changed are other ones now.
+// compareIDs checks for new container IDs exactly for changed images.
 func compareIDs(t *testing.T, before, after *corev1.Pod) {
 	t.Helper()
 	for i := range before.Status.ContainerStatuses {
@@ -332,7 +332,7 @@ func TestResize(t *testing.T) {
 	f := newFixture(t)
 	f.create(newPod("p"))
 	f.expect("p", running())
-	// A kubelet that is short of room leaves this behind until it is not.
+	// A kubelet short of room leaves the condition behind until the shortage ends.
 	f.patch("p", `{"status":{"conditions":[{"type":"PodResizePending","status":"True","reason":"Deferred"}]}}`, "status")
 	f.patch("p", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`, "resize")
 	f.expect("p", running())
@@ -370,14 +370,15 @@ func TestReadinessGate(t *testing.T) {
 	f.expect("p", with(prefix+`the status of pod readiness gate "example.org/Gate" is not "True", but False`, gate+"=False Test"))
 	f.setGate("p", "True")
 	f.expect("p", with("True", gate+"=True Test"))
-	// The gate's condition survives what the kubelet writes for other reasons.
+	// The gate's condition survives unrelated writes of the kubelet.
 	f.patch("p", `{"spec":{"containers":[{"name":"app","image":"app:2"}]}}`)
 	want := with("True", gate+"=True Test")
 	want.Containers[2] = "app app:2 running restarts=1 ready last=Completed"
 	f.expect("p", want)
 }
 
-// A controller that writes the gate together with the right Ready condition gives the kubelet nothing to write.
+// TestReadyIsNotWrittenAgain: a controller that writes the gate together with the right Ready condition leaves the
+// kubelet nothing to write.
 func TestReadyIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
 	const prefix = "Ready=False ReadinessGatesNotReady "
@@ -392,7 +393,7 @@ func TestReadyIsNotWrittenAgain(t *testing.T) {
 	} {
 		status := []string{"True", "False"}[i]
 		written := f.patch("p", fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q},{"type":"Ready",%s}]}}`, gate, status, ready), "status")
-		// kwok takes events in order: once the next Pod runs, it has seen the write.
+		// kwok handles events in order: once the next Pod runs, kwok has seen the write.
 		next := fmt.Sprintf("next-%d", i)
 		f.create(newPod(next))
 		f.expect(next, running())
@@ -433,8 +434,8 @@ func TestStartDelay(t *testing.T) {
 	}
 }
 
-// TestReportedImages: Nodes report as containerd does. What a container was asked to run can be told neither from its image nor,
-// where tags share a digest, from its image ID.
+// TestReportedImages: Nodes report as containerd does. Neither the reported image nor, with shared digests, the image
+// ID proves the requested image.
 func TestReportedImages(t *testing.T) {
 	t.Parallel()
 	const digest = "sha256:aaaa"
@@ -452,9 +453,9 @@ func TestReportedImages(t *testing.T) {
 		start    status
 		patch    string
 		want     status
-		id       string // of the image in the end, a part of it
+		id       string // part of the final image ID
 		sameID   bool
-		notAgain bool // the container is the one of the start
+		notAgain bool // the container is the first container
 	}{
 		{
 			name: "by digest", start: running(), patch: use("x.test/app:2@" + digest), id: "x.test/app@" + digest,
@@ -500,7 +501,7 @@ func TestReportedImages(t *testing.T) {
 			f.expect("p", tt.start)
 			before := f.get("p").Status.ContainerStatuses[0]
 			f.patch("p", tt.patch)
-			f.create(newPod("next")) // events are taken in order: once it runs, the patch has been looked at
+			f.create(newPod("next")) // events are handled in order: once the next Pod runs, kwok has handled the patch
 			f.expect("next", running())
 			f.expect("p", tt.want)
 			after := f.get("p").Status.ContainerStatuses[0]
@@ -514,7 +515,8 @@ func TestReportedImages(t *testing.T) {
 	}
 }
 
-// TestBackFromBrokenImage: the container of an image that ran before is a new one, because the old one was ended for the other.
+// TestBackFromBrokenImage: returning to the former image starts a new container, because the old container was ended
+// for the broken image.
 func TestBackFromBrokenImage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -548,7 +550,7 @@ func TestSteeringIsLifted(t *testing.T) {
 				}
 				return nil
 			})
-			// A container that starts crashing has run first.
+			// A crashing container has run first.
 			f.patch("p", `{"metadata":{"annotations":{"example.org/setting":"1"}}}`)
 			if key == controlplane.Crash {
 				controlplanetest.Eventually(t, within, func(context.Context) error {
@@ -650,7 +652,7 @@ func TestAuditLog(t *testing.T) {
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			// The last line may still be on its way.
+			// The last line may be incomplete.
 			break
 		}
 		if e.ObjectRef.Namespace != f.namespace || e.ObjectRef.Resource != "pods" || e.Verb == "get" || e.ResponseStatus.Code == 409 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// identity tells a process from a later one that was given the same number: its start time in ticks since boot, and its
+// identity distinguishes a process from a later process with the same number: by start time in ticks since boot, and
 // program.
 func identity(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// identity tells a process from a later one that was given the same number: its start time and its program.
+// identity distinguishes a process from a later process with the same number: by start time and program.
 func identity(pid int) (string, error) {
 	out, err := exec.Command("ps", "-o", "lstart=,comm=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {

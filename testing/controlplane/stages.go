@@ -22,7 +22,7 @@ func stages() (string, error) {
 	return strings.Join(docs, "---\n"), nil
 }
 
-// included returns a stage file with every line "#include FILE" replaced by that file, all of it indented.
+// included returns a stage file with every line "#include FILE" replaced by the indented file.
 func included(name, indent string) (string, error) {
 	data, err := stageFiles.ReadFile("stages/" + name)
 	if err != nil {

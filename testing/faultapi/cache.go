@@ -13,39 +13,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cache is what a controller sees of a Server: a client-go store for each resource, which shows an event when Deliver is
-// called and not before. Resources progress independently of each other, as informers do.
+// Cache is a controller's view of a Server: a client-go store for each resource. A store shows an event only when
+// Deliver is called. Resources progress independently of each other, as informers do.
 //
-// It is a cache for controller-runtime's managers: controllers read it, index it and watch it. Event handlers are called by
-// Announce, Deliver and Relist, before these return. Stores return what they find by name, so that a decision does not
-// depend on the order of a map. Make it with Server.Cache.
+// A Cache serves controller-runtime's managers: controllers read, index and watch the Cache. Announce, Deliver and
+// Relist call event handlers before returning. Stores return results sorted by name, so a decision does not depend on
+// the order of a map. Make a Cache with Server.Cache.
 type Cache struct {
-	// Informers is nil; it stands for the methods that nobody calls.
+	// Informers is nil and stands for methods never called.
 	cache.Informers
-	// Pause, if set, is called after each call of an event handler. A work queue takes two events of an object for one or for
-	// two, depending on whether a worker comes in between; with synctest.Wait one always does.
+	// Pause, if set, is called after each call of an event handler. A work queue merges two events of an object, unless a
+	// worker comes in between. With synctest.Wait a worker always does.
 	Pause func()
 
 	server *Server
 	feeds  []*feed
 }
 
-// feed is one resource of a cache.
+// feed is a resource of a cache.
 type feed struct {
 	kind     *kind
 	informer *informer
-	next     int // index in kind.log of the first event that is not delivered
+	next     int // index in kind.log of the first undelivered event
 }
 
-// Delta is one change that a cache has shown, as its event handlers would be told of it.
+// Delta is a change shown by a cache, as told to event handlers.
 type Delta struct {
 	Type watch.EventType
-	// Old is nil for what was added, New for what was deleted.
+	// Old is nil for an added object, New for a deleted object.
 	Old, New client.Object
 }
 
-// Cache returns a cache of every resource, filled by a first list. lag says by how many of a resource's events that list
-// is behind, as lists from an API server's own cache may be; nil means none.
+// Cache returns a cache of every resource, filled by a first list. lag returns by how many of a resource's events the
+// list is behind, as lists from an API server's own cache may be; a nil lag means 0.
 func (s *Server) Cache(lag func(resource string, events int) int) *Cache {
 	c := &Cache{server: s}
 	s.mu.Lock()
@@ -62,7 +62,7 @@ func (s *Server) Cache(lag func(resource string, events int) int) *Cache {
 	return c
 }
 
-// replace fills the store with the state that the first events lead to, as a list does.
+// replace fills the store with the state after the first events, as a list does.
 func (f *feed) replace() {
 	state := map[string]any{}
 	version := int64(firstVersion)
@@ -83,7 +83,8 @@ func (f *feed) replace() {
 	}
 }
 
-// name is the plural, with the group where a resource that came before has the same: StatefulSets of two groups, for example.
+// name is the plural, with the group if an earlier resource has the same plural: for example StatefulSets of two
+// groups.
 func (c *Cache) name(k *kind) string {
 	for _, f := range c.feeds {
 		if f.kind == k {
@@ -96,7 +97,8 @@ func (c *Cache) name(k *kind) string {
 	return k.resource.Resource
 }
 
-// Resources returns the names of the resources, in a fixed order. Of several that have the same plural those after the first have their group, too.
+// Resources returns the names of the resources, in a fixed order. Of resources with the same plural, all after the
+// first also have their group.
 func (c *Cache) Resources() []string {
 	names := make([]string, len(c.feeds))
 	for i, f := range c.feeds {
@@ -122,7 +124,8 @@ func (c *Cache) Behind(resource string) int {
 	return len(f.kind.log) - f.next
 }
 
-// Deliver shows the next n events of a resource, or all that there are, tells the event handlers and returns them.
+// Deliver shows the next n events of a resource, or all remaining events, tells the event handlers and returns the
+// events.
 func (c *Cache) Deliver(resource string, n int) []Delta {
 	f := c.feed(resource)
 	deltas := c.deliver(f, n)
@@ -141,7 +144,7 @@ func (c *Cache) deliver(f *feed, n int) []Delta {
 	return deltas
 }
 
-// show puts one event into the store. The cache gets a copy of its own, so that Altered can tell who modified it.
+// show puts an event into the store. The cache gets its own copy, so Altered can detect modifications.
 func (f *feed) show(e Event) Delta {
 	obj := clone(e.Object)
 	d := Delta{Type: e.Type, Old: f.informer.stored(obj), New: obj}
@@ -163,8 +166,8 @@ func (f *feed) show(e Event) Delta {
 	return d
 }
 
-// Relist replaces what a store holds by the newest state, as after a watch that broke. What came and went meanwhile is
-// never seen, and an object that was replaced by another of its name looks like one that was updated.
+// Relist replaces the contents of a store by the newest state, as after a broken watch. Objects that came and went
+// meanwhile are never seen, and a replacement of the same name looks like an update.
 func (c *Cache) Relist(resource string) []Delta {
 	f := c.feed(resource)
 	deltas := c.relist(f)
@@ -207,7 +210,7 @@ func (d Delta) key() string {
 	return sortKey(d.Old)
 }
 
-// Bookmark tells a store that it holds everything up to now, if it does. The API server does so about once a minute.
+// Bookmark tells a complete store its version. The API server sends bookmarks about once a minute.
 func (c *Cache) Bookmark(resource string) bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -219,7 +222,7 @@ func (c *Cache) Bookmark(resource string) bool {
 	return true
 }
 
-// Altered names an object that somebody modified in the cache, where objects are shared and read only.
+// Altered names an object modified in the cache. Cached objects are shared and read-only.
 func (c *Cache) Altered() string {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -238,7 +241,7 @@ func (c *Cache) Altered() string {
 	return ""
 }
 
-// Get reads one object of the cache. A kind that is not cached is not found.
+// Get reads an object from the cache. An object of an uncached kind is not found.
 func (c *Cache) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	k, err := c.server.kindOf(obj)
 	if err != nil {
@@ -273,7 +276,7 @@ func (c *Cache) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return answerList(k.gvk, limited(found, o.Limit), f.informer.indexer.LastStoreSyncResourceVersion(), list)
 }
 
-// GetInformer returns an informer that has the store of obj's kind and no life of its own.
+// GetInformer returns an informer with the store of obj's kind and without a life of its own.
 func (c *Cache) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	k, err := c.server.kindOf(obj)
 	if err != nil {
@@ -285,15 +288,15 @@ func (c *Cache) GetInformer(_ context.Context, obj client.Object, _ ...cache.Inf
 // WaitForCacheSync is true: the first list is there from the beginning.
 func (c *Cache) WaitForCacheSync(context.Context) bool { return true }
 
-// Announce tells the handlers that were added since the last call what the stores hold, as the first list does. Their
-// registrations have synced from then on.
+// Announce tells the contents of the stores to handlers added since the last call, as the first list does. From then on
+// their registrations have synced.
 func (c *Cache) Announce() {
 	for _, f := range c.feeds {
 		f.informer.announce()
 	}
 }
 
-// Resync tells the event handlers of everything that the stores hold once more, as if it had been updated.
+// Resync tells the event handlers all contents of the stores once more, as updates.
 func (c *Cache) Resync() {
 	for _, f := range c.feeds {
 		for _, item := range f.informer.indexer.List() {

@@ -24,7 +24,7 @@ import (
 
 const pods, claims = "pods", "persistentvolumeclaims"
 
-// stage is a server, a user of it, and a cache. Its first change has version 91.
+// stage is a server with a user and a cache. The first change has version 91.
 type stage struct {
 	t      *testing.T
 	server *faultapi.Server
@@ -54,7 +54,7 @@ func named(name string) *corev1.Pod {
 	return pod
 }
 
-// step does one thing and may have something to tell.
+// step does something and may return a report.
 type step func(s *stage) string
 
 func create(name string) step {
@@ -101,7 +101,7 @@ func restart(lag int) step {
 	}
 }
 
-// listen adds an event handler for Pods, which notes what it is told after the first list, or of the first list.
+// listen adds an event handler for Pods. The handler notes all events after the first list, or the first list itself.
 func (s *stage) listen(first bool) *[]string {
 	s.t.Helper()
 	informer, err := s.cache.GetInformer(s.t.Context(), &corev1.Pod{})
@@ -145,7 +145,7 @@ func tell(deltas []faultapi.Delta) string {
 	return strings.Join(parts, ", ")
 }
 
-// holds names what a store holds, how far it has come, and how much is still to come.
+// holds reports the contents of a store, its version, and the number of outstanding events.
 func holds(resource string) step {
 	return func(s *stage) string {
 		obj := map[string]client.Object{pods: &corev1.Pod{}, claims: &corev1.PersistentVolumeClaim{}}[resource]
@@ -160,8 +160,8 @@ func holds(resource string) step {
 	}
 }
 
-// TestCacheDoesWhatInformersDo: a cache may be late, each resource by itself, and may skip what a relist skips; it never
-// goes back, and never shows the events of a resource in another order.
+// TestCacheDoesWhatInformersDo: a cache may be late, each resource by itself, and a relist may skip events. A cache
+// never goes back, and never reorders the events of a resource.
 func TestCacheDoesWhatInformersDo(t *testing.T) {
 	for _, tc := range slices.Concat(deliveries(), relists(), firstLists()) {
 		t.Run(tc.name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestCacheDoesWhatInformersDo(t *testing.T) {
 	}
 }
 
-// story is what happens to a stage, and what is told of it.
+// story is a sequence of steps with the wanted report.
 type story struct {
 	name  string
 	steps []step
@@ -325,7 +325,6 @@ func TestCacheReads(t *testing.T) {
 	}
 }
 
-// TestCacheIsReadOnly: what Get and List return is the caller's; what the stores share is not, and who changes it is found.
 // TestTwoResourcesOfOnePlural: kinds of two groups with the same name are two resources, each with its own objects.
 func TestTwoResourcesOfOnePlural(t *testing.T) {
 	s := newStage(t, &corev1.Event{}, &eventsv1.Event{})
@@ -347,6 +346,8 @@ func TestTwoResourcesOfOnePlural(t *testing.T) {
 	}
 }
 
+// TestCacheIsReadOnly: callers own the results of Get and List, but stores share their objects, and the cache detects
+// modifications.
 func TestCacheIsReadOnly(t *testing.T) {
 	s := newStage(t)
 	s.must(s.user.Create(t.Context(), named("a")))
@@ -369,7 +370,7 @@ func TestCacheIsReadOnly(t *testing.T) {
 	}
 }
 
-// TestInformer is what package ownerindex and controllers ask of an informer.
+// TestInformer covers the informer methods used by package ownerindex and controllers.
 func TestInformer(t *testing.T) {
 	s := newStage(t)
 	informer, err := s.cache.GetInformer(t.Context(), &corev1.Pod{})
@@ -401,7 +402,7 @@ func TestInformer(t *testing.T) {
 	}
 }
 
-// TestEventHandlers: a handler hears of the first list once, and of what the cache shows from then on.
+// TestEventHandlers: a handler hears of the first list once, and then of every event shown by the cache.
 func TestEventHandlers(t *testing.T) {
 	s := newStage(t)
 	create("a")(s)
@@ -443,7 +444,7 @@ func TestEventHandlers(t *testing.T) {
 	}
 }
 
-// gate is a Gate that keeps what passes.
+// gate is a Gate that records calls.
 type gate struct {
 	fate faultapi.Fate
 	seen []string
@@ -454,12 +455,12 @@ func (g *gate) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	return g.fate
 }
 
-// request is one call to the server, as a Gate sees it.
+// request is a call to the server, as seen by a Gate.
 type request struct {
 	name string
 	call func(ctx context.Context, c client.Client, pod *corev1.Pod) error
 	seen string
-	made string // what the server has when it was made: Pods with their labels
+	made string // the server's state afterwards: Pods with their labels
 }
 
 func requests() []request {
@@ -487,7 +488,8 @@ func requests() []request {
 	}
 }
 
-// TestFates: a call that is refused is not made. A call whose answer gets lost is, and its caller sees nothing of it.
+// TestFates: a refused call is not carried out. A call with a lost answer is carried out, and its caller sees nothing
+// of the answer.
 func TestFates(t *testing.T) {
 	lost, refused := errors.New("timeout"), errors.New("refused")
 	for _, tc := range requests() {
@@ -535,7 +537,7 @@ func inventory(server *faultapi.Server) string {
 	return strings.Join(parts, " ")
 }
 
-// TestUnsupported: what the layer cannot do it refuses, so that no test rests on it.
+// TestUnsupported: the layer refuses unsupported requests, so no test rests on such a request.
 func TestUnsupported(t *testing.T) {
 	s := newStage(t)
 	s.must(s.user.Create(t.Context(), named("a")))

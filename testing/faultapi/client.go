@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Call is one request on its way to the server.
+// Call is a request on its way to the server.
 type Call struct {
 	// Verb is get, list, watch, create, update, patch or delete.
 	Verb        string
@@ -29,17 +29,17 @@ type Call struct {
 	Subresource string
 	Namespace   string
 	Name        string
-	// UID is the precondition of a deletion, empty without one.
+	// UID is the precondition of a deletion, or empty.
 	UID types.UID
-	// Body is the JSON of what is created, updated or patched.
+	// Body is the JSON of the created or updated object, or the patch.
 	Body []byte
-	// DryRun says that the call is validated and answered, and nothing stored.
+	// DryRun is true for a call validated and answered, but not stored.
 	DryRun bool
-	// Task is what WithTask put into the call's context.
+	// Task is the value put into the call's context by WithTask.
 	Task string
 }
 
-// String renders the call on one line, as in "patch pods/status default/web-1 {...}".
+// String renders the call on a single line, as in "patch pods/status default/web-1 {...}".
 func (c Call) String() string {
 	var b strings.Builder
 	b.WriteString(c.Verb + " " + c.Resource.String())
@@ -67,12 +67,12 @@ func (c Call) IsRead() bool {
 
 type taskKey struct{}
 
-// WithTask names the piece of work that calls with this context belong to, for Call.Task.
+// WithTask names the piece of work behind calls with the context, for Call.Task.
 func WithTask(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, taskKey{}, name)
 }
 
-// Fate is what becomes of a call. The zero value lets it through.
+// Fate is the fate of a call. The zero value lets the call through.
 type Fate struct {
 	// Before, when set, is answered without the call being made.
 	Before error
@@ -80,12 +80,13 @@ type Fate struct {
 	After error
 }
 
-// Gate decides about each call, and may make it wait. It must be safe for concurrent use.
+// Gate decides about each call, and may make the call wait. Implementations must be safe for concurrent use.
 type Gate interface {
 	Pass(ctx context.Context, call Call) Fate
 }
 
-// Client is a controller-runtime client of a Server. It is safe for concurrent use. Make it with Server.Client.
+// Client is a controller-runtime client of a Server. A Client is safe for concurrent use. Make a Client with
+// Server.Client.
 type Client struct {
 	server *Server
 	gate   Gate
@@ -95,14 +96,14 @@ type Client struct {
 	watches []*Watch
 }
 
-// Client returns a client of the server whose calls pass the gate; nil lets all of them through. Reads come from the given
-// reader, a Cache for example, and with none from the server.
+// Client returns a client of the server. Calls pass the gate; a nil gate lets all calls through. Reads come from the
+// given reader, for example a Cache, or without a reader from the server.
 func (s *Server) Client(gate Gate, reads client.Reader) *Client {
 	return &Client{server: s, gate: gate, reads: reads}
 }
 
-// call takes one call past the gate and carries it out with the server locked. Callers fill in what was asked for when it
-// returns no error: an answer that got lost must not be seen.
+// call takes a call past the gate and carries the call out with the server locked. Callers copy the answer only after a
+// nil error: a lost answer must stay unseen.
 func (c *Client) call(ctx context.Context, call Call, k *kind, do func(s *Server) error) error {
 	call.Resource = k.resource
 	call.Task, _ = ctx.Value(taskKey{}).(string)
@@ -142,7 +143,7 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	return answer(k.gvk, stored, obj)
 }
 
-// List reads objects, by name. A limit cuts the list without a way to continue it.
+// List reads objects, by name. A limit cuts the list without a continuation.
 func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if c.reads != nil {
 		return c.reads.List(ctx, list, opts...)
@@ -168,8 +169,7 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return answerList(k.gvk, limited(stored, o.Limit), version, list)
 }
 
-// matcher returns the test that the options of a list or a watch ask for. Fields other than name and namespace are not
-// supported.
+// matcher returns the test for the options of a list or a watch. Fields besides name and namespace are not supported.
 func matcher(o *client.ListOptions) (func(client.Object) bool, error) {
 	if o.FieldSelector != nil {
 		for _, r := range o.FieldSelector.Requirements() {
@@ -186,7 +186,7 @@ func matcher(o *client.ListOptions) (func(client.Object) bool, error) {
 
 func everything(client.Object) bool { return true }
 
-// nameOf returns the name that the options ask for, for Call.Name.
+// nameOf returns the name in the options, for Call.Name.
 func nameOf(o *client.ListOptions) string {
 	if o.FieldSelector == nil {
 		return ""
@@ -231,21 +231,21 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 	return answer(k.gvk, stored, obj)
 }
 
-// decoded returns the object as the wire carries it, with times of whole seconds. Whether it says its own kind makes no
-// difference to what is stored.
+// decoded returns the object as carried by the wire, with times of whole seconds. The kind in the object does not
+// affect the stored object.
 func (k *kind) decoded(like client.Object, body []byte) (client.Object, error) {
 	obj := newLike(k.like)
 	if err := json.Unmarshal(body, obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	if rev, ok := obj.(*appsv1.ControllerRevision); ok { // clients send it as protobuf, where this is a string of bytes
+	if rev, ok := obj.(*appsv1.ControllerRevision); ok { // clients send protobuf, in which the data is a string of bytes
 		rev.Data.Raw = slices.Clone(like.(*appsv1.ControllerRevision).Data.Raw)
 	}
 	return obj, nil
 }
 
-// Update replaces an object. The UID it names is a precondition.
+// Update replaces an object. The UID in the object is a precondition.
 func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	o := client.UpdateOptions{}
 	if o.ApplyOptions(opts); len(o.DryRun) > 0 {
@@ -284,7 +284,7 @@ func (c *Client) update(ctx context.Context, sub string, obj client.Object) erro
 	return answer(k.gvk, stored, obj)
 }
 
-// Patch patches an object. A dry run is validated as any other call and stores nothing.
+// Patch patches an object. A dry run is validated as usual and stores nothing.
 func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	o := client.PatchOptions{}
 	o.ApplyOptions(opts)
@@ -390,7 +390,7 @@ func (c *Client) IsObjectNamespaced(obj runtime.Object) (bool, error) {
 	return k.namespaced, nil
 }
 
-// subClient writes one subresource.
+// subClient writes a subresource.
 type subClient struct {
 	client *Client
 	name   string

@@ -27,7 +27,7 @@ func config(keys ...string) act {
 	}
 }
 
-// refers has a variable that is read from a ConfigMap.
+// refers adds a variable read from a ConfigMap.
 func refers(optional *bool) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
@@ -36,7 +36,7 @@ func refers(optional *bool) func(*corev1.Pod) {
 	}
 }
 
-// TestKeysOfConfigMaps: a container starts when the keys are there that its variables need, and keeps running without them.
+// TestKeysOfConfigMaps: a container starts when the keys for its variables exist, and keeps running without the keys.
 func TestKeysOfConfigMaps(t *testing.T) {
 	const (
 		waits = "app app:v1 false/0 CreateContainerConfigError, True, False, Pending"

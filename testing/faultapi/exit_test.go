@@ -14,7 +14,7 @@ func exit(code int32) act {
 // said writes a phase as somebody else than the kubelet.
 func said(phase string) act { return patch("status", `{"status":{"phase":"`+phase+`"}}`) }
 
-// TestExit: a container that exits is started again if the Pod says so; if not, the Pod ends with it.
+// TestExit: an exited container is restarted if the Pod says so; otherwise the Pod ends with the container.
 func TestExit(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Images is what registries offer and what nodes have pulled from it; all nodes share one store of images. A tag names a
-// digest of its own unless Publish says otherwise. Digests are short, so that stories can be read.
+// Images is the offer of registries and the store of pulled images; all nodes share a single store. A tag names its own
+// digest unless Publish says otherwise. Digests are short, for readable stories.
 //
-// A node reports what containerd does: not the image that was asked for but the first of the tags that it knows for the same
-// manifest, in full, and the ID of its configuration if it knows none; and the first of the digests that it knows for it. It is not
-// safe for concurrent use.
+// A node reports as containerd does. The reported image is not the requested image but the first known tag of the same
+// manifest, in full, or without a tag the ID of the manifest's configuration. The reported image ID is the first known
+// digest of the manifest. Images is not safe for concurrent use.
 type Images struct {
 	digests      map[string]string          // of tags, by their full names
 	manifests    map[string]string          // of the nodes' platform, by the digests of their indexes
-	tags         map[string]map[string]bool // that nodes know, by manifest
-	ids          map[string]map[string]bool // that nodes know, a repository with a digest, by manifest
+	tags         map[string]map[string]bool // known to nodes, by manifest
+	ids          map[string]map[string]bool // known to nodes, a repository with a digest, by manifest
 	broken, sick map[string]bool            // by full names
-	changes      int                        // of what nodes know
+	changes      int                        // of the nodes' knowledge
 }
 
 func newImages() *Images {
@@ -31,14 +31,14 @@ func newImages() *Images {
 	}
 }
 
-// Publish lets a tag name a digest ("sha256:..."), from now on. What runs keeps the digest that it was started from.
+// Publish makes a tag name a digest ("sha256:..."), from now on. Running containers keep the digest of their start.
 func (i *Images) Publish(tag, digest string) { i.digests[fullImage(tag)] = digest }
 
-// PublishIndex lets the digest of an index stand for a manifest, the one of the nodes' platform: both are one image.
+// PublishIndex makes the digest of an index stand for a manifest of the nodes' platform: both are the same image.
 func (i *Images) PublishIndex(index, manifest string) { i.manifests[index] = manifest }
 
-// Pull lets the nodes know an image, as when another workload has pulled it. Those that their containers are started from
-// they know anyway.
+// Pull makes an image known to the nodes, as when a foreign workload has pulled the image. Images of started containers
+// are known anyway.
 func (i *Images) Pull(image string) {
 	name, digest := fullImage(image), i.Digest(image)
 	if !strings.Contains(name, "@") {
@@ -58,16 +58,16 @@ func (i *Images) note(known map[string]map[string]bool, digest, name string) {
 	}
 }
 
-// manifest returns the digest of the manifest that a node of the platform finds behind a digest.
+// manifest returns the digest of the manifest behind a digest, for the nodes' platform.
 func (i *Images) manifest(digest string) string { return cmp.Or(i.manifests[digest], digest) }
 
-// SetBroken says whether an image cannot be pulled. What runs already goes on.
+// SetBroken sets whether pulling an image fails. Running containers go on.
 func (i *Images) SetBroken(image string, broken bool) { i.broken[fullImage(image)] = broken }
 
 // SetSick says whether the program in an image never becomes ready.
 func (i *Images) SetSick(image string, sick bool) { i.sick[fullImage(image)] = sick }
 
-// Digest returns what an image is now: the digest that its name ends with, or the one that its tag names.
+// Digest returns the present digest of an image: the digest at the end of the name, or the digest of the tag.
 func (i *Images) Digest(image string) string {
 	name := fullImage(image)
 	if _, digest, found := strings.Cut(name, "@"); found {
@@ -82,7 +82,7 @@ func (i *Images) Digest(image string) string {
 // reported returns image and imageID of a container's status.
 func (i *Images) reported(digest string) (image, id string) {
 	manifest := i.manifest(digest)
-	image = digestOf(manifest) // the configuration's, which is another one than the manifest's
+	image = digestOf(manifest) // the ID of the configuration differs from the manifest's digest
 	if tags := slices.Sorted(maps.Keys(i.tags[manifest])); len(tags) > 0 {
 		image = tags[0]
 	}
@@ -98,8 +98,8 @@ func digestOf(content string) string {
 	return fmt.Sprintf("sha256:%016x", h.Sum64())
 }
 
-// fullImage returns the name that a runtime knows an image by: with its registry, and with a tag or a digest, of which the
-// digest counts.
+// fullImage returns the runtime's name of an image: with its registry, and with a tag or a digest. Of both, the digest
+// counts.
 func fullImage(image string) string {
 	host, path, found := strings.Cut(image, "/")
 	if !found || (!strings.ContainsAny(host, ".:") && host != "localhost") {

@@ -13,7 +13,7 @@ import (
 
 // informer is a SharedIndexInformer reduced to its store and its event handlers.
 type informer struct {
-	// SharedIndexInformer is nil; it stands for the methods that nobody calls.
+	// SharedIndexInformer is nil and stands for methods never called.
 	toolscache.SharedIndexInformer
 
 	indexer *sortedIndexer
@@ -23,7 +23,8 @@ type informer struct {
 	handlers []*registration
 }
 
-// registration is one event handler. It has synced once it was told what the store held when it came.
+// registration is an event handler. The handler has synced once told the store's contents from the time of its
+// registration.
 type registration struct {
 	handler toolscache.ResourceEventHandler
 	synced  chan struct{}
@@ -45,10 +46,10 @@ func (r *registration) HasSyncedChecker() toolscache.DoneChecker { return done{r
 // done is a DoneChecker.
 type done struct{ c <-chan struct{} }
 
-// Name returns what is waited for.
+// Name returns the awaited event.
 func (done) Name() string { return "first list" }
 
-// Done is closed when it is there.
+// Done is closed at the awaited event.
 func (d done) Done() <-chan struct{} { return d.c }
 
 // GetIndexer returns the store.
@@ -75,7 +76,8 @@ func (i *informer) HasSyncedChecker() toolscache.DoneChecker {
 // IsStopped is false: the informer lives as long as its cache.
 func (i *informer) IsStopped() bool { return false }
 
-// AddEventHandler adds a handler. It hears of what is in the store with Cache.Announce, and of changes from then on.
+// AddEventHandler adds a handler. The handler hears of the store's contents with Cache.Announce, and of changes from
+// then on.
 func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -98,7 +100,7 @@ func (i *informer) AddEventHandlerWithOptions(
 	return i.AddEventHandler(handler)
 }
 
-// RemoveEventHandler removes a handler. It hears of nothing afterwards.
+// RemoveEventHandler removes a handler. The handler hears of nothing afterwards.
 func (i *informer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -106,7 +108,7 @@ func (i *informer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegi
 	return nil
 }
 
-// announce tells new handlers what the store holds.
+// announce tells new handlers the contents of the store.
 func (i *informer) announce() {
 	i.mu.Lock()
 	fresh := slices.DeleteFunc(slices.Clone(i.handlers), (*registration).HasSynced)
@@ -120,7 +122,7 @@ func (i *informer) announce() {
 	}
 }
 
-// tell tells the handlers that have synced. After a list, the last state of what was deleted is not known.
+// tell tells the synced handlers. After a list, the last state of deleted objects is unknown.
 func (i *informer) tell(deltas []Delta, listed bool) {
 	i.mu.Lock()
 	handlers := slices.Clone(i.handlers)
@@ -160,7 +162,7 @@ func (i *informer) byKey(key string) client.Object {
 	return found.(client.Object)
 }
 
-// sortedIndexer returns what it finds by name.
+// sortedIndexer returns results sorted by name.
 type sortedIndexer struct{ toolscache.Indexer }
 
 // ByIndex looks up an index.

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// withInit gives a Pod a plain init container and a native sidecar behind it.
+// withInit gives a Pod an ordinary init container followed by a native sidecar.
 func withInit(pod *corev1.Pod) {
 	pod.Spec.InitContainers = []corev1.Container{
 		{Name: "setup", Image: "setup:v1"},
@@ -31,7 +31,7 @@ func proxyUnready(c *cluster) bool { return c.nodes.SetReady(c.pod.UID, "proxy",
 func crashProxy(c *cluster) bool   { return c.nodes.Crash(c.pod.UID, "proxy") }
 func crashSetup(c *cluster) bool   { return c.nodes.Crash(c.pod.UID, "setup") }
 
-// describeAll says what each container of the Pod does, init containers first, and whether the Pod is initialized and ready.
+// describeAll describes each container of the Pod, init containers first, and the conditions initialized and ready.
 func describeAll(c *cluster) string {
 	pod := c.nodes.Pod(client.ObjectKeyFromObject(c.pod), c.pod.UID)
 	var parts []string

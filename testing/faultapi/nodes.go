@@ -18,43 +18,43 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Nodes is the scheduler and the kubelets of a Server. A kubelet knows a Pod as it was when it last looked (Observe), runs
-// what it knows (Run), and reports what it runs (Report); each is a step of its own, so that everything else can come in
-// between. It is not safe for concurrent use. Get it from Server.Nodes.
+// Nodes is the scheduler and the kubelets of a Server. A kubelet knows a Pod from its last look (Observe), runs the
+// known Pod (Run), and reports the running containers (Report). Each is a separate step, so everything else can come in
+// between. Nodes is not safe for concurrent use. Get Nodes from Server.Nodes.
 //
-// It starts, restarts and resizes a Pod's containers at once and without regard to their order. Init containers come before
-// them, one after the other: a plain one is done as soon as it was started, and is never started again; a native sidecar goes on
-// beside the others, and is restarted as they are. A container that exits (Exit) is started again if restartPolicy and rules say so; a
-// Pod all of whose containers have ended for good has succeeded or failed. One that somebody else has said so of is stopped. A Pod
-// that terminates does not change its phase.
+// A kubelet starts, restarts and resizes a Pod's containers at once and without regard to their order. Init containers
+// come first, in sequence: an ordinary init container is done as soon as started, and is never restarted. A native
+// sidecar goes on beside the main containers, with the same restarts. A container that exits (Exit) is restarted if
+// restartPolicy and rules say so. A Pod with all containers ended for good has succeeded or failed. A kubelet stops a
+// Pod whose phase was set to an end by somebody else. A terminating Pod does not change its phase.
 //
-// A container is restarted when its spec names another image, be it the same one by another name. An image that cannot be
-// pulled ends the container that ran before and starts none. Nor does a container start while a variable of it refers to a key of a
-// ConfigMap that is not there, where the server has ConfigMaps at all.
+// A kubelet restarts a container when the spec names a new image, even if the new name means the same image. A broken
+// image ends the running container and starts none. A container also does not start while its variable refers to a
+// missing key of a ConfigMap, on servers with ConfigMaps.
 type Nodes struct {
-	// Images is what containers are started from. Change it in place.
+	// Images is the source of containers' images. Change Images in place.
 	Images *Images
 
 	server *Server
 	pods   map[types.UID]*node
 }
 
-// node is what a kubelet holds of one Pod.
+// node is a kubelet's record of a Pod.
 type node struct {
 	view       *corev1.Pod
 	containers map[string]*container
 	failed     bool
-	unreported bool // since it was seen or has changed
-	images     int  // Images.changes when it was reported last
+	unreported bool // since the last look or change
+	images     int  // Images.changes at the last report
 }
 
-// container is the one that was started last. None was while its id is empty.
+// container is the last started container. An empty id means: none was started.
 type container struct {
-	image     string // as the spec asked for it
+	image     string // as requested by the spec
 	digest    string
 	id        string
 	restarts  int32
-	runs      bool // otherwise its successor cannot be started, or it is done
+	runs      bool // otherwise the successor cannot start, or the container is done
 	waits     *corev1.ContainerStateWaiting
 	exit      *int32 // of the last, if nothing has been started since
 	done      bool   // a plain init container
@@ -74,7 +74,7 @@ func (s *Server) Nodes() *Nodes {
 	return s.nodes
 }
 
-// Pod returns a Pod as the server has it, nil when it is gone or replaced. It is read only.
+// Pod returns the server's Pod, or nil for a deleted or replaced Pod. The Pod is read-only.
 func (n *Nodes) Pod(key types.NamespacedName, uid types.UID) *corev1.Pod {
 	var current *corev1.Pod
 	n.server.mu.Lock()
@@ -107,8 +107,9 @@ func (n *Nodes) write(pod *corev1.Pod, sub string, change func(*corev1.Pod)) err
 	return err
 }
 
-// Schedule binds a Pod to a node. One whose affinity names its Node goes there, whatever the name: where the server has Nodes, only if
-// that Node is there and the Pod tolerates its taints. Until then it stays pending. It reports whether that changed anything.
+// Schedule binds a Pod to a node. A Pod whose affinity names its Node goes there, whatever the name. On servers with
+// Nodes the Node must exist, and the Pod must tolerate its taints; until then the Pod stays pending. Schedule reports a
+// change.
 func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
 	n.server.mu.Lock()
 	defer n.server.mu.Unlock()
@@ -128,7 +129,7 @@ func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
 	if !n.server.hasClaims(old) {
 		return false
 	}
-	// Binding is no update: it sets what updates may not change.
+	// Binding is no update: binding sets fields not changeable by updates.
 	bound := old.DeepCopy()
 	bound.Spec.NodeName = name
 	setCondition(bound, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, n.server.time())
@@ -136,7 +137,7 @@ func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
 	return true
 }
 
-// mayRun reports whether a Pod fits the Node. Where there are no Nodes, it fits all.
+// mayRun reports whether a Pod fits the Node. On servers without Nodes every Pod fits.
 func (s *Server) mayRun(pod *corev1.Pod, name string) bool {
 	k, err := s.kindOf(&corev1.Node{})
 	if err != nil {
@@ -147,7 +148,8 @@ func (s *Server) mayRun(pod *corev1.Pod, name string) bool {
 	return there && err == nil && requirements.Fits(node).Run
 }
 
-// hasClaims reports whether the scheduler finds the claims of a Pod, as its plugin VolumeBinding wants. Where there are no claims, all do.
+// hasClaims reports whether the scheduler finds the claims of a Pod, as wanted by its plugin VolumeBinding. Servers
+// without claims report true.
 func (s *Server) hasClaims(pod *corev1.Pod) bool {
 	k, err := s.kindOf(&corev1.PersistentVolumeClaim{})
 	if err != nil {
@@ -166,7 +168,8 @@ func (s *Server) hasClaims(pod *corev1.Pod) bool {
 	return true
 }
 
-// Observe has the Pod's kubelet look at it, and reports whether it saw anything new. A Pod that is gone is forgotten.
+// Observe makes the Pod's kubelet look at the Pod, and reports whether the kubelet saw anything new. The kubelet
+// forgets a deleted Pod.
 func (n *Nodes) Observe(key types.NamespacedName, uid types.UID) bool {
 	current := n.Pod(key, uid)
 	if current == nil || current.Spec.NodeName == "" {
@@ -185,7 +188,7 @@ func (n *Nodes) Observe(key types.NamespacedName, uid types.UID) bool {
 	return changed
 }
 
-// Known returns the UIDs of the Pods that kubelets hold, in a fixed order.
+// Known returns the UIDs of the Pods held by kubelets, in a fixed order.
 func (n *Nodes) Known() []types.UID {
 	uids := make([]types.UID, 0, len(n.pods))
 	for uid := range n.pods {
@@ -195,8 +198,8 @@ func (n *Nodes) Known() []types.UID {
 	return uids
 }
 
-// Run starts, restarts and resizes containers as the kubelet's view of the Pod demands. A container that was started is
-// not ready. It reports whether anything changed.
+// Run starts, restarts and resizes containers as demanded by the kubelet's view of the Pod. A started container is not
+// ready. Run reports a change.
 func (n *Nodes) Run(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil || p.failed || p.view.DeletionTimestamp != nil {
@@ -223,12 +226,12 @@ func (n *Nodes) Run(uid types.UID) bool {
 	return changed
 }
 
-// hasEnded reports whether the Pod is said to have ended, be it by somebody else.
+// hasEnded reports whether the Pod's phase is an end, whoever set the phase.
 func (p *node) hasEnded() bool {
 	return p.view.Status.Phase == corev1.PodSucceeded || p.view.Status.Phase == corev1.PodFailed
 }
 
-// stopAll stops what still runs in a Pod that has ended (syncPod in pkg/kubelet/kubelet.go), and reports whether there was something.
+// stopAll stops the running containers of an ended Pod (syncPod in pkg/kubelet/kubelet.go), and reports a change.
 func (p *node) stopAll() (changed bool) {
 	if !p.hasEnded() {
 		return false
@@ -242,7 +245,7 @@ func (p *node) stopAll() (changed bool) {
 	return changed
 }
 
-// specs iterates over the containers that the kubelet knows of, init containers first.
+// specs iterates over the containers known to the kubelet, init containers first.
 func (p *node) specs() iter.Seq[*corev1.Container] {
 	return func(yield func(*corev1.Container) bool) {
 		for _, list := range [][]corev1.Container{p.view.Spec.InitContainers, p.view.Spec.Containers} {
@@ -259,7 +262,7 @@ func (p *node) isInit(spec *corev1.Container) bool {
 	return slices.ContainsFunc(p.view.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == spec.Name })
 }
 
-// isNext reports whether all init containers before this container have been started.
+// isNext reports whether all init containers before the container have been started.
 func (p *node) isNext(spec *corev1.Container) bool {
 	for i := range p.view.Spec.InitContainers {
 		before := p.view.Spec.InitContainers[i].Name
@@ -282,7 +285,7 @@ func (p *node) hasStarted(name string) bool {
 	return p.containers[name] != nil && p.containers[name].id != ""
 }
 
-// run brings one container to what its spec says.
+// run brings a container to the state of its spec.
 func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool {
 	changed := !equality.Semantic.DeepEqual(c.resources, spec.Resources)
 	c.resources = spec.Resources
@@ -303,7 +306,7 @@ func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool 
 	return true
 }
 
-// cannotStart says why a container cannot be started, nil if it can.
+// cannotStart returns why a container cannot start, or nil.
 func (n *Nodes) cannotStart(pod *corev1.Pod, spec *corev1.Container) *corev1.ContainerStateWaiting {
 	if n.Images.broken[fullImage(spec.Image)] {
 		return &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image \"" + spec.Image + "\""}
@@ -311,7 +314,7 @@ func (n *Nodes) cannotStart(pod *corev1.Pod, spec *corev1.Container) *corev1.Con
 	return n.lacksKey(pod, spec)
 }
 
-// lacksKey is cannotStart for an image that is there.
+// lacksKey is cannotStart for an available image.
 func (n *Nodes) lacksKey(pod *corev1.Pod, spec *corev1.Container) *corev1.ContainerStateWaiting {
 	n.server.mu.Lock()
 	defer n.server.mu.Unlock()
@@ -338,7 +341,7 @@ func (n *Nodes) lacksKey(pod *corev1.Pod, spec *corev1.Container) *corev1.Contai
 	return nil
 }
 
-// RunAll has all kubelets act on what they have seen, and reports whether anything changed.
+// RunAll makes all kubelets act on their views, and reports a change.
 func (n *Nodes) RunAll() bool {
 	changed := false
 	for _, uid := range n.Known() {
@@ -347,7 +350,7 @@ func (n *Nodes) RunAll() bool {
 	return changed
 }
 
-// start starts the next container of a Pod as its kubelet sees it.
+// start starts the next container of a Pod as seen by its kubelet.
 func (c *container) start(pod *corev1.Pod, spec *corev1.Container, now metav1.Time) {
 	c.restarts++
 	c.started = now
@@ -361,7 +364,8 @@ func (c *container) hasEnded(pod *corev1.Pod, spec *corev1.Container) bool {
 	return c != nil && c.exit != nil && !podstate.IsRestarted(pod, spec, *c.exit)
 }
 
-// Exit ends a container that runs, with an exit code. Whether it is started again is up to Run. It reports whether there was one.
+// Exit ends a running container with an exit code. Run decides about the restart. Exit reports whether the container
+// was running.
 func (n *Nodes) Exit(uid types.UID, name string, code int32) bool {
 	c := n.running(uid, name)
 	if c == nil {
@@ -372,7 +376,7 @@ func (n *Nodes) Exit(uid types.UID, name string, code int32) bool {
 	return true
 }
 
-// SetReady makes a container pass or fail its readiness probe. It reports whether that is new.
+// SetReady makes a container pass or fail its readiness probe, and reports a change.
 func (n *Nodes) SetReady(uid types.UID, name string, ready bool) bool {
 	c := n.running(uid, name)
 	if c == nil || c.ready == ready || (ready && n.Images.sick[fullImage(c.image)]) {
@@ -382,7 +386,7 @@ func (n *Nodes) SetReady(uid types.UID, name string, ready bool) bool {
 	return true
 }
 
-// Crash restarts a container that runs. It reports whether there was one.
+// Crash restarts a running container, and reports whether the container was running.
 func (n *Nodes) Crash(uid types.UID, name string) bool {
 	c := n.running(uid, name)
 	if c == nil {
@@ -403,7 +407,7 @@ func (n *Nodes) Crash(uid types.UID, name string) bool {
 	return true
 }
 
-// running returns a container that runs, nil if it does not.
+// running returns a running container, or nil.
 func (n *Nodes) running(uid types.UID, name string) *container {
 	p := n.pods[uid]
 	if p == nil || p.failed || p.containers[name] == nil || !p.containers[name].runs {
@@ -412,7 +416,7 @@ func (n *Nodes) running(uid types.UID, name string) *container {
 	return p.containers[name]
 }
 
-// Evict ends the Pod for good; it will be reported as failed.
+// Evict ends the Pod for good; the next report says failed.
 func (n *Nodes) Evict(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil || p.failed {
@@ -425,8 +429,8 @@ func (n *Nodes) Evict(uid types.UID) bool {
 	return true
 }
 
-// Image returns the image that a container of a Pod runs in truth, reported or not, by the name that its spec had for it;
-// empty when it does not run.
+// Image returns the true image of a running container, reported or not, by the name in the spec at the start; "" for a
+// stopped container.
 func (n *Nodes) Image(uid types.UID, name string) string {
 	if c := n.running(uid, name); c != nil {
 		return c.image
@@ -434,8 +438,8 @@ func (n *Nodes) Image(uid types.UID, name string) string {
 	return ""
 }
 
-// Env returns the id of the container that runs, as its status will have it, and the variables that it has read from labels and
-// annotations when it was started. The id is empty when none runs.
+// Env returns the id of the running container, as in its future status, and its variables from labels and annotations
+// at the start. The id is "" for a stopped container.
 func (n *Nodes) Env(uid types.UID, name string) (id string, env []corev1.EnvVar) {
 	if c := n.running(uid, name); c != nil {
 		return c.reportedID(), c.env
@@ -443,7 +447,7 @@ func (n *Nodes) Env(uid types.UID, name string) (id string, env []corev1.EnvVar)
 	return "", nil
 }
 
-// envFromMetadata returns what a container that starts now reads from its Pod's labels and annotations.
+// envFromMetadata returns the variables from the Pod's labels and annotations, for a container starting now.
 func envFromMetadata(pod *corev1.Pod, spec *corev1.Container) (out []corev1.EnvVar) {
 	for _, e := range spec.Env {
 		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
@@ -458,8 +462,8 @@ func envFromMetadata(pod *corev1.Pod, spec *corev1.Container) (out []corev1.EnvV
 	return out
 }
 
-// Report writes the Pod's status as its kubelet knows it. The kubelet judges readiness gates by its view, which may be
-// old; conditions that are not its own stay as they are. It reports whether anything changed.
+// Report writes the Pod's status as known to its kubelet. The kubelet judges readiness gates by its view, which may be
+// old, and keeps foreign conditions. Report returns whether anything changed.
 func (n *Nodes) Report(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil {
@@ -468,7 +472,7 @@ func (n *Nodes) Report(uid types.UID) bool {
 	p.unreported, p.images = false, n.Images.changes
 	before := n.server.Version()
 	now := n.server.time()
-	// A Pod that is gone is noticed by Observe.
+	// Observe notices the end of a Pod.
 	_ = n.write(p.view, statusSubresource, func(pod *corev1.Pod) { p.report(pod, n.Images, now) })
 	return n.server.Version() != before
 }
@@ -482,7 +486,7 @@ func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 		status := p.containers[spec.Name].status(spec, images, p.failed)
 		begun = begun && p.hasStarted(spec.Name)
 		ready = ready && status.Ready
-		if p.isInit(spec) { // these stay in the order in which they are started
+		if p.isInit(spec) { // init containers stay in the order of their start
 			s.InitContainerStatuses = append(s.InitContainerStatuses, status)
 		} else {
 			s.ContainerStatuses = append(s.ContainerStatuses, status)
@@ -501,7 +505,7 @@ func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 	case p.failed:
 		s.Phase, s.Reason = corev1.PodFailed, "Evicted"
 		containersReady.Reason = "PodFailed"
-	case s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed: // it stays what it is
+	case s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed: // the phase stays
 	case ended != "":
 		s.Phase, containersReady.Reason = ended, "PodCompleted"
 	case begun:
@@ -515,7 +519,7 @@ func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 	setCondition(pod, p.ready(containersReady), now)
 }
 
-// end is the phase of a Pod all of whose containers have ended for good, empty where they have not.
+// end returns the phase of a Pod with all containers ended for good, or "".
 func (p *node) end() corev1.PodPhase {
 	phase := corev1.PodSucceeded
 	for i := range p.view.Spec.Containers {
@@ -531,8 +535,8 @@ func (p *node) end() corev1.PodPhase {
 	return phase
 }
 
-// status is what a kubelet on containerd reports of a container. Of one that has ended because its successor cannot be
-// started it keeps everything but the state.
+// status is the report of a kubelet on containerd about a container. Of a container ended for a failing successor the
+// kubelet keeps everything except the state.
 func (c *container) status(spec *corev1.Container, images *Images, failed bool) corev1.ContainerStatus {
 	status := corev1.ContainerStatus{Name: spec.Name, Image: spec.Image}
 	if c == nil {
@@ -565,14 +569,14 @@ func (c *container) status(spec *corev1.Container, images *Images, failed bool) 
 			status.LastTerminationState.Terminated = ended
 		}
 	}
-	started := c.runs && !failed // a plain init container that is done counts as not started
+	started := c.runs && !failed // a completed init container counts as not started
 	status.Started = &started
 	return status
 }
 
 func (c *container) reportedID() string { return "containerd://" + c.id }
 
-// ready computes the Ready condition from the gates that the kubelet sees.
+// ready computes the Ready condition from the gates seen by the kubelet.
 func (p *node) ready(containers corev1.PodCondition) corev1.PodCondition {
 	if containers.Status != corev1.ConditionTrue {
 		containers.Type = corev1.PodReady
@@ -613,7 +617,7 @@ func setCondition(pod *corev1.Pod, want corev1.PodCondition, now metav1.Time) {
 	pod.Status.Conditions = append(pod.Status.Conditions, want)
 }
 
-// Terminate ends a Pod that its kubelet knows to be terminating. It reports whether it did.
+// Terminate ends a Pod known to its kubelet as terminating, and reports so.
 func (n *Nodes) Terminate(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil || p.view.DeletionTimestamp == nil {
@@ -626,8 +630,8 @@ func (n *Nodes) Terminate(uid types.UID) bool {
 	return n.server.Version() != before
 }
 
-// Settle takes every Pod to where nothing is left to do for scheduler and kubelets: scheduled, running what its spec says,
-// ready and reported, or gone. It reports whether anything changed.
+// Settle completes the work of scheduler and kubelets for every Pod: scheduled, running the spec, ready and reported,
+// or gone. Settle reports a change.
 func (n *Nodes) Settle() bool {
 	before := n.server.Version()
 	for _, pod := range All[*corev1.Pod](n.server) {
@@ -653,9 +657,9 @@ func (n *Nodes) Settle() bool {
 	return n.server.Version() != before
 }
 
-// CollectGarbage deletes the objects all of whose owners are gone, and lets claims go that wait for their last Pod. An
-// owner of a kind that the server does not have counts as alive. Where the server has Nodes, Pods are removed that are bound to one
-// which is not there. It reports whether anything changed.
+// CollectGarbage deletes objects with all owners gone, and releases deleted claims without a Pod. An owner of a kind
+// unknown to the server counts as alive. On servers with Nodes, Pods bound to a missing Node are removed.
+// CollectGarbage reports a change.
 func (s *Server) CollectGarbage() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -671,7 +675,7 @@ func (s *Server) CollectGarbage() bool {
 			owners := obj.GetOwnerReferences()
 			orphan := !slices.ContainsFunc(owners, func(ref metav1.OwnerReference) bool { return alive[ref.UID] || !s.has(ref) })
 			if len(owners) > 0 && orphan && obj.GetDeletionTimestamp() == nil {
-				// It exists and nothing is demanded of it.
+				// The object exists, and there is no precondition.
 				_ = s.delete(k, client.ObjectKeyFromObject(obj), &metav1.DeleteOptions{})
 			}
 		}
@@ -681,7 +685,7 @@ func (s *Server) CollectGarbage() bool {
 	return s.version != before
 }
 
-// collectLost removes the Pods of Nodes that are not there, without asking their kubelets.
+// collectLost removes the Pods of missing Nodes, without asking their kubelets.
 func (s *Server) collectLost() {
 	nodes, err := s.kindOf(&corev1.Node{})
 	if err != nil {
@@ -694,7 +698,7 @@ func (s *Server) collectLost() {
 	for _, obj := range s.list(pods, everything) {
 		pod := obj.(*corev1.Pod)
 		if name := pod.Spec.NodeName; name != "" && nodes.objects[client.ObjectKey{Name: name}] == nil {
-			// It exists and nothing is demanded of it.
+			// The Pod exists, and there is no precondition.
 			_ = s.delete(pods, client.ObjectKeyFromObject(pod), &metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 		}
 	}
@@ -706,7 +710,7 @@ func (s *Server) has(ref metav1.OwnerReference) bool {
 	return err == nil && s.kinds[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}] != nil
 }
 
-// releaseClaims takes the protection off claims that are being deleted and that no scheduled Pod uses.
+// releaseClaims takes the protection off deleted claims not used by a scheduled Pod.
 func (s *Server) releaseClaims() {
 	k, err := s.kindOf(&corev1.PersistentVolumeClaim{})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 const nodeGate corev1.PodConditionType = "example.test/gate"
 
-// cluster is a stage with nodes and one Pod, web-0, that nobody has taken notice of yet.
+// cluster is a stage with nodes and a single Pod, web-0, not yet noticed by anybody.
 type cluster struct {
 	*stage
 
@@ -45,7 +45,7 @@ func gated(pod *corev1.Pod) {
 
 func held(pod *corev1.Pod) { pod.Finalizers = []string{"example.test/hold"} }
 
-// act does something to the Pod and tells whether that changed anything.
+// act changes the Pod and reports a change.
 type act func(c *cluster) bool
 
 func schedule(c *cluster) bool  { return c.nodes.Schedule(c.pod, "node-0") }
@@ -64,7 +64,7 @@ func deletePod(c *cluster) bool {
 	return true
 }
 
-// replace deletes the Pod for good and creates another of its name.
+// replace deletes the Pod for good and creates a successor of the same name.
 func replace(c *cluster) bool {
 	c.must(c.user.Delete(c.t.Context(), c.pod, client.GracePeriodSeconds(0)))
 	c.must(c.user.Create(c.t.Context(), named(c.pod.Name)))
@@ -92,7 +92,8 @@ var (
 	letGo    = patch("", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/hold"]}}`)
 )
 
-// describe says what the server knows of the Pod: phase, node, generation seen, what the container runs, and its conditions.
+// describe returns the server's knowledge of the Pod: phase, node, generation seen, the running container, and the
+// conditions.
 func describe(c *cluster) string {
 	pod := c.nodes.Pod(client.ObjectKeyFromObject(c.pod), c.pod.UID)
 	if pod == nil {
@@ -139,16 +140,16 @@ var (
 // after follows the Pod's start with more.
 func after(more ...act) []act { return append(started[:5:5], more...) }
 
-// life is what happens to the Pod of a cluster.
+// life is a sequence of acts on the Pod of a cluster.
 type life struct {
 	name string
 	pod  func(*corev1.Pod)
 	do   []act
-	last bool // what the last act said
+	last bool // result of the last act
 	want string
 }
 
-// TestNodes: scheduler and kubelet act one step at a time, on what they have seen, and say whether anything was to do.
+// TestNodes: scheduler and kubelet act step by step on their views, and report whether there was work.
 func TestNodes(t *testing.T) {
 	for _, tc := range slices.Concat(starts(), ends(), gates(), deletions()) {
 		t.Run(tc.name, func(t *testing.T) {
@@ -247,7 +248,7 @@ func deletions() []life {
 	}
 }
 
-// TestImage tells what runs in truth from what is reported.
+// TestImage distinguishes the running image from the reported image.
 func TestImage(t *testing.T) {
 	c := newCluster(t)
 	var got []string
@@ -271,7 +272,7 @@ func use(image string) act {
 	return patch("", `{"spec":{"containers":[{"name":"app","image":"`+image+`"}]}}`)
 }
 
-// world changes what can be pulled, or what nodes know.
+// world changes the pullable images, or the nodes' knowledge.
 func world(change func(images *faultapi.Images)) act {
 	return func(c *cluster) bool { change(c.nodes.Images); return true }
 }
@@ -294,7 +295,7 @@ func sick(image string) act {
 	return world(func(images *faultapi.Images) { images.SetSick(image, true) })
 }
 
-// describeContainer says what is reported of the container, with its instance counted from 0, and what runs in truth.
+// describeContainer returns the report about the container, with its instance counted from 0, and the running image.
 func describeContainer(c *cluster) string {
 	pod := c.nodes.Pod(client.ObjectKeyFromObject(c.pod), c.pod.UID)
 	s := pod.Status.ContainerStatuses[0]
@@ -316,8 +317,8 @@ func describeContainer(c *cluster) string {
 	return text + ", in truth " + c.nodes.Image(c.pod.UID, "app")
 }
 
-// TestReportedImages: nodes report as containerd does. What a container was asked to run can be told neither from its image,
-// which is the first tag of the digest, nor from its image ID, which several tags share.
+// TestReportedImages: nodes report as containerd does. Neither the reported image, the first tag of the digest, nor the
+// image ID, shared by several tags, proves the requested image.
 func TestReportedImages(t *testing.T) {
 	const one = "sha256:1111"
 	for _, tc := range []struct {
@@ -370,7 +371,7 @@ func TestReportedImages(t *testing.T) {
 	}
 }
 
-// TestKnown: kubelets hold the Pods that they have seen and that are not gone.
+// TestKnown: kubelets hold the Pods seen and not gone.
 func TestKnown(t *testing.T) {
 	c := newCluster(t)
 	c.must(c.user.Create(t.Context(), named("web-1")))
@@ -379,7 +380,7 @@ func TestKnown(t *testing.T) {
 		do(c)
 		counts = append(counts, len(c.nodes.Known()))
 	}
-	// Settle looks at web-1 too; it removes web-0 from the server, which its kubelet notices when it looks again.
+	// Settle looks at web-1 too. Settle removes web-0 from the server, and the kubelet notices at its next look.
 	if diff := cmp.Diff([]int{0, 0, 0, 1, 2, 2, 2, 1}, counts); diff != "" {
 		t.Errorf("known (-want +got):\n%s", diff)
 	}
@@ -388,7 +389,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestCollectGarbage is what the garbage collector and the protection of claims do.
+// TestCollectGarbage covers the garbage collector and the protection of claims.
 func TestCollectGarbage(t *testing.T) {
 	owner := func(uids ...types.UID) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
@@ -475,8 +476,9 @@ func TestClaimProtection(t *testing.T) {
 	}
 }
 
-// TestShortenedTooLate: the time of a second deletion counts from the first, and when it is over already the node still has a
-// second to be told of it, unless it is not to be asked (BeforeDelete in k8s.io/apiserver/pkg/registry/rest).
+// TestShortenedTooLate: the time of a second deletion counts from the first. If the time is already over, the node
+// still has a second to hear of the deletion, unless the node must not be asked (BeforeDelete in
+// k8s.io/apiserver/pkg/registry/rest).
 func TestShortenedTooLate(t *testing.T) {
 	for _, tc := range []struct {
 		name          string

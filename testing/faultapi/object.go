@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// setField copies a field of another object of the same type, or clears it. Objects without the field stay as they are.
+// setField copies a field of a second object of the same type, or clears the field. Objects without the field stay
+// unchanged.
 func setField(obj client.Object, name string, from client.Object) {
 	f := reflect.ValueOf(obj).Elem().FieldByName(name)
 	switch {
@@ -44,7 +45,7 @@ func sameContent(a, b client.Object) bool {
 
 func setAll(obj, from client.Object) { reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(from).Elem()) }
 
-// patched applies a patch to a stored object and returns the result as an object of its own.
+// patched applies a patch to a stored object and returns the result as a new object.
 func (k *kind) patched(old client.Object, t types.PatchType, patch []byte) (client.Object, error) {
 	before, err := json.Marshal(old)
 	if err != nil {
@@ -103,7 +104,7 @@ func jsonPatch(before, patch []byte) ([]byte, error) {
 	return after, nil
 }
 
-// answer copies a stored object into what the caller asked for.
+// answer copies a stored object into the caller's object.
 func answer(gvk schema.GroupVersionKind, stored client.Object, into runtime.Object) error {
 	switch out := into.(type) {
 	case *metav1.PartialObjectMetadata:

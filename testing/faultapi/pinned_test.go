@@ -12,13 +12,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestPinned: a Pod that names its Node goes there and nowhere else, when that is there and has no taint against it.
+// TestPinned: a Pod naming its Node goes only there, if the Node exists and has no taint against the Pod.
 func TestPinned(t *testing.T) {
 	tainted := corev1.NodeSpec{Taints: []corev1.Taint{{Key: "example.test/dedicated", Effect: corev1.TaintEffectNoSchedule}}}
 	for _, tc := range []struct {
 		name   string
 		pinned bool
-		kinds  []*corev1.Node // those that are there; nil for a server without Nodes
+		kinds  []*corev1.Node // existing Nodes; nil for a server without Nodes
 		want   string
 	}{
 		{"no Nodes are served, and none is named", false, nil, "node-0"},
@@ -45,7 +45,8 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestLostNodes: the Pods of a Node that is gone are collected, their kubelet need not agree; others are left alone.
+// TestLostNodes: the Pods of a deleted Node are collected, without their kubelet's agreement. The remaining Pods are
+// left alone.
 func TestLostNodes(t *testing.T) {
 	server := serverWith(t, []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "n2"}}})
 	user := server.Client(nil, nil)

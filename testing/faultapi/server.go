@@ -26,7 +26,7 @@ import (
 // firstVersion is low enough for a schedule to pass a power of ten, where comparing versions as strings goes wrong.
 const firstVersion = 90
 
-// Server is the API server. It is safe for concurrent use. Make it with New.
+// Server is the API server. A Server is safe for concurrent use. Make a Server with New.
 type Server struct {
 	scheme *runtime.Scheme
 	now    func() time.Time
@@ -40,11 +40,11 @@ type Server struct {
 	nodes *Nodes
 }
 
-// kind is one resource: its objects, and everything that ever happened to them.
+// kind is a resource: its objects, and the log of all events.
 type kind struct {
 	strategy
 
-	like       client.Object // of the type that is stored
+	like       client.Object // of the stored type
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupResource
 	namespaced bool
@@ -52,17 +52,18 @@ type kind struct {
 	log        []Event
 }
 
-// Event is one change of an object. A deletion carries the object's last state with the version of the deletion. The object
-// is the server's: read only.
+// Event is a change of an object. A deletion carries the object's last state with the version of the deletion. The
+// object belongs to the server: read-only.
 type Event struct {
 	Type    watch.EventType
 	Object  client.Object
 	Version int64
 }
 
-// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects: Nodes, Secrets, StorageClasses,
-// Namespaces, webhook configurations, CustomResourceDefinitions, or else custom resources, which have a status subresource and, unless ClusterWide
-// says otherwise, a namespace. The scheme must know their types. now is the server's clock.
+// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects: Nodes,
+// Secrets, StorageClasses, Namespaces, webhook configurations, CustomResourceDefinitions, or else custom resources,
+// which have a status subresource and, unless ClusterWide says otherwise, a namespace. The scheme must know their
+// types. now is the server's clock.
 func New(scheme *runtime.Scheme, now func() time.Time, kinds ...client.Object) (*Server, error) {
 	s := &Server{scheme: scheme, now: now, version: firstVersion, kinds: map[schema.GroupKind]*kind{}}
 	pods, err := newPodStrategy()
@@ -108,7 +109,7 @@ func New(scheme *runtime.Scheme, now func() time.Time, kinds ...client.Object) (
 // clusterWide marks an object of a kind without namespaces.
 type clusterWide struct{ client.Object }
 
-// ClusterWide says to New that the objects of a custom resource are in no namespace.
+// ClusterWide tells New to serve a custom resource without namespaces.
 func ClusterWide(obj client.Object) client.Object { return clusterWide{obj} }
 
 func (s *Server) add(obj client.Object, how strategy) error {
@@ -125,7 +126,7 @@ func (s *Server) add(obj client.Object, how strategy) error {
 	return nil
 }
 
-// kindOf finds the resource of an object, of a list, or of what PartialObjectMetadata says it is.
+// kindOf finds the resource of an object, of a list, or of the kind in PartialObjectMetadata.
 func (s *Server) kindOf(obj runtime.Object) (*kind, error) {
 	gvk, err := apiutil.GVKForObject(obj, s.scheme)
 	if err != nil {
@@ -145,7 +146,7 @@ func (s *Server) Version() int64 {
 	return s.version
 }
 
-// Events returns what has happened to the objects of obj's kind, oldest first. The slice is the server's: read only.
+// Events returns the events of obj's kind, oldest first. The slice belongs to the server: read-only.
 func (s *Server) Events(obj client.Object) []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +157,7 @@ func (s *Server) Events(obj client.Object) []Event {
 	return slices.Clip(k.log)
 }
 
-// All returns the stored objects of one type, by name. They are the server's: read only.
+// All returns the stored objects of a type, by name. The objects belong to the server: read-only.
 func All[T client.Object](s *Server) []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +179,7 @@ func All[T client.Object](s *Server) []T {
 	return nil
 }
 
-// sortKey is the key of client-go's stores: the name alone for what is in no namespace.
+// sortKey is the key in client-go's stores: the name alone for an object without a namespace.
 func sortKey(obj client.Object) string { return storeKey(client.ObjectKeyFromObject(obj)) }
 
 func storeKey(key client.ObjectKey) string {
@@ -188,7 +189,7 @@ func storeKey(key client.ObjectKey) string {
 	return key.String()
 }
 
-// Stored returns an object of like's kind as the server has it, nil if it does not. It is the server's: read only.
+// Stored returns the server's object of like's kind, or nil. The object belongs to the server: read-only.
 func (s *Server) Stored(like client.Object, key client.ObjectKey) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +200,7 @@ func (s *Server) Stored(like client.Object, key client.ObjectKey) client.Object 
 	return k.objects[key]
 }
 
-// Target returns the object that a call is about as the server has it now, nil if it does not. It is the server's: read only.
+// Target returns the server's present object behind a call, or nil. The object belongs to the server: read-only.
 func (s *Server) Target(call Call) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +210,7 @@ func (s *Server) Target(call Call) client.Object {
 	return nil
 }
 
-// Newest returns the object of a resource that was changed last, nil if there is none. It is the server's: read only.
+// Newest returns the last changed object of a resource, or nil. The object belongs to the server: read-only.
 func (s *Server) Newest(resource schema.GroupResource) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,10 +234,10 @@ func (s *Server) stamp() string {
 	return strconv.FormatInt(s.version, 10)
 }
 
-// time is the server's clock in the precision that its objects have.
+// time is the server's clock in the precision of objects.
 func (s *Server) time() metav1.Time { return metav1.NewTime(s.now().Truncate(time.Second)) }
 
-// store keeps obj, which must not be changed afterwards, under a new version.
+// store keeps obj under a new version. obj must not change afterwards.
 func (s *Server) store(k *kind, t watch.EventType, obj client.Object) {
 	obj.SetResourceVersion(s.stamp())
 	k.log = append(k.log, Event{Type: t, Object: obj, Version: s.version})
@@ -295,7 +296,7 @@ func (s *Server) create(k *kind, obj client.Object) (client.Object, error) {
 	return obj, nil
 }
 
-// update replaces an object by what change makes of it. A change that comes to nothing keeps the version.
+// update replaces an object by the result of change. A change without effect keeps the version.
 func (s *Server) update(
 	k *kind, key types.NamespacedName, sub string, change func(current client.Object) (client.Object, error),
 ) (client.Object, error) {
@@ -304,7 +305,7 @@ func (s *Server) update(
 		return obj, err
 	}
 	if endsNow(obj, old) {
-		// The update itself is never stored: watches show the object as it was, and the answer has the version of before.
+		// The update itself is never stored: watches show the object from before, and the answer has the old version.
 		s.store(k, watch.Deleted, clone(old))
 		return obj, nil
 	}
@@ -312,7 +313,7 @@ func (s *Server) update(
 	return obj, nil
 }
 
-// updated returns what an update would make of an object, and the object. They are the same where it comes to nothing.
+// updated returns the object after an update, and the object before. Both are the same for an update without effect.
 func (s *Server) updated(
 	k *kind, key types.NamespacedName, sub string, change func(current client.Object) (client.Object, error),
 ) (obj, old client.Object, err error) {
@@ -345,7 +346,7 @@ func (s *Server) updated(
 	return obj, old, nil
 }
 
-// validate leaves out metadata that has not changed: it was valid before.
+// validate leaves out unchanged metadata, valid since before.
 func (k *kind) validate(sub string, obj, old client.Object) field.ErrorList {
 	var errs field.ErrorList
 	now, before := *metadataOf(obj), *metadataOf(old)
@@ -372,13 +373,13 @@ func checkVersion(k *kind, obj, old client.Object) error {
 	return nil
 }
 
-// endsNow reports whether an update has removed the last finalizer of an object that waited for nothing else.
+// endsNow reports whether an update has removed the last finalizer of an object waiting for nothing else.
 func endsNow(obj, old client.Object) bool {
 	grace := old.GetDeletionGracePeriodSeconds()
 	return len(obj.GetFinalizers()) == 0 && old.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0)
 }
 
-// delete removes an object, or marks it as terminating where somebody has to finish with it first.
+// delete removes an object, or marks the object as terminating if somebody has to finish first.
 func (s *Server) delete(k *kind, key types.NamespacedName, options *metav1.DeleteOptions) error {
 	old, err := s.get(k, key)
 	if err != nil {
@@ -413,7 +414,7 @@ func (s *Server) delete(k *kind, key types.NamespacedName, options *metav1.Delet
 	return nil
 }
 
-// shorten treats the deletion of an object whose graceful deletion has begun. The time counts from its beginning.
+// shorten handles a second deletion of an object during its graceful deletion. The time counts from the first deletion.
 func (s *Server) shorten(k *kind, obj client.Object, options *metav1.DeleteOptions) {
 	old := k.objects[client.ObjectKeyFromObject(obj)]
 	given := old.GetDeletionGracePeriodSeconds()
@@ -440,7 +441,7 @@ func (s *Server) shorten(k *kind, obj client.Object, options *metav1.DeleteOptio
 	s.finishDelete(k, obj, old, grace)
 }
 
-// finishDelete stores the mark, and removes the object unless a node or a finalizer keeps it.
+// finishDelete stores the mark, and removes the object unless a node or a finalizer keeps the object.
 func (s *Server) finishDelete(k *kind, obj, old client.Object, grace int64) {
 	if !equality.Semantic.DeepEqual(obj, old) {
 		s.store(k, watch.Modified, obj)

@@ -37,14 +37,14 @@ var env = controlplanetest.NewShared(controlplane.Options{Nodes: controlplane.No
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// probe asks one API server what it does.
+// probe asks an API server about its behaviour.
 type probe struct {
 	client.Client
 	t         *testing.T
 	ctx       context.Context
 	namespace string
 	bind      func(*corev1.Pod)
-	// watched returns what a watch shows of a Pod, from after the given version until it is deleted.
+	// watched returns the events of a watch about a Pod, from after the given version until the deletion.
 	watched func(pod *corev1.Pod, version string) []watch.Event
 }
 
@@ -91,8 +91,8 @@ func TestSemantics(t *testing.T) {
 	}
 }
 
-// TestSemanticsOfRealServer runs the same cases against the real one.
-// TestBoundClaims: a claim with a volume may ask for more, and for less again while the volume has not followed; classes are in no namespace.
+// TestBoundClaims: a claim with a volume may request more, and less again while the volume has not followed. Classes are
+// in no namespace.
 func TestBoundClaims(t *testing.T) {
 	server, err := faultapi.New(newScheme(t), time.Now, &storagev1.StorageClass{})
 	if err != nil {
@@ -129,6 +129,7 @@ func TestBoundClaims(t *testing.T) {
 	}
 }
 
+// TestSemanticsOfRealServer runs the same cases against the real server.
 func TestSemanticsOfRealServer(t *testing.T) {
 	cp := env.Start(t)
 	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: newScheme(t)})
@@ -167,9 +168,10 @@ func TestSemanticsOfRealServer(t *testing.T) {
 	}
 }
 
-// awaitBound waits until the API server's own cache has the Pod on its node. A deletion is tried on that cache first, and when the cache turns
-// out to be old it is tried again with the grace period the first try came to: 0 for a Pod without node
-// (k8s.io/apiserver/pkg/registry/generic/registry/store.go, updateForGracefulDeletionAndFinalizers).
+// awaitBound waits until the API server's own cache has the Pod on its node. The API server tries a deletion on its
+// cache first. If the cache turns out to be old, the API server repeats the deletion with the grace period of the first
+// try: 0 for a Pod without node (k8s.io/apiserver/pkg/registry/generic/registry/store.go,
+// updateForGracefulDeletionAndFinalizers).
 func awaitBound(p *probe, pod *corev1.Pod) {
 	p.t.Helper()
 	cached := &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}}
@@ -187,7 +189,7 @@ func (p *probe) must(err error) {
 	}
 }
 
-// pod creates a Pod that no scheduler and no kubelet will touch.
+// pod creates a Pod ignored by schedulers and kubelets.
 func (p *probe) pod(change ...func(*corev1.Pod)) *corev1.Pod {
 	p.t.Helper()
 	pod := &corev1.Pod{
@@ -231,7 +233,7 @@ func (p *probe) gone(obj client.Object) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// strategic patches a copy of the object, or one of its subresources, and describes the answer.
+// strategic patches a copy of the object, or a subresource, and describes the answer.
 func (p *probe) strategic(obj client.Object, sub, body string) string {
 	return p.patch(obj, sub, types.StrategicMergePatchType, body)
 }
@@ -244,7 +246,7 @@ func (p *probe) patch(obj client.Object, sub string, t types.PatchType, body str
 	return outcome(p.SubResource(sub).Patch(p.ctx, obj, client.RawPatch(t, []byte(body))))
 }
 
-// outcome describes an error by what callers look at: code, reason and the fields of its causes.
+// outcome describes an error by the parts relevant to callers: code, reason and the fields of its causes.
 func outcome(err error) string {
 	if err == nil {
 		return "ok"
@@ -263,7 +265,7 @@ func outcome(err error) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s %s", s.Code, s.Reason, strings.Join(slices.Sorted(maps.Keys(fields)), " ")))
 }
 
-// line puts its parts into one line.
+// line joins its parts into a single line.
 func line(parts ...any) string { return strings.TrimSpace(fmt.Sprintln(parts...)) }
 
 // uidPatch is a patch with an UID and whatever else.
@@ -372,7 +374,7 @@ func patchCases() []semantics {
 			return line(got, after.Finalizers)
 		}, "ok [example.test/b]"},
 		{"patch removes one owner by uid", func(p *probe) string {
-			a, b := p.thing(), p.thing() // owners that exist: the Pod would be collected as garbage otherwise
+			a, b := p.thing(), p.thing() // existing owners: otherwise the Pod would be collected as garbage
 			pod := p.pod(func(pod *corev1.Pod) {
 				for _, owner := range []*thing{a, b} {
 					pod.OwnerReferences = append(pod.OwnerReferences, metav1.OwnerReference{APIVersion: "faultapi.test/v1", Kind: "Thing", Name: owner.Name, UID: owner.UID})
@@ -449,7 +451,7 @@ func updateCases() []semantics {
 	}
 }
 
-// generationCases tell which writes a Pod's node has to take notice of.
+// generationCases check for writes that a Pod's node has to notice.
 func generationCases() []semantics {
 	count := func(change func(p *probe, pod *corev1.Pod)) func(*probe) string {
 		return func(p *probe) string {
@@ -486,7 +488,7 @@ func generationCases() []semantics {
 	}
 }
 
-// shortenCases delete a Pod on a node twice: with its own 30 s, then otherwise.
+// shortenCases delete a Pod on a node twice: with its own 30 s, then with a different time.
 func shortenCases() []semantics {
 	twice := func(seconds int64, between ...string) func(*probe) string {
 		return func(p *probe) string {
@@ -511,7 +513,7 @@ func shortenCases() []semantics {
 	}
 }
 
-// watchCases tell what watches show of a deletion.
+// watchCases check the events of watches for a deletion.
 func watchCases() []semantics {
 	shown := func(p *probe, pod *corev1.Pod, version string) string {
 		var parts []any
@@ -583,7 +585,7 @@ func statusCases() []semantics {
 	}
 }
 
-// dryRun patches a Pod without changing it, and describes the answer and whether the stored Pod is what it was.
+// dryRun patches a Pod as a dry run, and describes the answer and whether the stored Pod is unchanged.
 func (p *probe) dryRun(sub, body string) string {
 	pod := p.pod()
 	before, answer := fresh(p, pod), pod.DeepCopy()

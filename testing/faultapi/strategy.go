@@ -18,20 +18,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The subresources that there are.
+// The known subresources.
 const (
 	statusSubresource = "status"
 	resizeSubresource = "resize"
 )
 
-// strategy is what the API server does differently for each resource.
+// strategy has the API server's differences between resources.
 type strategy interface {
-	// prepareCreate clears what users may not set and fills in defaults.
+	// prepareCreate clears fields closed to users and sets defaults.
 	prepareCreate(obj client.Object)
-	// prepareUpdate resets what the subresource may not change and raises the generation.
+	// prepareUpdate resets fields closed to the subresource and raises the generation.
 	prepareUpdate(sub string, obj, old client.Object) error
 	validateUpdate(sub string, obj, old client.Object) field.ErrorList
-	// grace is how long a deletion takes; graceful is false for resources that know no grace.
+	// grace is how long a deletion takes; graceful is false for resources without graceful deletion.
 	grace(obj client.Object, options *metav1.DeleteOptions) (seconds int64, graceful bool)
 	// unconditional reports whether an update without resourceVersion is accepted.
 	unconditional() bool
@@ -39,7 +39,7 @@ type strategy interface {
 	merge() strategicpatch.LookupPatchMeta
 }
 
-// plainStrategy is that of a built-in resource with nothing special to it.
+// plainStrategy is the strategy of an ordinary built-in resource.
 type plainStrategy struct {
 	meta strategicpatch.LookupPatchMeta
 }
@@ -71,7 +71,7 @@ func noSubresource(sub string) error {
 	return apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{Resource: sub}, "", "the server could not find the requested resource", 0, false)
 }
 
-// strategyOf returns the strategy of a kind that is not always served.
+// strategyOf returns the strategy of an optional kind.
 func strategyOf(obj client.Object) (strategy, error) {
 	switch obj.(type) {
 	case *corev1.Secret, *corev1.Namespace, *storagev1.StorageClass:
@@ -87,7 +87,7 @@ func strategyOf(obj client.Object) (strategy, error) {
 	}
 }
 
-// nodeStrategy is that of Nodes, whose status is a subresource.
+// nodeStrategy is the strategy of Nodes, with the status as a subresource.
 type nodeStrategy struct{ plainStrategy }
 
 func (nodeStrategy) prepareUpdate(sub string, obj, old client.Object) error {
@@ -103,7 +103,7 @@ func (nodeStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 	return nil
 }
 
-// configurationStrategy is that of a built-in resource whose generation counts changes of its content.
+// configurationStrategy is the strategy of a built-in resource whose generation counts changes of its content.
 type configurationStrategy struct{ plainStrategy }
 
 func (configurationStrategy) prepareCreate(obj client.Object) { obj.SetGeneration(1) }
@@ -115,7 +115,7 @@ func (configurationStrategy) prepareUpdate(sub string, obj, old client.Object) e
 	return noSubresource(sub)
 }
 
-// revisionStrategy is that of ControllerRevisions, whose content cannot change.
+// revisionStrategy is the strategy of ControllerRevisions, with immutable content.
 type revisionStrategy struct{ plainStrategy }
 
 func newRevisionStrategy() (revisionStrategy, error) {
@@ -131,10 +131,10 @@ func (revisionStrategy) validateUpdate(_ string, obj, old client.Object) field.E
 	return field.ErrorList{field.Invalid(field.NewPath("data"), "", "field is immutable")}
 }
 
-// claimStrategy is that of PersistentVolumeClaims.
+// claimStrategy is the strategy of PersistentVolumeClaims.
 type claimStrategy struct{ plainStrategy }
 
-// claimProtection is the finalizer that keeps a claim while a Pod uses it.
+// claimProtection is the finalizer of a claim in use by a Pod.
 const claimProtection = "kubernetes.io/pvc-protection"
 
 func newClaimStrategy() (claimStrategy, error) {
@@ -163,7 +163,8 @@ func (claimStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 	return nil
 }
 
-// validateUpdate lets the storage alone change that a bound claim asks for: to more, or back to something above what it has.
+// validateUpdate only allows changes of a bound claim's requested storage: to more, or back to a value above the
+// claim's capacity.
 func (claimStrategy) validateUpdate(_ string, obj, old client.Object) field.ErrorList {
 	claim, before := obj.(*corev1.PersistentVolumeClaim), old.(*corev1.PersistentVolumeClaim)
 	path, spec := field.NewPath("spec"), claim.Spec.DeepCopy()
@@ -180,7 +181,7 @@ func (claimStrategy) validateUpdate(_ string, obj, old client.Object) field.Erro
 	return nil
 }
 
-// customStrategy is that of a custom resource with status subresource.
+// customStrategy is the strategy of a custom resource with status subresource.
 type customStrategy struct{}
 
 func (customStrategy) prepareCreate(obj client.Object) {
@@ -196,7 +197,7 @@ func (customStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 			obj.SetGeneration(old.GetGeneration() + 1)
 		}
 	case statusSubresource:
-		// Everything else is the old object's, its metadata included: not even another UID is noticed.
+		// Everything else stays as in the old object, metadata included: not even a changed UID is noticed.
 		status := clone(obj)
 		setAll(obj, clone(old))
 		setField(obj, "Status", status)
@@ -216,7 +217,7 @@ func (customStrategy) unconditional() bool { return false }
 
 func (customStrategy) merge() strategicpatch.LookupPatchMeta { return nil }
 
-// podStrategy is that of Pods.
+// podStrategy is the strategy of Pods.
 type podStrategy struct{ plainStrategy }
 
 func newPodStrategy() (podStrategy, error) {
@@ -231,7 +232,7 @@ func (podStrategy) prepareCreate(obj client.Object) {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosOf(pod)}
 }
 
-// defaultPod fills in what a kubelet and a controller look at.
+// defaultPod sets the defaults relevant to a kubelet and a controller.
 func defaultPod(spec *corev1.PodSpec) {
 	if spec.TerminationGracePeriodSeconds == nil {
 		seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
@@ -304,7 +305,7 @@ func (podStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 	return nil
 }
 
-// keepObservedGenerations restores what writers that do not know the field leave out.
+// keepObservedGenerations restores the field for writers unaware of the field.
 func keepObservedGenerations(pod, before *corev1.Pod) {
 	if pod.Status.ObservedGeneration == 0 {
 		pod.Status.ObservedGeneration = before.Status.ObservedGeneration
@@ -319,7 +320,8 @@ func keepObservedGenerations(pod, before *corev1.Pod) {
 	}
 }
 
-// keepAllButResources is the strategy of pods/resize: metadata but UID and version, status, and the rest of the spec stay.
+// keepAllButResources is the strategy of pods/resize: metadata but UID and version, status, and the rest of the spec
+// stay.
 func keepAllButResources(pod, before *corev1.Pod) {
 	if len(pod.Spec.Containers) != len(before.Spec.Containers) || len(pod.Spec.InitContainers) != len(before.Spec.InitContainers) {
 		return
@@ -371,7 +373,7 @@ func (podStrategy) validateUpdate(sub string, obj, old client.Object) field.Erro
 	return errs
 }
 
-// withMutable returns the spec with the fields that an update may change set back.
+// withMutable returns the spec with the mutable fields of before.
 func withMutable(spec, before *corev1.PodSpec) *corev1.PodSpec {
 	out := spec.DeepCopy()
 	back := func(containers, from []corev1.Container) {
@@ -399,7 +401,7 @@ func withMutable(spec, before *corev1.PodSpec) *corev1.PodSpec {
 	return out
 }
 
-// removedResources reports requests and limits that a resize would take away.
+// removedResources reports requests and limits removed by a resize.
 func removedResources(spec, before *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	if len(spec.Containers) != len(before.Containers) {

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// Turnstile is a Gate at which every call waits until the test releases it. The zero value is ready. All calls of one
-// process stand at one Turnstile, and Break is that process's death.
+// Turnstile is a Gate with a wait: every call waits until the test releases the call. The zero value is ready. All
+// calls of a process stand at the same Turnstile, and Break is the death of the process.
 type Turnstile struct {
 	mu      sync.Mutex
 	waiting []*Waiting
 	broken  error
 }
 
-// Waiting is a call that stands at a Turnstile.
+// Waiting is a call standing at a Turnstile.
 type Waiting struct {
 	Call Call
 
@@ -23,7 +23,8 @@ type Waiting struct {
 	fate      chan Fate
 }
 
-// Pass waits until the call is released, also when its context ends: what becomes of a call is the test's choice alone.
+// Pass waits for the release of the call, even past the end of its context: the test alone decides about the call's
+// fate.
 func (t *Turnstile) Pass(_ context.Context, call Call) Fate {
 	t.mu.Lock()
 	if t.broken != nil {
@@ -36,7 +37,7 @@ func (t *Turnstile) Pass(_ context.Context, call Call) Fate {
 	return <-w.fate
 }
 
-// Waiting returns the calls that wait, in an order that does not depend on which goroutine came first.
+// Waiting returns the waiting calls, in an order independent of goroutines.
 func (t *Turnstile) Waiting() []*Waiting {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +50,7 @@ func (t *Turnstile) Waiting() []*Waiting {
 	return slices.Clone(t.waiting)
 }
 
-// Release lets the call go to its fate. Further calls have no effect.
+// Release sends the call to its fate. Further calls of Release have no effect.
 func (w *Waiting) Release(fate Fate) {
 	w.turnstile.mu.Lock()
 	defer w.turnstile.mu.Unlock()
@@ -59,7 +60,7 @@ func (w *Waiting) Release(fate Fate) {
 	}
 }
 
-// Break answers all calls that wait, and all that come, with err, and makes none of them.
+// Break answers all waiting and all later calls with err, and carries out none.
 func (t *Turnstile) Break(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// queue names the calls that wait.
+// queue names the waiting calls.
 func queue(turnstile *faultapi.Turnstile) string {
 	var parts []string
 	for _, w := range turnstile.Waiting() {
@@ -25,7 +25,7 @@ func queue(turnstile *faultapi.Turnstile) string {
 	return strings.Join(parts, ", ")
 }
 
-// process is a controller whose calls all stand at one turnstile.
+// process is a controller with all calls at the same turnstile.
 type process struct {
 	*stage
 
@@ -41,7 +41,7 @@ func newProcess(t *testing.T) *process {
 	return p
 }
 
-// create starts a task that creates Pods one after the other.
+// create starts a task that creates Pods in sequence.
 func (p *process) create(ctx context.Context, task string, names ...string) {
 	ctx = faultapi.WithTask(ctx, task)
 	go func() {
@@ -116,7 +116,7 @@ func TestTurnstile(t *testing.T) {
 	}
 }
 
-// TestTurnstileOrder: which goroutine came first must not decide what a seed leads to.
+// TestTurnstileOrder: the order of goroutines must not affect the result of a seed.
 func TestTurnstileOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProcess(t)
@@ -142,7 +142,7 @@ func TestTurnstileOrder(t *testing.T) {
 	})
 }
 
-// TestTurnstileOutlastsContexts: a context that ends does not say whether the call was made; the test does.
+// TestTurnstileOutlastsContexts: the end of a context does not decide whether a call was carried out; the test does.
 func TestTurnstileOutlastsContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProcess(t)
@@ -161,7 +161,7 @@ func TestTurnstileOutlastsContexts(t *testing.T) {
 	})
 }
 
-// TestCachedReadsDoNotWait: they are answered by the process itself.
+// TestCachedReadsDoNotWait: the process itself answers cached reads.
 func TestCachedReadsDoNotWait(t *testing.T) {
 	p := newProcess(t)
 	s := p.stage

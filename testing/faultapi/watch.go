@@ -14,25 +14,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watch is a watch that a Client has opened. Its events come when Deliver is called and not before. It is safe for concurrent
-// use.
+// Watch is a watch opened by a Client. Events come only when Deliver is called. A Watch is safe for concurrent use.
 type Watch struct {
 	client  *Client
 	kind    *kind
 	matches func(client.Object) bool
-	item    reflect.Type // of what events carry
+	item    reflect.Type // of the events' objects
 	events  chan watch.Event
 
 	mu   sync.Mutex
-	next int // index in kind.log of the first event that is not delivered
+	next int // index in kind.log of the first undelivered event
 	over bool
 }
 
 // watchBuffer is how many events a watch holds for a reader who does not come. The API server ends such a watch.
 const watchBuffer = 1000
 
-// Watch opens a watch from the resourceVersion that Raw of client.ListOptions names, which is required. It reads from the
-// server, whatever the client's other reads do.
+// Watch opens a watch from the resourceVersion in Raw of client.ListOptions, which is required. The watch reads from
+// the server, whatever the source of the client's reads.
 func (c *Client) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
 	k, err := c.server.kindOf(list)
 	if err != nil {
@@ -71,14 +70,14 @@ func (c *Client) Watch(ctx context.Context, list client.ObjectList, opts ...clie
 	return w, nil
 }
 
-// Watches returns the watches that are open, in the order in which they were opened.
+// Watches returns the open watches, in the order of opening.
 func (c *Client) Watches() []*Watch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.watches)
 }
 
-// String names what is watched.
+// String names the watched resource.
 func (w *Watch) String() string { return "watch of " + w.kind.resource.String() }
 
 // ResultChan is where events come from. It is closed at the end.
@@ -141,7 +140,7 @@ func (w *Watch) Deliver(n int) {
 	}
 }
 
-// Break ends the watch from the server's side: by an error event that says that its version is too old, or without a word.
+// Break ends the watch from the server's side: by an error event about an expired version, or without a word.
 func (w *Watch) Break(expired bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package install answers the question: how do I install my CRDs and webhook configurations on the API server of a test? It
-// applies manifests from memory, where kubectl would need files, and waits until what they define is served.
+// Package install answers the question: how do I install my CRDs and webhook configurations on the API server of a
+// test? The package applies manifests from memory, without the files needed by kubectl, and waits until the new kinds
+// are served.
 package install
 
 import (
@@ -17,12 +18,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fieldOwner owns what is applied here.
+// fieldOwner is the owner of applied fields.
 const fieldOwner = "workloadkit-install"
 
-// CRD applies one CRD from its manifest in YAML or JSON and waits until objects of its kind can be read in the stored
-// version. The other versions need whoever converts them. Applying a CRD again changes nothing, and a URL at which somebody
-// serves its conversion by now stays.
+// CRD applies a CRD from its manifest in YAML or JSON and waits until objects of its kind can be read in the stored
+// version. Further versions need a conversion webhook. A second application changes nothing, and a conversion URL set
+// meanwhile stays.
 func CRD(ctx context.Context, c client.Client, manifest []byte) error {
 	crd, err := parse(manifest)
 	if err != nil {
@@ -57,8 +58,9 @@ func CRD(ctx context.Context, c client.Client, manifest []byte) error {
 	return nil
 }
 
-// Manifest applies one object from its manifest in YAML or JSON, as the only owner of what the manifest says. Applying it again
-// changes nothing. Where a URL stands by now instead of the manifest's Service, in a webhook configuration say, the URL stays.
+// Manifest applies an object from its manifest in YAML or JSON, as the only owner of the manifest's fields. A second
+// application changes nothing. A URL set meanwhile in place of the manifest's Service, for example in a webhook
+// configuration, stays.
 func Manifest(ctx context.Context, c client.Client, manifest []byte) error {
 	object, err := parse(manifest)
 	if err != nil {
@@ -78,7 +80,7 @@ func parse(manifest []byte) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// apply applies an object as the only owner of what its manifest says.
+// apply applies an object as the only owner of its manifest's fields.
 func apply(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
 	object = object.DeepCopy()
 	live := &unstructured.Unstructured{}
@@ -94,8 +96,8 @@ func apply(ctx context.Context, c client.Client, object *unstructured.Unstructur
 	return nil
 }
 
-// keepURLs leaves out the Service of each client config that has a URL by now: a manager outside the cluster has put it there,
-// and the two exclude each other.
+// keepURLs leaves out the Service of each client config with a URL: a manager outside the cluster has set the URL, and
+// the two exclude each other.
 func keepURLs(object, live *unstructured.Unstructured) {
 	urls := map[string]bool{}
 	for name, config := range clientConfigs(live) {
@@ -108,7 +110,8 @@ func keepURLs(object, live *unstructured.Unstructured) {
 	}
 }
 
-// clientConfigs returns those of a CRD or webhook configuration, by the names of the webhooks; they share memory with it.
+// clientConfigs returns the client configs of a CRD or webhook configuration, by the names of the webhooks; the result
+// shares memory with the object.
 func clientConfigs(object *unstructured.Unstructured) map[string]map[string]any {
 	configs := map[string]map[string]any{}
 	if config, ok := dig(object.Object, "spec", "conversion", "webhook", "clientConfig"); ok {
@@ -132,8 +135,8 @@ func dig(object map[string]any, path ...string) (map[string]any, bool) {
 	return object, object != nil
 }
 
-// untilServed waits for discovery and the storage of a new CRD, which follow a moment after it was accepted. It asks for an
-// object that is not there: a list would need the conversion webhook where objects are stored in another version.
+// untilServed waits for discovery and the storage of a new CRD, which follow a moment after the CRD's acceptance. The
+// probe asks for a missing object: a list would need the conversion webhook if objects are stored in an older version.
 func untilServed(ctx context.Context, c client.Client, key client.ObjectKey, probe client.Object) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, key, probe)
@@ -147,7 +150,7 @@ func untilServed(ctx context.Context, c client.Client, key client.ObjectKey, pro
 	})
 }
 
-// isMissingObject tells that there is no such object from that there is no such path.
+// isMissingObject distinguishes a missing object from a missing path.
 func isMissingObject(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)

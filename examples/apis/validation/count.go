@@ -11,13 +11,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Count checks an integer or percentage, which may be above 100 %, whatever it is a percentage of. What is allowed is for
-// [partition.ValidateUncapped] to say. Nil is fine.
+// Count checks an integer or percentage, possibly above 100 %, of any total. [partition.ValidateUncapped] defines the
+// allowed values. Nil is fine.
 func Count(value *intstr.IntOrString, path *field.Path) field.ErrorList {
 	return refused(partition.ValidateUncapped("", value), value, path)
 }
 
-// CountOf is [Count] for a value that is taken of total, rounded up: the number it amounts to must not be too large either.
+// CountOf is [Count] for a value of total, rounded up: the resulting number must not be too large either.
 func CountOf(value *intstr.IntOrString, total int32, path *field.Path) field.ErrorList {
 	if value == nil {
 		return nil
@@ -34,15 +34,16 @@ func refused(err error, value *intstr.IntOrString, path *field.Path) field.Error
 	return errs
 }
 
-// AtLeastOne reports whether value amounts to at least 1 of total, percentages rounded up. That is so for
-// everything above 0 as long as total is above 0. It is false for values [Count] refuses.
+// AtLeastOne reports whether value amounts to at least 1 of total, percentages rounded up. With total above 0, every
+// value above 0 does. AtLeastOne is false for values refused by [Count].
 func AtLeastOne(value intstr.IntOrString, total int32) bool {
-	n, err := partition.ResolveUncapped("", &value, int(min(max(total, 0), 1)), partition.Up) // of more than one it might be too much
+	n, err := partition.ResolveUncapped("", &value, int(min(max(total, 0), 1)), partition.Up) // with a larger total the number might be too large
 	return err == nil && n > 0
 }
 
-// AsOpenKruise returns what OpenKruise 1.9 takes value for in fields that it does not validate: a number in a string is a percentage, and
-// what is negative is zero. Values that [Count] accepts, and those that make no sense to OpenKruise either, are returned as they are.
+// AsOpenKruise returns OpenKruise 1.9's reading of value in fields not validated by OpenKruise: a number in a string is
+// a percentage, and a negative number is zero. Values accepted by [Count], and values invalid in OpenKruise too, are
+// returned unchanged.
 func AsOpenKruise(value intstr.IntOrString) intstr.IntOrString {
 	if partition.ValidateUncapped("", &value) == nil {
 		return value
@@ -56,7 +57,7 @@ func AsOpenKruise(value intstr.IntOrString) intstr.IntOrString {
 	return value
 }
 
-// shown returns the value as the user wrote it, shortened.
+// shown returns the value as written by the user, shortened.
 func shown(value intstr.IntOrString) any {
 	if value.Type == intstr.Int {
 		return value.IntVal

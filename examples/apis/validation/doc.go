@@ -1,6 +1,7 @@
 // Package validation answers "which names, selectors, counts and Pod templates may a workload have?"
 //
-// The functions are pure and return every problem they find, each with its path, the value and what is allowed.
+// The functions are pure and return every problem, each with path, value and the allowed values.
 //
-// What every Pod must have is for the API server to say: admission asks it, and nothing here repeats its rules.
+// The API server judges the general rules of Pods: admission asks the API server, and package validation does not
+// repeat the rules.
 package validation

@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// InPlaceStrategy checks grace period and parallelism. A parallelism in quotes counts as the integer it spells.
+// InPlaceStrategy checks grace period and parallelism. A parallelism in quotes counts as an integer.
 func InPlaceStrategy(strategy *pub.InPlaceUpdateStrategy, path *field.Path) field.ErrorList {
 	if strategy == nil {
 		return nil
@@ -34,8 +34,8 @@ func InPlaceStrategy(strategy *pub.InPlaceUpdateStrategy, path *field.Path) fiel
 	return errs
 }
 
-// InPlaceOnly refuses a template change that cannot be carried out in place: obstacles says why, one sentence or path each. path is that of
-// the template.
+// InPlaceOnly refuses a template change impossible in place. obstacles returns the reasons, a sentence or path each.
+// path is the path of the template.
 func InPlaceOnly(old, next *corev1.PodTemplateSpec, obstacles func(old, next *corev1.PodTemplateSpec) []string, path *field.Path) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(old, next) {
 		return nil
@@ -47,9 +47,9 @@ func InPlaceOnly(old, next *corev1.PodTemplateSpec, obstacles func(old, next *co
 	return errs
 }
 
-// InPlaceObstacles returns what of a template change cannot be made in place, going by the fields alone: labels, annotations and the
-// images of containers may change, and with resources also the amounts of cpu and memory that are set already. Everything
-// else is an obstacle.
+// InPlaceObstacles returns the obstacles to making a template change in place, by the fields alone. Labels, annotations
+// and the images of containers may change. With resources, amounts of cpu and memory already set may change, too. Every
+// further change is an obstacle.
 func InPlaceObstacles(old, next *corev1.PodTemplateSpec, resources bool) []string {
 	before, after := old.Spec.DeepCopy(), next.Spec.DeepCopy()
 	if len(before.Containers) != len(after.Containers) {
@@ -74,7 +74,7 @@ func InPlaceObstacles(old, next *corev1.PodTemplateSpec, resources bool) []strin
 	return obstacles
 }
 
-// levelAmounts hides changes of cpu and memory that both lists have.
+// levelAmounts hides changes of cpu and memory present in both lists.
 func levelAmounts(was, is corev1.ResourceList) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		amount, before := was[name]

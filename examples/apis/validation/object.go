@@ -8,16 +8,16 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// maxName is the longest name, in characters: with a dash and a hash of up to 10 it is the value of a label on every Pod, which has at most
-// 63.
+// maxName is the longest name, in characters: with a dash and a hash of up to 10 the name is the value of a label on
+// every Pod, with a limit of 63.
 const maxName = 63 - 1 - 10
 
-// Name checks the name of a workload by the rule for its kind, or what the name will be made from.
+// Name checks the name of a workload by the rule for its kind, or the prefix of a generated name.
 func Name(obj metav1.Object, rule apivalidation.ValidateNameFunc) field.ErrorList {
 	return NameUpTo(maxName, obj, rule)
 }
 
-// NameUpTo is [Name] for a kind whose names may have so many characters.
+// NameUpTo is [Name] for a kind with the given maximum length of names.
 func NameUpTo(longest int, obj metav1.Object, rule apivalidation.ValidateNameFunc) field.ErrorList {
 	name, path, prefix := obj.GetName(), field.NewPath("metadata", "name"), false
 	if name == "" && obj.GetGenerateName() != "" {
@@ -31,7 +31,7 @@ func NameUpTo(longest int, obj metav1.Object, rule apivalidation.ValidateNameFun
 		errs = append(errs, field.Invalid(path, name, msg))
 	}
 	if prefix {
-		longest -= len("x7k2p") // what the API server adds
+		longest -= len("x7k2p") // added by the API server
 	}
 	if len(name) > longest {
 		errs = append(errs, field.TooLong(path, name, longest))
@@ -39,7 +39,7 @@ func NameUpTo(longest int, obj metav1.Object, rule apivalidation.ValidateNameFun
 	return errs
 }
 
-// NewProblems returns the errors that are not in before: an update is not refused for what is stored already.
+// NewProblems returns the errors missing in before: an update is not refused for stored problems.
 func NewProblems(errs, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}
 	for _, err := range before {
@@ -54,8 +54,8 @@ func NewProblems(errs, before field.ErrorList) field.ErrorList {
 	return fresh
 }
 
-// DeletionProtected returns why an object of a kind with these labels may not be deleted while it has so many replicas. Values of the label other
-// than Always and Cascading protect nothing.
+// DeletionProtected returns why an object of a kind with the labels may not be deleted while having replicas. Label
+// values besides Always and Cascading protect nothing.
 func DeletionProtected(kind string, labels map[string]string, replicas int32) field.ErrorList {
 	path := field.NewPath("metadata", "labels").Key(apps.LabelDeleteProtection)
 	switch protection := labels[apps.LabelDeleteProtection]; {

@@ -8,8 +8,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// LongRunning checks what the template of a workload whose Pods run for ever must have besides what every Pod must have:
-// restartPolicy Always, and no activeDeadlineSeconds.
+// LongRunning checks the additional rules for templates of workloads whose Pods run for ever: restartPolicy Always, and
+// no activeDeadlineSeconds.
 func LongRunning(template *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	spec, path := &template.Spec, path.Child("spec")
 	var errs field.ErrorList
@@ -22,8 +22,9 @@ func LongRunning(template *corev1.PodTemplateSpec, path *field.Path) field.Error
 	return errs
 }
 
-// Reserved refuses what the controller itself writes on Pods, these labels and the annotations of [apps.ReservedPodAnnotations]: in a
-// template it would have no effect, or would ask for the deletion of every Pod. path is that of the template's metadata.
+// Reserved refuses keys written by the controller itself on Pods, the given labels and the annotations of
+// [apps.ReservedPodAnnotations]: in a template such a key would have no effect, or would ask for the deletion of every
+// Pod. path is the path of the template's metadata.
 func Reserved(template *corev1.PodTemplateSpec, labels []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	check := func(values map[string]string, reserved []string, at *field.Path) {
@@ -38,7 +39,7 @@ func Reserved(template *corev1.PodTemplateSpec, labels []string, path *field.Pat
 	return errs
 }
 
-// ClaimNames checks the names of the claim templates, which become volumes.
+// ClaimNames checks the names of the claim templates, because each becomes a volume.
 func ClaimNames(claims []corev1.PersistentVolumeClaim, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := sets.New[string]()

@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// Selector checks the selector of a workload: it selects something, Pods of the template are among that, and it asks for none of the
-// reserved labels, which the controller writes. path is that of the spec.
+// Selector checks the selector of a workload: the selector is not empty, selects Pods of the template, and asks for
+// none of the reserved labels written by the controller. path is the path of the spec.
 func Selector(selector *metav1.LabelSelector, template map[string]string, reserved []string, path *field.Path) field.ErrorList {
 	at := path.Child("selector")
 	if errs := NotTooMany(apps.SelectorTerms(selector), at); len(errs) > 0 {
@@ -37,7 +37,7 @@ func Selector(selector *metav1.LabelSelector, template map[string]string, reserv
 	return nil
 }
 
-// Selects checks that a selector is well-formed and selects by something.
+// Selects checks for a well-formed and non-empty selector.
 func Selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return field.ErrorList{field.Required(path, "must select at least one label")}
@@ -47,7 +47,7 @@ func Selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// NotTooMany refuses more terms than are looked at; what is in them is not either.
+// NotTooMany refuses more terms than the controller reads; further terms are not checked either.
 func NotTooMany(n int, path *field.Path) field.ErrorList {
 	if n <= apps.MaxTerms {
 		return nil
@@ -55,7 +55,7 @@ func NotTooMany(n int, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.TooMany(path, n, apps.MaxTerms)}
 }
 
-// Priority checks the terms that order Pods.
+// Priority checks the terms for ordering Pods.
 func Priority(priority *pub.PriorityStrategy, path *field.Path) field.ErrorList {
 	if priority == nil {
 		return nil

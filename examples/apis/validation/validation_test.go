@@ -109,7 +109,7 @@ func TestAsOpenKruise(t *testing.T) {
 		{text("-5"), text("0%")},
 		{text("-5%"), text("0%")},
 		{text("+5%"), text("5%")},
-		{text("05%"), text("05%")}, // a percentage as it is
+		{text("05%"), text("05%")}, // an unchanged percentage
 		{text("12.5%"), text("12.5%")},
 		{text("12.5"), text("12.5")},
 		{text("5%%"), text("5%%")},

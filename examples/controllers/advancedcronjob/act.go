@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/fanout"
 )
 
-// act carries a decision out. What cannot be deleted from the history keeps nothing from being started; what is to be replaced does.
+// act carries a decision out. A failed deletion from the history does not stop a start. A run to be replaced does.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d cronjobs.Decision) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, fanout.Task{Name: "delete history"}, d.Trim, func(ctx context.Context, run cronjobs.Run) (bool, error) {
@@ -33,10 +33,10 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d cron
 	)
 }
 
-// again is when to look again at what the cache was late with.
+// again is the wait before the next look at a late cache.
 const again = time.Second
 
-// remove deletes a run, and has its Pods collected.
+// remove deletes a run, and the garbage collector deletes the run's Pods.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, run cronjobs.Run) (bool, error) {
 	uid := run.GetUID()
 	err := v.Client.Delete(ctx, run.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -82,13 +82,14 @@ func (r *Reconciler) start(ctx context.Context, v *view, pass *fanout.Pass, d cr
 	return errors.Join(err, r.recordStart(ctx, v, d, run))
 }
 
-// recordStart writes down that a run was started, so that the slot is known even if the run goes soon.
+// recordStart records the start of a run in the status, so the slot stays known even if the run goes soon.
 func (r *Reconciler) recordStart(ctx context.Context, v *view, d cronjobs.Decision, run cronjobs.Run) error {
 	_, err := v.WriteStatus(ctx, d.Started(run))
 	return err
 }
 
-// meet finds out who has the name of a run. If it is ours, it was started, and the cache is late. What is about to go is waited for.
+// meet looks up the holder of a run's name. If the AdvancedCronJob controls the holder, the run was started, and the
+// cache is late. If the holder is about to go, meet returns an error for a later try.
 func (r *Reconciler) meet(ctx context.Context, v *view, d cronjobs.Decision, run cronjobs.Run) error {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(run.Kind)

@@ -24,7 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestJobs: Jobs are made from the template and trimmed when they have ended (B-12, E-7), and the end of each is seen at once.
+// TestJobs: the controller makes Jobs from the template and trims ended Jobs (B-12, E-7). The controller sees the end
+// of each Job at once.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -59,7 +60,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestForbid: a run begins when the one before it has ended, which the controller of Jobs says, and never before.
+// TestForbid: a run begins only after the end of its predecessor, as reported by the controller of Jobs.
 func TestForbid(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -91,7 +92,7 @@ func TestForbid(t *testing.T) {
 	})
 }
 
-// TestReplace: a run goes with its Pods before the next one comes.
+// TestReplace: a run goes with its Pods before the next run comes.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -162,8 +163,8 @@ func TestBroadcastJobs(t *testing.T) {
 	})
 }
 
-// TestChangedSchedule: a schedule that is moved to a time that is over starts nothing, and one that is moved while nobody is there to see it is caught
-// up with from that moment on.
+// TestChangedSchedule: a schedule moved to a past time starts nothing. A schedule moved while no controller runs counts
+// from the moment of the move.
 func TestChangedSchedule(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -212,7 +213,7 @@ func TestChangedSchedule(t *testing.T) {
 	}
 }
 
-// restored rewrites what OpenKruise 1.9 left: its times are past, and become the next full minutes.
+// restored rewrites the objects left by OpenKruise 1.9: past times become the next full minutes.
 func restored(t *testing.T, state string, last time.Time) string {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/openkruise-1.9/" + state + ".yaml")
@@ -234,8 +235,8 @@ func restored(t *testing.T, state string, last time.Time) string {
 	return path
 }
 
-// TestTakeOver recreates what OpenKruise 1.9 left, starts our controller, and demands that it writes nothing at all before the next slot. Runs that
-// were under way end then, leave the status, and are trimmed; and the schedule goes on.
+// TestTakeOver recreates the objects left by OpenKruise 1.9, starts the controller, and demands no write at all before
+// the next slot. Then running runs end, leave the status, and are trimmed. The schedule goes on.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"settled", "midway"} {
@@ -249,7 +250,7 @@ func TestTakeOver(t *testing.T) {
 			since := controllertest.End(t, c.cp.AuditLog())
 			c.run("AdvancedCronJob")
 			witness := c.create("witness", func(s *v1beta1.AdvancedCronJobSpec) { s.Template.JobTemplate = jobTemplate(true) })
-			c.eventually(witness, func(context.Context) error { // by then anything wrong with the other would have happened
+			c.eventually(witness, func(context.Context) error { // by then any wrong write would have happened
 				if witness.Status.LastScheduleTime == nil {
 					return fmt.Errorf("nothing is started")
 				}
@@ -269,7 +270,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// linked gives the references of a restored status the UIDs that its runs have now, and returns these.
+// linked gives the references of a restored status the present UIDs of the runs, and returns the UIDs.
 func (c *cluster) linked(obj *v1beta1.AdvancedCronJob) (uids []types.UID) {
 	c.t.Helper()
 	if err := c.Get(c.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
@@ -290,7 +291,7 @@ func (c *cluster) linked(obj *v1beta1.AdvancedCronJob) (uids []types.UID) {
 	return uids
 }
 
-// goesOn ends what was under way, and wants the next run at its time.
+// goesOn ends the running runs, and waits for the next run at its time.
 func (c *cluster) goesOn(obj *v1beta1.AdvancedCronJob, before []types.UID, last time.Time) {
 	c.t.Helper()
 	var jobs v1beta1.BroadcastJobList

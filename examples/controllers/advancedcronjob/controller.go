@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the component that reports events, and the controller's name in logs.
+// ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "advancedcronjob-controller"
 
 // Options of the controller. The zero value is usable.
@@ -41,13 +41,13 @@ type Reconciler struct {
 	options Options
 
 	told  *kruise.Told
-	knows *kruise.Memory[cronjobs.Known] // so that nothing is started twice
+	knows *kruise.Memory[cronjobs.Known] // prevents a second start of a slot
 }
 
-// view is one AdvancedCronJob, as the cache shows it.
+// view is an AdvancedCronJob, as cached.
 type view = ownercache.View[*v1beta1.AdvancedCronJob]
 
-// jobKind is a kind of which AdvancedCronJobs have templates.
+// jobKind is a kind with a template in AdvancedCronJobs.
 type jobKind struct {
 	name     v1beta1.AdvancedCronJobTemplateType
 	kind     schema.GroupVersionKind
@@ -62,9 +62,9 @@ func jobKinds() []jobKind {
 	}
 }
 
-// Setup adds the controller to the manager. c is the client it writes with. The scheme must know Jobs, and the AdvancedCronJob and BroadcastJob types.
-// While the CRD of BroadcastJobs is not installed, those who ask for some are told so. The manager's cache should have [cronjobs.KeepJob] as
-// transform of Jobs.
+// Setup adds the controller to the manager. The controller writes with c. The scheme must know Jobs, and the
+// AdvancedCronJob and BroadcastJob types. While the CRD of BroadcastJobs is missing, an event tells owners of
+// BroadcastJob templates. The manager's cache should have [cronjobs.KeepJob] as transform of Jobs.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -104,10 +104,10 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile starts what is due of one AdvancedCronJob.
+// Reconcile starts the due run of an AdvancedCronJob.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil { // its jobs are collected as garbage
+	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the jobs
 		return result, err
 	}
 	if err := r.noteSchedule(ctx, v); err != nil {
@@ -116,8 +116,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	pass := r.fanout.Begin(v)
 	when, invalid := r.resolve(v)
 	d := cronjobs.Decide(v.Owner, r.runsOf(v.Owner), when, r.knows.Of(v.Owner.UID), v.Now)
-	if len(v.Owner.Spec.Undecodable) == 0 { // what is not known of the spec, the status says nothing about
-		if _, err := v.WriteStatus(ctx, d.Status); err != nil { // before runs go that say when they were started
+	if len(v.Owner.Spec.Undecodable) == 0 { // the status stays silent about an undecodable spec
+		if _, err := v.WriteStatus(ctx, d.Status); err != nil { // before runs go: a run is the record of its start
 			return pass.Result(err)
 		}
 	}
@@ -130,11 +130,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err)
 }
 
-// installedRetry is when to look again for a kind that is not installed.
+// installedRetry is the wait before the next look for a kind not installed.
 const installedRetry = 5 * time.Second
 
-// noteSchedule remembers what the spec says of times, and where that is another than before, when it was changed. The record of that, which the cache
-// leaves out, the API server has.
+// noteSchedule remembers the spec's schedule, and the time of a change. The API server has the record of changes; the
+// cache leaves the record out.
 func (r *Reconciler) noteSchedule(ctx context.Context, v *view) error {
 	if len(v.Owner.Spec.Undecodable) > 0 {
 		return nil
@@ -154,7 +154,8 @@ func (r *Reconciler) noteSchedule(ctx context.Context, v *view) error {
 	return nil
 }
 
-// resolve reads the spec, which admission need not have seen. A nil schedule stands for one that starts nothing, and the error says why.
+// resolve reads the spec, which may have bypassed admission. A nil schedule starts nothing, and the error is the
+// reason.
 func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 	spec := &v.Owner.Spec
 	if len(spec.Undecodable) > 0 {
@@ -173,10 +174,10 @@ func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 	return when, nil
 }
 
-// NotInstalled means that the API server does not know the kind of what is to be started.
+// NotInstalled means that the API server does not know the kind of the template.
 const NotInstalled reason.Code = "NotInstalled"
 
-// runsOf returns the jobs that an AdvancedCronJob controls, of whatever version of it.
+// runsOf returns the jobs controlled by an AdvancedCronJob, whatever version the owner reference names.
 func (r *Reconciler) runsOf(owner *v1beta1.AdvancedCronJob) (out []cronjobs.Run) {
 	for _, k := range jobKinds() {
 		for _, object := range r.runs[k.name].Of(owner.Namespace, owner.UID) {

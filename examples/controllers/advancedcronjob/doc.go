@@ -1,10 +1,11 @@
-// Package advancedcronjob is the controller of AdvancedCronJobs: it starts jobs by a schedule, Jobs of Kubernetes or BroadcastJobs. Package cronjobs
-// decides which are started, replaced and deleted, and package schedule has the arithmetic of slots.
+// Package advancedcronjob is the controller of AdvancedCronJobs. The controller starts jobs by a schedule: Jobs of
+// Kubernetes or BroadcastJobs. Package cronjobs decides about starts, replacements and deletions. Package schedule has
+// the arithmetic of slots.
 //
-// A job is named for its slot, so nobody starts one twice: not a process that has forgotten, and not two that lead at the same time. When a slot was
-// started last is kept in the status before any job goes that says so.
+// A job is named after its slot, so nobody starts a slot twice: neither a forgetful process, nor two leaders at the
+// same time. The status records the last started slot before the job of the slot goes.
 //
-// Unlike OpenKruise's, it goes on by itself after any number of missed slots; sees the end of Jobs, and not of BroadcastJobs alone; remembers when it
-// started last if all jobs are gone; deletes what is replaced before it starts anew, and by UID; and tells in events what it starts, misses
-// and cannot do.
+// OpenKruise differs. This controller continues without help after any number of missed slots. This controller sees the
+// end of Jobs as well as of BroadcastJobs, and remembers the last start when all jobs are gone. This controller deletes
+// replaced runs before a new start, and by UID. Events tell of started and missed slots and of failures.
 package advancedcronjob

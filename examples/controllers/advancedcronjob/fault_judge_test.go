@@ -21,14 +21,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// moment is what a pass may have decided on: the cache before a call.
+// moment is a possible input of a pass: the cache before a call.
 type moment struct {
 	at    time.Time
 	owner *v1beta1.AdvancedCronJob
 	runs  []cronjobs.Run
 }
 
-// sight are the moments up to the first write of what was decided; the status is no such write.
+// sight are the moments up to the first write of the decision. A status write does not count.
 type sight struct {
 	moments []moment
 	wrote   bool
@@ -61,7 +61,7 @@ func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
 		add(&broadcasts.Items[i])
 	}
 	s.moments = append(s.moments, m)
-	if first := s.moments[0]; first.owner.Generation != owner.Generation { // it is read before the runs are
+	if first := s.moments[0]; first.owner.Generation != owner.Generation { // the pass reads the owner before the runs
 		s.moments = append(s.moments, moment{at: m.at, owner: first.owner, runs: m.runs})
 	}
 }
@@ -73,7 +73,7 @@ func controllerUID(job client.Object) types.UID {
 	return ""
 }
 
-// some reports whether a pass may have decided on a moment that is so.
+// some reports whether is holds for a moment among the pass's possible inputs.
 func (s *sight) some(is func(moment) bool) bool { return slices.ContainsFunc(s.moments, is) }
 
 // judge looks at each write.
@@ -124,8 +124,8 @@ func (w *story) judgeStart(s *sight, write *chaos.Write) {
 	if w.started[uid] == nil {
 		w.started[uid] = map[int64]bool{}
 	}
-	// Where it has been deleted and the job of this slot is collected, a cache that still shows it cannot show that job. What is started then
-	// is collected, too.
+	// If the owner has been deleted and the job of the slot is collected, a late cache may show the owner without the job.
+	// The collector then collects the newly started job, too.
 	gone := w.owner(of.Name) == nil || w.owner(of.Name).UID != uid
 	for other := range w.started[uid] {
 		name := of.Name + "-" + strconv.FormatInt(other, 10)
@@ -143,7 +143,7 @@ func (w *story) judgeStart(s *sight, write *chaos.Write) {
 	w.judgeConcurrency(s, job)
 }
 
-// changedAt is when what an AdvancedCronJob says of times was changed last, zero for never.
+// changedAt is the time of the last change of an AdvancedCronJob's schedule, or zero for never.
 func (w *story) changedAt(owner *v1beta1.AdvancedCronJob) (made time.Time) {
 	for _, c := range w.changed[owner.UID] {
 		if c.generation <= owner.Generation {
@@ -153,7 +153,7 @@ func (w *story) changedAt(owner *v1beta1.AdvancedCronJob) (made time.Time) {
 	return made
 }
 
-// wants reports whether what a pass saw makes a slot the one to start.
+// wants reports whether the pass's sight makes the slot due.
 func (m moment) wants(slot time.Time) bool {
 	spec := &m.owner.Spec
 	when, err := schedule.Parse(spec.Schedule, spec.TimeZone, time.UTC)
@@ -170,7 +170,7 @@ func (m moment) wants(slot time.Time) bool {
 	return newer.Newest.IsZero()
 }
 
-// judgeConcurrency looks at the runs that the server has: all that was done to them by the controller itself, it knows.
+// judgeConcurrency checks the server's runs: the controller knows all of its own writes to runs.
 func (w *story) judgeConcurrency(s *sight, started client.Object) {
 	policy := func(p v1beta1.ConcurrencyPolicy) bool {
 		return !s.some(func(m moment) bool { return m.owner.Spec.ConcurrencyPolicy != p })
@@ -225,7 +225,7 @@ func (m moment) dropsReplaced(run cronjobs.Run, changed time.Time) bool {
 	return !when.Due(q).Newest.IsZero()
 }
 
-// dropsHistory reports whether a run has ended and is one too many: as many as are kept are there that are not older.
+// dropsHistory reports whether a run has ended and exceeds the limit: enough runs exist of the same age or younger.
 func (m moment) dropsHistory(run cronjobs.Run) bool {
 	limit := ptr.Deref(m.owner.Spec.SuccessfulJobsHistoryLimit, 3)
 	if run.State == cronjobs.Failed {

@@ -31,12 +31,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, no slot is started twice; with Forbid no run begins while another goes on, with Replace none while another stays;
-// none begins before its time, too late, or when a newer one is due; what goes is ours, has ended and is one too many, or is
-// replaced, and it is written down when it was started; and in the end what was due is started and the history is as long as it may be.
+// TestFaults: under any faults, no slot is started twice. With Forbid no run begins during another run, with Replace no
+// run begins beside an old run. No run begins before its time, too late, or after a newer slot is due. Deleted runs are
+// the controller's own, and either ended and beyond the limit, or replaced, and their start is recorded. In the end
+// every due slot is started, and the history is within its limits.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay proves a schedule to depend on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -59,17 +60,17 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is one schedule.
+// story is a schedule.
 type story struct {
 	*chaos.World
 
 	full    bool                         // a quota for jobs is used up
 	started map[types.UID]map[int64]bool // slots, by AdvancedCronJob
-	byUser  map[types.UID]bool           // jobs that users have made
-	lost    map[string]bool              // jobs that users have deleted before anybody could write down that they were there
-	taken   map[string]bool              // names that somebody else's jobs had
-	due     map[types.UID]time.Time      // what is to be started in the end
-	changed map[types.UID][]change       // what users have changed of times
+	byUser  map[types.UID]bool           // jobs made by users
+	lost    map[string]bool              // jobs deleted by users before anybody could record the jobs
+	taken   map[string]bool              // names held by foreign jobs
+	due     map[types.UID]time.Time      // slots to start in the end
+	changed map[types.UID][]change       // users' changes of schedules
 }
 
 func names() []string { return []string{"every", "minutely", "nightly"} }
@@ -123,7 +124,7 @@ func shownOwner(obj *v1beta1.AdvancedCronJob) string {
 		limit(obj.Spec.SuccessfulJobsHistoryLimit), limit(obj.Spec.FailedJobsHistoryLimit), obj.Spec.Paused != nil && *obj.Spec.Paused)
 }
 
-// edit draws everything that may change but for times.
+// edit draws all fields except the schedule.
 func (w *story) edit(obj *v1beta1.AdvancedCronJob) {
 	spec := &obj.Spec
 	spec.ConcurrencyPolicy = []v1beta1.ConcurrencyPolicy{"Allow", "Forbid", "Replace", ""}[w.Rand().IntN(4)]
@@ -136,7 +137,7 @@ func (w *story) edit(obj *v1beta1.AdvancedCronJob) {
 	}
 }
 
-// editTimes draws one or all of what decides when runs are started: a time may be over by then.
+// editTimes draws some or all of the schedule fields: a time may already be over.
 func (w *story) editTimes(obj *v1beta1.AdvancedCronJob) {
 	spec, some := &obj.Spec, w.Rand().IntN(5)
 	if some < 3 {
@@ -160,7 +161,7 @@ func (w *story) editTimes(obj *v1beta1.AdvancedCronJob) {
 	}
 }
 
-// users is what they do now and then.
+// users is the users' behaviour now and then.
 func (w *story) users() {
 	name := names()[w.Rand().IntN(3)]
 	switch n := w.Rand().IntN(40); {
@@ -218,13 +219,13 @@ func (w *story) change(name string) {
 	w.update(obj)
 }
 
-// change is one of times that controllers can know of: what was written down before says otherwise.
+// change is a schedule change visible to controllers: the record from before differs.
 type change struct {
 	generation int64
 	made       time.Time
 }
 
-// update writes what a user has changed.
+// update writes a user's change.
 func (w *story) update(obj *v1beta1.AdvancedCronJob) {
 	w.Logf("user: changes %s", shownOwner(obj))
 	before := w.owner(obj.Name)
@@ -235,13 +236,13 @@ func (w *story) update(obj *v1beta1.AdvancedCronJob) {
 		return
 	}
 	made := time.Now().Truncate(time.Second)
-	if said == [3]string{was.Schedule, was.TimeZone, fmt.Sprint(was.Paused)} { // it is as it was before anybody noted a change
+	if said == [3]string{was.Schedule, was.TimeZone, fmt.Sprint(was.Paused)} { // the schedule is as before anybody noted a change
 		made = ptr.Deref(was.Since, metav1.Time{}).Time
 	}
 	w.changed[obj.UID] = append(w.changed[obj.UID], change{obj.Generation, made})
 }
 
-// times are what decides when runs are started.
+// times are the schedule fields.
 func times(spec *v1beta1.AdvancedCronJobSpec) [3]string {
 	return [3]string{spec.Schedule, ptr.Deref(spec.TimeZone, ""), fmt.Sprint(ptr.Deref(spec.Paused, false))}
 }
@@ -257,7 +258,7 @@ func (w *story) jobs() (out []client.Object) {
 	return out
 }
 
-// anyJob draws one that is as wanted, nil if there is none.
+// anyJob draws a wanted job, or returns nil for none.
 func (w *story) anyJob(wanted func(cronjobs.Run) bool) client.Object {
 	jobs := slices.DeleteFunc(w.jobs(), func(job client.Object) bool {
 		run, _ := cronjobs.Read(job)
@@ -271,7 +272,7 @@ func (w *story) anyJob(wanted func(cronjobs.Run) bool) client.Object {
 
 func isActive(r cronjobs.Run) bool { return r.State == cronjobs.Active }
 
-// endJob does what the controllers of jobs do.
+// endJob acts for the controllers of jobs.
 func (w *story) endJob() {
 	job := w.anyJob(isActive)
 	if job == nil {
@@ -288,7 +289,7 @@ func (w *story) endJob() {
 	w.setStatus(job, condition)
 }
 
-// setStatus has a job begin, or end with a condition, whether or not somebody has seen it begin.
+// setStatus makes a job begin, or end with a condition, whether or not anybody saw the beginning.
 func (w *story) setStatus(job client.Object, condition string) {
 	now := metav1.Now()
 	switch job := job.(type) {
@@ -308,7 +309,7 @@ func (w *story) setStatus(job client.Object, condition string) {
 	w.must(w.User.Status().Update(context.Background(), job))
 }
 
-// touchJob deletes a job, has its deletion held up, or takes its annotation away.
+// touchJob deletes a job, blocks its deletion, or removes its annotation.
 func (w *story) touchJob() {
 	job := w.anyJob(func(cronjobs.Run) bool { return true })
 	if job == nil {
@@ -343,7 +344,7 @@ func (w *story) letGo(job client.Object) {
 	w.must(client.IgnoreNotFound(w.User.Update(context.Background(), job)))
 }
 
-// noteLoss remembers a job that goes before it is written down that it was started.
+// noteLoss remembers a job deleted before the record of its start.
 func (w *story) noteLoss(job client.Object) {
 	run, _ := cronjobs.Read(job)
 	ref := metav1.GetControllerOfNoCopy(job)
@@ -355,7 +356,7 @@ func (w *story) noteLoss(job client.Object) {
 	}
 }
 
-// next is when an AdvancedCronJob will start something, zero if it does not.
+// next is the time of the next start of an AdvancedCronJob, or zero for none.
 func next(owner *v1beta1.AdvancedCronJob, now time.Time) time.Time {
 	when, err := schedule.Parse(owner.Spec.Schedule, owner.Spec.TimeZone, time.UTC)
 	if err != nil {
@@ -372,7 +373,7 @@ func window(owner *v1beta1.AdvancedCronJob, now time.Time) schedule.Window {
 	return w
 }
 
-// takeName creates a job of somebody else's that has the next one's name.
+// takeName creates a foreign job with the name of the next run.
 func (w *story) takeName(name string) {
 	owner := w.owner(name)
 	if owner == nil || next(owner, time.Now()).IsZero() {
@@ -393,7 +394,7 @@ func (w *story) empty(owner *v1beta1.AdvancedCronJob, name string) client.Object
 	return &v1beta1.BroadcastJob{ObjectMeta: meta}
 }
 
-// makeJob creates a job by hand that belongs to an AdvancedCronJob, of the older version.
+// makeJob creates a job by hand, controlled by an AdvancedCronJob of the older version.
 func (w *story) makeJob(name string) {
 	owner := w.owner(name)
 	if owner == nil {
@@ -407,7 +408,8 @@ func (w *story) makeJob(name string) {
 	}
 }
 
-// outside ends jobs and lets deletions go on, each a while after it began: nothing else happens then that could wake somebody.
+// outside ends jobs and lets deletions go on, each a while after its beginning: no event beside must be needed for a
+// wake-up.
 func (w *story) outside() (changed bool) {
 	const while = 5 * time.Second
 	for _, job := range w.jobs() {
@@ -426,7 +428,7 @@ func (w *story) outside() (changed bool) {
 	return w.Server.CollectGarbage() || changed
 }
 
-// settle has each AdvancedCronJob be due at a full minute that is soon, and not again for most of a year.
+// settle makes each AdvancedCronJob due at a full minute soon, and not again for most of a year.
 func (w *story) settle() {
 	w.full, w.due = false, map[types.UID]time.Time{}
 	for _, name := range names() {

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
 const minute = time.Minute
 
-// cluster is one test's view of the control plane.
+// cluster is the view of a single test on the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -36,14 +36,14 @@ type cluster struct {
 	namespace string
 }
 
-// idle returns a namespace of its own on the control plane, without controllers.
+// idle returns a fresh namespace on the control plane, without controllers.
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
 	return &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: env.Namespace(t)}
 }
 
-// run runs the controllers of these kinds in the cluster's namespace.
+// run runs the controllers of the named kinds in the cluster's namespace.
 func (c *cluster) run(names ...string) (stop func()) {
 	c.t.Helper()
 	rows := slices.DeleteFunc(kinds.All(), func(k kinds.Kind) bool { return !slices.Contains(names, k.Kind.Kind) })
@@ -56,7 +56,7 @@ func pods() corev1.PodTemplateSpec {
 	}}
 }
 
-// create creates an AdvancedCronJob that starts a run each second.
+// create creates an AdvancedCronJob with a run each second.
 func (c *cluster) create(name string, edit func(*v1beta1.AdvancedCronJobSpec)) *v1beta1.AdvancedCronJob {
 	c.t.Helper()
 	obj := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}
@@ -68,7 +68,7 @@ func (c *cluster) create(name string, edit func(*v1beta1.AdvancedCronJobSpec)) *
 	return obj
 }
 
-// jobTemplate is of Jobs that the controller of Jobs ends at once: well with no Pods to complete, or after a second.
+// jobTemplate is a template of Jobs with a quick end: a success without Pods to complete, or a failure after a second.
 func jobTemplate(well bool) *batchv1.JobTemplateSpec {
 	t := &batchv1.JobTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"}},
@@ -114,7 +114,7 @@ func (c *cluster) jobs(ctx context.Context) ([]batchv1.Job, error) {
 	return list.Items, err
 }
 
-// writes are those of the controller to a resource since a place in the audit log.
+// writes are the controller's writes to a resource since a place in the audit log.
 func (c *cluster) writes(since int64, resource string) (out []string) {
 	c.t.Helper()
 	requests, _ := controllertest.Requests(c.t, c.cp.AuditLog(), since, "kruise-manager/test advancedcronjob-controller")

@@ -32,7 +32,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// bench is an API server in memory, and a clock that the test moves.
+// bench is an API server in memory, and a clock moved by the test.
 type bench struct {
 	t        *testing.T
 	scheme   *runtime.Scheme
@@ -64,7 +64,7 @@ func (b *bench) must(err error) {
 	}
 }
 
-// count is what the metric says of an outcome.
+// count is the metric's count of an outcome.
 func (b *bench) count(outcome string) (n int) {
 	families, err := b.registry.Gather()
 	b.must(err)
@@ -80,7 +80,7 @@ func (b *bench) count(outcome string) (n int) {
 	return n
 }
 
-// process is one that runs the controller.
+// process is a process with the controller.
 type process struct {
 	*bench
 
@@ -89,10 +89,10 @@ type process struct {
 	events *record.FakeRecorder
 	noting sync.Mutex
 	calls  []string
-	fails  map[string]error // what is answered to a verb, instead of doing it
+	fails  map[string]error // answers by verb, instead of carrying out the call
 }
 
-// loans is what a manager lends to a controller.
+// loans is the manager's part used by a controller.
 type loans struct {
 	process *process
 	add     *[]manager.Runnable
@@ -114,7 +114,7 @@ func (p *process) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{Before: p.fails[call.Verb]}
 }
 
-// boot starts a process that has seen everything.
+// boot starts a process with a current cache.
 func (b *bench) boot() *process {
 	b.t.Helper()
 	p := &process{bench: b, cache: b.server.Cache(func(string, int) int { return 0 }), events: record.NewFakeRecorder(100000), fails: map[string]error{}}
@@ -138,7 +138,7 @@ func (p *process) see() {
 	}
 }
 
-// pass has one AdvancedCronJob reconciled.
+// pass reconciles an AdvancedCronJob.
 func (p *process) pass(name string) ctrl.Result {
 	p.t.Helper()
 	result, err := p.r.Reconcile(p.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "a", Name: name}})
@@ -190,8 +190,8 @@ func (b *bench) end(job *batchv1.Job, condition batchv1.JobConditionType) {
 
 func (b *bench) jobs() []*batchv1.Job { return faultapi.All[*batchv1.Job](b.server) }
 
-// TestManySchedules has 1,000 schedules of one minute go on for ten minutes: with a process that ends and is followed by another, with two that lead
-// at once, and with nobody there for a while. Each slot is started once, or counted as missed.
+// TestManySchedules runs 1,000 schedules, each due every minute, for ten minutes: with a process and its successor,
+// with two leaders at once, and with no process for a while. Each slot is started once, or counted as missed.
 func TestManySchedules(t *testing.T) {
 	const owners, minutes = 1000, 10
 	b, dice := newBench(t), rand.New(rand.NewPCG(1, 2))
@@ -204,16 +204,16 @@ func TestManySchedules(t *testing.T) {
 	for minute := 1; minute <= minutes; minute++ {
 		b.clock.SetTime(b.clock.Now().Truncate(time.Minute).Add(time.Minute + time.Duration(dice.IntN(30))*time.Second))
 		switch minute {
-		case 1, 3: // the first, and one that follows it
+		case 1, 3: // the first process, and a successor
 			processes = []*process{b.boot()}
-		case 4: // a second one thinks that it leads
+		case 4: // a second process believes in its leadership
 			processes = append(processes, b.boot())
 		case 6, 7: // nobody is there
 			processes = nil
 		case 8:
 			processes = []*process{b.boot()}
 		}
-		for _, p := range processes { // both decide on what was there before the other began
+		for _, p := range processes { // both decide on the state before the first acts
 			p.see()
 		}
 		for _, i := range dice.Perm(owners) {
@@ -226,7 +226,7 @@ func TestManySchedules(t *testing.T) {
 				b.end(job, []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed}[dice.IntN(2)])
 			}
 		}
-		for range 3 { // what has ended is trimmed, and nothing is started anew
+		for range 3 { // ended runs are trimmed, and nothing is started anew
 			for _, p := range processes {
 				p.see()
 				for _, name := range names {
@@ -251,7 +251,8 @@ func TestManySchedules(t *testing.T) {
 	}
 }
 
-// TestForeignNameIsToldOnce: a name that somebody else has is told once and not tried again, and the next slot is started.
+// TestForeignNameIsToldOnce: a single event tells of a foreign object with the run's name. The controller does not try
+// again, and starts the next slot.
 func TestForeignNameIsToldOnce(t *testing.T) {
 	b := newBench(t)
 	owner := b.create("minutely", "* * * * *")
@@ -278,7 +279,8 @@ func TestForeignNameIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestOfAnotherGroup: what an AdvancedCronJob of another group has left is somebody's, and not waited for.
+// TestOfAnotherGroup: objects left by an AdvancedCronJob of another group are foreign, and the controller does not wait
+// for their end.
 func TestOfAnotherGroup(t *testing.T) {
 	owner := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Name: "minutely"}}
 	for version, want := range map[string]bool{"apps.kruise.io/v1alpha1": true, "apps.kruise.io/v1beta1": true, "batch.example.test/v1": false, "a/b/c": false} {
@@ -291,7 +293,7 @@ func TestOfAnotherGroup(t *testing.T) {
 	}
 }
 
-// TestFormerRunIsWaitedFor: what a former AdvancedCronJob of the name has left does not cost a slot.
+// TestFormerRunIsWaitedFor: a run left by a former AdvancedCronJob of the name costs no slot.
 func TestFormerRunIsWaitedFor(t *testing.T) {
 	b := newBench(t)
 	former := b.create("minutely", "* * * * *")
@@ -313,7 +315,8 @@ func TestFormerRunIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestStartedIsRemembered: a slot that was started is written down at once, and known to the process even where that fails.
+// TestStartedIsRemembered: the status records a started slot at once. If the write fails, the process still knows the
+// slot.
 func TestStartedIsRemembered(t *testing.T) {
 	b := newBench(t)
 	owner := b.create("minutely", "* * * * *")
@@ -342,7 +345,8 @@ func TestStartedIsRemembered(t *testing.T) {
 	}
 }
 
-// TestEachIsToldOnce: what is late, what waits, what is missed and what makes no sense is told once, and a pass with nothing to do calls nobody.
+// TestEachIsToldOnce: a single event tells of each late, waiting or missed slot and of each invalid spec. An idle pass
+// makes no call.
 func TestEachIsToldOnce(t *testing.T) {
 	b := newBench(t)
 	b.create("forbid", "* * * * *", func(obj *v1beta1.AdvancedCronJob) { obj.Spec.ConcurrencyPolicy = v1beta1.ForbidConcurrent })
@@ -398,7 +402,7 @@ func TestEachIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestWakes: a pass asks for the next one at the next slot, or after a while if that is long.
+// TestWakes: a pass asks for a wake-up at the next slot, or earlier if the slot is far away.
 func TestWakes(t *testing.T) {
 	b := newBench(t)
 	b.create("minutely", "* * * * *")
@@ -413,14 +417,14 @@ func TestWakes(t *testing.T) {
 	}
 }
 
-// TestChangesOfTheSchedule: times of a schedule count from its last change, whether the process sees that at once or another process goes on; and
-// nothing is written where nothing has changed.
+// TestChangesOfTheSchedule: slots count from the schedule's last change, whether the process sees the change at once or
+// another process takes over. Without a change nothing is written.
 func TestChangesOfTheSchedule(t *testing.T) {
 	nine := func(obj *v1beta1.AdvancedCronJob) { obj.Spec.Schedule = "0 9 * * *" }
 	for name, tt := range map[string]struct {
 		before string
 		edits  []func(*v1beta1.AdvancedCronJob) // the first is made at 12:00, the second at 13:10
-		want   []string                         // what is started first from then on
+		want   []string                         // the first start from then on
 	}{
 		"a time that is over":       {before: "0 10 * * *", edits: []func(*v1beta1.AdvancedCronJob){nine}, want: []string{"02 09:00"}},
 		"a time that is to come":    {before: "0 10 * * *", edits: []func(*v1beta1.AdvancedCronJob){func(obj *v1beta1.AdvancedCronJob) { obj.Spec.Schedule = "30 12 * * *" }}, want: []string{"01 12:30"}},

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// started tells of a run that was started, and of those that were missed before.
+// started tells of a started run, and of slots missed before.
 func (r *Reconciler) started(v *view, d cronjobs.Decision, run cronjobs.Run) {
 	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteStart(d.Slot) })
 	r.told.IsNews(v.Owner.UID, apps.EventFailedCreate, "")
@@ -21,7 +21,7 @@ func (r *Reconciler) started(v *view, d cronjobs.Decision, run cronjobs.Run) {
 	r.tellMissed(v, d)
 }
 
-// refused tells of a slot whose name something else has. It is not tried again.
+// refused tells of a slot whose name a foreign object has. The controller does not try the slot again.
 func (r *Reconciler) refused(v *view, d cronjobs.Decision, run cronjobs.Run) {
 	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.Refused = d.Slot })
 	r.events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventNameTaken, "a %s %s is there that is not controlled by this AdvancedCronJob: the run of %s is left out",
@@ -30,7 +30,7 @@ func (r *Reconciler) refused(v *view, d cronjobs.Decision, run cronjobs.Run) {
 	r.tellMissed(v, d)
 }
 
-// tellMissed tells of slots that were missed, once.
+// tellMissed tells of missed slots, once.
 func (r *Reconciler) tellMissed(v *view, d cronjobs.Decision) {
 	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteTold(d.Due.Newest) })
 	missed := d.Due.Missed
@@ -46,7 +46,7 @@ func (r *Reconciler) tellMissed(v *view, d cronjobs.Decision) {
 		missed, d.Due.Newest.Format(time.RFC3339), text)
 }
 
-// tellFailure tells that a slot could not be started.
+// tellFailure tells of a slot with a failed start.
 func (r *Reconciler) tellFailure(v *view, slot time.Time, err error) {
 	_, message := reason.Explain(err)
 	if r.told.IsNews(v.Owner.UID, apps.EventFailedCreate, slot.String()+message) {
@@ -54,7 +54,7 @@ func (r *Reconciler) tellFailure(v *view, slot time.Time, err error) {
 	}
 }
 
-// tell tells why what is due is not started, and what is wrong with the spec.
+// tell tells why a due slot is not started, and the faults of the spec.
 func (r *Reconciler) tell(v *view, d cronjobs.Decision, invalid error) {
 	if invalid == nil && d.Due.Why.Code == schedule.NeverDue {
 		invalid = d.Due.Why
@@ -76,10 +76,10 @@ func (r *Reconciler) tell(v *view, d cronjobs.Decision, invalid error) {
 	}
 }
 
-// longestWait is when to look at the clock again at the latest: it may have been put right meanwhile.
+// longestWait is the longest time between two looks at the clock: somebody may correct the clock meanwhile.
 const longestWait = 10 * time.Minute
 
-// untilNext is how long it is until the next slot.
+// untilNext is the time until the next slot.
 func untilNext(d cronjobs.Decision, now time.Time) time.Duration {
 	if d.Due.Next.IsZero() {
 		return 0

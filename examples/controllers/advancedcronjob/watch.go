@@ -19,7 +19,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// watch wakes an AdvancedCronJob for its jobs, of whatever version of it they are.
+// watch wakes an AdvancedCronJob for its jobs, whatever version the owner reference names.
 func watch(b *builder.Builder) *builder.Builder {
 	for _, k := range jobKinds() {
 		b = b.Watches(k.empty, handler.Funcs{
@@ -39,7 +39,7 @@ func watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// matters reports whether an update changes anything that is decided on. A job counts its Pods in its status.
+// matters reports whether an update may change a decision. Most updates of a job only count its Pods in the status.
 func matters(before, after client.Object) bool {
 	was, _ := cronjobs.Read(before)
 	is, _ := cronjobs.Read(after)
@@ -60,7 +60,7 @@ func wake(q queue, object client.Object) {
 	}
 }
 
-// controllerOf returns the name of the AdvancedCronJob, of whatever version, that is said to control an object.
+// controllerOf returns the name of the AdvancedCronJob named by the owner reference, of any version.
 func controllerOf(object metav1.Object) (name string, ours bool) {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil || ref.Kind != kind {

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// done is what has become of a decision.
+// done is the result of a decision.
 type done struct {
 	created             int
 	createErr, otherErr error
@@ -68,7 +68,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, s *
 	return made, err
 }
 
-// createOn makes the Pod of a Node. Its name depends on job and Node, so that two processes cannot make two.
+// createOn makes the Pod of a Node. The Pod's name derives from job and Node, so two processes cannot make two Pods.
 func (r *Reconciler) createOn(ctx context.Context, v *view, s *broadcastjobs.Settings, node string) error {
 	pod := r.newPod(v.Owner, s, node)
 	if err := v.Client.Create(ctx, pod); err != nil {
@@ -78,7 +78,7 @@ func (r *Reconciler) createOn(ctx context.Context, v *view, s *broadcastjobs.Set
 	if at == node && metav1.IsControlledBy(pod, v.Owner) {
 		return nil
 	}
-	// It would never be counted, or for another Node, and made again and again.
+	// The Pod would never count, or count for a wrong Node, and the controller would recreate the Pod again and again.
 	err := v.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 	return errors.Join(errors.New("its Node or owner reference did not survive the API server's admission plugins"), client.IgnoreNotFound(err))
 }
@@ -100,16 +100,16 @@ func (r *Reconciler) newPod(job *v1beta1.BroadcastJob, s *broadcastjobs.Settings
 	return pod
 }
 
-// again is when to look again at what the cache was late with.
+// again is the wait before the next look at a late cache.
 const again = time.Second
 
-// delete deletes Pods, as they were decided on.
+// delete deletes Pods, on condition that each is as seen.
 func (r *Reconciler) delete(ctx context.Context, v *view, pass *fanout.Pass, removals []completion.Unfinished, out *done) error {
 	err := fanout.Each(ctx, pass, fanout.Task{Name: "delete Pods"}, removals, func(ctx context.Context, one completion.Unfinished) (bool, error) {
 		err := pass.Try(fanout.Task{Name: "delete Pod"}, one.UID, func() error {
 			return v.Client.Delete(ctx, one.Pod, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion})
 		})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it has ended or gone meanwhile, which the cache shows where it is so
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the Pod has ended or gone meanwhile, as the cache will show
 			pass.Wake(again)
 			return false, nil
 		}
@@ -139,7 +139,7 @@ func (r *Reconciler) delete(ctx context.Context, v *view, pass *fanout.Pass, rem
 // PodNotDeleted means that the API server did not delete a Pod.
 const PodNotDeleted reason.Code = "PodNotDeleted"
 
-// remove deletes a job that has been over for long enough, if it still is as it was decided on.
+// remove deletes a job over for long enough, on condition that the job is as seen.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, d *broadcastjobs.Decision) error {
 	if !d.Step.Remove {
 		return nil

@@ -22,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// BenchmarkNodes runs a job on 1,000 simulated Nodes of the real API server, a fifth of them at a time. It prints seconds, writes for each Pod, and
-// the most that the heap held. Run it with -benchtime=1x.
+// BenchmarkNodes runs a job on 1,000 simulated Nodes of the real API server, a fifth at a time. The benchmark prints
+// seconds, writes per Pod, and the largest heap. Use -benchtime=1x.
 func BenchmarkNodes(b *testing.B) {
 	const nodes = 1000
 	for range b.N {
@@ -69,7 +69,7 @@ func fill(c *cluster, n int) {
 	group.Wait()
 }
 
-// mostHeap looks at the heap now and then, and returns the most that was in use.
+// mostHeap checks the heap now and then, and returns the largest use.
 func mostHeap(b *testing.B) func() uint64 {
 	var most atomic.Uint64
 	done := make(chan struct{})

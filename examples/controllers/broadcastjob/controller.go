@@ -22,13 +22,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the component that reports events, and the controller's name in logs.
+// ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "broadcastjob-controller"
 
 // Options of the controller. The zero value is usable.
 type Options struct {
 	kruise.Options
-	// BindPods binds Pods to their Nodes when they are created, instead of leaving that to the scheduler.
+	// BindPods binds Pods to their Nodes at creation, in place of the scheduler.
 	BindPods bool
 }
 
@@ -42,11 +42,11 @@ type Reconciler struct {
 	options  Options
 }
 
-// view is a BroadcastJob and its Pods, as the cache shows them.
+// view is a BroadcastJob with its Pods, as cached.
 type view = ownercache.View[*v1beta1.BroadcastJob]
 
-// Setup adds the controller to the manager. c is the client it writes with; it must read from the manager's cache. The scheme must know the
-// BroadcastJob types.
+// Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
+// scheme must know the BroadcastJob types.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -76,10 +76,10 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile brings one job a step further.
+// Reconcile brings a job a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil { // its Pods are collected as garbage
+	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the Pods
 		return result, err
 	}
 	pass := r.fanout.Begin(v)
@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(out.otherErr, r.report(ctx, v, d, out))
 }
 
-// report tells what goes on, and writes the status.
+// report sends events, and writes the status.
 func (r *Reconciler) report(ctx context.Context, v *view, d *broadcastjobs.Decision, out *done) error {
 	r.tell(v.Owner, d)
 	if d.Step.State != completion.Over {
@@ -119,7 +119,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, d *broadcastjobs.Decis
 	return r.write(ctx, v, d.Status)
 }
 
-// write writes the status where it has changed, and tells what that means.
+// write writes a changed status, and sends events about the change.
 func (r *Reconciler) write(ctx context.Context, v *view, status v1beta1.BroadcastJobStatus) error {
 	before := v.Owner.Status
 	if _, err := v.WriteStatus(ctx, status); err != nil {
@@ -131,7 +131,7 @@ func (r *Reconciler) write(ctx context.Context, v *view, status v1beta1.Broadcas
 	return nil
 }
 
-// tell tells once of what goes on for longer.
+// tell sends a single event about each lasting state.
 func (r *Reconciler) tell(job *v1beta1.BroadcastJob, d *broadcastjobs.Decision) {
 	excess := ""
 	if len(d.Step.Why) > 0 && d.Step.Why[0].Code == completion.OverParallelism {
@@ -150,7 +150,7 @@ func (r *Reconciler) tell(job *v1beta1.BroadcastJob, d *broadcastjobs.Decision) 
 	}
 }
 
-// refuse leaves the Pods of a job alone that makes no sense, and says so. One that is over says nothing any more.
+// refuse leaves the Pods of an invalid job alone, and says so. A job already over says nothing more.
 func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, problems reason.List) (ctrl.Result, error) {
 	if v.Owner.Status.Finished() {
 		return pass.Result()

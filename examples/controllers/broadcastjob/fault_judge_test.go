@@ -21,7 +21,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is what a reconcile decides on: what it could see before its first call that is no question about an earlier write.
+// sight is the input of a reconcile: everything visible before the first call other than a question about an earlier
+// write.
 type sight struct {
 	owner *v1beta1.BroadcastJob
 	pods  map[types.UID]*corev1.Pod
@@ -60,13 +61,13 @@ func nodeOf(pod *corev1.Pod) string {
 	return name
 }
 
-// suits says whether a job is to run on a Node, in the few ways in which Nodes differ here.
+// suits reports whether a job must run on a Node, by the few differences between the story's Nodes.
 func suits(j *v1beta1.BroadcastJob, n *corev1.Node) bool {
 	want, asked := j.Spec.Template.Spec.NodeSelector["pool"]
 	return n != nil && len(n.Spec.Taints) == 0 && !n.Spec.Unschedulable && (!asked || n.Labels["pool"] == want)
 }
 
-// keeps says whether a Pod may stay on its Node: also while that is not ready, if it was there before.
+// keeps reports whether a Pod may stay on its Node. An older Pod may stay while the Node is not ready.
 func keeps(j *v1beta1.BroadcastJob, n *corev1.Node, pod *corev1.Pod) bool {
 	if n != nil && pod.Spec.NodeName == n.Name {
 		n = n.DeepCopy()
@@ -84,7 +85,7 @@ func loops(j *v1beta1.BroadcastJob, pod *corev1.Pod) bool {
 	return pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && n > j.Spec.FailurePolicy.RestartLimit
 }
 
-// runs says whether a Pod has not ended, and nobody ends it.
+// runs reports whether a Pod has not ended, and nobody is ending the Pod.
 func runs(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !podstate.HasEnded(pod) }
 
 func over(s *v1beta1.BroadcastJobStatus) bool {
@@ -126,7 +127,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeJob: what is over stays over, nobody writes without need, and a job goes when it has been over for long enough.
+// judgeJob: a job over stays over, nobody writes without need, and a job goes after being over for long enough.
 func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	before, _ := x.Before.(*v1beta1.BroadcastJob)
 	after, _ := x.After.(*v1beta1.BroadcastJob)
@@ -241,7 +242,7 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// failures counts Pods that have failed.
+// failures counts failed Pods.
 func (v *sight) failures() (n int) {
 	for _, pod := range v.pods {
 		if pod.DeletionTimestamp == nil && (pod.Status.Phase == corev1.PodFailed || !podstate.HasEnded(pod) && loops(v.owner, pod)) {
@@ -251,7 +252,7 @@ func (v *sight) failures() (n int) {
 	return n
 }
 
-// wanted is of how many Nodes percentages are.
+// wanted is the base of percentages, in Nodes.
 func (v *sight) wanted() (n int) {
 	counts := map[string]bool{}
 	for _, pod := range v.pods {
@@ -267,7 +268,7 @@ func (v *sight) wanted() (n int) {
 	return n
 }
 
-// judgeDeletion: a Pod goes that has not ended, and whose Node does not fit, or whose job is over.
+// judgeDeletion: only unfinished Pods are deleted, because the Node does not fit or the job is over.
 func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	j := w.owner()
 	if !controls(v.owner, pod) {
@@ -276,7 +277,7 @@ func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	if podstate.HasEnded(pod) {
 		w.Failf("ended", "Pod %s is deleted, which has ended", pod.Name)
 	}
-	if j == nil || j.UID != v.owner.UID || over(&j.Status) { // without their job they are garbage
+	if j == nil || j.UID != v.owner.UID || over(&j.Status) { // without their job Pods are garbage
 		return
 	}
 	if seen := v.pods[pod.UID]; seen == nil || v.owner.Spec.Paused || keeps(v.owner, v.nodes[nodeOf(pod)], pod) {
@@ -284,11 +285,11 @@ func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// converged: each job that can end has ended, nothing of it runs, and the numbers are right.
+// converged: each job able to end has ended, none of its Pods runs, and the numbers are right.
 func (w *story) converged() {
 	j := w.owner()
 	if j == nil {
-		return // judged when it was deleted
+		return // judged at its deletion
 	}
 	s := &j.Status
 	var active, succeeded, failed, missing, wanted int32
@@ -347,7 +348,7 @@ func (w *story) node(name string) *corev1.Node {
 	return n
 }
 
-// convergedOpen: a job that goes on has a reason.
+// convergedOpen: an unfinished job has a reason.
 func (w *story) convergedOpen(j *v1beta1.BroadcastJob, missing, wanted int32) {
 	s := &j.Status
 	if s.Phase == v1beta1.PhasePaused {

@@ -30,13 +30,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, no Node gets a second Pod, no more run by our own hand than may, each Pod that goes has a reason, a job that is over
-// stays so, and only such a job is deleted; and in the end each job that can end has ended, with the right numbers.
+// TestFaults: under any faults, no Node gets a second Pod, the controller never starts more Pods than allowed, each
+// deleted Pod has a reason, a job over stays over, and only such a job is deleted. In the end each job able to end has
+// ended, with the right numbers.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay proves a schedule to depend on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -58,21 +59,21 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is one schedule.
+// story is a schedule.
 type story struct {
 	*chaos.World
 
 	binds bool
-	// policy is what is refused: nothing, new Pods, deletions, whatever is done to one Pod.
+	// policy selects the refusals of the API server: none, new Pods, deletions, or every write to a single Pod.
 	policy int
 	denied string
-	// ended is how a job was when it failed, and completed, by UID.
+	// ended is the status of a job at its failure or completion, by UID.
 	ended map[types.UID]v1beta1.BroadcastJobStatus
 }
 
 const (
 	namespace = "default"
-	foreign   = "other" // the image of Pods that others make
+	foreign   = "other" // the image of foreign Pods
 	mostNodes = 6
 )
 
@@ -204,7 +205,7 @@ func (w *story) exit(pod *corev1.Pod, badly bool) bool {
 	return did || reported
 }
 
-// finish has Pods end well that run, one at a time.
+// finish ends running Pods well, a single Pod at a time.
 func (w *story) finish() bool {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.DeletionTimestamp == nil && w.exit(pod, false) {
@@ -221,7 +222,8 @@ func (w *story) deletePod(pod *corev1.Pod) {
 	}
 }
 
-// intrude makes a Pod of the job's own beside that of a Node, as OpenKruise may have, or somebody else's under the name that ours would have.
+// intrude makes a second Pod of the job on a Node, as OpenKruise may have, or a foreign Pod under the name of the
+// controller's next Pod.
 func (w *story) intrude(j *v1beta1.BroadcastJob) {
 	nodes := faultapi.All[*corev1.Node](w.Server)
 	node := nodes[w.Rand().IntN(len(nodes))].Name
@@ -259,7 +261,7 @@ func (w *story) edit(j *v1beta1.BroadcastJob) {
 	w.must(w.User.Update(context.Background(), j))
 }
 
-// join adds a Node under a name that none has.
+// join adds a Node under a free name.
 func (w *story) join() {
 	for i := range mostNodes {
 		name := fmt.Sprintf("node-%d", i)
@@ -318,7 +320,7 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return nil
 }
 
-// settle makes the last wish one that can be fulfilled.
+// settle makes the last wish fulfillable.
 func (w *story) settle() {
 	w.policy = 0
 	if w.owner() == nil {

@@ -24,15 +24,15 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// A job is everywhere, so the control plane is this package's own. Tests add Nodes of theirs.
+// A job is everywhere, so the package has its own control plane. Tests add their own Nodes.
 var env = controlplanetest.New(controlplane.Options{Nodes: 1, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// owned is the label and the taint of a test's own Nodes; the value is its namespace.
+// owned is the label and the taint of a test's own Nodes, with the test's namespace as value.
 const owned = "example.test/owned"
 
-// cluster is one test's view of the control plane.
+// cluster is the view of a single test on the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -40,7 +40,7 @@ type cluster struct {
 	namespace string
 }
 
-// idle returns a namespace of its own with n Nodes, n0, n1 and so on behind its name, and no controllers.
+// idle returns a fresh namespace with n Nodes, n0, n1 and so on behind the namespace's name, and no controllers.
 func idle(t testing.TB, n int) *cluster {
 	t.Helper()
 	cp := env.Start(t)
@@ -64,7 +64,7 @@ func (c *cluster) run() (stop func()) {
 	return controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace})
 }
 
-// addNode adds a Node of the test's own, which Pods of others do not tolerate.
+// addNode adds a Node of the test's own, not tolerated by foreign Pods.
 func (c *cluster) addNode(short string) {
 	c.t.Helper()
 	node := controlplane.NewNode(c.namespace + "-" + short)
@@ -93,7 +93,7 @@ func (c *cluster) changeNode(short string, f func(*corev1.Node)) {
 	})
 }
 
-// job makes a job for the test's own Nodes, after edits. Its Pods go on until somebody ends them.
+// job makes a job for the test's own Nodes, after edits. The Pods run until somebody ends the Pods.
 func (c *cluster) job(name string, edits ...func(*v1beta1.BroadcastJob)) {
 	c.t.Helper()
 	j := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}
@@ -109,7 +109,7 @@ func (c *cluster) job(name string, edits ...func(*v1beta1.BroadcastJob)) {
 	}
 }
 
-// ends has Pods end well as soon as they run.
+// ends makes Pods succeed as soon as running.
 func ends(j *v1beta1.BroadcastJob) {
 	j.Spec.Template.Annotations = map[string]string{controlplane.Complete: "true"}
 }
@@ -131,7 +131,7 @@ func (c *cluster) change(name string, f func(*v1beta1.BroadcastJob)) {
 	})
 }
 
-// until waits until the phase is this one and the numbers are these: desired, active, succeeded and failed.
+// until waits for the phase and the numbers: desired, active, succeeded and failed.
 func (c *cluster) until(name string, phase v1beta1.BroadcastJobPhase, numbers ...int32) *v1beta1.BroadcastJob {
 	c.t.Helper()
 	var j *v1beta1.BroadcastJob
@@ -167,7 +167,7 @@ func (c *cluster) nodeOf(pod *corev1.Pod) string {
 	return strings.TrimPrefix(node, c.namespace+"-")
 }
 
-// untilPods waits until running Pods are on these Nodes, and no other Pods are there.
+// untilPods waits until exactly the Nodes have running Pods, and no further Pods exist.
 func (c *cluster) untilPods(name string, within time.Duration, want ...string) (pods []*corev1.Pod) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, within, func(ctx context.Context) (err error) {
@@ -211,7 +211,7 @@ func (c *cluster) told(ctx context.Context, name string) (map[string]int32, erro
 	return out, err
 }
 
-// untilTold waits until the events of a job are these, but for those of Pods that were created and deleted.
+// untilTold waits for exactly the wanted events of a job, without events of created and deleted Pods.
 func (c *cluster) untilTold(name string, want map[string]int32) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 20*time.Second, func(ctx context.Context) error {

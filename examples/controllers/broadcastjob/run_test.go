@@ -24,7 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestSample runs the sample on all Nodes, a fifth of them at a time: one write for each Pod, and the status beside. Then it is deleted.
+// TestSample runs the sample on all Nodes, a fifth at a time: a single write for each Pod, and the status beside. Then
+// the test deletes the job.
 func TestSample(t *testing.T) {
 	c := idle(t, 9) // and the control plane's own
 	offset := controllertest.End(t, c.cp.AuditLog())
@@ -87,7 +88,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestFailFast: one Pod fails, the others go, and count as failed.
+// TestFailFast: a single Pod fails, the remaining Pods go, and count as failed.
 func TestFailFast(t *testing.T) {
 	c := start(t, 5)
 	c.job("fast")
@@ -104,7 +105,8 @@ func TestFailFast(t *testing.T) {
 	c.untilTold("fast", map[string]int32{apps.EventJobFailed: 1})
 }
 
-// TestNodes: a cordon and a taint send a Pod away, which is no failure, and their end brings it back; a Node that joins gets its Pod at once.
+// TestNodes: a cordon and a taint send a Pod away, without a failure, and their end brings the Pod back. A new Node
+// gets its Pod at once.
 func TestNodes(t *testing.T) {
 	c := start(t, 3)
 	c.job("watch")
@@ -130,7 +132,8 @@ func TestNodes(t *testing.T) {
 	c.until("watch", v1beta1.PhaseCompleted, 4, 0, 4, 0)
 }
 
-// TestPause: a failure pauses the job once, until the failed Pod is removed; so does the spec, until it says otherwise.
+// TestPause: a failure pauses the job once, until the failed Pod is removed. The spec pauses the job until the spec
+// changes.
 func TestPause(t *testing.T) {
 	c := start(t, 3)
 	c.job("careful", func(j *v1beta1.BroadcastJob) {
@@ -169,7 +172,7 @@ func TestPause(t *testing.T) {
 	c.untilTold("careful", map[string]int32{apps.EventPaused: 2, apps.EventContinue: 2, apps.EventJobComplete: 1})
 }
 
-// TestDeadlineAfterRestart: another process knows when the time is up, and nothing happens that would wake it.
+// TestDeadlineAfterRestart: a new process knows the deadline, without an event to wake the process.
 func TestDeadlineAfterRestart(t *testing.T) {
 	c := idle(t, 2)
 	stop := c.run()
@@ -188,7 +191,8 @@ func TestDeadlineAfterRestart(t *testing.T) {
 	c.untilTold("late", map[string]int32{apps.EventDeadlineExceeded: 1})
 }
 
-// TestTakeOver recreates what OpenKruise 1.9 left in the middle and demands that nothing is written; then a job goes on when a Pod ends.
+// TestTakeOver recreates the objects left by OpenKruise 1.9 in the middle and demands no write. Then a job goes on when
+// a Pod ends.
 func TestTakeOver(t *testing.T) {
 	c := idle(t, 0)
 	for _, name := range []string{"sim-02", "sim-09", "sim-16", "sim-17"} {

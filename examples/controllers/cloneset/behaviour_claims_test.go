@@ -39,7 +39,7 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// withoutClaims removes the claim template and all that mounts it.
+// withoutClaims removes the claim template and all its mounts.
 func withoutClaims(cs *v1beta1.CloneSet) {
 	cs.Spec.VolumeClaimTemplates, cs.Spec.Template.Spec.Volumes, cs.Spec.Template.Spec.Containers[0].VolumeMounts = nil, nil, nil
 }
@@ -49,7 +49,7 @@ func renamedClaims(cs *v1beta1.CloneSet) {
 	cs.Spec.VolumeClaimTemplates[0].Name, cs.Spec.Template.Spec.Containers[0].VolumeMounts[0].Name = "store", "store"
 }
 
-// moreClaims asks for what no volume has: a Pod with such claims cannot start.
+// moreClaims adds claims without volumes: a Pod with such claims cannot start.
 func moreClaims(cs *v1beta1.CloneSet) {
 	setImage(0, "example.test/app:v2")(cs)
 	more := cs.Spec.VolumeClaimTemplates[0].DeepCopy()
@@ -62,12 +62,12 @@ func keepAll(cs *v1beta1.CloneSet) {
 	rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.Partition = new(intstr.FromString("100%")) })(cs)
 }
 
-// mounted gives each Pod a claim, and the template no volume that could take the place of one.
+// mounted gives each Pod a claim, and removes the template's volumes so no volume hides a missing claim.
 func (c *cluster) mounted(volumes int) func(*v1beta1.CloneSet) {
 	return both(c.withClaims(volumes), func(cs *v1beta1.CloneSet) { cs.Spec.Template.Spec.Volumes = nil })
 }
 
-// claimed waits until there are so many Pods, all available, and each uses the claims of these templates and of no other.
+// claimed waits for n available Pods, each using exactly the claims of the given templates.
 func (c *cluster) claimed(name string, n int, templates ...string) {
 	c.t.Helper()
 	c.until(name, settled)
@@ -108,7 +108,7 @@ func oldWithoutClaims(c *cluster) {
 	c.claimed("without", 2)
 }
 
-// forget removes what is written down with the revisions, as with those of OpenKruise.
+// forget removes the claim templates recorded with the revisions, as if OpenKruise had written the revisions.
 func (c *cluster) forget(name string) {
 	c.t.Helper()
 	for _, rev := range c.revisions(c.get(c.t.Context(), name)) {
@@ -132,7 +132,7 @@ func unknownClaims(c *cluster) {
 	pod := c.pods("unknown")[0]
 	c.change("unknown", withoutClaims)
 	c.until("unknown", settled)
-	if err := c.Delete(c.t.Context(), &pod); err != nil { // without reuse its claim goes, too
+	if err := c.Delete(c.t.Context(), &pod); err != nil { // without reuse the Pod's claim goes, too
 		c.t.Fatal(err)
 	}
 	const why = string(revision.ClaimTemplateUnknown)
@@ -182,7 +182,7 @@ func pendingClaim(c *cluster) {
 		})
 	}
 	again()
-	c.change("pending", renamedClaims) // what the Pod waits for is of its own revision
+	c.change("pending", renamedClaims) // the Pod waits for a claim of its own revision
 	c.until("pending", observed)
 	again()
 	if live := c.pod(pod.Name); live.UID != pod.UID || live.DeletionTimestamp != nil {
@@ -190,7 +190,7 @@ func pendingClaim(c *cluster) {
 	}
 }
 
-// reuseAwaits: a Pod that was deleted keeps its name, and its claim, until its finalizer goes.
+// reuseAwaits: a deleted Pod keeps its name and claim until its finalizer goes.
 func reuseAwaits(c *cluster) {
 	c.create(c.cloneSet("awaits", 1, c.mounted(1), func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.EnablePVCReuse = true }))
 	pod := c.pods("awaits")[0]
@@ -221,7 +221,7 @@ func orphansAreTold(c *cluster) {
 	c.untilEvent("orphans", apps.EventOrphansNotAdopted, ": 2, the first is orphans-a")
 }
 
-// leftPodsAreTold: the next CloneSet of the name uses the revision that was left, and not the Pods.
+// leftPodsAreTold: the next CloneSet of the name uses the left revision, but not the left Pods.
 func leftPodsAreTold(c *cluster) {
 	cs := c.create(c.cloneSet("left", 1, c.mounted(2)))
 	pod := c.pods("left")[0]

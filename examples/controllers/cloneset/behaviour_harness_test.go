@@ -31,24 +31,25 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// Cases spend their time waiting for the cluster, so more of them than there are cores go side by side. A -parallel flag
-// on the command line still wins, because flags are parsed later.
+// Cases mostly wait for the cluster, so more cases run side by side than cores exist. A -parallel flag on the command
+// line still wins, because flags are parsed later.
 func init() {
-	log.SetLogger(logr.Discard()) // for what logs outside the manager; otherwise controller-runtime complains at length
+	log.SetLogger(logr.Discard()) // for logs from outside the manager: without a logger controller-runtime complains at length
 	testing.Init()
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)
 	}
 }
 
-// behaviour is one statement of the reference and how it shows on the API server. Cases share a manager and a namespace,
-// run side by side, and each works on CloneSets of its own.
+// behaviour is a single statement of the reference with its effect on the API server. Cases share a manager and a
+// namespace, run side by side, and each case works on its own CloneSets.
 type behaviour struct {
 	name string
 	test func(*cluster)
 }
 
-// behave runs the cases under one manager and demands that no reconcile ended in an error that expected does not allow for.
+// behave runs the cases under a single manager. No reconcile may end in an error, except for errors allowed by
+// expected.
 func behave(t *testing.T, gates string, expected []string, cases []behaviour) {
 	t.Helper()
 	t.Parallel()
@@ -62,22 +63,22 @@ func behave(t *testing.T, gates string, expected []string, cases []behaviour) {
 	}
 }
 
-// on is the cluster as another test sees it.
+// on is the cluster for another test.
 func (c *cluster) on(t testing.TB) *cluster {
 	other := *c
 	other.t = t
 	return &other
 }
 
-// moveOut gives the case a namespace of its own, with the controllers running there as before.
+// moveOut gives the case a fresh namespace, with the controllers running there as before.
 func (c *cluster) moveOut() {
 	c.t.Helper()
 	c.namespace = env.Namespace(c.t)
 	c.manage(c.gates, c.expected...)
 }
 
-// manage runs the controllers in the cluster's namespace until stop is called or the test ends. Every log line at level error fails the test unless
-// it holds one of the expected texts.
+// manage runs the controllers in the cluster's namespace until stop is called or the test ends. Every log line at level
+// error fails the test unless the line holds an expected text.
 func (c *cluster) manage(gates string, expected ...string) (stop func()) {
 	c.t.Helper()
 	c.gates, c.expected = gates, expected
@@ -89,8 +90,8 @@ func (c *cluster) manage(gates string, expected ...string) (stop func()) {
 	var unexpected []string
 	logger := funcr.New(func(prefix, args string) {
 		allowed := func(text string) bool { return strings.Contains(args, text) }
-		// What is under way when the manager is told to stop ends with its context, and the namespace of an earlier test goes
-		// away under what is left in it.
+		// When the manager stops, running calls end with their context. The namespace of an earlier test goes away under its
+		// remaining objects.
 		ending := allowed("context canceled") || (allowed(`namespaces \"`) && allowed("not found"))
 		if strings.Contains(args, `"error"=`) && !ending && !slices.ContainsFunc(expected, allowed) {
 			mu.Lock()
@@ -120,7 +121,7 @@ func (c *cluster) manage(gates string, expected ...string) (stop func()) {
 	return stop
 }
 
-// pod reads one Pod.
+// pod reads a Pod.
 func (c *cluster) pod(name string) *corev1.Pod {
 	c.t.Helper()
 	pod := &corev1.Pod{}
@@ -135,7 +136,7 @@ func (c *cluster) untilPod(name string, want func(*corev1.Pod) error) *corev1.Po
 	c.t.Helper()
 	pod := &corev1.Pod{}
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
-		*pod = corev1.Pod{} // what is not in the answer would stay from the last one
+		*pod = corev1.Pod{} // fields missing in the answer would keep their last values
 		if err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, pod); err != nil {
 			return err
 		}
@@ -144,7 +145,7 @@ func (c *cluster) untilPod(name string, want func(*corev1.Pod) error) *corev1.Po
 	return pod
 }
 
-// untilPods waits until the CloneSet's Pods that are not terminating are as wanted and returns them.
+// untilPods waits until the CloneSet's Pods, without terminating Pods, are as wanted and returns the Pods.
 func (c *cluster) untilPods(name string, want func([]corev1.Pod) error) []corev1.Pod {
 	c.t.Helper()
 	var pods []corev1.Pod
@@ -253,7 +254,7 @@ func (c *cluster) mark() int64 {
 	return controllertest.End(c.t, c.cp.AuditLog())
 }
 
-// writes counts, since the mark, what the controllers wrote to Pods and claims of the CloneSet, by verb and resource.
+// writes counts the controllers' writes since the mark to Pods and claims of the CloneSet, by verb and resource.
 func (c *cluster) writes(name string, since int64) map[string]int {
 	c.t.Helper()
 	requests, _ := controllertest.Requests(c.t, c.cp.AuditLog(), since, "kruise-manager/")
@@ -266,8 +267,8 @@ func (c *cluster) writes(name string, since int64) map[string]int {
 	return controllertest.Tally(own, c.namespace)
 }
 
-// wantWrites compares the controller's writes with what is wanted. What a request has changed can be seen shortly before the
-// server has logged it.
+// wantWrites compares the controller's writes with want. The effect of a request is visible shortly before the server
+// has logged the request.
 func (c *cluster) wantWrites(about, name string, since int64, want map[string]int) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 10*time.Second, func(context.Context) error {
@@ -278,19 +279,19 @@ func (c *cluster) wantWrites(about, name string, since int64, want map[string]in
 	})
 }
 
-// witness creates another CloneSet after the fact and waits until it has settled. By then the controller has also acted
-// on everything it was told before.
+// witness creates a second CloneSet and waits until the CloneSet has settled. By then the controller has also acted on
+// all earlier events.
 func (c *cluster) witness(name string) {
 	c.t.Helper()
 	c.create(c.cloneSet(name+"-witness", 1))
 }
 
-// limits are the bounds that a CloneSet's Pods must keep from now on, with every single event.
+// limits are the bounds for a CloneSet's Pods from now on, at every single event.
 type limits struct {
 	minReady, maxPods int
 }
 
-// watched is what a watch has seen.
+// watched is the record of a watch.
 type watched struct {
 	*controllertest.Recorder
 
@@ -319,7 +320,7 @@ func (c *cluster) watch(name string, l limits) *watched {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.minReady < 0 && all < replayed {
-			return // the list of what exists has not been replayed yet
+			return // the list of existing Pods has not been replayed yet
 		}
 		if w.minReady < 0 {
 			w.minReady = ready
@@ -342,7 +343,7 @@ func (w *watched) seen() (minReady, maxAll int) {
 	return w.minReady, w.maxAll
 }
 
-// of returns the recorded states of one Pod.
+// of returns the recorded states of a Pod.
 func (w *watched) of(uid types.UID) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, e := range w.Events() {
@@ -403,7 +404,8 @@ func observed(cs *v1beta1.CloneSet) error {
 	return nil
 }
 
-// hasCondition waits for a condition with a reason whose message holds all the texts; an empty reason is any.
+// hasCondition waits for a condition with a reason whose message holds all the texts. The empty reason matches any
+// reason.
 func hasCondition(t v1beta1.CloneSetConditionType, status corev1.ConditionStatus, reason string, texts ...string) func(*v1beta1.CloneSet) error {
 	return func(cs *v1beta1.CloneSet) error {
 		for _, have := range cs.Status.Conditions {
@@ -434,7 +436,7 @@ func setEnv(name, value string) func(*v1beta1.CloneSet) {
 	}
 }
 
-// templateLabel gives the template a label and leaves the selector alone, which shares its map in cloneSet.
+// templateLabel gives the template a label. The selector stays unchanged, although both share a map in cloneSet.
 func templateLabel(key, value string) func(*v1beta1.CloneSet) {
 	return func(cs *v1beta1.CloneSet) {
 		labels := map[string]string{key: value}

@@ -41,7 +41,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// refuse has the API server refuse changes of Pods of this namespace. The rule is CEL over the new object.
+// refuse makes the API server refuse changes of Pods of the namespace. The rule is CEL over the new object.
 func (c *cluster) refuse(name, resource, rule string) (stop func()) {
 	c.t.Helper()
 	c.moveOut()
@@ -51,7 +51,7 @@ func (c *cluster) refuse(name, resource, rule string) (stop func()) {
 	)
 }
 
-// deny has the API server refuse operations on Pods of the case's namespace, which must be its own. The rule is CEL.
+// deny makes the API server refuse operations on Pods of the case's own namespace. The rule is CEL.
 func (c *cluster) deny(name string, operation admissionv1.OperationType, rule string) (stop func()) {
 	c.t.Helper()
 	return c.enforce(name, operation, "pods", admissionv1.Validation{Expression: rule, Message: "kept by policy"})
@@ -170,13 +170,13 @@ func refusedWaits(c *cluster) {
 		return nil
 	})
 	since := c.mark()
-	// A witness that takes its time: a controller that tries again does so within a few seconds.
+	// A slow witness: a retrying controller would retry within a few seconds.
 	c.create(c.cloneSet("frozen-slow", 1, templateAnnotation(controlplane.StartDelay, "6s")))
 	want := map[string]int{"create pods": 1, "patch pods/status": 1}
 	c.wantWrites("writes besides the witness", "frozen", since, want)
 	stop()
 	c.untilAllowed(&pod)
-	// What a cluster owner changes wakes nobody; the next change of the template does.
+	// Changes by a cluster owner wake nobody. The next change of the template wakes the controller.
 	c.change("frozen", setImage(0, "example.test/app:v3"))
 	c.until("frozen", settled)
 	c.until("frozen", withoutCondition(apps.ConditionFailedUpdate))
@@ -203,7 +203,7 @@ func refusedResizeWaits(c *cluster) {
 	}
 }
 
-// refusedAfterGrace: the image that a policy refuses is asked for when the Pod is out of service already.
+// refusedAfterGrace: the controller asks for the refused image when the Pod is already out of service.
 func refusedAfterGrace(c *cluster, name string, repair func(*v1beta1.CloneSet), tag string) {
 	c.refuse(name, "pods", "object.spec.containers.all(c, c.image.contains(':v1'))")
 	c.create(c.cloneSet(name, 1, policy(v1beta1.InPlaceOnly), templateAnnotation("a", "b"), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
@@ -221,7 +221,8 @@ func refusedAfterGrace(c *cluster, name string, repair func(*v1beta1.CloneSet), 
 	}
 }
 
-// TestRightIsMissing: a Pod is not refused because whoever asks may not patch Pods. The words are those of the API server.
+// TestRightIsMissing: a caller without the right to patch Pods does not count as a refused Pod. The words come from the
+// API server.
 func TestRightIsMissing(t *testing.T) {
 	c := idle(t)
 	pod := &corev1.Pod{

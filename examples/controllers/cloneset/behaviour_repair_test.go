@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestRepair: what users do to get out of trouble works, and nobody loses data over it.
+// TestRepair: the usual repairs by users work, and nobody loses data.
 func TestRepair(t *testing.T) {
 	behave(t, "InPlaceWorkloadVerticalScaling=true,RecreatePodWhenChangeVCTInCloneSetGate=true", nil, []behaviour{
 		{"C-63 a first image that never comes up, under a scale limit", repairFirstImage},
@@ -58,7 +58,7 @@ func repairFirstImage(c *cluster) {
 	c.untilPods(name, images(map[string]int{"v2": 5}))
 }
 
-// oneUnreadable: whichever Pod would be first, the budget is for those that can be updated.
+// oneUnreadable: the budget is for Pods that can be updated, whichever Pod would be first.
 func oneUnreadable(c *cluster) {
 	const name = "onebad"
 	c.create(c.cloneSet(name, 4, rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromInt32(1)) })))
@@ -72,7 +72,7 @@ func oneUnreadable(c *cluster) {
 	c.untilPods(name, images(map[string]int{"v1": 2, "v2": 2}))
 }
 
-// namesake: a Pod that was never the CloneSet's, with the name of one that is missing, takes along no claim that others use.
+// namesake: a foreign Pod under the name of a missing Pod takes along no claim in use.
 func namesake(c *cluster) {
 	c.moveOut()
 	const name = "namesake"
@@ -202,7 +202,7 @@ func reusedClaims(c *cluster) {
 		other.Name = "tmp"
 		cs.Spec.VolumeClaimTemplates = append(cs.Spec.VolumeClaimTemplates, *other)
 		cs.Spec.ScaleStrategy.EnablePVCReuse = true
-		cs.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To(int64(3)) // they take their time
+		cs.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To(int64(3)) // Pods of the template end slowly
 	}
 	c.create(c.cloneSet("reuse", 4, c.withClaims(16), second))
 	names := map[string]bool{}
@@ -274,7 +274,7 @@ func claimTemplatesAndRollback(c *cluster) {
 	c.change(name, setImage(0, "example.test/app:v2"))
 	c.until(name, settled)
 	before := c.pods(name)[0]
-	// Back to the old template, and other claims with it.
+	// Back to the old template, with new claims.
 	c.change(name, both(setImage(0, "example.test/app:v1"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("512Mi")
 	}))

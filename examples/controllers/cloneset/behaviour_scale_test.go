@@ -173,7 +173,8 @@ func releasePod(c *cluster) {
 	c.wantWrites("writes", "release", since, want)
 }
 
-// withClaims gives every Pod a claim that binds to a volume made here beforehand, in place of the template's volume.
+// withClaims gives every Pod a claim in place of the template's volume. The claim binds to a volume made here
+// beforehand.
 func (c *cluster) withClaims(volumes int) func(*v1beta1.CloneSet) {
 	return func(cs *v1beta1.CloneSet) {
 		class := c.namespace + "-" + cs.Name
@@ -207,7 +208,7 @@ func (c *cluster) withClaims(volumes int) func(*v1beta1.CloneSet) {
 	}
 }
 
-// claims lists the CloneSet's claims that are not terminating, by instance id.
+// claims lists the CloneSet's claims by instance id, without terminating claims.
 func (c *cluster) claims(name string) map[string]corev1.PersistentVolumeClaim {
 	c.t.Helper()
 	var list corev1.PersistentVolumeClaimList
@@ -246,7 +247,7 @@ func claimsFollowPods(c *cluster) {
 			c.t.Errorf("volumes that are claims (-want +got):\n%s", diff)
 		}
 	}
-	// C-31: the reuse setting does not matter for Pods that the controller deletes itself.
+	// C-31: the reuse setting does not matter for Pods deleted by the controller itself.
 	c.change("claims", both(setReplicas(1), func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.EnablePVCReuse = true }))
 	c.until("claims", settled)
 	kept := c.pods("claims")[0]
@@ -278,7 +279,7 @@ func lostPod(c *cluster, name string, reuse bool) {
 	if reuse {
 		replicas := 1
 		if pods[0].Labels[apps.LabelInstanceID] != id {
-			// It came while the lost one was still on its way out; then the claim is for the next.
+			// The Pod came while the lost Pod still existed, so the claim is for the next Pod.
 			replicas = 2
 			c.change(name, setReplicas(2))
 			pods = c.untilPods(name, count(2))
@@ -356,7 +357,8 @@ func scaleLimitZero(c *cluster) {
 	c.change("nogrow", both(setReplicas(3), setImage(0, "example.test/app:v2"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.ScaleStrategy.MaxUnavailable = new(intstr.FromInt32(0))
 	}))
-	// Two of three Pods leave one unavailable already, and 20 % of 3 is one: there is room once the limit on updates grows.
+	// Two of three Pods leave a single Pod unavailable already, and 20 % of 3 rounds to 1: room appears once the limit on
+	// updates grows.
 	c.change("nogrow", rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromInt32(2)) }))
 	c.until("nogrow", func(cs *v1beta1.CloneSet) error {
 		if cs.Status.UpdatedAvailableReplicas != 2 || cs.Status.Replicas != 2 {
@@ -435,7 +437,7 @@ func deletionCost(c *cluster) {
 	c.annotate(pods[0].Name, apps.AnnotationPodDeletionCost, "10")
 	c.annotate(pods[1].Name, apps.AnnotationPodDeletionCost, "-5")
 	c.annotate(pods[2].Name, apps.AnnotationPodDeletionCost, "1")
-	// The API server refuses what is no number; no annotation counts as 0.
+	// The API server refuses values that are no number. Pods without the annotation count as 0.
 	c.change("cost", setReplicas(2))
 	c.until("cost", settled)
 	got := identities(c.untilPods("cost", count(2)))

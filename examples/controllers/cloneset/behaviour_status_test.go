@@ -46,7 +46,7 @@ func statusNumbers(c *cluster) {
 	first := cs.Status.UpdateRevision
 	c.change("numbers", setImage(0, "example.test/app:v2"))
 	second := c.until("numbers", settled).Status.UpdateRevision
-	sick := map[string]bool{} // one Pod of each image
+	sick := map[string]bool{} // a Pod of each image
 	for _, pod := range c.pods("numbers") {
 		if image := pod.Spec.Containers[0].Image; !sick[image] {
 			sick[image] = true
@@ -78,7 +78,7 @@ func minReadySeconds(c *cluster) {
 		}
 		return nil
 	})
-	c.until("minready", settled) // nothing but the controller's own timer wakes it
+	c.until("minready", settled) // only the controller's own timer wakes the pass
 	c.watch("minready", limits{minReady: 1, maxPods: 2})
 	c.change("minready", setImage(0, "example.test/app:v2"))
 	c.until("minready", settled)
@@ -117,7 +117,7 @@ func progressing(c *cluster) {
 	c.until("progress", withoutCondition(apps.ConditionProgressing))
 }
 
-// progressResets: three Pods one after the other take longer than the deadline, each for itself does not.
+// progressResets: three Pods in sequence take longer than the deadline, each single Pod does not.
 func progressResets(c *cluster) {
 	seconds := int32(10) // a busy machine has some left for each Pod
 	c.create(c.cloneSet("resets", 3, templateAnnotation(controlplane.StartDelay, "4s"), func(cs *v1beta1.CloneSet) {
@@ -154,7 +154,7 @@ func failedScale(c *cluster) {
 	c.until("quota", hasCondition(apps.ConditionFailedScale, corev1.ConditionTrue, "", "exceeded quota"))
 	c.untilEvent("quota", apps.EventFailedCreate, "exceeded quota")
 	c.untilPods("quota", count(2))
-	// One Pod is missing, which is all that may be unavailable; two may, and one is updated.
+	// A single Pod is missing and uses up the budget of 1. With a budget of 2, a single Pod gets its update.
 	c.change("quota", both(setImage(0, "example.test/app:v2"), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
 		ru.MaxUnavailable = new(intstr.FromInt32(2))
 	})))
@@ -166,9 +166,9 @@ func failedScale(c *cluster) {
 	c.until("quota", withoutCondition(apps.ConditionFailedScale))
 }
 
-// TestBadInput: what gets past admission is reported and changes nothing, and everything goes on once it is mended. The
-// schema of the CRD lets all of this through but negative replicas, which the API server refuses for the sake of the scale
-// subresource.
+// TestBadInput: the controller reports bad input past admission and changes nothing. After the correction everything
+// goes on. The CRD's schema accepts all of the bad input except negative replicas, which the API server refuses for the
+// scale subresource.
 func TestBadInput(t *testing.T) {
 	cases := []behaviour{{"negative replicas are refused", refusedReplicas}}
 	for i, tc := range slices.Concat(badCounts(), badOrders()) {
@@ -177,7 +177,7 @@ func TestBadInput(t *testing.T) {
 	behave(t, "", nil, cases)
 }
 
-// TestOddInput: what OpenKruise took without a word goes on working as it did there, with a warning.
+// TestOddInput: odd values silently accepted by OpenKruise keep working as in OpenKruise, with a warning.
 func TestOddInput(t *testing.T) {
 	behave(t, "", nil, []behaviour{{"a number in quotes does not stop the replacement of lost Pods", oddInput}})
 }
@@ -202,7 +202,7 @@ func oddInput(c *cluster) {
 	c.until("odd", withoutCondition(apps.ConditionOddSpec))
 }
 
-// badValue is one change that makes a spec unusable, and the path and value that the controller must name.
+// badValue is a change to an unusable spec. The controller must name path and value.
 type badValue struct {
 	name, path, value string
 	spoil             func(*v1beta1.CloneSet)
@@ -309,7 +309,7 @@ func badInput(c *cluster, name, path, value string, spoil func(*v1beta1.CloneSet
 	good := c.create(c.cloneSet(name, 2)).Spec
 	before := identities(c.pods(name))
 	since := c.mark()
-	// Beside the bad value there is something to do, which must wait.
+	// Beside the bad value there is work to do, and the work must wait.
 	c.change(name, both(setReplicas(3), setImage(0, "example.test/app:v2"), spoil))
 	cs := c.until(name, hasCondition(apps.ConditionInvalidSpec, corev1.ConditionTrue, "", path, value))
 	if err := observed(cs); err != nil {

@@ -23,7 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestStuck: what the API server refuses is tried again with back-off, whatever it is, and goes on once it is accepted.
+// TestStuck: the controller repeats every refused request with backoff, and goes on once the API server accepts the
+// request.
 func TestStuck(t *testing.T) {
 	behave(t, "", []string{"failed calling webhook"}, []behaviour{
 		{"a quota on Pods", stuckOnQuota},
@@ -52,8 +53,9 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// fewWrites watches the namespace, which is the case's own. As many requests as are under way at a time find out that nothing is let through,
-// at most five; then one is made after two seconds and one after four more. Each pass may write the status, and so may one before.
+// fewWrites watches the case's own namespace. At most five concurrent requests find the API server refusing. Then a
+// single request follows after two seconds and a second request after four more. Each pass may write the status, and so
+// may an earlier pass.
 func (c *cluster) fewWrites() {
 	c.t.Helper()
 	controllertest.FewWrites(c.t, c.cp.AuditLog(), "kruise-manager/", c.namespace, 10*time.Second, 12)
@@ -67,7 +69,7 @@ func (c *cluster) ownNamespace(hard corev1.ResourceList) (lift func()) {
 	if err := c.Create(c.t.Context(), quota); err != nil {
 		c.t.Fatal(err)
 	}
-	// The quota binds once its controller has counted.
+	// The quota binds after its controller's first count.
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
 			return err
@@ -84,7 +86,7 @@ func (c *cluster) ownNamespace(hard corev1.ResourceList) (lift func()) {
 	}
 }
 
-// stuck creates a CloneSet and waits until its trouble is reported.
+// stuck creates a CloneSet and waits for the report of its trouble.
 func (c *cluster) stuck(cs *v1beta1.CloneSet, texts ...string) {
 	c.t.Helper()
 	if err := c.Create(c.t.Context(), cs); err != nil {
@@ -161,7 +163,7 @@ func stuckOnInvalid(c *cluster) {
 	c.until("invalid", settled)
 }
 
-// stuckOnMutation: a policy takes away from new Pods what makes them the CloneSet's.
+// stuckOnMutation: a policy removes from new Pods a part that links the Pods to the CloneSet.
 func stuckOnMutation(c *cluster, path, what string) {
 	c.moveOut()
 	policy := &admissionv1.MutatingAdmissionPolicy{
@@ -211,7 +213,7 @@ func stuckOnMutation(c *cluster, path, what string) {
 	c.until("stripped", settled)
 }
 
-// untilDenied waits until what is tried as a dry run is refused.
+// untilDenied waits until the API server refuses the dry run try.
 func (c *cluster) untilDenied(try func(ctx context.Context) error) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
@@ -245,7 +247,7 @@ func stuckInPlace(c *cluster) {
 	c.untilRefused(&c.pods("stuck")[0], "")
 	c.change("stuck", setImage(0, "example.test/app:v2"))
 	c.until("stuck", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, "", "frozen by policy"))
-	// Those that were tried are back in service. The status that tells of the refusal may be older than that they left it.
+	// The tried Pods are back in service. The status with the refusal may be older than the Pods' return.
 	c.untilPods("stuck", func(pods []corev1.Pod) error {
 		for i := range pods {
 			if !gate(&pods[i], corev1.ConditionTrue) {
@@ -307,7 +309,7 @@ func stuckOnWebhook(c *cluster) {
 	}
 }
 
-// notProtected lets through what concerns a Pod without a label.
+// notProtected admits operations on Pods without the label.
 const notProtected = "!('protected' in oldObject.metadata.labels)"
 
 func stuckOnProtected(c *cluster) {
@@ -377,7 +379,7 @@ func stuckRelease(c *cluster) {
 	})
 	c.label(pod.Name, "app", "away")
 	c.until("rel", hasCondition(apps.ConditionFailedScale, corev1.ConditionTrue, "", "kept by policy"))
-	c.label(pod.Name, "app", "rel") // the user takes it back, and it never was released
+	c.label(pod.Name, "app", "rel") // the user takes the Pod back, and the Pod was never released
 	c.until("rel", withoutCondition(apps.ConditionFailedScale))
 	claim := c.claims("rel")[pod.Labels[apps.LabelInstanceID]]
 	if len(claim.OwnerReferences) != 1 || claim.OwnerReferences[0].UID != cs.UID {

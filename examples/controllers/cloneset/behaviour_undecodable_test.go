@@ -14,13 +14,12 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestUndecodable: one template that makes no sense stops its own CloneSet and nobody else's, before and after a restart of the
-// manager.
+// TestUndecodable: an invalid template stops its own CloneSet alone, before and after a restart of the manager.
 func TestUndecodable(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
 	stop := c.manage("")
-	// By name: patches of the spec, and the path that the condition names.
+	// By name: patches of the spec, and the path named by the condition.
 	broken := map[string][2]string{
 		"quantity":   {`{"template":{"spec":{"overhead":{"cpu":"oops"}}}}`, "spec.template.spec.overhead.cpu"},
 		"annotation": {`{"template":{"metadata":{"annotations":{"x":true}}}}`, "spec.template.metadata.annotations"},
@@ -43,7 +42,7 @@ func TestUndecodable(t *testing.T) {
 		patch(name, what[0])
 		c.until(name, hasCondition(apps.ConditionInvalidSpec, corev1.ConditionTrue, string(decode.Undecodable), what[1]))
 	}
-	// The schema takes times that Go does not.
+	// The schema accepts some times that Go refuses.
 	c.create(c.cloneSet("time", 1))
 	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet"}}
 	odd.SetNamespace(c.namespace)

@@ -102,7 +102,7 @@ func partitionGrows(c *cluster) {
 
 func surgeRecreate(c *cluster) {
 	c.create(c.cloneSet("surge", 3, policy(v1beta1.ReCreate), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
-		ru.MaxSurge = new(intstr.FromInt32(1)) // 20 % of 3 is rounded down to none beside it
+		ru.MaxSurge = new(intstr.FromInt32(1)) // 20 % of 3 is rounded down to 0 beside a surge
 	})))
 	before := identities(c.pods("surge"))
 	w := c.watch("surge", limits{minReady: 3, maxPods: 4})
@@ -236,7 +236,7 @@ func inPlaceFallback(c *cluster) {
 	c.untilEvent("fallback", apps.EventSuccessfulUpdatePodReCreate, "not in place", "spec.containers[app].env")
 }
 
-// revisionUnknown: nobody can say what a Pod was made from when its revision is gone (U-1, C-47).
+// revisionUnknown: without a Pod's revision, the Pod's template is unknown (U-1, C-47).
 func revisionUnknown(c *cluster) {
 	c.create(c.cloneSet("unknown", 2))
 	stranger := c.pods("unknown")[0]
@@ -260,7 +260,7 @@ func unavailableFirst(c *cluster) {
 		}
 		return nil
 	})
-	// The broken Pods use the whole budget up, and stay broken: only they may be updated.
+	// The broken Pods use up the whole budget and stay broken: only broken Pods may be updated.
 	c.watch("broken", limits{minReady: 2, maxPods: 4})
 	c.change("broken", setImage(0, "example.test/app:v2"))
 	c.untilPods("broken", images(map[string]int{"v1": 2, "v2": 2}))
@@ -303,7 +303,8 @@ func metadataOnly(c *cluster) {
 	c.wantWrites("writes", "meta", since, map[string]int{"patch pods": 3})
 }
 
-// envFromLabel: only a node agent can restart a container for its env, and the Pod is out of service until it says so.
+// envFromLabel: only a node agent can restart a container for its env. The Pod is out of service until the agent
+// reports the restart.
 func envFromLabel(c *cluster) {
 	c.create(c.cloneSet("envref", 1, templateLabel("zone", "a"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ZONE", ValueFrom: &corev1.EnvVarSource{
@@ -367,7 +368,7 @@ func gracePeriod(c *cluster) {
 		}
 		return nil
 	})
-	// Later edits do not change a grace period that has begun.
+	// Later edits do not change a running grace period.
 	c.change("grace", grace(3600))
 	cs := c.until("grace", settled)
 	if waiting.Labels[apps.LabelRevision] != cs.Status.UpdateRevision || waiting.Spec.Containers[0].Image != "example.test/app:v1" {
@@ -509,7 +510,7 @@ func unreadableState(c *cluster) {
 	}
 }
 
-// lostState: somebody removes the annotations of a Pod whose image is held back by a grace period.
+// lostState: somebody removes the annotations of a Pod while a grace period holds back its image.
 func lostState(c *cluster) {
 	c.create(c.cloneSet("lost", 1, rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
 		ru.PodUpdatePolicy = v1beta1.InPlaceOnly
@@ -580,8 +581,8 @@ func unsteer(key string) func(*v1beta1.CloneSet) {
 	return func(cs *v1beta1.CloneSet) { delete(cs.Spec.Template.Annotations, key) }
 }
 
-// overtakenBatches changes the template again while the second batch of an update is still to come. What the first
-// update had to deliver is part of the new template too.
+// overtakenBatches changes the template again before the second batch of an update. The rest of the first update is
+// part of the new template too.
 func overtakenBatches(c *cluster, name string, change func(*v1beta1.CloneSet), app string) {
 	c.create(c.cloneSet(name, 1, c.barrier))
 	pod := c.pods(name)[0]
@@ -625,7 +626,7 @@ func rollbackRevision(c *cluster) {
 	c.untilPods("rollback", images(map[string]int{"v1": 2}))
 }
 
-// hashCollision learns the name that a template gets, and takes it before the same template comes again.
+// hashCollision learns the revision name of a template, and takes the name before the same template returns.
 func hashCollision(c *cluster) {
 	v2 := setImage(0, "example.test/app:v2")
 	name := c.create(c.cloneSet("collide", 0, v2)).Status.UpdateRevision
@@ -636,7 +637,7 @@ func hashCollision(c *cluster) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name},
 		Data:       runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}, Revision: 1,
 	}
-	// The garbage collector does it too, but up to half a minute later: it must learn of the CRD first.
+	// The garbage collector would delete the object too, but up to half a minute later, after learning of the CRD.
 	if err := client.IgnoreNotFound(c.Delete(c.t.Context(), taken.DeepCopy())); err != nil {
 		c.t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// benchPods are n available Pods, half of them at each revision.
+// benchPods are n available Pods, half at each revision.
 func benchPods(n int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, n)
 	since := metav1.NewTime(time.Unix(0, 0))
@@ -55,7 +55,7 @@ func benchPods(n int) []*corev1.Pod {
 	return pods
 }
 
-// BenchmarkDecision10000 is the scale and partition decision from the Pods of one CloneSet.
+// BenchmarkDecision10000 measures the scale and partition decision from the Pods of a CloneSet.
 func BenchmarkDecision10000(b *testing.B) {
 	const n = 10_000
 	cs := &v1beta1.CloneSet{Spec: v1beta1.CloneSetSpec{
@@ -105,7 +105,7 @@ func BenchmarkDecision10000(b *testing.B) {
 	}
 }
 
-// informers is a cache of real client-go stores that a benchmark fills once.
+// informers is a cache of real client-go stores, filled once per benchmark.
 type informers struct {
 	cache.Cache
 
@@ -116,10 +116,10 @@ func (c informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.
 	return c.byType[reflect.TypeOf(obj)], nil
 }
 
-// unused is an API server that a controller with nothing to do never asks.
+// unused is an API server never asked by an idle controller.
 type unused struct{ client.Client }
 
-// loans is what the controllers ask a manager for.
+// loans is the manager's part used by the controllers.
 type loans struct {
 	manager.Manager
 
@@ -201,7 +201,7 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 			pass(b)
 		}
 	})
-	// As in a program that does something else between two passes: nothing of the Pods is in the processor's caches.
+	// As in a program with other work between two passes: none of the Pods are in the processor's caches.
 	b.Run("once in a while", func(b *testing.B) {
 		other := make([]byte, 256<<20)
 		for b.Loop() {
@@ -215,7 +215,7 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 	})
 }
 
-// filled returns informers that will show the objects.
+// filled returns informers holding the objects.
 func filled(b testing.TB, objects ...client.Object) informers {
 	b.Helper()
 	out := informers{byType: map[reflect.Type]toolscache.SharedIndexInformer{}}
@@ -226,7 +226,7 @@ func filled(b testing.TB, objects ...client.Object) informers {
 				source.Add(o)
 			}
 		}
-		source.Add(obj.DeepCopyObject().(client.Object)) // a version for stores that are empty otherwise
+		source.Add(obj.DeepCopyObject().(client.Object)) // a version for otherwise empty stores
 		out.byType[reflect.TypeOf(obj)] = toolscache.NewSharedIndexInformer(source, obj, 0, toolscache.Indexers{})
 		b.Cleanup(source.Shutdown)
 	}

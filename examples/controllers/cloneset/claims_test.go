@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 )
 
-// TestMissingClaims: a Pod that has not started gets back the claims that it uses and that are gone; one that runs does not, and none is made
-// that it does not use (C-9).
+// TestMissingClaims: a Pod that has not started gets back its missing claims. A running Pod does not, and no unused
+// claim is made (C-9).
 func TestMissingClaims(t *testing.T) {
 	w := &drawn{cs: drawCloneSet(&dice{})}
 	w.cs.Spec.VolumeClaimTemplates = claimTemplates("data", "logs")

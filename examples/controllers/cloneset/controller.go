@@ -29,16 +29,16 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// ControllerName is the component that reports events, and the controller's name in logs.
+// ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "cloneset-controller"
 
 // Options of the controller. The zero value is usable.
 type Options struct {
 	kruise.Options
 
-	// ExcludePreparingDelete is the global form of the field of that name.
+	// ExcludePreparingDelete is the global form of the spec field with the same name.
 	ExcludePreparingDelete bool
-	// NewID returns a random instance id; nil means five characters of the alphabet that forms no words.
+	// NewID returns a random instance id. nil means five characters of an alphabet without word forming letters.
 	NewID func() string
 }
 
@@ -50,11 +50,11 @@ type Reconciler struct {
 	unborn  pvc.Unborn
 }
 
-// view is a CloneSet and what it owns, as the cache shows it.
+// view is a CloneSet with its controlled objects, as cached.
 type view = ownercache.View[*v1beta1.CloneSet]
 
-// Setup adds both controllers to the manager. c is the client they write with; it must read from the manager's cache. The
-// scheme must know the CloneSet types.
+// Setup adds both controllers to the manager. The controllers write with c, and c must read from the manager's cache.
+// The scheme must know the CloneSet types.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -83,7 +83,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile brings one CloneSet a step closer to its spec.
+// Reconcile brings a CloneSet a step closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
 	if v == nil {
@@ -120,7 +120,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 		return kruise.Blocked(o.world.plan(o.history.Find(pod.Labels[apps.LabelRevision]), todo.target), o.lacks(pod, todo.target))
 	}
 	cancel, remove, settle := fanout.Task{Name: "cancel deletions"}, fanout.Task{Name: "delete Pods"}, fanout.Task{Name: "settle Pods"}
-	// An update that is refused has taken a Pod out of service, so it rests for longer.
+	// A refused update has already taken a Pod out of service, so the Pod rests for longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
 	scaleErr = pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, pass, v.Client, o.pods.NotSelected) },
@@ -141,7 +141,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 	return scaleErr, updateErr
 }
 
-// observed reads what the pass is decided on.
+// observed reads the input of the pass's decisions.
 func (r *Reconciler) observed(ctx context.Context, v *view, s *settings, h *revision.History) *observation {
 	cs := v.Owner
 	want := podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Delete: cs.Spec.ScaleStrategy.PodsToDelete, Selector: s.selector}
@@ -167,29 +167,29 @@ func (r *Reconciler) worldOf(ctx context.Context, cs *v1beta1.CloneSet) world {
 	}
 }
 
-// deleteClaimsOf deletes the claims of a Pod that the controller itself has deleted, reuse or not, but for those that
-// somebody else's Pod uses as well.
+// deleteClaimsOf deletes the claims of a Pod deleted by the controller itself, with or without reuse. Claims also used
+// by a foreign Pod stay.
 func (r *Reconciler) deleteClaimsOf(ctx context.Context, v *view, pod *corev1.Pod) error {
 	world := r.worldOf(ctx, v.Owner)
 	return r.DeleteClaims(ctx, v, world.claimsOf(v.Owner).Of(v.Claims, pod))
 }
 
-// create makes the missing Pods, old ones first, each after its claims. Pods of one revision that are refused do not keep those of
-// the other from being made.
+// create makes the missing Pods, each after its claims. Old Pods come first. Refused Pods of a revision do not stop the
+// Pods of the second revision.
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
 	r.TellLimits(v.Owner, t.limits)
 	if t.enough && len(o.unborn) > 0 {
 		r.unborn.Forget(v.Owner.UID)
-		pass.Wake(lookAgain) // what was kept for Pods that are not wanted any more is lost
+		pass.Wake(lookAgain) // claims kept for Pods no longer wanted are lost
 	}
 	oldErr := reason.Final(t.blocked.Err())
 	if oldErr != nil {
-		pass.Wake(time.Minute) // no event tells when it has been mended
+		pass.Wake(time.Minute) // no event tells of the repair
 	}
 	if len(t.createOld) > 0 {
 		template, err := o.history.Template(o.current)
 		if err != nil {
-			pass.Wake(time.Minute) // no event tells when it has been mended
+			pass.Wake(time.Minute) // no event tells of the repair
 			return reason.Final(fmt.Errorf("template of the current revision: %w", err))
 		}
 		oldErr = errors.Join(oldErr, r.createPods(ctx, v, pass, o, template, o.current, t.createOld))

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// observation is everything that a pass is decided on.
+// observation is the complete input of a pass.
 type observation struct {
 	cs              *v1beta1.CloneSet
 	owner           metav1.OwnerReference
@@ -33,14 +33,14 @@ type observation struct {
 	claims          []*corev1.PersistentVolumeClaim
 	history         *revision.History
 	current, update *appsv1.ControllerRevision
-	// unborn are the names of Pods whose claims wait for them, because they could not be created.
+	// unborn are the names of Pods whose creation failed after their claims were made. The claims wait for the Pods.
 	unborn sets.Set[string]
 	world  world
 
 	formerClaims *pvc.Former // see former
 }
 
-// world answers about what the CloneSet does not own. Its answers do not change during a decision.
+// world answers questions about objects outside the CloneSet's control. The answers stay the same during a decision.
 type world struct {
 	pod        func(name string) (*corev1.Pod, bool)
 	claim      func(name string) (*corev1.PersistentVolumeClaim, bool)
@@ -52,27 +52,28 @@ type world struct {
 	newID      func() string
 }
 
-// todo is a whole pass as data. What comes first is done first, and what comes after it only if that has changed nothing.
+// todo is a whole pass as data. The pass carries out the fields in order, and stops after a step with a change.
 type todo struct {
 	handOver     []pvc.Transfer
 	deleteClaims []*corev1.PersistentVolumeClaim
-	missing      []*corev1.PersistentVolumeClaim // of Pods that exist and cannot start without them
+	missing      []*corev1.PersistentVolumeClaim // claims of existing Pods that cannot start without the claims
 	cancel       []*corev1.Pod
 	// createOld and create are the names of new Pods at the current and the update revision.
 	createOld, create []string
 	// blocked says why Pods of the current revision cannot be made.
 	blocked reason.List
 	podcontrol.Choice
-	// target is the revision that Pods are updated to.
+	// target is the revision for updates.
 	target *appsv1.ControllerRevision
-	// limits say what keeps Pods from being created; enough says that none are missing.
+	// limits are the obstacles to the creation of Pods. enough is true if no Pods are missing.
 	limits reason.List
 	enough bool
-	// waits say what nothing else in the status tells: Pods on their way out whose claims are for the next, and Pods that lack claims.
+	// waits tell facts missing elsewhere in the status: leaving Pods whose claims are for the next Pods, and Pods lacking
+	// claims.
 	waits reason.List
 }
 
-// decide decides a whole pass. It depends on its argument alone.
+// decide decides a whole pass from its argument alone.
 func decide(o *observation) *todo {
 	t := &todo{target: o.update}
 	t.handOver, t.deleteClaims = o.decideClaims()
@@ -89,7 +90,7 @@ func decide(o *observation) *todo {
 		t.createOld, t.create = names[:min(scale.CreateOld, len(names))], names[min(scale.CreateOld, len(names)):]
 		t.createOld = slices.DeleteFunc(t.createOld, func(name string) bool {
 			_, err := o.history.ClaimTemplatesAt(o.current, name, o.former())
-			if err != nil && t.blocked == nil { // it is the same for all
+			if err != nil && t.blocked == nil { // the error is the same for all names
 				t.blocked.Add(revision.ClaimTemplateUnknown, err)
 			}
 			return err != nil
@@ -105,8 +106,7 @@ func decide(o *observation) *todo {
 		t.Settle, t.Update = updates.Settle, updates.Update
 		return t
 	}
-	// While updates are paused only those are settled that are where they should be; where Pods are updated by their deletion alone,
-	// all are.
+	// While updates are paused, only Pods at their final revision are settled. With OnDelete, all Pods are settled.
 	t.Settle = o.pods.Select(func(pod *podcontrol.Pod) bool {
 		return pod.State == lifecycle.PreparingUpdate && (pod.Updated != t.Back || o.settings.onDelete)
 	})
@@ -120,7 +120,7 @@ func (o *observation) orders() podcontrol.Orders {
 	}
 }
 
-// step asks what to do next.
+// step plans the next step of the rollout.
 func (o *observation) step(preparingIsUpdated bool) rollout.Step {
 	spec := o.settings.rollout
 	spec.OneRevision = o.current == o.update
@@ -130,7 +130,7 @@ func (o *observation) step(preparingIsUpdated bool) rollout.Step {
 	return rollout.Plan(spec, o.pods.Counts(preparingIsUpdated))
 }
 
-// isOver reports whether all Pods that are wanted are there, at the update revision.
+// isOver reports whether exactly the wanted Pods exist, all at the update revision.
 func (o *observation) isOver() bool {
 	outdated := func(pod podcontrol.Pod) bool { return !pod.Updated }
 	return len(o.pods.Active) == o.settings.rollout.Replicas && !slices.ContainsFunc(o.pods.Active, outdated)
@@ -138,7 +138,7 @@ func (o *observation) isOver() bool {
 
 func podName(cs *v1beta1.CloneSet, id string) string { return cs.Name + "-" + id }
 
-// claimsOf is what is known about the Pods of a CloneSet's claims.
+// claimsOf returns the knowledge about the Pods of a CloneSet's claims.
 func (w *world) claimsOf(cs *v1beta1.CloneSet) pvc.Known {
 	return pvc.Known{Owner: cs.UID, Pod: w.pod, Users: w.users, PodOf: func(claim *corev1.PersistentVolumeClaim) string {
 		if id := claim.Labels[apps.LabelInstanceID]; id != "" {
@@ -148,8 +148,8 @@ func (w *world) claimsOf(cs *v1beta1.CloneSet) pvc.Known {
 	}}
 }
 
-// decideClaims decides about claims whose Pod was released before they could follow it, and about those whose Pod was lost, where
-// they are not to be reused.
+// decideClaims decides about claims whose Pod was released before the claims could follow the Pod. Without reuse,
+// decideClaims also decides about claims of lost Pods.
 func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) {
 	if len(o.claims) == 0 {
 		return nil, nil
@@ -161,7 +161,7 @@ func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.
 	return handOver[:min(len(handOver), fanout.PerPass)], remove[:min(len(remove), fanout.PerPass)]
 }
 
-// former finds the claim templates of revisions that somebody else has written.
+// former finds the claim templates of revisions from foreign writers.
 func (o *observation) former() *pvc.Former {
 	if o.formerClaims == nil {
 		o.formerClaims = &pvc.Former{Today: o.cs.Spec.VolumeClaimTemplates, Claim: o.world.claim, Pods: o.pods.Names}
@@ -169,18 +169,18 @@ func (o *observation) former() *pvc.Former {
 	return o.formerClaims
 }
 
-// claimTemplatesOf are those of a Pod's revision.
+// claimTemplatesOf returns the claim templates of a Pod's revision.
 func (o *observation) claimTemplatesOf(pod *corev1.Pod) []corev1.PersistentVolumeClaim {
 	return o.history.ClaimTemplatesOf(pod.Labels[apps.LabelRevision], pod.Name, o.former())
 }
 
-// missingClaims are those that a Pod uses and that do not exist.
+// missingClaims returns the claims used by a Pod and missing.
 func (o *observation) missingClaims(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
 	templates := pvc.Union(o.claimTemplatesOf(pod), o.cs.Spec.VolumeClaimTemplates)
 	return pvc.MissingOf(pod, templates, o.claimLabels(pod), &o.owner, func(name string) bool { _, exists := o.world.claim(name); return exists })
 }
 
-// lacks says which claims of the update revision a Pod was made without, where that counts.
+// lacks returns the claims of the update revision missing in a Pod since its creation, if missing claims count.
 func (o *observation) lacks(pod *corev1.Pod, target *appsv1.ControllerRevision) reason.List {
 	if !o.settings.claimsCount || target != o.update {
 		return nil
@@ -188,12 +188,12 @@ func (o *observation) lacks(pod *corev1.Pod, target *appsv1.ControllerRevision) 
 	return kruise.ClaimsLackingBlock(pod, o.cs.Spec.VolumeClaimTemplates)
 }
 
-// claimLabels are those that the claims of a Pod have beside those of their templates.
+// claimLabels returns the labels of a Pod's claims beyond the labels of their templates.
 func (o *observation) claimLabels(pod *corev1.Pod) map[string]string {
 	return labels.Merge(o.cs.Spec.Selector.MatchLabels, map[string]string{apps.LabelInstanceID: pod.Labels[apps.LabelInstanceID]})
 }
 
-// names are those of the active Pods.
+// names returns the names of the active Pods.
 func (o *observation) names() sets.Set[string] {
 	out := sets.New[string]()
 	for i := range o.pods.Active {
@@ -202,7 +202,7 @@ func (o *observation) names() sets.Set[string] {
 	return out
 }
 
-// newNames returns names for up to n new Pods, and for no more than one pass creates.
+// newNames returns names for up to n new Pods, at most as many as a pass creates.
 func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	x := pvc.Names{
 		Known: o.world.claimsOf(o.cs), Claims: o.claims, Taken: o.names(), Leaving: sets.New[string](),
@@ -214,7 +214,7 @@ func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	return x.New(min(n, fanout.PerPass)), x.Awaited(n)
 }
 
-// freshName returns a random name whose claims are nobody else's: they would be mounted all the same.
+// freshName returns a random name without foreign claims: a Pod of the name would mount foreign claims all the same.
 func (o *observation) freshName() string {
 	for {
 		if name := podName(o.cs, o.world.newID()); !o.isClaimed(name) {
@@ -223,7 +223,8 @@ func (o *observation) freshName() string {
 	}
 }
 
-// mayReturn reports whether a lost Pod may be made again for its claims. One that podsToDelete names would be deleted at once.
+// mayReturn reports whether the controller may recreate a lost Pod for its claims. A Pod named in podsToDelete would be
+// deleted at once.
 func (o *observation) mayReturn(pod string) bool {
 	if !o.cs.Spec.ScaleStrategy.EnablePVCReuse && !o.unborn.Has(pod) || slices.Contains(o.cs.Spec.ScaleStrategy.PodsToDelete, pod) {
 		return false
@@ -231,8 +232,8 @@ func (o *observation) mayReturn(pod string) bool {
 	return !o.isClaimed(pod)
 }
 
-// isClaimed reports whether a claim that a Pod of the name would use belongs to somebody else, such as the Pod that had the name and
-// goes with it.
+// isClaimed reports whether a claim for a Pod of the name belongs to another owner, for example to the former Pod of
+// the name. Such a claim goes with its owner.
 func (o *observation) isClaimed(pod string) bool {
 	templates := pvc.Union(o.cs.Spec.VolumeClaimTemplates, o.history.ClaimTemplatesOf(o.current.Name, pod, o.former()))
 	return slices.ContainsFunc(templates, func(template corev1.PersistentVolumeClaim) bool {

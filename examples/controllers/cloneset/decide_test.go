@@ -34,7 +34,7 @@ import (
 
 var decidedAt = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// dice are bytes that a world is drawn from. When they have run out everything is the first of its kind.
+// dice are the bytes for drawing a world. After the last byte every choice is the first of its kind.
 type dice []byte
 
 func (d *dice) of(n int) int {
@@ -48,7 +48,7 @@ func (d *dice) of(n int) int {
 
 func (d *dice) yes() bool { return d.of(2) == 1 }
 
-// drawn is a CloneSet and what there is in its namespace.
+// drawn is a CloneSet with the objects of its namespace.
 type drawn struct {
 	cs       *v1beta1.CloneSet
 	options  Options
@@ -59,7 +59,7 @@ type drawn struct {
 	busy     string
 }
 
-// draw makes a world of bytes. Every byte string is one.
+// draw makes a world from bytes. Every byte string is valid.
 func draw(d dice) *drawn {
 	w := &drawn{cs: drawCloneSet(&d), unborn: sets.New[string](), inPlace: d.yes()}
 	w.options.Gates = map[apps.Gate]bool{apps.GateCloneSetPartitionRollback: d.yes(), apps.GatePreparingUpdateAsUpdate: d.yes()}
@@ -103,7 +103,7 @@ func drawCloneSet(d *dice) *v1beta1.CloneSet {
 	return cs
 }
 
-// drawPod adds a Pod of an instance id and its claims, or what is left of it.
+// drawPod adds a Pod of an instance id with its claims, or a remainder of the Pod.
 func (w *drawn) drawPod(d *dice, id string) {
 	owner := *metav1.NewControllerRef(w.cs, v1beta1.GroupVersion.WithKind("CloneSet"))
 	meta := func(name string) metav1.ObjectMeta {
@@ -132,7 +132,7 @@ func (w *drawn) drawPod(d *dice, id string) {
 		w.have = append(w.have, claim)
 	}
 	switch fate {
-	case 0: // it is lost
+	case 0: // the Pod is lost
 		if d.yes() {
 			w.unborn.Insert(name)
 		}
@@ -168,7 +168,8 @@ func (w *drawn) drawState(d *dice, pod *corev1.Pod) {
 	}
 }
 
-// observed shows the world to a decision, as the controller does; reverse turns the order of a cache, which has none.
+// observed shows the world to a decision, as the controller does. reverse reverses the order of the cache: decisions
+// must not depend on the order.
 func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 	t.Helper()
 	inPlace, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
@@ -259,7 +260,7 @@ func (t *todo) said() map[string][]string {
 	for _, claim := range t.deleteClaims {
 		out["delete claim"] = append(out["delete claim"], claim.Name)
 	}
-	slices.Sort(out["hand over"]) // in no order, as they are given
+	slices.Sort(out["hand over"]) // in no order, as given
 	slices.Sort(out["delete claim"])
 	for what, list := range t.lists() {
 		for _, pod := range list {
@@ -273,11 +274,11 @@ func (t *todo) lists() map[string][]*corev1.Pod {
 	return map[string][]*corev1.Pod{"cancel": t.cancel, "leaving": t.Leaving, "delete": t.Delete, "settle": t.Settle, "update": t.Update}
 }
 
-// FuzzDecide: whatever there is, a pass is decided on Pods that exist and for names that nobody has, within the budgets, and the same
-// way each time.
+// FuzzDecide: in any world, a pass decides on existing Pods and free names, within the budgets, and the same way each
+// time.
 func FuzzDecide(f *testing.F) {
 	up := []byte{0, 8, 0, 0, 0, 1}      // an old Pod in service
-	updated := []byte{0, 8, 1, 0, 0, 1} // a new one
+	updated := []byte{0, 8, 1, 0, 0, 1} // a new Pod
 	lost := []byte{3, 0, 0, 0, 0}       // claims without a Pod
 	leaving := []byte{3, 1, 0, 0, 0, 0, 0, 1}
 	begin := func(replicas, policy, partition, unavailable byte, more ...byte) []byte {
@@ -310,7 +311,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// checkPods: every Pod is active, and each is in one list once, where both lists are worked on with one purpose.
+// checkPods: every Pod is active and appears in a single list, except for lists with a common purpose.
 func (o *observation) checkPods(t *testing.T, todo *todo) {
 	t.Helper()
 	in := map[string][]string{}
@@ -330,7 +331,8 @@ func (o *observation) checkPods(t *testing.T, todo *todo) {
 			}
 		}
 	}
-	// A Pod may be cancelled rather than deleted, and settled or updated where its deletion was refused; nothing else goes together.
+	// A Pod may be cancelled rather than deleted, and settled or updated after its deletion was refused. No further lists
+	// go together.
 	together := [][]string{{"cancel", "leaving"}, {"delete", "settle"}, {"delete", "update"}}
 	for name, lists := range in {
 		slices.Sort(lists)
@@ -340,7 +342,8 @@ func (o *observation) checkPods(t *testing.T, todo *todo) {
 	}
 }
 
-// checkNames: new Pods have names of their own, and claims of another only where they wait for it.
+// checkNames: new Pods have fresh names. A new Pod gets a claim of a former Pod only if the claim waits for the new
+// Pod.
 func (o *observation) checkNames(t *testing.T, todo *todo) {
 	t.Helper()
 	names := slices.Concat(todo.createOld, todo.create)
@@ -356,7 +359,7 @@ func (o *observation) checkNames(t *testing.T, todo *todo) {
 				continue
 			}
 			waits := o.cs.Spec.ScaleStrategy.EnablePVCReuse || o.unborn.Has(name)
-			// A claim that is no longer the CloneSet's does no harm where nothing asks for its template any more.
+			// A foreign claim does no harm if no template asks for the claim any more.
 			needed := template == "data" && o.current != o.update || slices.ContainsFunc(o.cs.Spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == template })
 			if owned := metav1.IsControlledBy(claim, o.cs); owned && (!waits || claim.DeletionTimestamp != nil) || !owned && needed {
 				t.Errorf("the new Pod %s would have claim %s: waits for it %t, owned %t, dying %t", name, claim.Name, waits, owned, claim.DeletionTimestamp != nil)
@@ -372,7 +375,7 @@ func (o *observation) checkNames(t *testing.T, todo *todo) {
 	}
 }
 
-// checkClaims: only what nobody uses is deleted.
+// checkClaims: only unused claims are deleted.
 func (o *observation) checkClaims(t *testing.T, todo *todo) {
 	t.Helper()
 	podOf := o.world.claimsOf(o.cs).PodOf
@@ -396,7 +399,7 @@ func (o *observation) checkClaims(t *testing.T, todo *todo) {
 	}
 }
 
-// checkBudgets judges by what the fields of a CloneSet promise, and not by how it is reckoned.
+// checkBudgets judges by the promises of a CloneSet's fields, independently of the controller's arithmetic.
 func (o *observation) checkBudgets(t *testing.T, todo *todo) {
 	t.Helper()
 	spec := &o.settings.rollout

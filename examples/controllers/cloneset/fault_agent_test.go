@@ -13,14 +13,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// templateEnv reads a label that template edits change.
+// templateEnv reads a label changed by template edits.
 func templateEnv() corev1.EnvVar {
 	return corev1.EnvVar{Name: "TEMPLATE", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['" + templateLabel + "']"},
 	}}
 }
 
-// editBoth changes an image and the label that its container reads.
+// editBoth changes an image and the label read by its container.
 func (w *story) editBoth(cs *v1beta1.CloneSet) string {
 	t := &cs.Spec.Template
 	t.Spec.Containers[0].Image = w.image(t.Spec.Containers[0].Name)
@@ -36,8 +36,8 @@ func (w *story) agentAll() (changed bool) {
 	return changed
 }
 
-// agent restarts containers that run with old values of labels, and reports what containers run with. It reports whether there
-// was anything to do.
+// agent restarts containers running with old values of labels, and reports the containers' values. agent returns
+// whether there was work to do.
 func (w *story) agent(pod *corev1.Pod) (changed bool) {
 	if !w.setup.agent || pod.DeletionTimestamp != nil {
 		return false
@@ -78,7 +78,7 @@ func (w *story) agent(pod *corev1.Pod) (changed bool) {
 	return true
 }
 
-// reportedContainer is what a node agent writes about one.
+// reportedContainer is a node agent's report about a container.
 type reportedContainer struct {
 	Name        string `json:"name"`
 	ContainerID string `json:"containerID"`
@@ -88,7 +88,7 @@ type reportedContainer struct {
 	} `json:"hashes"`
 }
 
-// wantedEnv is what a container would read from its Pod's labels if it were started now.
+// wantedEnv returns the container's env from the Pod's labels, as for a start now.
 func wantedEnv(pod *corev1.Pod, c *corev1.Container) (out []corev1.EnvVar) {
 	for _, e := range c.Env {
 		if e.ValueFrom != nil {
@@ -98,7 +98,7 @@ func wantedEnv(pod *corev1.Pod, c *corev1.Container) (out []corev1.EnvVar) {
 	return out
 }
 
-// judgeEnv: a gate is opened only when no container runs with a value of a label that is no longer the Pod's.
+// judgeEnv: a gate is opened only when no container runs with an outdated value of a label.
 func (w *story) judgeEnv(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]

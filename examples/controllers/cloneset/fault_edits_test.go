@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// rareEdits are what only some schedules have, so that a mistake of one kind does not hide the others.
+// rareEdits are edits for some schedules only, so a mistake of any kind does not hide the rest.
 func (w *story) rareEdits() (out []func(*v1beta1.CloneSet) string) {
 	for _, e := range []struct {
 		has  bool
@@ -51,7 +51,7 @@ func (w *story) editScaleLimit(cs *v1beta1.CloneSet) string {
 	return fmt.Sprintf("scaleStrategy.maxUnavailable %v", cs.Spec.ScaleStrategy.MaxUnavailable)
 }
 
-// scaleLimit draws one that lets something be created.
+// scaleLimit draws a limit large enough for creations.
 func (w *story) scaleLimit() *intstr.IntOrString {
 	n := w.Rand().IntN(10)
 	if w.Chance(50) {
@@ -60,7 +60,7 @@ func (w *story) scaleLimit() *intstr.IntOrString {
 	return ptr.To(intstr.FromInt32(int32(1 + n%3)))
 }
 
-// editHooks removes a hook, or has it ask for another label. Pods that are held by what was asked for before stay so.
+// editHooks removes a hook, or changes the hook's label. Pods held by the old hook stay held.
 func (w *story) editHooks(cs *v1beta1.CloneSet) string {
 	l := w.lifecycle()
 	if l == nil {
@@ -82,7 +82,7 @@ func (w *story) editHooks(cs *v1beta1.CloneSet) string {
 	return text
 }
 
-// claimTemplates returns those of the given names.
+// claimTemplates returns claim templates with the given names.
 func claimTemplates(names ...string) (out []corev1.PersistentVolumeClaim) {
 	for _, name := range names {
 		out = append(out, corev1.PersistentVolumeClaim{
@@ -93,13 +93,13 @@ func claimTemplates(names ...string) (out []corev1.PersistentVolumeClaim) {
 	return out
 }
 
-// editClaims changes the claim templates, and perhaps the Pods' template with them.
+// editClaims changes the claim templates, and perhaps the Pods' template as well.
 func (w *story) editClaims(cs *v1beta1.CloneSet) string {
 	sets := [][]string{nil, {"data"}, {"data", "logs"}, {"logs"}}
 	names := sets[w.Rand().IntN(len(sets))]
 	cs.Spec.VolumeClaimTemplates = claimTemplates(names...)
 	text := ""
-	if w.Chance(60) { // back and forth, together with a template that was there before
+	if w.Chance(60) { // back and forth, together with an earlier template
 		cs.Spec.Template.Labels[templateLabel] = fmt.Sprint(1 + w.Rand().IntN(2))
 		text = " and label " + cs.Spec.Template.Labels[templateLabel]
 	}
@@ -122,13 +122,13 @@ func (w *story) toggleOnDelete(cs *v1beta1.CloneSet) string {
 	return "strategy " + string(s.Type)
 }
 
-// relabelPod takes a Pod out of the selector of its CloneSet, as people do to look at it undisturbed.
+// relabelPod takes a Pod out of the selector of its CloneSet, as people do for debugging.
 func (w *story) relabelPod(pod *corev1.Pod) {
 	w.Logf("user: relabel %s, to have it released", pod.Name)
 	w.change(pod, func(p *corev1.Pod) { p.Labels["app"] = released })
 }
 
-// mountClaims creates a Pod of somebody else's that uses the claims of another, to look into them.
+// mountClaims creates a foreign Pod with the claims of the given Pod, to look into the claims.
 func (w *story) mountClaims(pod *corev1.Pod) {
 	if len(claimsOf(pod)) == 0 {
 		return
@@ -148,7 +148,7 @@ func (w *story) mountClaims(pod *corev1.Pod) {
 	}
 }
 
-// debugPod is a Pod of somebody else's that uses the same claims.
+// debugPod is a foreign Pod with the same claims.
 func debugPod(pod *corev1.Pod) *corev1.Pod {
 	debug := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Labels: map[string]string{"app": released, isDebug: "true"}},
@@ -158,7 +158,7 @@ func debugPod(pod *corev1.Pod) *corev1.Pod {
 	return debug
 }
 
-// takePodName puts a Pod of somebody else's in the place of another, using the claims that are there.
+// takePodName replaces a Pod by a foreign Pod of the same name, with the existing claims.
 func (w *story) takePodName(pod *corev1.Pod) {
 	if len(claimsOf(pod)) == 0 || pod.Labels[isDebug] != "" {
 		return
@@ -170,7 +170,7 @@ func (w *story) takePodName(pod *corev1.Pod) {
 		namesake.Spec.Volumes = append(namesake.Spec.Volumes, corev1.Volume{Name: claim.Name, VolumeSource: source})
 	}
 	w.forceDelete(pod)
-	if err := w.User.Create(context.Background(), namesake); err != nil { // a finalizer may keep the other one
+	if err := w.User.Create(context.Background(), namesake); err != nil { // a finalizer may keep the first Pod
 		w.Logf("user: the name %s is not free: %v", pod.Name, err)
 		return
 	}
@@ -189,20 +189,21 @@ func (w *story) mangle(pod *corev1.Pod) {
 	})
 }
 
-// mangled is a state that cannot be read.
+// mangled is an unreadable state.
 const mangled = "{"
 
 func isMangled(pod *corev1.Pod) bool {
 	return pod.Annotations[apps.AnnotationInPlaceUpdateState] == mangled
 }
 
-// forceDelete deletes a Pod whose node is not asked.
+// forceDelete deletes a Pod without asking its node.
 func (w *story) forceDelete(pod *corev1.Pod) {
 	w.Logf("user: delete %s at once", pod.Name)
 	_ = w.User.Delete(context.Background(), pod.DeepCopy(), client.GracePeriodSeconds(0))
 }
 
-// editReserved puts a key into the template that the controller itself writes on Pods, or takes it out again.
+// editReserved puts a reserved key into the template, or removes the key again. The controller itself writes reserved
+// keys on Pods.
 func (w *story) editReserved(t *corev1.PodTemplateSpec) string {
 	keys := apps.ReservedPodLabels()
 	key := keys[w.Rand().IntN(len(keys))]
@@ -217,7 +218,7 @@ func (w *story) editReserved(t *corev1.PodTemplateSpec) string {
 	return "reserved label " + key
 }
 
-// takeName edits an image, after somebody else has taken the name that the next revision would have.
+// takeName edits an image, after a foreign object has taken the name of the next revision.
 func (w *story) takeName(cs *v1beta1.CloneSet) string {
 	c := &cs.Spec.Template.Spec.Containers[0]
 	c.Image = w.image(c.Name)
@@ -236,7 +237,7 @@ func (w *story) takeName(cs *v1beta1.CloneSet) string {
 	return "the name " + taken.Name + " is taken, image " + c.Image + w.renumber()
 }
 
-// renumber gives a revision a number beyond those that anybody counts to, now and then.
+// renumber sometimes gives a revision a number beyond every counter's limit.
 func (w *story) renumber() string {
 	all := faultapi.All[*appsv1.ControllerRevision](w.Server)
 	if len(all) == 0 || w.Chance(50) {

@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Images by what is special to them, behind the name of their container. Nodes report the tag a-v2 of what is asked for as v2, or by
-// its digest, one manifest by its index, and one index by its manifest.
+// Image suffixes with special properties, behind the name of their container. Nodes report the tag a-v2 for a wanted
+// v2, or its digest. Nodes report a manifest by its index, and an index by its manifest.
 const (
 	sharedDigest = "sha256:2222"
 	indexed      = "@sha256:d001" // by index
@@ -26,7 +26,7 @@ const (
 	sickTag      = ":sick"
 )
 
-// goodImages are those that run and become ready.
+// goodImages are images that run and become ready.
 func goodImages(container string) []string {
 	name := "example.test/" + container
 	return []string{
@@ -35,7 +35,7 @@ func goodImages(container string) []string {
 	}
 }
 
-// publishImages says which images there are.
+// publishImages lists the existing images.
 func (w *story) publishImages() {
 	for _, container := range []string{"app", "log"} {
 		name, images := "example.test/"+container, w.Nodes.Images
@@ -54,7 +54,7 @@ func (w *story) publishImages() {
 	}
 }
 
-// image draws one that a user may ask for.
+// image draws an image for a user's edit.
 func (w *story) image(container string) string {
 	r, name := w.Rand(), "example.test/"+container
 	n := r.IntN(100)
@@ -71,7 +71,7 @@ func (w *story) image(container string) string {
 
 func (w *story) goodImage(container string) string {
 	good := goodImages(container)
-	if w.Chance(30) { // names of one image, or digests that nodes know by others
+	if w.Chance(30) { // names of a single image, or digests known to nodes under another digest
 		good = [][]string{{good[1], good[4], good[8]}, {good[5], good[7]}, {good[5], good[6]}}[w.Rand().IntN(3)]
 	}
 	return good[w.Rand().IntN(len(good))]
@@ -82,7 +82,7 @@ func isBad(c *corev1.Container) bool {
 	return !slices.Contains(goodImages(c.Name), c.Image)
 }
 
-// mendImages takes bad images out of a template. If a Pod has one, no Pod is kept at what may be the revision with it.
+// mendImages takes bad images out of a template. If a Pod has a bad image, the partition keeps no Pod at its revision.
 func (w *story) mendImages(cs *v1beta1.CloneSet) {
 	for i := range cs.Spec.Template.Spec.Containers {
 		if c := &cs.Spec.Template.Spec.Containers[i]; isBad(c) {
@@ -94,7 +94,7 @@ func (w *story) mendImages(cs *v1beta1.CloneSet) {
 	}
 }
 
-// checkImages: once everything has come to rest, containers run in truth what their spec says.
+// checkImages: once everything has come to rest, containers truly run their spec's images.
 func (w *story) checkImages() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if !podstate.IsScheduled(pod) {

@@ -27,19 +27,19 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// view is what a task decides on: its owner and its Pods as the cache showed them when it began, and what it has done since.
+// taskView is the input of a task: its owner and its Pods as cached at its start, and the task's own actions since.
 type taskView struct {
 	owner   *v1beta1.CloneSet
 	pods    map[types.UID]*corev1.Pod
-	others  map[types.UID]bool // Pods that are not the owner's
+	others  map[types.UID]bool // foreign Pods
 	now     time.Time
-	taken   map[types.UID]bool // Pods that were available and that this task took out of service
-	touched map[types.UID]bool // the same, and those that were not available
-	gone    int                // Pods deleted although nobody named them and they are at the right revision
-	decided bool               // it has written something, or tried to as a dry run
+	taken   map[types.UID]bool // available Pods taken out of service by the task
+	touched map[types.UID]bool // taken, and Pods that were not available
+	gone    int                // unnamed Pods deleted although at the right revision
+	decided bool               // the task has written, or tried a dry run
 }
 
-// look keeps what the cache shows: the view that the task will decide on.
+// look keeps the cache's state for the task's decision.
 func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	v, _ := t.View.(*taskView)
 	if v == nil {
@@ -53,7 +53,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "cloneset" || t.Process.Cache.Get(context.Background(), t.Object, &cs) != nil {
 		return
 	}
-	// A pass may have to ask about a write that was not answered before it takes its view, and wait for the answer.
+	// Before taking its view, a pass may have to ask about an unanswered write, and wait for the answer.
 	v.now, v.owner, v.pods, v.others = time.Now(), &cs, map[types.UID]*corev1.Pod{}, map[types.UID]bool{}
 	var pods corev1.PodList
 	if err := t.Process.Cache.List(context.Background(), &pods); err != nil {
@@ -68,7 +68,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// judge looks at what a call of the controller has done.
+// judge checks the effect of a controller's call.
 func (w *story) judge(write *chaos.Write) {
 	call := write.Call
 	v, _ := write.Task.View.(*taskView)
@@ -92,7 +92,7 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgePod looks at what a call has made of its Pod; pod is nil when that is gone.
+// judgePod checks the effect of a call on its Pod. pod is nil for a deleted Pod.
 func (w *story) judgePod(t *chaos.Task, v *taskView, call faultapi.Call, old, pod *corev1.Pod) {
 	switch call.Verb {
 	case "create":
@@ -115,14 +115,14 @@ func (w *story) judgePod(t *chaos.Task, v *taskView, call faultapi.Call, old, po
 	}
 }
 
-// judgeCreation: one Pod per instance id, and never more Pods than replicas and surge.
+// judgeCreation: an instance id has at most a single Pod, and the Pods never exceed replicas and surge.
 func (w *story) judgeCreation(t *chaos.Task, v *taskView, pod *corev1.Pod) {
 	active := 0
 	for _, other := range faultapi.All[*corev1.Pod](w.Server) {
 		if !podstate.IsActive(other) || !metav1.IsControlledBy(other, v.owner) {
 			continue
 		}
-		if other.Labels["app"] == v.owner.Name { // or it is about to be released, which a policy may hold up
+		if other.Labels["app"] == v.owner.Name { // else the Pod is about to be released, and a policy may delay the release
 			active++
 		}
 		if other.UID != pod.UID && other.Labels[apps.LabelInstanceID] == pod.Labels[apps.LabelInstanceID] {
@@ -145,7 +145,8 @@ func (w *story) judgeCreation(t *chaos.Task, v *taskView, pod *corev1.Pod) {
 	w.judgeFreshness(t, v, "creates "+pod.Name)
 }
 
-// judgeNewClaims: a new Pod has the claims of its revision: those that its CloneSet had together with that revision's template.
+// judgeNewClaims: a new Pod has the claims of its revision: the CloneSet's claims at the time of the revision's
+// template.
 func (w *story) judgeNewClaims(pod *corev1.Pod) {
 	var data string
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
@@ -169,7 +170,7 @@ func (w *story) judgeNewClaims(pod *corev1.Pod) {
 	}
 }
 
-// claimNames are those that a CloneSet gives a Pod.
+// claimNames returns the names of the claims given to a Pod by a CloneSet.
 func claimNames(cs *v1beta1.CloneSet, pod string) (names []string) {
 	for i := range cs.Spec.VolumeClaimTemplates {
 		names = append(names, cs.Spec.VolumeClaimTemplates[i].Name+"-"+pod)
@@ -178,7 +179,7 @@ func claimNames(cs *v1beta1.CloneSet, pod string) (names []string) {
 	return names
 }
 
-// judgeFreshness: the view that a task acts on holds everything that the controller did to Pods' service before.
+// judgeFreshness: the view of an acting task holds every earlier effect of the controller on the Pods' service.
 func (w *story) judgeFreshness(t *chaos.Task, v *taskView, what string) {
 	for _, uid := range slices.Sorted(maps.Keys(w.taken)) {
 		version := w.taken[uid]
@@ -192,7 +193,7 @@ func (w *story) judgeFreshness(t *chaos.Task, v *taskView, what string) {
 	}
 }
 
-// judgeDeletion: only what the owner has, and only for a reason (C-16 to C-18, C-45).
+// judgeDeletion: the controller deletes only the owner's Pods, and only for a reason (C-16 to C-18, C-45).
 func (w *story) judgeDeletion(t *chaos.Task, v *taskView, call faultapi.Call, pod *corev1.Pod) {
 	switch {
 	case v.owner == nil || !metav1.IsControlledBy(pod, v.owner):
@@ -219,7 +220,7 @@ func (w *story) judgeDeletion(t *chaos.Task, v *taskView, call faultapi.Call, po
 		}
 	}
 	if w.setup.rollback && old < keptOld(v.owner) {
-		return // recreated at the revision that the partition keeps
+		return // recreated at the revision kept by the partition
 	}
 	if v.gone++; active-v.gone < int(*v.owner.Spec.Replicas) {
 		w.Failf("deletion", "Pod %s is deleted for no reason: %d Pods, %d wanted", pod.Name, active, *v.owner.Spec.Replicas)
@@ -239,7 +240,7 @@ func (w *story) outdated(cs *v1beta1.CloneSet, pod *corev1.Pod) bool {
 	return true
 }
 
-// judgeBudget: judged by the view, which holds all own writes, no action takes available Pods below what is allowed.
+// judgeBudget: by the view, which holds all own writes, no action takes available Pods below the allowed number.
 func (w *story) judgeBudget(t *chaos.Task, v *taskView, call faultapi.Call, pod *corev1.Pod) {
 	w.judgeFreshness(t, v, call.Verb+"s "+pod.Name)
 	seen := v.pods[pod.UID]
@@ -271,8 +272,8 @@ func maxUnavailable(cs *v1beta1.CloneSet) int {
 	return n
 }
 
-// judgeGate: no image changes under an open gate, and a gate is opened only when no container still runs another image than
-// the spec's.
+// judgeGate: no image changes under an open gate, and a gate is opened only when no container still runs another image
+// than the spec's.
 func (w *story) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Image != old.Spec.Containers[i].Image && podstate.IsTrue(pod, apps.ConditionInPlaceUpdateReady) {
@@ -294,7 +295,8 @@ func (w *story) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
 	}
 }
 
-// judgeClaimTemplates: under the gate, and where Pods are recreated for anything, no Pod keeps its claims from one revision to another that has other claim templates.
+// judgeClaimTemplates: under the gate, and with a policy that may recreate Pods, no Pod keeps its claims across
+// revisions with different claim templates.
 func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
 	from, to := old.Labels[apps.LabelRevision], pod.Labels[apps.LabelRevision]
 	if !w.setup.recreateForClaims || from == to || w.setup.policy == 1 {
@@ -313,8 +315,8 @@ func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
 	}
 }
 
-// judgeClaim: no claim is deleted that an existing Pod uses, whosever it is, nor while its CloneSet has an active Pod of its
-// instance.
+// judgeClaim: no claim of an existing Pod is deleted, whoever owns the Pod, and no claim of an instance whose CloneSet
+// has an active Pod.
 func (w *story) judgeClaim(v *taskView, claim *corev1.PersistentVolumeClaim) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.Labels[isDebug] != "" && v.others[pod.UID] && pod.DeletionTimestamp == nil && claimsOf(pod)[claim.Name] {
@@ -337,7 +339,7 @@ func (w *story) judgeClaim(v *taskView, claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// judgeHandOver: a claim goes to the Pod of its instance, and to nobody while another's Pod uses it.
+// judgeHandOver: a claim goes to the Pod of its instance, and to nobody while a foreign Pod uses the claim.
 func (w *story) judgeHandOver(v *taskView, claim *corev1.PersistentVolumeClaim) {
 	for _, ref := range claim.OwnerReferences {
 		if ref.Kind != "Pod" {
@@ -357,8 +359,8 @@ func (w *story) judgeHandOver(v *taskView, claim *corev1.PersistentVolumeClaim) 
 	}
 }
 
-// userOf returns a Pod that uses a claim and is not being deleted, other than the given one. It passes over those that users have
-// created: a controller cannot know in time of all of them.
+// userOf returns a Pod other than but that uses a claim and is not being deleted. userOf skips Pods created by users: a
+// controller cannot know of all such Pods in time.
 func (w *story) userOf(claim string, but *corev1.Pod) *corev1.Pod {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.DeletionTimestamp == nil && pod.Labels[isDebug] == "" && (but == nil || pod.UID != but.UID) && claimsOf(pod)[claim] {
@@ -368,7 +370,7 @@ func (w *story) userOf(claim string, but *corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// claimsOf returns the names of the claims that a Pod uses.
+// claimsOf returns the names of the claims used by a Pod.
 func claimsOf(pod *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
 	for i := range pod.Spec.Volumes {
@@ -379,7 +381,7 @@ func claimsOf(pod *corev1.Pod) map[string]bool {
 	return names
 }
 
-// checkState holds what must be true of the server at any time.
+// checkState checks the server's invariants for every moment.
 func (w *story) checkState() {
 	ids := map[string]string{}
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -400,7 +402,7 @@ func (w *story) checkState() {
 	}
 }
 
-// checkConverged holds what must be true once everything has come to rest.
+// checkConverged checks the final state, after everything has come to rest.
 func (w *story) checkConverged() {
 	for _, name := range w.setup.owners {
 		w.checkOwner(w.cloneSet(name))
@@ -418,7 +420,7 @@ func (w *story) checkOwner(cs *v1beta1.CloneSet) {
 		}
 	}
 	replicas := int(*cs.Spec.Replicas)
-	pods, old, held, sound := 0, 0, 0, true // held are old ones that could be updated
+	pods, old, held, sound := 0, 0, 0, true // held are old Pods ready for an update
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if !metav1.IsControlledBy(pod, cs) || pod.Status.Phase == corev1.PodFailed {
 			continue
@@ -447,7 +449,7 @@ func (w *story) checkOwner(cs *v1beta1.CloneSet) {
 	}
 }
 
-// checkPod: in service, settled, and with the content that its revision label says.
+// checkPod: the Pod is in service, settled, and matches the content of its revision label.
 func (w *story) checkPod(cs *v1beta1.CloneSet, pod *corev1.Pod, revisions map[string]*appsv1.ControllerRevision) {
 	state := lifecycle.State(pod.Labels[apps.LabelLifecycleState])
 	switch {
@@ -488,7 +490,7 @@ func (w *story) checkPod(cs *v1beta1.CloneSet, pod *corev1.Pod, revisions map[st
 	}
 }
 
-// defaulted returns resources as the API server completes them: what is limited and not requested is requested.
+// defaulted returns resources as completed by the API server: limits without requests become requests.
 func defaulted(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	out := *r.DeepCopy()
 	for name, quantity := range r.Limits {
@@ -511,7 +513,8 @@ func asJSON(v any) string {
 	return string(raw)
 }
 
-// lacksClaims reports whether a Pod at the update revision was made without a claim of today's templates, where that counts.
+// lacksClaims reports whether a Pod at the update revision was made without a claim of today's templates, if missing
+// claims count.
 func (w *story) lacksClaims(cs *v1beta1.CloneSet) bool {
 	if !w.setup.recreateForClaims || cs.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1beta1.InPlaceOnly {
 		return false
@@ -547,8 +550,8 @@ func (w *story) checkStatus(cs *v1beta1.CloneSet, pods, updated, expected int) {
 // mostWanted is how many Pods a CloneSet may want at most: replicas and surge of the largest edits.
 const mostWanted = 5 + 2
 
-// checkClaims: every Pod of a CloneSet has its claims, and none is left of Pods that are gone unless it may be reused. Claims of
-// instances that never had a Pod are few even then: those of creations that failed are used by the next.
+// checkClaims: every Pod of a CloneSet has its claims, and no claim remains of deleted Pods without reuse. With reuse,
+// claims without any former Pod are few: the next Pods use the claims of failed creations.
 func (w *story) checkClaims() {
 	claims := map[string]*corev1.PersistentVolumeClaim{}
 	for _, claim := range faultapi.All[*corev1.PersistentVolumeClaim](w.Server) {
@@ -573,7 +576,7 @@ func (w *story) checkClaims() {
 	for _, name := range slices.Sorted(maps.Keys(claims)) {
 		claim := claims[name]
 		id := claim.Labels[apps.LabelInstanceID]
-		if needed[name] || alive[id] { // what an instance has from other claim templates goes with it
+		if needed[name] || alive[id] { // an instance's claims of earlier claim templates go with the instance
 			continue
 		}
 		if !w.reuses(claim) {
@@ -592,7 +595,7 @@ func (w *story) checkClaims() {
 	}
 }
 
-// reuses reports whether the owner of a claim may keep it.
+// reuses reports whether the owner of a claim may keep the claim.
 func (w *story) reuses(claim *corev1.PersistentVolumeClaim) bool {
 	for _, name := range w.setup.owners {
 		if cs := w.cloneSet(name); metav1.IsControlledBy(claim, cs) {

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// policies are what somebody forbids the controller for as long as it lasts.
+// policies are temporary refusals of the controller's requests.
 type policies struct {
 	quota                   bool // of pods Pods in the namespace
 	pods                    int
@@ -26,7 +26,7 @@ type policies struct {
 	invalid                 bool // answered as 422, otherwise as 403
 }
 
-// drawPolicies takes policies into force that this schedule knows.
+// drawPolicies puts policies of the schedule into force.
 func (w *story) drawPolicies() policies {
 	s := &w.setup
 	return policies{
@@ -35,7 +35,7 @@ func (w *story) drawPolicies() policies {
 	}
 }
 
-// policyStep changes the policies, or lifts them all.
+// policyStep changes the policies, or lifts all policies.
 func (w *story) policyStep() {
 	w.policies = policies{}
 	if w.Chance(60) {
@@ -44,7 +44,7 @@ func (w *story) policyStep() {
 	w.Logf("policies: %+v", w.policies)
 }
 
-// denies is what admission says to a write of the controller.
+// denies is the answer of admission to a write of the controller.
 func (w *story) denies(call faultapi.Call, before client.Object) error {
 	if call.Resource.Resource != "pods" {
 		return nil
@@ -72,7 +72,7 @@ func (w *story) denies(call faultapi.Call, before client.Object) error {
 	return nil
 }
 
-// used counts Pods as a quota does: those that terminate too, and not those that have ended.
+// used counts Pods as a quota does: with terminating Pods, without ended Pods.
 func (w *story) used() int {
 	n := 0
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -108,7 +108,7 @@ func changesImage(body []byte, pod *corev1.Pod) bool {
 	return false
 }
 
-// TestPolicies: what the schedules' policies refuse, and what they let pass.
+// TestPolicies: the requests refused and admitted by the schedules' policies.
 func TestPolicies(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	call := func(verb, sub, body string) faultapi.Call {

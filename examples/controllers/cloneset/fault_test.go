@@ -23,13 +23,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults plays schedules of everything that can happen to CloneSets, their Pods, the caches and the controller, and
-// holds what must never happen (DESIGN 7).
+// TestFaults plays schedules of everything possible with CloneSets, their Pods, the caches and the controller, and
+// checks the invariants (DESIGN 7).
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay proves a schedule to depend on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -42,18 +42,18 @@ func plan(t testing.TB) chaos.Plan {
 	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}}, Seeds: 300, Steps: 300, Quiet: quiet, New: newStory}
 }
 
-// quiet is longer than what the controller waits for after an update was refused.
+// quiet is longer than the controller's wait after a refused update.
 const quiet = 6 * time.Minute
 
-// story is one schedule, with what the controller has done in it.
+// story is a schedule with the controller's past actions.
 type story struct {
 	*chaos.World
 
 	setup    setup
 	policies policies
-	// reconciler is that of the process that runs.
+	// reconciler is the reconciler of the running process.
 	reconciler *Reconciler
-	// taken holds, by Pod, the version of the write by which the controller last took it out of service or deleted it.
+	// taken holds, by Pod, the version of the controller's last write taking the Pod out of service or deleting the Pod.
 	taken map[types.UID]int64
 }
 
@@ -65,7 +65,7 @@ func newStory(world *chaos.World) chaos.Subject {
 	}
 }
 
-// start is what the manager does with the controllers, with waits after errors that begin as they do there and end sooner.
+// start starts the controllers as the manager does. Waits after errors begin as in the manager, but end sooner.
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
@@ -84,7 +84,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	return r.AddTo(mgr, r)
 }
 
-// checkMemory: what was kept about writes and refusals goes with the Pods and CloneSets that it is about.
+// checkMemory: memory about writes and refusals goes with its Pods and CloneSets.
 func (w *story) checkMemory() {
 	r, pods := w.reconciler, faultapi.All[*corev1.Pod](w.Server)
 	alive := make([]metav1.Object, 0, len(pods)+len(w.setup.owners))
@@ -95,9 +95,9 @@ func (w *story) checkMemory() {
 		alive = append(alive, w.cloneSet(name))
 	}
 	clients, doubts := r.Cache.Clients(), 0
-	for _, obj := range alive { // a look ends what was waited for
+	for _, obj := range alive { // a look ends the wait
 		if clients.InDoubt(obj) {
-			doubts++ // a look would ask the API server, which is for the next pass
+			doubts++ // a look would ask the API server, and such a request is for the next pass
 			continue
 		}
 		if pending, err := clients.Check(context.Background(), obj); pending != nil || err != nil {

@@ -30,24 +30,24 @@ const (
 	namespace     = "default"
 	holdDelete    = "example.test/hold-delete"    // a label
 	holdUpdate    = "example.test/hold-update"    // a finalizer
-	templateLabel = "example.test/template-label" // what metadata-only updates change
+	templateLabel = "example.test/template-label" // changed by metadata-only updates
 
-	otherHoldDelete = "example.test/other-hold-delete" // labels that edited hooks ask for
+	otherHoldDelete = "example.test/other-hold-delete" // labels of edited hooks
 	otherHoldUpdate = "example.test/other-hold-update"
-	nobodyWarms     = "example.test/warm" // a label of a hook that nobody honours, until it is taken out of the spec
+	nobodyWarms     = "example.test/warm" // a label of a hook honoured by nobody, until the spec drops the hook
 
-	released = "nobody"             // the label app of Pods that users take away or create
-	isDebug  = "example.test/debug" // a label of those that they create
+	released = "nobody"             // the label app of Pods taken away or created by users
+	isDebug  = "example.test/debug" // a label of Pods created by users
 )
 
-// muteEnv names ingredients that no schedule has, and withEnv those that every schedule has, separated by commas: those of setup
-// that only some have.
+// muteEnv names ingredients to leave out of all schedules, withEnv ingredients to put into all schedules, separated by
+// commas. The ingredients are the optional fields of setup.
 const (
 	muteEnv = "CLONESET_MUTE"
 	withEnv = "CLONESET_WITH"
 )
 
-// setup is what a schedule keeps throughout.
+// setup stays the same throughout a schedule.
 type setup struct {
 	owners                           []string
 	rollback, claims, gate           bool
@@ -56,25 +56,25 @@ type setup struct {
 	minReady, grace, policy          int
 	termination                      int64
 
-	// What only some schedules have, CLONESET_MUTE none and CLONESET_WITH all.
-	images, badImages                          bool // digests and tags that share one; and what never becomes ready
+	// Ingredients of some schedules: CLONESET_MUTE turns an ingredient off, CLONESET_WITH on.
+	images, badImages                          bool // digests and tags of a shared image; and images that never become ready
 	scaleLimit                                 bool
 	quota, denyImages, denyResize, denyDeletes bool
 	relabel, force                             bool // of Pods
-	mount, mountEnds                           bool // of claims by somebody else's Pods, which may end
+	mount, mountEnds                           bool // of claims by foreign Pods, which may end
 	hookEdits, limits, toggleOnDelete          bool
 	twoClaims, templates                       bool // claim templates
-	reserved                                   bool // templates with keys that the controller writes
-	coldHook                                   bool // a hook that nobody honours
-	agent                                      bool // node agents, and a container that reads a label
-	names                                      bool // of revisions, taken by others
-	recreateForClaims                          bool // the gate by which changed claim templates recreate Pods
-	namesakes, mangled                         bool // Pods of others with a Pod's name, and Pods whose state somebody makes unreadable
+	reserved                                   bool // templates with keys written by the controller
+	coldHook                                   bool // a hook honoured by nobody
+	agent                                      bool // node agents, and a container reading a label
+	names                                      bool // of revisions, taken by foreign objects
+	recreateForClaims                          bool // the gate for recreating Pods after changed claim templates
+	namesakes, mangled                         bool // foreign Pods with a Pod's name, and Pods with a state made unreadable
 	lostState                                  bool // Pods whose annotations somebody removes or replaces
 	endsOnDelete                               bool // the last edit leaves it to users to delete the old Pods
 }
 
-// has draws whether the schedule has an ingredient. Muting one leaves the rest of the schedule as it is.
+// has draws whether the schedule has an ingredient. Muting an ingredient leaves the rest of the schedule unchanged.
 func (w *story) has(name string, percent int) bool {
 	named := func(env string) bool { return slices.Contains(strings.Split(os.Getenv(env), ","), name) }
 	return (w.Chance(percent) || named(withEnv)) && !named(muteEnv)
@@ -111,10 +111,10 @@ func (w *story) begin() {
 	}
 }
 
-// anyOwner draws one of the CloneSets.
+// anyOwner draws a CloneSet.
 func (w *story) anyOwner() string { return w.setup.owners[w.Rand().IntN(len(w.setup.owners))] }
 
-// cloneSet reads a CloneSet, nil if it does not exist.
+// cloneSet reads a CloneSet, or returns nil if the CloneSet is missing.
 func (w *story) cloneSet(name string) *v1beta1.CloneSet {
 	var cs v1beta1.CloneSet
 	if err := w.User.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: name}, &cs); err != nil {
@@ -154,7 +154,7 @@ func (w *story) createOwner(name string) {
 		}
 	}
 	w.fillTemplate(name, &cs.Spec.Template)
-	if w.setup.badImages && w.setup.scaleLimit && w.Chance(50) { // nothing serves yet, and only an update can mend that
+	if w.setup.badImages && w.setup.scaleLimit && w.Chance(50) { // nothing serves yet, and only an update can repair the image
 		c := &cs.Spec.Template.Spec.Containers[0]
 		c.Image = "example.test/" + c.Name + brokenTag
 	}
@@ -215,7 +215,7 @@ func (w *story) lifecycle() *pub.Lifecycle {
 	return l
 }
 
-// act edits a CloneSet, does something to a Pod, or lets the controller behind the hooks do its work on one.
+// act edits a CloneSet, changes a Pod, or lets the controller behind the hooks work on a Pod.
 func (w *story) act() {
 	hooks := w.setup.deleteHook || w.setup.updateHook
 	switch n := w.Rand().IntN(100); {
@@ -347,7 +347,7 @@ func (w *story) userPodStep() {
 	w.change(pod, func(p *corev1.Pod) { p.Labels[apps.LabelSpecifiedDelete] = "true" })
 }
 
-// change updates a Pod as somebody who has read it just now.
+// change updates a Pod as a user with a fresh copy.
 func (w *story) change(pod *corev1.Pod, f func(*corev1.Pod)) {
 	fresh := pod.DeepCopy()
 	f(fresh)
@@ -356,7 +356,7 @@ func (w *story) change(pod *corev1.Pod, f func(*corev1.Pod)) {
 	}
 }
 
-// deleteOwner deletes a CloneSet; a later step creates another one of its name.
+// deleteOwner deletes a CloneSet. A later step creates a CloneSet of the same name.
 func (w *story) deleteOwner(name string) {
 	if w.Chance(70) {
 		return
@@ -365,7 +365,7 @@ func (w *story) deleteOwner(name string) {
 	_ = w.User.Delete(context.Background(), &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 }
 
-// settle makes the last spec one that can be reached.
+// settle makes the last spec reachable.
 func (w *story) settle() {
 	w.policies = policies{}
 	for range 3 * w.Rand().IntN(2) { // the last edit may find everything at rest
@@ -397,7 +397,7 @@ func (w *story) settle() {
 	}
 }
 
-// outside does for all Pods what others do. In the end they may be done with the claims that they look into.
+// outside acts for everybody outside on all Pods. In the end users may be done with the claims under inspection.
 func (w *story) outside() bool {
 	changed := w.honourAll()
 	changed = w.agentAll() || changed
@@ -410,7 +410,7 @@ func (w *story) outside() bool {
 	return w.setup.endsOnDelete && w.Over() && w.deleteOld() || changed
 }
 
-// deleteOld does what OnDelete leaves to users.
+// deleteOld deletes old Pods, as OnDelete leaves to users.
 func (w *story) deleteOld() (changed bool) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		ref := metav1.GetControllerOfNoCopy(pod)
@@ -427,7 +427,7 @@ func (w *story) deleteOld() (changed bool) {
 	return changed
 }
 
-// honourAll does for all Pods what the controller behind the hooks does.
+// honourAll acts for the controller behind the hooks on all Pods.
 func (w *story) honourAll() (changed bool) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		changed = w.honour(pod) || changed
@@ -435,7 +435,7 @@ func (w *story) honourAll() (changed bool) {
 	return changed
 }
 
-// honour releases or restores what a Pod's state asks for. It reports whether there was anything to do.
+// honour releases or restores a Pod by its lifecycle state, and reports whether there was work to do.
 func (w *story) honour(pod *corev1.Pod) bool {
 	state := lifecycle.State(pod.Labels[apps.LabelLifecycleState])
 	held := hasAny(pod, holdDelete, otherHoldDelete)
@@ -461,7 +461,8 @@ func (w *story) honour(pod *corev1.Pod) bool {
 	return true
 }
 
-// hooks returns what a Pod is to be held by: as its CloneSet says now or, without one that says anything, as in the beginning.
+// hooks returns the hooks to hold a Pod: the hooks of its CloneSet now or, without such hooks, the schedule's first
+// hooks.
 func (w *story) hooks(pod *corev1.Pod) (preDelete, inPlace *pub.LifecycleHook) {
 	l := w.lifecycle()
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && w.setup.hookEdits {

@@ -26,7 +26,7 @@ var env = controlplanetest.NewShared(controlplane.Options{Nodes: 10, AuditLog: "
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// cluster is one test's view of the control plane.
+// cluster is the view of a single test on the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -38,7 +38,7 @@ type cluster struct {
 	expected []string
 }
 
-// start returns a namespace of its own on the control plane, with the controllers running.
+// start returns a fresh namespace on the control plane, with the controllers running.
 func start(t testing.TB, options manager.Options) *cluster {
 	t.Helper()
 	c := idle(t)
@@ -46,7 +46,7 @@ func start(t testing.TB, options manager.Options) *cluster {
 	return c
 }
 
-// run runs the controllers in the cluster's namespace: tests of others go on beside this one.
+// run runs the controllers in the cluster's namespace. Tests in foreign namespaces go on.
 func (c *cluster) run(options manager.Options) (stop func()) {
 	c.t.Helper()
 	options.Namespace = c.namespace
@@ -60,7 +60,7 @@ func idle(t testing.TB) *cluster {
 	return &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: env.Namespace(t)}
 }
 
-// cloneSet is a CloneSet that updates in place, as tests begin with.
+// cloneSet is a CloneSet with in-place updates.
 func (c *cluster) cloneSet(name string, replicas int32, change ...func(*v1beta1.CloneSet)) *v1beta1.CloneSet {
 	labels := map[string]string{"app": name}
 	cs := &v1beta1.CloneSet{
@@ -134,13 +134,13 @@ func (c *cluster) until(name string, want func(*v1beta1.CloneSet) error) *v1beta
 	return cs
 }
 
-// history is every version of one CloneSet, as a watch reported them: it holds what a poll on a busy machine comes too late for.
+// history is every version of a CloneSet from a watch. A poll on a busy machine would miss versions.
 type history struct {
 	c      *cluster
 	events <-chan watch.Event
 }
 
-// history follows a CloneSet from now on, also one that is not created yet.
+// history follows a CloneSet from now on, even before the CloneSet's creation.
 func (c *cluster) history(name string) *history {
 	c.t.Helper()
 	watcher, err := c.Watch(c.t.Context(), &v1beta1.CloneSetList{}, client.InNamespace(c.namespace), client.MatchingFields{"metadata.name": name})
@@ -151,7 +151,7 @@ func (c *cluster) history(name string) *history {
 	return &history{c: c, events: watcher.ResultChan()}
 }
 
-// until waits for the first version that is as wanted, among those that no earlier call has passed over.
+// until waits for the first wanted version after the versions passed over by earlier calls.
 func (h *history) until(want func(*v1beta1.CloneSet) error) *v1beta1.CloneSet {
 	h.c.t.Helper()
 	ctx, cancel := context.WithTimeout(h.c.t.Context(), 2*time.Minute)
@@ -176,8 +176,8 @@ func (h *history) until(want func(*v1beta1.CloneSet) error) *v1beta1.CloneSet {
 	}
 }
 
-// settled: the status is about the newest spec, and all Pods are available, those that the partition lets at the update
-// revision.
+// settled: the status is about the newest spec, all Pods are available, and all Pods beyond the partition are at the
+// update revision.
 func settled(cs *v1beta1.CloneSet) error {
 	s := &cs.Status
 	if s.ObservedGeneration != cs.Generation || s.Replicas != *cs.Spec.Replicas || s.AvailableReplicas != s.Replicas ||
@@ -187,7 +187,7 @@ func settled(cs *v1beta1.CloneSet) error {
 	return nil
 }
 
-// pods lists the CloneSet's Pods that are not terminating.
+// pods lists the CloneSet's Pods without terminating Pods.
 func (c *cluster) pods(name string) []corev1.Pod {
 	c.t.Helper()
 	var list corev1.PodList

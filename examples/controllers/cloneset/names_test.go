@@ -24,8 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// TestInstanceIDs: which ids new Pods get. An id is in use as long as a Pod of its name exists, whoever owns it; claims that
-// survived are for a Pod of their own id, and for nobody if one of them is on its way out.
+// TestNewNames: the ids of new Pods. An id is in use as long as a Pod of its name exists, with any owner. Surviving
+// claims are for a Pod with their id. If a surviving claim is being deleted, no Pod gets the id.
 func TestNewNames(t *testing.T) {
 	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "cs"}}
 	cs.Spec.VolumeClaimTemplates = claimTemplates("data", "logs")
@@ -46,7 +46,7 @@ func TestNewNames(t *testing.T) {
 	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &now }
 	evicted := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	released := func(p *corev1.Pod) { p.OwnerReferences = nil }
-	// The pass has seen it on its way out; the cache has already lost it.
+	// The pass has seen the Pod terminating, and the cache has already lost the Pod.
 	gone := func(p *corev1.Pod) { p.DeletionTimestamp, p.Annotations = &now, map[string]string{"gone": ""} }
 	claims := func(id string, dying int) (out []client.Object) {
 		for i, name := range []string{"data", "logs"} {
@@ -58,7 +58,7 @@ func TestNewNames(t *testing.T) {
 		}
 		return out
 	}
-	taken := func(id string) []client.Object { // the last one went with its Pod
+	taken := func(id string) []client.Object { // the last claim went with its Pod
 		out := claims(id, 0)
 		out[1].SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web-" + id, UID: "gone"}})
 		return out

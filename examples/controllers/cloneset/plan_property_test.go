@@ -31,13 +31,13 @@ type class int
 
 const (
 	deliverable class = iota // can be done in place
-	immutable                // the API server refuses it on a live Pod
-	byPolicy                 // the API server would take it, the kit refuses: it would not have the effect of the template
+	immutable                // the API server refuses the change on a live Pod
+	byPolicy                 // the API server would accept the change, the kit refuses: the change would not have the effect of the template
 )
 
-// mutation changes one thing of a template.
+// mutation changes a single part of a template.
 type mutation struct {
-	path  string // that a refusal must name
+	path  string // every refusal must name the path
 	class class
 	apply func(r *rand.Rand, t *corev1.PodTemplateSpec)
 }
@@ -114,9 +114,9 @@ func propertyTemplate() *corev1.PodTemplateSpec {
 	}
 }
 
-// TestPlanAgainstAPIServer makes random changes of a template. What Plan calls possible must be accepted as patches of the
-// live Pod and leave it like the new template; what it calls impossible must name each field that stands in the way, and the
-// API server must refuse those that are immutable.
+// TestPlanAgainstAPIServer makes random changes of a template. If Plan calls a change possible, the API server must
+// accept the patches of the live Pod, and the Pod must equal the new template. If Plan calls a change impossible, Plan
+// must name each obstructing field, and the API server must refuse changes of immutable fields.
 func TestPlanAgainstAPIServer(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -203,7 +203,7 @@ func (c *cluster) checkPossible(seed uint64, updater *inplaceupdate.Updater, pla
 	}
 }
 
-// deliveredOf is what an in-place update can change, in a comparable form.
+// deliveredOf returns the part of a Pod changeable in place, in a comparable form.
 func deliveredOf(meta *metav1.ObjectMeta, spec *corev1.PodSpec) map[string]string {
 	out := map[string]string{}
 	for key, value := range meta.Labels {

@@ -33,29 +33,30 @@ type settings struct {
 	paused             bool
 	onDelete           bool
 	preparingIsUpdated bool
-	claimsCount        bool // whether other claim templates recreate Pods
+	claimsCount        bool // whether changed claim templates recreate Pods
 	minReady           time.Duration
 	historyLimit       int
 
-	// warnings are values that OpenKruise took without a word. They are read as it read them.
+	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
 	warnings reason.List
 }
 
-// rules are what a CloneSet wants for its Pods.
+// rules are the CloneSet's rules for its Pods.
 func rules(cs *v1beta1.CloneSet) podcontrol.Rules {
 	ru := ptr.Deref(cs.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{})
 	return kruise.Rules(string(ru.PodUpdatePolicy), cs.Spec.Lifecycle, ru.InPlaceUpdateStrategy)
 }
 
-// claimTemplatesCount reports whether Pods are recreated for other claim templates. With InPlaceOnly no Pod is ever recreated for an update.
+// claimTemplatesCount reports whether changed claim templates recreate Pods. With InPlaceOnly no update ever recreates
+// a Pod.
 func claimTemplatesCount(cs *v1beta1.CloneSet, options Options) bool {
 	return options.Gates[apps.GateRecreatePodWhenChangeVCT] && rules(cs).Policy != podcontrol.InPlaceOnly
 }
 
-// resolve reads the spec, unless there are values that cannot be used; then it returns those.
+// resolve reads the spec. If some values are unusable, resolve returns the unusable values instead.
 func resolve(cs *v1beta1.CloneSet, options Options) (*settings, reason.List) {
 	if problems := decode.Reasons(cs.Spec.Undecodable); problems != nil {
-		return nil, problems // the rest would only complain of what is missing therefore
+		return nil, problems // the rest would only complain of missing values
 	}
 	if refused := api.Unusable(cs); len(refused) > 0 {
 		return nil, kruise.Refused(refused)

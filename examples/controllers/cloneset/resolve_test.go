@@ -14,7 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 )
 
-// TestOddValues: what OpenKruise does not validate is read as it reads it, with a warning that names path and value.
+// TestOddValues: the controller reads values not validated by OpenKruise as OpenKruise does, with a warning naming path
+// and value.
 func TestOddValues(t *testing.T) {
 	type numbers struct {
 		ScaleLimit *int
@@ -75,7 +76,7 @@ func TestOddValues(t *testing.T) {
 	}
 }
 
-// TestSurgeOnlyForUpdates: nothing is updated under OnDelete, so that nothing needs a stand-in.
+// TestSurgeOnlyForUpdates: OnDelete makes no updates, so no Pod needs a stand-in.
 func TestSurgeOnlyForUpdates(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// identity is what an in-place update must not change.
+// identity is the part of a Pod to survive an in-place update.
 type identity struct{ Name, Node, IP string }
 
 func identities(pods []corev1.Pod) map[types.UID]identity {
@@ -43,7 +43,7 @@ func TestRollout100InPlace(t *testing.T) {
 	var worst atomic.Int64
 	controllertest.Watch(t, c, c.namespace, func(pods map[types.UID]*corev1.Pod) {
 		if len(pods) < replicas {
-			return // the list of what exists has not been replayed yet
+			return // the list of existing Pods has not been replayed yet
 		}
 		unavailable := int64(0)
 		for _, pod := range pods {
@@ -87,7 +87,7 @@ func TestRollout100InPlace(t *testing.T) {
 	}
 }
 
-// TestScaleAndRecreateWrites holds the other figures: two writes for a new Pod, three for a recreated one.
+// TestScaleAndRecreateWrites checks the remaining figures: two writes for a new Pod, three for a recreated Pod.
 func TestScaleAndRecreateWrites(t *testing.T) {
 	const replicas = 20
 	c := start(t, manager.Options{})
@@ -109,7 +109,7 @@ func TestScaleAndRecreateWrites(t *testing.T) {
 	}
 }
 
-// podWrites leaves out what is read, such as the list that a cache begins with.
+// podWrites drops reads, such as a cache's first list.
 func podWrites(requests []controllertest.Request, namespace string) map[string]int {
 	requests = slices.DeleteFunc(slices.Clone(requests), func(r controllertest.Request) bool { return !r.IsWrite() })
 	tally := controllertest.Tally(requests, namespace)
@@ -130,7 +130,7 @@ func TestNothingToDo(t *testing.T) {
 	stop()
 	offset := controllertest.End(t, c.cp.AuditLog())
 	c.run(manager.Options{})
-	// A second CloneSet that settles proves that the first has been looked at, too.
+	// A second, settled CloneSet proves the first CloneSet to have been reconciled, too.
 	c.create(c.cloneSet("other", 1))
 	requests, _ := controllertest.Requests(t, c.cp.AuditLog(), offset, "kruise-manager/")
 	for _, r := range requests {
@@ -140,7 +140,8 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
-// TestOneNamespace: restricted to a namespace the controller works there as everywhere, Nodes included, and leaves others alone.
+// TestOneNamespace: restricted to a namespace, the controller works there as everywhere, Nodes included, and leaves
+// foreign namespaces alone.
 func TestOneNamespace(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -157,7 +158,7 @@ func TestOneNamespace(t *testing.T) {
 	}))
 	c.change("web", setImage(0, "example.test/app:v2"))
 	c.until("web", settled)
-	c.change("web", setReplicas(1)) // which Pods go depends on the zones of their Nodes
+	c.change("web", setReplicas(1)) // the choice of Pods depends on the zones of their Nodes
 	c.until("web", settled)
 	c.untilPods("web", count(1))
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(elsewhere), elsewhere); err != nil {

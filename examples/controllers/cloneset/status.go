@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 )
 
-// lookAgain is when to look again after somebody else has changed the CloneSet, or for what no event tells.
+// lookAgain is the wait before the next pass after a foreign change of the CloneSet, or for changes without an event.
 const lookAgain = 100 * time.Millisecond
 
 // report writes status and history and says when to look again.
@@ -32,7 +32,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *
 	version, err := v.WriteStatus(ctx, status)
 	if err == nil && !acted {
 		err = pass.Once(ctx, fanout.Task{Name: "remove names from podsToDelete"}, func() (bool, error) { return r.dropNames(ctx, v, o, version) })
-		if apierrors.IsConflict(err) { // the cache is behind, and the event that brings it forward need not wake anybody
+		if apierrors.IsConflict(err) { // the cache is behind, and the event of the newer version need not wake anybody
 			pass.Wake(lookAgain)
 			err = nil
 		}
@@ -40,14 +40,14 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *
 	return pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// stop reports that a pass could not begin.
+// stop reports a pass stopped before its start.
 func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.CloneSetConditionType, err error) (ctrl.Result, error) {
 	status := v.Owner.Status.DeepCopy()
 	status.ObservedGeneration = v.Owner.Generation
 	return kruise.Stop(ctx, r.Parts, v, pass, v.Owner.Status, status, t, apps.EventFailedUpdate, err)
 }
 
-// nextStatus computes the status, and when it has to be computed again because a deadline ends; zero for never.
+// nextStatus computes the status, and the wait until a deadline makes a new status necessary: zero for never.
 func nextStatus(o *observation, t *todo, instant time.Time, scaleErr, updateErr error) (v1beta1.CloneSetStatus, time.Duration) {
 	pods := o.pods.Totals()
 	status := v1beta1.CloneSetStatus{
@@ -66,8 +66,8 @@ func nextStatus(o *observation, t *todo, instant time.Time, scaleErr, updateErr 
 	return status, setProgress(o, &status, now)
 }
 
-// setProgress keeps the Progressing condition. Unlike upstream a new update revision and every Pod that
-// becomes available at it start the clock again, and an exceeded deadline does not outlast them.
+// setProgress keeps the Progressing condition. Unlike upstream, a new update revision restarts the clock, and so does
+// every Pod becoming available at the update revision. Both also end an exceeded deadline.
 func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time) (wake time.Duration) {
 	deadline := o.cs.Spec.ProgressDeadlineSeconds
 	if deadline == nil || *deadline == math.MaxInt32 {
@@ -95,7 +95,7 @@ func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time
 	return wake
 }
 
-// deadlineWake turns the condition into the exceeded one where the clock has run out, and otherwise says when it will.
+// deadlineWake turns the condition into DeadlineExceeded after the deadline, and otherwise returns the time left.
 func deadlineWake(c, old *v1beta1.CloneSetCondition, deadline time.Duration, progressed bool, now metav1.Time) time.Duration {
 	if old == nil || progressed || (old.Reason != apps.ReasonProgressUpdated && old.Reason != apps.ReasonProgressDeadlineExceeded) {
 		return deadline + time.Second
@@ -109,8 +109,8 @@ func deadlineWake(c, old *v1beta1.CloneSetCondition, deadline time.Duration, pro
 	return 0
 }
 
-// dropNames removes names from podsToDelete that are no active Pods any more. version is the CloneSet's after the
-// status was written, so that only another writer's change is a conflict.
+// dropNames removes from podsToDelete the names without an active Pod. version is the CloneSet's version after the
+// status write, so only a foreign write is a conflict.
 func (r *Reconciler) dropNames(ctx context.Context, v *view, o *observation, version string) (changed bool, err error) {
 	names := v.Owner.Spec.ScaleStrategy.PodsToDelete
 	keep := slices.DeleteFunc(slices.Clone(names), func(name string) bool {

@@ -18,7 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// TestProgress: the reason of Progressing for Pods as they are. Only a partition is a reason to stop with Pods left over.
+// TestProgress: the reason of Progressing by the state of the Pods. Only a partition is a reason to stop with Pods left
+// over.
 func TestProgress(t *testing.T) {
 	available := podcontrol.Pod{Facts: podcontrol.Facts{Ready: true, State: lifecycle.Normal}, Updated: true, Available: true}
 	old := podcontrol.Pod{Facts: podcontrol.Facts{Ready: true, State: lifecycle.Normal}, Available: true}

@@ -22,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestTakeOver recreates what OpenKruise 1.9 left, starts our controller, and demands that it writes to no Pod, revision or
-// claim; then the rollout that was halted is continued to its end in place.
+// TestTakeOver recreates the objects left by OpenKruise 1.9, starts the controller, and demands no write to any Pod,
+// revision or claim. Then the halted rollout continues in place to its end.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	for _, gates := range []string{"", "CloneSetShortHash=true"} { // the cluster was run with short hashes
@@ -41,11 +41,12 @@ func TestTakeOver(t *testing.T) {
 				}
 				offset := controllertest.End(t, c.cp.AuditLog())
 				c.run(manager.Options{Gates: parsed})
-				// OpenKruise leaves a failure of long ago in the status (C-53); ours removes it, which proves that it has looked.
+				// OpenKruise leaves an old failure in the status (C-53). The controller removes the failure, and thereby proves its
+				// look.
 				for _, name := range []string{"web", "old-api"} {
 					c.until(name, withoutCondition(apps.ConditionFailedUpdate))
 				}
-				c.create(c.cloneSet("witness", 2)) // by then anything wrong with the others would have happened
+				c.create(c.cloneSet("witness", 2)) // by then any wrong write would have happened
 				c.untouched(offset)
 				if state == "midway" {
 					c.continueRollout(before)
@@ -97,8 +98,8 @@ func (c *cluster) continueRollout(before map[types.UID]identity) {
 	}
 }
 
-// TestRevisionNameOfOpenKruise: a template that OpenKruise has rolled out gets the very name it gave it, so that a cluster
-// that goes back finds its revision.
+// TestRevisionNameOfOpenKruise: a template rolled out by OpenKruise gets OpenKruise's own revision name. So a cluster
+// going back to OpenKruise finds its revision.
 func TestRevisionNameOfOpenKruise(t *testing.T) {
 	t.Parallel()
 	c := idle(t)

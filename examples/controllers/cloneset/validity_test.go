@@ -20,10 +20,10 @@ import (
 	"github.com/workloadkit/workloadkit/partition"
 )
 
-// specDice draw specs of which most values are usable, so that each of the others is seen alone now and then.
+// specDice draws specs with mostly usable values, so now and then an unusable value appears alone.
 type specDice struct{ dice }
 
-// oneOf returns the first value of those that are given mostly.
+// oneOf mostly returns the usual value.
 func oneOf[T any](d *specDice, usual T, others ...T) T {
 	if n := d.of(2 * (len(others) + 1)); n < len(others) {
 		return others[len(others)-1-n]
@@ -43,7 +43,7 @@ func (d *specDice) count() *intstr.IntOrString {
 		&intstr.IntOrString{Type: 7})
 }
 
-// labels are some, and may be more than anybody looks at.
+// labels draws some labels, perhaps more than the controller's limit.
 func (d *specDice) labels() map[string]string {
 	many := map[string]string{"app": "web"}
 	for i := range apps.MaxTerms {
@@ -85,7 +85,7 @@ func (d *specDice) scatter() (terms []pub.ScatterTerm) {
 	return terms
 }
 
-// cloneSet draws what anybody may have stored. Some have met the webhook that defaults.
+// cloneSet draws any storable CloneSet. Some have passed the defaulting webhook.
 func (d *specDice) cloneSet() *v1beta1.CloneSet {
 	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	cs.Spec.Replicas, cs.Spec.Selector = d.number(10), d.selector()
@@ -106,11 +106,11 @@ func (d *specDice) cloneSet() *v1beta1.CloneSet {
 	return cs
 }
 
-// FuzzResolve: the controller takes whatever admission accepts, without a warning; it refuses what is unusable and nothing else, and
-// admission refuses that too. It says the same each time.
+// FuzzResolve: the controller accepts without a warning everything accepted by admission. The controller refuses
+// exactly the unusable specs, and so does admission. The answer is the same each time.
 func FuzzResolve(f *testing.F) {
 	f.Add([]byte{})
-	for i := range byte(40) { // one value after the other is unusual, and all of a kind
+	for i := range byte(40) { // each value in turn is unusual, and all values of a kind
 		f.Add(append(make([]byte, i), 255, 255, 255, 255, 255, 255, 255, 255, 255, 255))
 		f.Add(append([]byte(strings.Repeat("\xff", int(i))), 0, 1, 2, 3, 4, 5, 6, 7))
 		f.Add([]byte(strings.Repeat(string([]byte{i, 255, 255}), 20)))
@@ -131,7 +131,7 @@ func FuzzResolve(f *testing.F) {
 			t.Errorf("admission accepts what is unusable: %v", unusable)
 		case len(refused) == 0 && len(s.warnings) > 0:
 			t.Errorf("admission accepts what the controller warns of: %v", s.warnings)
-		case !reflect.DeepEqual(s, again): // settings are made of parts that nobody else may look into
+		case !reflect.DeepEqual(s, again): // settings contain opaque parts
 			t.Errorf("read as %+v, and then as %+v", s, again)
 		}
 		if diff := cmp.Diff(problems, problemsAgain); diff != "" {

@@ -28,16 +28,16 @@ import (
 	"github.com/workloadkit/workloadkit/revision/history"
 )
 
-// ControllerName is the component that reports events, and the controller's name in logs.
+// ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "daemonset-controller"
 
-// directScheduler is what Pods name as their scheduler that are bound to their Node from the start.
+// directScheduler is the scheduler name of Pods bound to their Node at creation.
 const directScheduler = "kubernetes.io/daemonset-controller"
 
 // Options of the controller. The zero value is usable.
 type Options struct {
 	kruise.Options
-	// BindPods binds Pods to their Nodes when they are created, instead of leaving that to the scheduler.
+	// BindPods binds Pods to their Nodes at creation, in place of the scheduler.
 	BindPods bool
 }
 
@@ -49,11 +49,11 @@ type Reconciler struct {
 	fits    *ownercache.Memo[*v1beta1.DaemonSet, *fit]
 }
 
-// view is a DaemonSet and what it controls, as the cache shows it.
+// view is a DaemonSet with its controlled objects, as cached.
 type view = ownercache.View[*v1beta1.DaemonSet]
 
-// Setup adds both controllers to the manager. c is the client they write with; it must read from the manager's cache. The
-// scheme must know the DaemonSet types.
+// Setup adds both controllers to the manager. The controllers write with c, and c must read from the manager's cache.
+// The scheme must know the DaemonSet types.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -63,8 +63,9 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
-	// The API server of a cluster with many Nodes is busy with them: with three requests at a time instead of five each Pod is out of service
-	// for little more than half as long, and a whole rollout takes less than a tenth longer (1,000 Nodes).
+	// The API server of a cluster with many Nodes is busy with the Nodes. With three concurrent requests in place of five,
+	// each Pod is out of service for little more than half as long, and a whole rollout takes less than a tenth longer
+	// (1,000 Nodes).
 	options.Calls = cmp.Or(options.Calls, 3)
 	options.Options = options.Complete()
 	r := &Reconciler{options: options}
@@ -82,13 +83,13 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// watch has DaemonSets woken by what wakes no controller of Pods: Nodes, and Pods to adopt.
+// watch adds wake-ups for events beyond the Pods of a DaemonSet: Nodes, and Pods to adopt.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	b = ownercache.WatchOrphans(r.Cache, func(set *v1beta1.DaemonSet, pod *corev1.Pod) bool { return r.fits.Of(set).selects(pod) })(b)
 	return ownercache.WatchNodes(r.Cache, func(set *v1beta1.DaemonSet, node *corev1.Node) claim { return r.fits.Of(set).claim(node) })(b)
 }
 
-// Reconcile brings one DaemonSet a step closer to its spec.
+// Reconcile brings a DaemonSet a step closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
 	if v == nil {
@@ -115,7 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, v, pass, o, todo, scaleErr, updateErr)
 }
 
-// observed reads what the pass is decided on.
+// observed reads the input of the pass's decisions.
 func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revision.History) *observation {
 	pods := r.Pods.For(v, pass)
 	o := &observation{
@@ -158,7 +159,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 			return pods.DeleteFrom(ctx, pod, node)
 		}),
 	)
-	// An update that is refused has taken a Pod out of service, so it rests for longer.
+	// A refused update has already taken a Pod out of service, so the Pod rests for longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute, Most: &t.burst}
 	updateErr = pass.UntilChanged(each(update, t.update, pods.UpdateTo(o.history.Update, r.PlansTo(o.history, o.history.Update))))
 	if updateErr == nil {
@@ -186,7 +187,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *
 	return err
 }
 
-// prepare makes a new Pod one of its Node.
+// prepare ties a new Pod to its Node.
 func (r *Reconciler) prepare(set *v1beta1.DaemonSet, pod *corev1.Pod, node string) {
 	if generation := set.Annotations[apps.AnnotationTemplateGeneration]; generation != "" {
 		pod.Labels[apps.LabelTemplateGeneration] = generation

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// observation is everything that a pass is decided on.
+// observation is the complete input of a pass.
 type observation struct {
 	set      *v1beta1.DaemonSet
 	settings *settings
@@ -30,13 +30,13 @@ type observation struct {
 	perNode  *podcontrol.PerNode
 	orphans  []*corev1.Pod
 	history  *revision.History
-	// frozen is how many Pods count as updated for their generation alone.
+	// frozen is the number of Pods that count as updated only for their generation.
 	frozen int
-	// twins are other revisions of the same template as the newest. Pods at them are not to be updated for it.
+	// twins are further revisions with the newest template. Pods at a twin need no update.
 	twins []*appsv1.ControllerRevision
 }
 
-// todo is a whole pass as data. What comes first is done first, and what comes after it only if that has changed nothing.
+// todo is a whole pass as data. The pass carries out the fields in order, and stops after a step with a change.
 type todo struct {
 	release, adopt []*corev1.Pod
 	// relabel are Pods at a twin, a revision of the same template as the newest. keepTwins says that other Pods still name a twin: the state of an
@@ -48,11 +48,11 @@ type todo struct {
 	update    []*corev1.Pod
 	// burst is how many Pods are created at most, how many deleted and how many updated.
 	burst int
-	// odd is what of the spec is not what was meant, presumably.
+	// odd are parts of the spec with a presumably unintended effect.
 	odd reason.List
 }
 
-// decide decides a whole pass. It depends on its argument alone. The error says what of the spec makes no sense.
+// decide decides a whole pass from its argument alone. The error names the invalid parts of the spec.
 func decide(o *observation) (*todo, error) {
 	t := &todo{release: o.pods.NotSelected}
 	owner := adopt.Owner{UID: o.set.UID, Namespace: o.set.Namespace, Selector: o.settings.selector, Deleting: o.set.DeletionTimestamp != nil}
@@ -86,39 +86,39 @@ func decide(o *observation) (*todo, error) {
 	return t, nil
 }
 
-// isAtTwin reports whether a Pod is at a revision of the same template as the newest.
+// isAtTwin reports whether a Pod is at a twin of the newest revision.
 func isAtTwin(pod *corev1.Pod, twins []*appsv1.ControllerRevision) bool {
 	return slices.ContainsFunc(twins, func(twin *appsv1.ControllerRevision) bool {
 		return revision.Same(pod.Labels[apps.LabelRevision], twin.Name)
 	})
 }
 
-// claim is what a Node is to a DaemonSet.
+// claim is the role of a Node for a DaemonSet.
 type claim struct{ Run, Continue, Excluded bool }
 
-// fit says what Nodes and Pods are to a DaemonSet. The zero value has no interest in any.
+// fit judges Nodes and Pods for a DaemonSet. The zero value wants no Node and no Pod.
 type fit struct {
 	selector     labels.Selector
 	requirements *nodefit.Requirements
 	updated      labels.Selector // nil for all
-	// oddities are what of the template no Node can fulfil.
+	// oddities are parts of the template beyond every Node.
 	oddities reason.List
 }
 
-// newFit compiles what a DaemonSet whose spec can be used requires of Nodes.
+// newFit compiles the requirements of a usable DaemonSet.
 func newFit(set *v1beta1.DaemonSet, selector labels.Selector) *fit {
 	spec, f := &set.Spec.Template.Spec, &fit{selector: selector}
 	requirements, err := nodefit.New(spec, nodefit.DaemonSetTolerations(spec.HostNetwork)...)
 	f.requirements = requirements
 	f.oddities.Add(nodefit.InvalidNodeTerm, err)
-	f.oddities = slices.Clone(f.oddities[:min(len(f.oddities), kruise.ReasonsInEvent)]) // the first tell what is wrong with thousands
+	f.oddities = slices.Clone(f.oddities[:min(len(f.oddities), kruise.ReasonsInEvent)]) // the first few show the fault of thousands
 	if selector := rollingOf(set).Selector; selector != nil {
 		f.updated = (&kruise.Reading{}).Selector(rollingUpdate+".selector", selector)
 	}
 	return f
 }
 
-// fitOf is the fit of a DaemonSet. One that no Pod is made for has no interest in Nodes and Pods.
+// fitOf is the fit of a DaemonSet. An unusable DaemonSet has no interest in Nodes and Pods.
 func fitOf(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) *fit {
 	s, problems := resolve(set, gates)
 	if problems != nil {
@@ -141,7 +141,8 @@ func (f *fit) claim(node *corev1.Node) claim {
 	return c
 }
 
-// describe describes the Pods by their Nodes. Pods that are as old as the generation of templates are told by that.
+// describe describes the Pods by their Nodes. If the DaemonSet has a template generation, Pods of the generation count
+// as updated.
 func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.PerNode {
 	perNode, generation := o.pods.PerNode(options), o.set.Annotations[apps.AnnotationTemplateGeneration]
 	if generation == "" && len(o.twins) == 0 {
@@ -161,7 +162,7 @@ func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.Pe
 	return perNode
 }
 
-// explainSurge says of an update that waits for room beside old Pods when there is none: a higher limit does not help.
+// explainSurge explains an update that waits for impossible room beside old Pods: a higher limit does not help.
 func explainSurge(limits reason.List, crowding *api.Crowding) reason.List {
 	for i := range limits {
 		if why := &limits[i]; crowding != nil && why.Code == rollout.UpdateLimited && why.Path == rollingUpdate+".maxSurge" {
@@ -172,7 +173,7 @@ func explainSurge(limits reason.List, crowding *api.Crowding) reason.List {
 	return limits
 }
 
-// oddities are what keeps the controller from its work although every value is a good one.
+// oddities returns obstacles to the controller's work made of valid values.
 func (o *observation) oddities(burst int) (odd reason.List) {
 	if burst == 0 {
 		odd = append(odd, reason.Reason{

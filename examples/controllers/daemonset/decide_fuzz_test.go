@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// FuzzDecide decides for any DaemonSet on a few Nodes, with Pods in any state: what is decided is about what is there and is the
-// DaemonSet's own, no Node gets a Pod that it is not to have, and it is the same the second time.
+// FuzzDecide decides for a DaemonSet on a few Nodes with Pods in any state. The decision is about existing objects of
+// the DaemonSet, no Node gets an unwanted Pod, and a second decision equals the first.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 0}, []byte{0, 0, 0}, []byte{0, 0, 1, 1, 2, 0})
 	f.Add([]byte{2, 1, 0, 1}, []byte{0, 1, 2, 3, 0}, []byte{0, 1, 1, 1, 2, 1, 3, 1, 4, 0x11})
@@ -63,7 +63,7 @@ func told(t *todo) map[string][]string {
 	}
 }
 
-// drawn is a DaemonSet that admission would take.
+// drawn is a DaemonSet acceptable to admission.
 func drawn(data []byte) *v1beta1.DaemonSet {
 	at := func(i int) byte {
 		if i < len(data) {
@@ -117,7 +117,7 @@ func drawnNodes(data []byte) (nodes []*corev1.Node) {
 	return nodes
 }
 
-// drawnPods are Pods on Nodes, also on those that are gone, with one or two things that are special about them.
+// drawnPods are Pods on existing and deleted Nodes, each with at most two special properties.
 func drawnPods(set *v1beta1.DaemonSet, data []byte) (pods []*corev1.Pod) {
 	kinds := []func(*corev1.Pod){
 		func(*corev1.Pod) {}, isOld, isUnready, isClosed, isTerminating,
@@ -145,8 +145,8 @@ func drawnPods(set *v1beta1.DaemonSet, data []byte) (pods []*corev1.Pod) {
 	return pods
 }
 
-// checkDecision: Pods are the DaemonSet's own, and each is in one list; a Node gets one only where it fits and no other runs, or where one
-// makes way.
+// checkDecision: all Pods belong to the DaemonSet and appear in a single list. A Node gets a Pod only if the Node fits
+// and runs no Pod, or an old Pod makes way.
 func checkDecision(t *testing.T, o *observation, todo *todo) {
 	t.Helper()
 	in := map[string]string{}

@@ -37,7 +37,7 @@ func rollingUpdateOf(set *v1beta1.DaemonSet) *v1beta1.RollingUpdateDaemonSet {
 	return set.Spec.UpdateStrategy.RollingUpdate
 }
 
-// agents is a DaemonSet as it is stored, that updates in place.
+// agents is a stored DaemonSet with in-place updates.
 func agents(change ...func(*v1beta1.DaemonSet)) *v1beta1.DaemonSet {
 	labels := map[string]string{"app": "agent"}
 	set := &v1beta1.DaemonSet{
@@ -90,7 +90,7 @@ func nodeLabelled(key, value string) func(*corev1.Node) {
 	return func(node *corev1.Node) { node.Labels[key] = value }
 }
 
-// newestHash is what the label of Pods at the newest revision says.
+// newestHash is the label value of Pods at the newest revision.
 const newestHash = "new"
 
 // agentOn is an available Pod of the newest revision on a Node.
@@ -142,7 +142,7 @@ func agentsOn(set *v1beta1.DaemonSet, nodes []*corev1.Node, change ...func(*core
 	return pods
 }
 
-// observer reads what a pass is decided on, from objects and not from a cache.
+// observer reads the input of a pass from objects in place of a cache.
 type observer struct {
 	t         testing.TB
 	control   *podcontrol.Control
@@ -173,7 +173,7 @@ func (o *observer) must(err error) {
 	}
 }
 
-// written is a revision of a template under a name, as somebody has written it.
+// written is a revision of a template under a name, as a foreign writer would store the revision.
 func (o *observer) written(set *v1beta1.DaemonSet, name string, template *corev1.PodTemplateSpec) *appsv1.ControllerRevision {
 	o.t.Helper()
 	decision, err := o.histories.Of(revision.OwnerOf(set, v1beta1.GroupVersion.WithKind("DaemonSet")), nil, nil).Decide(template)
@@ -202,7 +202,7 @@ func (o *observer) observe(set *v1beta1.DaemonSet, f *fit, nodes []*corev1.Node,
 	return out
 }
 
-// fitted is what a DaemonSet requires of Nodes, and which Pods it selects.
+// fitted is the fit of a DaemonSet.
 func fitted(set *v1beta1.DaemonSet) *fit {
 	return newFit(set, labels.SelectorFromSet(set.Spec.Selector.MatchLabels))
 }
@@ -350,7 +350,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestBurstOfNone: nothing would ever be done, so it is told.
+// TestBurstOfNone: a burst of 0 would stop all work, so a condition tells so.
 func TestBurstOfNone(t *testing.T) {
 	for burst, odd := range map[string]int{"0": 1, "0%": 1, "1%": 0, "1": 0} {
 		t.Run(burst, func(t *testing.T) {
@@ -416,7 +416,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestDescribe: a Pod is new by its hash, or by the generation of the template, where the DaemonSet has one.
+// TestDescribe: a Pod is new by its hash, or by the generation of the template, if the DaemonSet has a generation.
 func TestDescribe(t *testing.T) {
 	generation := func(n string) func(*v1beta1.DaemonSet) {
 		return func(set *v1beta1.DaemonSet) {
@@ -450,7 +450,7 @@ func TestDescribe(t *testing.T) {
 			if updates := len(todo.update) == 1; updates == tc.want {
 				t.Errorf("is updated: %t", updates)
 			}
-			// Who is kept at an old revision by the generation alone is told.
+			// The status tells of Pods kept at an old revision only by the generation.
 			frozen := tc.want && o.pods.Select(func(p *podcontrol.Pod) bool { return !p.Updated }) != nil
 			if got := len(todo.odd) == 1 && todo.odd[0].Code == kruise.OddValue; got != frozen {
 				t.Errorf("odd: %s, want one: %t", todo.odd, frozen)
@@ -647,7 +647,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusSaysWhatIsOdd: what no Node can fulfil, and what is read otherwise than it is written, is shown and stops nothing.
+// TestStatusSaysWhatIsOdd: the status shows requirements beyond every Node and values read differently from their text.
+// Neither stops the controller.
 func TestStatusSaysWhatIsOdd(t *testing.T) {
 	set := agents(func(set *v1beta1.DaemonSet) {
 		set.Spec.MinReadySeconds = -1
@@ -669,7 +670,8 @@ func TestStatusSaysWhatIsOdd(t *testing.T) {
 	}
 }
 
-// TestSurgeWithoutRoom: where the port of the Node keeps the new Pod from it, the conditions name that, and do not ask for more of the same.
+// TestSurgeWithoutRoom: if a host port keeps the new Pod off the Node, the conditions name the port, and do not suggest
+// a higher limit.
 func TestSurgeWithoutRoom(t *testing.T) {
 	set := agents(func(set *v1beta1.DaemonSet) {
 		rollingUpdateOf(set).RollingUpdateType = v1beta1.StandardRollingUpdateType
@@ -694,7 +696,7 @@ func TestSurgeWithoutRoom(t *testing.T) {
 	}
 }
 
-// BenchmarkDecide5000 is a whole pass over 5,000 Nodes and Pods with nothing to do, but for what reads the caches.
+// BenchmarkDecide5000 measures a whole idle pass over 5,000 Nodes and Pods, without reading the caches.
 func BenchmarkDecide5000(b *testing.B) {
 	const n = 5000
 	set := agents(func(set *v1beta1.DaemonSet) { rollingUpdateOf(set).Partition = percentage("10%") })

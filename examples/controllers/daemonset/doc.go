@@ -1,13 +1,13 @@
-// Package daemonset is the reference controller for apps.kruise.io DaemonSets: a Pod on every Node that fits, updated in place where that is
-// possible.
+// Package daemonset is the reference controller for apps.kruise.io DaemonSets: a Pod on every fitting Node, updated in
+// place where possible.
 //
-// It works as the controller of CloneSets does: one loop keyed by DaemonSet reads as one paragraph, observe, decide, act, report, and a
-// second one keyed by Pod finishes what needs no budget. What is its own is which Nodes fit, what a Node is to have, and that Nodes wake
-// the DaemonSets that they mean something to.
+// The controller works like the controller of CloneSets. A loop keyed by DaemonSet reads as a paragraph: observe,
+// decide, act, report. A second loop keyed by Pod finishes steps without a budget. Package daemonset adds the choice of
+// fitting Nodes, the Pods wanted on a Node, and wake-ups of DaemonSets by relevant Nodes.
 //
-// Where OpenKruise 1.9 has a bug, a gap or a limit, this controller does better; the table in examples/README.md lists each difference
-// that can be seen from outside.
+// Where OpenKruise 1.9 has a bug, a gap or a limit, this controller does better; the table in examples/README.md lists
+// each difference visible from outside.
 //
-// RBAC: see examples/config/rbac. Pods (all verbs), pods/status and pods/resize (patch), controllerrevisions, events, daemonsets with
-// status; nodes read.
+// RBAC: see examples/config/rbac. Pods (all verbs), pods/status and pods/resize (patch), controllerrevisions, events,
+// daemonsets with status; nodes read.
 package daemonset

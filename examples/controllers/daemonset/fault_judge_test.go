@@ -18,21 +18,21 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// endings are the Pods that end one after the other on a Node, while nobody changes the spec and the process lives.
+// endings identifies Pods ending in a row on a Node, during a single spec and a single process.
 type endings struct {
 	process    int
 	node       string
 	generation int64
 }
 
-// ending is when the next of them may be deleted, and how long that was after the one before.
+// ending is the earliest time for the next deletion, and the wait since the deletion before.
 type ending struct {
 	next time.Time
 	wait time.Duration
 	pass *sight
 }
 
-// judge holds each write to a Pod, and each deletion of a revision, against what the pass saw.
+// judge compares each write to a Pod, and each deletion of a revision, with the sight of the pass.
 func (w *story) judge(x *chaos.Write) {
 	v, _ := x.Task.View.(*sight)
 	switch x.Call.Resource.Resource {
@@ -73,7 +73,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeHistory: no revision goes while a Pod is at it. Nobody would know any more what that runs.
+// judgeHistory: no revision with a Pod goes. Without the revision nobody would know the Pod's template.
 func (w *story) judgeHistory(v *sight, rev *appsv1.ControllerRevision) {
 	for _, pod := range v.pods {
 		if !v.unsure && runs(pod) && revision.Same(pod.Labels[apps.LabelRevision], rev.Name) {
@@ -97,7 +97,7 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	if v.made++; v.made > v.burst() {
 		w.Failf("burst", "Pod %s is the %d. in a pass, %d may be created", pod.Name, v.made, v.burst())
 	}
-	var old []*corev1.Pod // that run there
+	var old []*corev1.Pod // running on the Node
 	for _, other := range faultapi.All[*corev1.Pod](w.Server) {
 		seen := v.pods[other.UID]
 		if other.UID == pod.UID || nodeOf(other) != p.Name || !w.isOurs(other) || seen != nil && nodeOf(seen) == "" {
@@ -124,13 +124,13 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// judgeFirst: where creation follows the partition, Nodes get their Pods one after the other.
+// judgeFirst: if creation follows the partition, Nodes get their Pods in order.
 func (w *story) judgeFirst(v *sight, p *place, pod *corev1.Pod) {
 	partition := v.partition()
 	if scale := v.owner.Spec.ScaleStrategy; scale == nil || !scale.PartitionedScaling || partition == 0 || v.onDelete() {
 		return
 	}
-	if v.surge() == 0 && v.holdsNewest(p) { // it ended, and is replaced
+	if v.surge() == 0 && v.holdsNewest(p) { // the Pod ended, and gets a replacement
 		return
 	}
 	v.first++
@@ -148,10 +148,10 @@ func (w *story) judgeFirst(v *sight, p *place, pod *corev1.Pod) {
 	}
 }
 
-// judgeSurge: a Pod is created beside another one to take its place, when that is wanted and on few Nodes at a time.
+// judgeSurge: the controller creates a second Pod on a Node only for an update, and on few Nodes at a time.
 func (w *story) judgeSurge(v *sight, p *place, pod, old *corev1.Pod) {
 	if waits(old) {
-		return // it goes whatever happens, and need not be waited for
+		return // the waiting Pod goes in any case, and nobody need wait
 	}
 	w.judgeTurn(v, p, old)
 	if !v.isAvailable(old) {
@@ -169,7 +169,7 @@ func (w *story) judgeSurge(v *sight, p *place, pod, old *corev1.Pod) {
 	}
 }
 
-// judgeTurn: an update is wanted, of this very Pod.
+// judgeTurn: the update of the very Pod is wanted.
 func (w *story) judgeTurn(v *sight, p *place, pod *corev1.Pod) {
 	switch ru := v.rolling(); {
 	case v.onDelete() || ptr.Deref(ru.Paused, false):
@@ -209,7 +209,7 @@ func (w *story) judgeChange(v *sight, x *chaos.Write, before, after *corev1.Pod)
 	}
 }
 
-// mayGo reports whether there is a reason to delete a Pod that is no update.
+// mayGo reports whether there is a reason besides an update to delete a Pod.
 func (w *story) mayGo(v *sight, p *place, pod *corev1.Pod, process int) bool {
 	if nodeOf(pod) == "" || pod.DeletionTimestamp != nil || pod.Labels["app"] != "web" {
 		w.Failf("reason", "Pod %s is deleted, which is on no Node, terminates or is not selected", pod.Name)
@@ -222,7 +222,7 @@ func (w *story) mayGo(v *sight, p *place, pod *corev1.Pod, process int) bool {
 		return true
 	case !p.stay:
 		return true
-	case waits(pod): // it has begun
+	case waits(pod): // the update has begun
 		return true
 	case !podstate.IsActive(pod):
 		w.judgeEnding(v, endings{process, p.Name, v.owner.Generation}, pod)
@@ -235,16 +235,16 @@ func (w *story) mayGo(v *sight, p *place, pod *corev1.Pod, process int) bool {
 		}
 	}
 	if slices.ContainsFunc(group, func(other *corev1.Pod) bool { return !waits(other) && byAge(other, pod) < 0 }) {
-		return true // one is enough
+		return true // a single older Pod is enough
 	}
 	if v.isUnfit(p, pod) {
 		return true
 	}
-	// Of two the old one goes when it is not needed any more.
+	// Of two Pods the old Pod goes when no longer needed.
 	return v.surge() > 0 && v.isOutdated(pod) && len(p.newest) > 0 && (v.isAvailable(p.newest[0]) || !podstate.IsReady(pod))
 }
 
-// judgeEnding: Pods that end again and again are replaced less and less often.
+// judgeEnding: replacements of Pods ending again and again become rarer and rarer.
 func (w *story) judgeEnding(v *sight, key endings, pod *corev1.Pod) {
 	const most = 15 * time.Minute
 	last, again := w.ended[key]
@@ -261,7 +261,7 @@ func (w *story) judgeEnding(v *sight, key endings, pod *corev1.Pod) {
 	w.ended[key] = ending{v.now.Add(wait), wait, v}
 }
 
-// judgeUpdate: a Pod is taken out of service for its update when it is its turn, and while others serve.
+// judgeUpdate: the controller takes a Pod out of service for an update at the Pod's turn, and while enough Pods serve.
 func (w *story) judgeUpdate(v *sight, p *place, pod *corev1.Pod) {
 	if p == nil {
 		w.Failf("reason", "Pod %s is updated without a Node", pod.Name)
@@ -291,7 +291,7 @@ func (w *story) appOfRevision(rev *appsv1.ControllerRevision) string {
 	return appOf(content.Template.Spec)
 }
 
-// revisionOf finds the revision that a label names.
+// revisionOf finds the revision named by a label.
 func (w *story) revisionOf(label string) *appsv1.ControllerRevision {
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
 		if revision.Same(label, rev.Name) {
@@ -303,13 +303,13 @@ func (w *story) revisionOf(label string) *appsv1.ControllerRevision {
 
 func (w *story) knows(label string) bool { return w.revisionOf(label) != nil }
 
-// isLabelled reports whether a Pod is at the revision that its label names.
+// isLabelled reports whether a Pod matches the revision named by its label.
 func (w *story) isLabelled(pod *corev1.Pod) bool {
 	rev := w.revisionOf(pod.Labels[apps.LabelRevision])
 	return rev != nil && w.appOfRevision(rev) == appOf(pod.Spec)
 }
 
-// converged: each Node that fits has an available Pod, at the revision that it is to have, and there are no others.
+// converged: each fitting Node has an available Pod at the wanted revision, and no further Pods exist.
 func (w *story) converged() {
 	v := &sight{
 		owner: w.owner(), now: time.Now(), pods: map[types.UID]*corev1.Pod{}, prune: w.prune, known: w.knows, taken: map[string]bool{},
@@ -336,7 +336,7 @@ func (w *story) converged() {
 	}
 }
 
-// convergedNodes returns how many Nodes wait for their Pod, as they should.
+// convergedNodes returns how many Nodes rightly wait for their Pod.
 func (w *story) convergedNodes(v *sight) (missing int) {
 	on, updated := 0, 0
 	for _, p := range v.places {
@@ -362,7 +362,7 @@ func (w *story) convergedNodes(v *sight) (missing int) {
 	return missing
 }
 
-// convergedRevisions: no Pod is old whose turn it is, and there is no more history than wanted.
+// convergedRevisions: no Pod due for an update is old, and the history is within its limit.
 func (w *story) convergedRevisions(v *sight, missing int) {
 	used := map[string]bool{}
 	for _, pod := range v.pods {
@@ -372,8 +372,8 @@ func (w *story) convergedRevisions(v *sight, missing int) {
 			w.Failf("converged", "Pod %s is at revision %s, the newest is %s", pod.Name, label, v.owner.Status.UpdateRevision)
 		}
 	}
-	// Nodes that have a Pod and are not to have one take part in the update, and have no share in creation that follows the partition. So a
-	// Node may wait for its Pod while others could be updated, and holds those up.
+	// A Node with an unwanted Pod takes part in the update, but not in creation by the partition. So a Node may wait for
+	// its Pod while updates elsewhere are possible, and hold up the updates.
 	unfit := slices.ContainsFunc(v.places, func(p *place) bool { return !p.run && len(p.pods) > 0 })
 	if !v.onDelete() && (missing == 0 || !unfit) {
 		for _, p := range v.kept() {
@@ -416,7 +416,7 @@ func (w *story) convergedStatus(v *sight) {
 		s.NumberUnavailable != desired-have || s.UpdatedNumberScheduled != updated || s.NumberMisscheduled != misscheduled || s.ObservedGeneration != v.owner.Generation {
 		w.Failf("converged", "status %+v; %d desired, %d there, %d updated, %d on other Nodes", s, desired, have, updated, misscheduled)
 	}
-	// Old Pods of Nodes that the update leaves out wait until the partition lets it end.
+	// Old Pods on Nodes left out of the update wait until the partition allows the end of the update.
 	held := v.prune && v.partition() > 0 && slices.ContainsFunc(v.places, func(p *place) bool { return !p.run && len(p.old) > 0 })
 	if len(s.Conditions) > 0 && (!held || s.Conditions[0].Reason != string(rollout.UnfitLimited)) {
 		w.Failf("converged", "conditions %+v", s.Conditions)

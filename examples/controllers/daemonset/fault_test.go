@@ -30,13 +30,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, no Pod is made for a Node that does not fit or has one, each Pod that goes has a reason, budgets are kept at
-// each write, and nothing of anybody else's is touched; and in the end all is as the spec says.
+// TestFaults: under any faults, no Pod is made for an unfit or occupied Node, each deleted Pod has a reason, each write
+// keeps the budgets, and foreign objects stay untouched. In the end everything matches the spec.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay proves a schedule to depend on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -59,25 +59,26 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is one schedule.
+// story is a schedule.
 type story struct {
 	*chaos.World
 
-	reconciler *Reconciler // of the process that runs
-	// prune leaves Nodes that do not fit out of updates, binds creates Pods that are on their Node from the start.
+	reconciler *Reconciler // of the running process
+	// prune leaves unfit Nodes out of updates. binds creates Pods bound to their Node.
 	hooks, prune, binds bool
-	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods, deletions.
+	// policy selects the refusals of the API server: none, patches of a Pod's spec, every write to a single Pod, new Pods,
+	// or deletions.
 	policy int
 	denied string
-	// ended are the Pods that were deleted because they had ended.
+	// ended are the Pods deleted after their end.
 	ended map[endings]ending
 }
 
 const (
 	namespace  = "default"
 	holdDelete = "example.test/hold-delete" // a label
-	released   = "nobody"                   // the label app of Pods that users take away
-	foreign    = "other"                    // the image of Pods of others
+	released   = "nobody"                   // the label app of Pods taken away by users
+	foreign    = "other"                    // the image of foreign Pods
 )
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
@@ -142,7 +143,7 @@ func (w *story) owner() *v1beta1.DaemonSet {
 
 func (w *story) isOurs(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, w.owner()) }
 
-// users is what they do now and then.
+// users is the users' behaviour now and then.
 func (w *story) users() {
 	switch n := w.Rand().IntN(40); {
 	case n < 4:
@@ -212,7 +213,7 @@ func (w *story) edit() {
 	w.update(set)
 }
 
-// count draws a count of 1 to most, or 0 where "0%" is possible too, or one of the percentages.
+// count draws a count from 1 to most, from 0 if "0%" is possible, or a percentage.
 func (w *story) count(most int, percentages ...string) *intstr.IntOrString {
 	if w.Chance(40) {
 		return ptr.To(intstr.FromString(percentages[w.Rand().IntN(len(percentages))]))
@@ -229,7 +230,7 @@ func (w *story) rollingType(set *v1beta1.DaemonSet) {
 	w.budget(set)
 }
 
-// budget draws one of the two limits. Only Pods that are replaced can have another beside them.
+// budget draws either of the two limits. Only replaced Pods can have a new Pod beside.
 func (w *story) budget(set *v1beta1.DaemonSet) {
 	ru := set.Spec.UpdateStrategy.RollingUpdate
 	ru.MaxUnavailable, ru.MaxSurge = w.count(3, "34%", "50%"), nil
@@ -278,7 +279,7 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
 }
 
-// settle makes the last wish one that can be fulfilled.
+// settle makes the last wish fulfillable.
 func (w *story) settle() {
 	w.policy = 0
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Taints of Nodes: one keeps new Pods away, one sends all away, and one is tolerated.
+// Taints of Nodes: the first keeps new Pods away, the second evicts all Pods, and the third is tolerated.
 const (
 	dedicated = "example.test/dedicated"
 	broken    = "example.test/broken"
@@ -24,10 +24,10 @@ const (
 
 const mostNodes = 6
 
-// twin is what the hashes of revisions begin with that others have written.
+// twin is the hash prefix of revisions written by foreign writers.
 const twin = "twin"
 
-// join adds a Node under a name that none has, like another one if that is given.
+// join adds a Node under a free name, a copy of like if given.
 func (w *story) join(like *corev1.Node) {
 	var free []string
 	for i := range mostNodes + 2 {
@@ -52,7 +52,7 @@ func (w *story) leave(node *corev1.Node) {
 	w.must(w.User.Delete(context.Background(), node))
 }
 
-// changeNodes does something to one Node.
+// changeNodes changes a Node.
 func (w *story) changeNodes() {
 	nodes := faultapi.All[*corev1.Node](w.Server)
 	node := nodes[w.Rand().IntN(len(nodes))].DeepCopy()
@@ -113,7 +113,8 @@ func swap(node *corev1.Node, key, one, other string) {
 	node.Labels[key] = one
 }
 
-// admitPending lifts what keeps a Pod waiting that was made for its Node before, or by somebody else: it holds an update up, as it should.
+// admitPending clears the way for a waiting Pod made earlier for its Node, or made by a foreign writer. Such a Pod
+// rightly holds up an update.
 func (w *story) admitPending() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		node, ok := w.Server.Stored(&corev1.Node{}, client.ObjectKey{Name: nodeOf(pod)}).(*corev1.Node)
@@ -126,8 +127,8 @@ func (w *story) admitPending() {
 	}
 }
 
-// meddle has somebody else put a Pod on a Node: an orphan to adopt, with or without a Node that it names, a stranger, or one that has the
-// name which our next Pod there would get.
+// meddle puts a foreign Pod on a Node: an orphan to adopt, with or without a named Node, a stranger, or a Pod with the
+// name of the controller's next Pod on the Node.
 func (w *story) meddle() {
 	nodes := faultapi.All[*corev1.Node](w.Server)
 	node := nodes[w.Rand().IntN(len(nodes))].Name
@@ -139,7 +140,7 @@ func (w *story) meddle() {
 		nodefit.Pin(&pod.Spec, node)
 	case 1:
 		pod.Spec.NodeName = node
-	case 2: // the scheduler will find one
+	case 2: // the scheduler will find a Node
 	default:
 		pod.Name = nodefit.PodName("web", w.owner().UID, node, "web-"+w.owner().Status.UpdateRevision, func(string) bool { return false })
 		pod.Labels["app"], pod.Spec.Containers[0].Image = released, foreign
@@ -150,7 +151,7 @@ func (w *story) meddle() {
 	}
 }
 
-// relabel takes a Pod away from the DaemonSet, or has it adopted.
+// relabel takes a Pod away from the DaemonSet, or offers the Pod for adoption.
 func (w *story) relabel() {
 	pod := w.AnyPod()
 	switch {
@@ -186,7 +187,8 @@ func (w *story) end() {
 	w.Logf("node: evict %s, changed %v, reported %v", pod.Name, w.Nodes.Evict(pod.UID), w.Nodes.Report(pod.UID))
 }
 
-// twin has the newest revision written once more, as another version of the controller may have, and some Pods be at it.
+// twin writes the newest revision once more, as a second version of the controller may have, and moves some Pods to the
+// copy.
 func (w *story) twin() {
 	set := w.owner()
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
@@ -215,7 +217,8 @@ func (w *story) twin() {
 	}
 }
 
-// hold puts a finalizer on a Pod, or takes it off: such a Pod stays when it has been deleted, and its Node may be free all the same.
+// hold puts a finalizer on a Pod, or removes the finalizer. A held Pod stays after its deletion, although its Node may
+// already be free.
 func (w *story) hold(pod *corev1.Pod) {
 	if pod == nil {
 		return
@@ -230,7 +233,7 @@ func (w *story) hold(pod *corev1.Pod) {
 	w.must(w.User.Update(context.Background(), pod))
 }
 
-// release has whoever holds a Pod let it go.
+// release removes the hold on a Pod.
 func (w *story) release() bool {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.Labels[apps.LabelLifecycleState] == "PreparingDelete" && pod.Labels[holdDelete] != "" {

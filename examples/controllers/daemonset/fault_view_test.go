@@ -22,7 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is what a reconcile decides on: what it could see before its first call that is no question about an earlier write.
+// sight is the input of a reconcile: everything visible before the first call other than a question about an earlier
+// write.
 type sight struct {
 	owner *v1beta1.DaemonSet
 	now   time.Time
@@ -31,21 +32,24 @@ type sight struct {
 	places []*place
 	byName map[string]*place
 	prune  bool
-	// known reports whether there is a revision that a label names. What others have written is only known if the cache has shown it.
+	// known reports whether the revision named by a label exists. A revision of a foreign writer is known only after the
+	// cache has shown the revision.
 	known func(label string) bool
 	shown map[string]bool
 
-	// adoptable are Pods that nobody controlled and that were selected at any look.
+	// adoptable are Pods seen at any look as selected and without a controller.
 	adoptable map[types.UID]bool
-	// inDoubt says that the pass began with writes that were not answered, decided that it has taken its view.
+	// inDoubt is true if the pass began with unanswered writes. decided is true after the pass has taken its view.
 	inDoubt, decided bool
-	// unsure says that nobody can tell when.
+	// unsure is true if the time of the view is unknown.
 	unsure bool
 
-	// touched are Pods that this pass has begun to delete or to update, and taken the Nodes without an available Pod because of it.
+	// touched are Pods that the pass has begun to delete or update. taken are the Nodes without an available Pod as a
+	// consequence.
 	touched map[types.UID]bool
 	taken   map[string]bool
-	// made counts the Pods that it has created: on Nodes without one, and beside one that was available.
+	// made counts the Pods created by the pass, first the Pods on empty Nodes, and beside the Pods beside an available
+	// Pod.
 	made, first, beside int
 }
 
@@ -55,7 +59,8 @@ type place struct {
 
 	run, stay, excluded bool
 	pods                []*corev1.Pod
-	// running are those that stay if nobody does anything, the oldest first, at the newest revision and at others.
+	// running are the Pods that stay without further action, the oldest first. newest are at the newest revision, old at
+	// older revisions.
 	running, newest, old []*corev1.Pod
 }
 
@@ -77,7 +82,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		}
 	}
 	begins := call == nil || v.asks(call)
-	// Before it adopts, it reads its owner. Where it has Pods to adopt and began in doubt, nobody can tell that from a question.
+	// Before an adoption the pass reads its owner. If the pass has Pods to adopt and began in doubt, the read may also be
+	// a question.
 	v.unsure = v.unsure || call != nil && begins && call.Resource.Resource == "daemonsets" && len(v.adoptable) > 0
 	if v.decided = v.decided || !begins && !syncsHistory(call); v.decided {
 		return
@@ -110,12 +116,13 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// asks reports whether a call is a question about an earlier write. It comes before the view.
+// asks reports whether a call is a question about an earlier write. Questions come before the view.
 func (v *sight) asks(call *faultapi.Call) bool {
 	return v.inDoubt && call.Verb == "get" || call.Verb == "list"
 }
 
-// syncsHistory reports whether a call is for the newest revision. It comes between the view of Pods and that of Nodes.
+// syncsHistory reports whether a call is for the newest revision. Such calls come between the views of Pods and of
+// Nodes.
 func syncsHistory(call *faultapi.Call) bool {
 	return call.Resource.Resource == "controllerrevisions" &&
 		(call.Verb == "create" || call.Verb == "get" || call.Verb == "patch" && strings.Contains(string(call.Body), `"revision":`))
@@ -139,7 +146,7 @@ func (v *sight) arrange(nodes []corev1.Node) {
 			continue
 		}
 		if pod.DeletionTimestamp != nil && podstate.HasEnded(pod) {
-			continue // whatever finalizer holds it, nothing of it is left on the Node
+			continue // despite a finalizer, nothing of the Pod is left on the Node
 		}
 		p.pods = append(p.pods, pod)
 		if !runs(pod) {
@@ -158,7 +165,7 @@ func (v *sight) arrange(nodes []corev1.Node) {
 	}
 }
 
-// rolling is how Pods are updated, or nothing where users delete them.
+// rolling returns the rolling update of the spec, or the zero value if users delete Pods.
 func (v *sight) rolling() v1beta1.RollingUpdateDaemonSet {
 	if v.owner.Spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType {
 		return v1beta1.RollingUpdateDaemonSet{}
@@ -170,7 +177,7 @@ func (v *sight) onDelete() bool {
 	return v.owner.Spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType
 }
 
-// desired counts the Nodes that are to have a Pod.
+// desired counts the Nodes wanting a Pod.
 func (v *sight) desired() (n int) {
 	for _, p := range v.places {
 		if p.run {
@@ -183,7 +190,7 @@ func (v *sight) desired() (n int) {
 func (v *sight) partition() int { return share(v.rolling().Partition, v.desired(), 0) }
 func (v *sight) surge() int     { return share(v.rolling().MaxSurge, v.desired(), 99) }
 
-// most is how many Nodes may lack an available Pod for one more Pod to be taken out of service.
+// most is how many Nodes may lack an available Pod before the controller takes another Pod out of service.
 func (v *sight) most() int {
 	return max(share(v.rolling().MaxUnavailable, v.desired(), 99), 1)
 }
@@ -195,7 +202,7 @@ func (v *sight) burst() int {
 	return max(share(v.owner.Spec.BurstReplicas, v.desired(), 0), 1)
 }
 
-// share is a count, or a percentage of n to which more is added before it is cut.
+// share is a count, or a percentage of n, with more added before the division's rounding down.
 func share(value *intstr.IntOrString, n, more int) int {
 	if value == nil || value.Type == intstr.Int {
 		return int(ptr.Deref(value, intstr.IntOrString{}).IntVal)
@@ -205,13 +212,13 @@ func share(value *intstr.IntOrString, n, more int) int {
 	return (percent*n + more) / 100
 }
 
-// makesSense reports whether the spec has nothing of what comes past admission.
+// makesSense reports whether the spec has no values from past admission.
 func makesSense(set *v1beta1.DaemonSet) bool {
 	budget := set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable
 	return set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType || budget == nil || budget.StrVal != "many"
 }
 
-// fits looks at a Node as the schedules make them: whether it is to have a Pod, and may keep one.
+// fits judges a Node of the schedules: run for a wanted Pod, stay for a tolerated Pod.
 func fits(spec *corev1.PodSpec, node *corev1.Node) (run, stay bool) {
 	stay = spec.NodeSelector == nil || node.Labels["pool"] == "web"
 	run = stay
@@ -221,7 +228,7 @@ func fits(spec *corev1.PodSpec, node *corev1.Node) (run, stay bool) {
 	return run, stay
 }
 
-// nodeOf is the Node that a Pod is on, or that it waits for.
+// nodeOf is a Pod's Node, or the Node awaited by a Pod.
 func nodeOf(pod *corev1.Pod) string {
 	if a := pod.Spec.Affinity; pod.Spec.NodeName == "" && a != nil {
 		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
@@ -243,7 +250,7 @@ func byAge(a, b *corev1.Pod) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
-// appOf is all of a Pod's spec that the schedules change in templates.
+// appOf is the part of a Pod's spec changed by the schedules in templates.
 func appOf(spec corev1.PodSpec) string {
 	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command, spec.NodeSelector)
 }
@@ -252,7 +259,7 @@ func (v *sight) isOutdated(pod *corev1.Pod) bool {
 	return appOf(pod.Spec) != appOf(v.owner.Spec.Template.Spec) || !v.known(pod.Labels[apps.LabelRevision])
 }
 
-// isAvailable reports whether a Pod serves, has done so for long enough, and nobody is about to take it out.
+// isAvailable reports whether a Pod has served for long enough, and nobody is about to take the Pod out.
 func (v *sight) isAvailable(pod *corev1.Pod) bool {
 	ready := podstate.Condition(pod, corev1.PodReady)
 	state := pod.Labels[apps.LabelLifecycleState]
@@ -260,12 +267,12 @@ func (v *sight) isAvailable(pod *corev1.Pod) bool {
 		!ready.LastTransitionTime.Add(time.Duration(v.owner.Spec.MinReadySeconds)*time.Second).After(v.now)
 }
 
-// serves reports whether a Node has an available Pod that this pass has left alone.
+// serves reports whether a Node has an available Pod untouched by the pass.
 func (v *sight) serves(p *place) bool {
 	return !v.taken[p.Name] && slices.ContainsFunc(p.running, v.isAvailable)
 }
 
-// waiting are the Nodes that get no Pod, because creation follows the partition.
+// waiting are the Nodes without a Pod because creation follows the partition.
 func (v *sight) waiting() map[string]bool {
 	out := map[string]bool{}
 	scale := v.owner.Spec.ScaleStrategy
@@ -290,7 +297,8 @@ func (v *sight) waiting() map[string]bool {
 	return out
 }
 
-// holdsNewest reports whether a Node has a Pod at the newest revision, or will have one again when the one that it has is gone.
+// holdsNewest reports whether a Node has a Pod at the newest revision, or will get such a Pod after the end of its
+// present Pod.
 func (v *sight) holdsNewest(p *place) bool {
 	if v.surge() > 0 {
 		return len(p.newest) > 0
@@ -298,8 +306,9 @@ func (v *sight) holdsNewest(p *place) bool {
 	return slices.ContainsFunc(p.pods, func(pod *corev1.Pod) bool { return !v.isOutdated(pod) })
 }
 
-// isUnfit reports whether the update may end a Pod because its Node is to have none: an old one that may only stay there, while more Nodes are
-// served than are to be if it serves; or a new one beside an old one that its Node did not take in.
+// isUnfit reports whether the update may end a Pod because its Node wants none. The first case is an old Pod that may
+// only stay, while more Nodes are served than wanted if the Pod serves. The second case is a new Pod beside an old Pod
+// on a Node that did not accept the new Pod.
 func (v *sight) isUnfit(p *place, pod *corev1.Pod) bool {
 	leftOut := v.prune && !slices.ContainsFunc(v.places, func(o *place) bool { return o.run && !o.excluded && len(o.old) > 0 })
 	takesPart := leftOut || !v.prune && v.surge() > 0 && slices.Contains(v.kept(), p)
@@ -322,8 +331,8 @@ func (v *sight) isUnfit(p *place, pod *corev1.Pod) bool {
 	return more > 0
 }
 
-// kept are the Nodes that may be at the newest revision: those that are, those where something has begun, and from the highest name
-// on those that the selector does not exclude, until the partition is left. rest are how many that are older are left then.
+// kept are the Nodes that may be at the newest revision: Nodes already there, Nodes with a started update, and from the
+// highest name on the Nodes not excluded by the selector, until the partition remains.
 func (v *sight) kept() (kept []*place) {
 	all, waiting := 0, v.waiting()
 	var updated, under, old []*place
@@ -333,7 +342,7 @@ func (v *sight) kept() (kept []*place) {
 		}
 		all++
 		switch {
-		case waiting[p.Name]: // it is one of those that are kept
+		case waiting[p.Name]: // the Node counts among the kept Nodes
 		case len(p.newest) > 0 || len(p.old) > 1:
 			updated = append(updated, p)
 		case len(p.old) == 0 || waits(p.old[0]) || !p.stay:

@@ -26,17 +26,17 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// A DaemonSet is everywhere, so the control plane is this package's own. Tests add Nodes of theirs.
+// A DaemonSet is everywhere, so the package has its own control plane. Tests add their own Nodes.
 var env = controlplanetest.New(controlplane.Options{Nodes: 1, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
 const minute = time.Minute
 
-// owned is the label and the taint of a test's own Nodes; the value is its namespace.
+// owned is the label and the taint of a test's own Nodes, with the test's namespace as value.
 const owned = "example.test/owned"
 
-// cluster is one test's view of the control plane.
+// cluster is the view of a single test on the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -44,14 +44,14 @@ type cluster struct {
 	namespace string
 }
 
-// idle returns a namespace of its own on the control plane, without controllers and Nodes.
+// idle returns a fresh namespace on the control plane, without controllers and Nodes.
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
 	return &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: env.Namespace(t)}
 }
 
-// start is idle with the controllers running and n Nodes, which are called n1, n2 and so on behind the namespace.
+// start is idle with the controllers running and n Nodes, called n1, n2 and so on behind the namespace.
 func start(t testing.TB, n int, change ...func(*manager.Options)) *cluster {
 	t.Helper()
 	c := idle(t)
@@ -75,7 +75,7 @@ func (c *cluster) run(change ...func(*manager.Options)) (stop func()) {
 // nodeName is the whole name of a test's own Node.
 func (c *cluster) nodeName(short string) string { return c.namespace + "-" + short }
 
-// addNode adds a Node of the test's own, which Pods of others do not tolerate.
+// addNode adds a Node of the test's own, not tolerated by foreign Pods.
 func (c *cluster) addNode(short string, change ...func(*corev1.Node)) {
 	c.t.Helper()
 	c.createNode(c.nodeName(short), append(slices.Clone(change), func(node *corev1.Node) {
@@ -111,7 +111,7 @@ func (c *cluster) changeNode(short string, f func(*corev1.Node)) {
 	})
 }
 
-// daemonSet is one for the test's own Nodes that updates in place, all at once.
+// daemonSet is a DaemonSet for the test's own Nodes with in-place updates, all at once.
 func (c *cluster) daemonSet(name string, change ...func(*v1beta1.DaemonSet)) *v1beta1.DaemonSet {
 	labels := map[string]string{"app": name}
 	set := &v1beta1.DaemonSet{
@@ -141,12 +141,12 @@ func (c *cluster) daemonSet(name string, change ...func(*v1beta1.DaemonSet)) *v1
 	return set
 }
 
-// standard replaces Pods, one at a time.
+// standard replaces Pods, a single Pod at a time.
 func standard(set *v1beta1.DaemonSet) {
 	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{MaxUnavailable: ptr.To(intstr.FromInt32(1))}
 }
 
-// create creates the DaemonSet and waits until it has available Pods on these Nodes and no other.
+// create creates the DaemonSet and waits until exactly the Nodes have available Pods.
 func (c *cluster) create(set *v1beta1.DaemonSet, nodes ...string) {
 	c.t.Helper()
 	if err := c.Create(c.t.Context(), set); err != nil {
@@ -221,7 +221,7 @@ func (c *cluster) nodeOf(pod *corev1.Pod) string {
 	return strings.TrimPrefix(node, c.namespace+"-")
 }
 
-// untilPods waits until there is an available Pod on each of these Nodes and no other, and returns them.
+// untilPods waits until exactly the Nodes have an available Pod each, and returns the Pods.
 func (c *cluster) untilPods(name string, want ...string) (pods []*corev1.Pod) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 2*minute, func(ctx context.Context) (err error) {
@@ -247,7 +247,7 @@ func (c *cluster) untilPods(name string, want ...string) (pods []*corev1.Pod) {
 	return pods
 }
 
-// atImage says which image the Pod of each Node has.
+// atImage returns the image of the Pod on each Node.
 func (c *cluster) atImage(name string) map[string]string {
 	c.t.Helper()
 	pods, err := c.pods(c.t.Context(), name)

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestNodes: which Nodes get a Pod and which keep theirs, while Nodes come, change and go.
+// TestNodes: the Nodes that get a Pod and the Nodes that keep their Pod, while Nodes come, change and go.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
@@ -32,7 +32,7 @@ func TestNodes(t *testing.T) {
 	c.untilPods("agent", "n1", "n2", "n3", "n4")
 	t.Logf("a Node that was added has an available Pod after %s", time.Since(began).Round(time.Millisecond))
 
-	// D-1: a taint without effect on what runs, one with, and a Node that is cordoned.
+	// D-1: a taint without effect on running Pods, a taint with effect, and a cordoned Node.
 	taint := func(effect corev1.TaintEffect) func(*corev1.Node) {
 		return func(node *corev1.Node) {
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "example.test/broken", Value: "yes", Effect: effect})

@@ -26,10 +26,10 @@ type settings struct {
 	selector     labels.Selector
 	minReady     time.Duration
 	historyLimit int
-	// rollout lacks the numbers that depend on how many Nodes fit: see count.
+	// rollout lacks the numbers that depend on the number of fitting Nodes: see count.
 	rollout rollout.NodeSpec
 
-	// warnings are values that OpenKruise took without a word. They are read as it read them.
+	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
 	warnings reason.List
 }
 
@@ -42,7 +42,7 @@ func rollingOf(set *v1beta1.DaemonSet) v1beta1.RollingUpdateDaemonSet {
 	return ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{})
 }
 
-// rules are what a DaemonSet wants for its Pods. It has no other hook than preDelete, and no grace period.
+// rules are the DaemonSet's rules for its Pods. A DaemonSet has no hook besides preDelete, and no grace period.
 func rules(set *v1beta1.DaemonSet) podcontrol.Rules {
 	var hooks *pub.Lifecycle
 	if set.Spec.Lifecycle != nil {
@@ -51,10 +51,10 @@ func rules(set *v1beta1.DaemonSet) podcontrol.Rules {
 	return kruise.Rules(string(rollingOf(set).RollingUpdateType), hooks, nil)
 }
 
-// resolve reads the spec, unless there are values that cannot be used; then it returns those.
+// resolve reads the spec. If some values are unusable, resolve returns the unusable values instead.
 func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (*settings, reason.List) {
 	if problems := decode.Reasons(set.Spec.Undecodable); problems != nil {
-		return nil, problems // the rest would only complain of what is missing therefore
+		return nil, problems // the rest would only complain of missing values
 	}
 	if refused := api.Unusable(set); len(refused) > 0 {
 		return nil, kruise.Refused(refused)
@@ -79,8 +79,8 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (*settings, reaso
 	return s, read.Problems
 }
 
-// count resolves what may be a percentage of the Nodes that fit. A percentage of a burst is one Pod at least: with none a pass would never do
-// anything.
+// count resolves percentages of the fitting Nodes. A percentage of a burst is at least a single Pod: with none a pass
+// would never do anything.
 func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec rollout.NodeSpec, burst int, problems reason.List) {
 	read, ru := &kruise.Reading{}, rollingOf(set)
 	number := func(path string, value *intstr.IntOrString, round partition.Rounding) int {

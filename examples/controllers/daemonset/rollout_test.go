@@ -32,7 +32,7 @@ import (
 
 var tenNodes = []string{"n1", "n10", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"}
 
-// TestWrites: two writes for a Pod that is created, three for one that is updated in place, or recreated.
+// TestWrites: two writes for a created Pod, three for a Pod updated in place or recreated.
 func TestWrites(t *testing.T) {
 	c := start(t, 10)
 	offset := controllertest.End(t, c.cp.AuditLog())
@@ -69,7 +69,7 @@ func TestWrites(t *testing.T) {
 	next("recreated", map[string]int{"delete pods": 10, "create pods": 10, "patch pods/status": 10})
 }
 
-// TestPartition: a rollout in descending order of Nodes that is halted, restricted to some Nodes, and let go.
+// TestPartition: a rollout in descending order of Nodes, first halted, then restricted to some Nodes, then released.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	c := start(t, 5)
@@ -106,7 +106,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestProgressive: a new DaemonSet reaches as many Nodes as its partition lets it, also where that is a percentage.
+// TestProgressive: a new DaemonSet reaches as many Nodes as its partition allows, also with a percentage.
 func TestProgressive(t *testing.T) {
 	t.Parallel()
 	c := start(t, 10)
@@ -125,7 +125,8 @@ func TestProgressive(t *testing.T) {
 	c.untilPods("agent", tenNodes...)
 }
 
-// TestStandard watches every event of a rollout that replaces Pods: each is gone before the next comes, and two Nodes at most lack one.
+// TestStandard watches every event of a rollout by replacement: each Pod is gone before the next Pod comes, and at most
+// two Nodes lack a Pod.
 func TestStandard(t *testing.T) {
 	t.Parallel()
 	c := start(t, 5)
@@ -139,7 +140,8 @@ func TestStandard(t *testing.T) {
 	c.untilPods("agent", nodes...)
 }
 
-// TestSurgeLeavesUnfitNodes: the Pod of a Node that was tainted since goes with the next update, because no new one takes its place.
+// TestSurgeLeavesUnfitNodes: the Pod of a Node tainted since goes with the next update, because no new Pod takes its
+// place.
 func TestSurgeLeavesUnfitNodes(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
@@ -165,7 +167,7 @@ func TestSurgeLeavesUnfitNodes(t *testing.T) {
 	c.untilPods("agent", "n1", "n2")
 }
 
-// TestSurge watches a rollout that has a second Pod on a Node first: no Node is ever without an available one.
+// TestSurge watches a rollout with a second Pod on a Node first: no Node is ever without an available Pod.
 func TestSurge(t *testing.T) {
 	t.Parallel()
 	c := start(t, 4)
@@ -180,8 +182,8 @@ func TestSurge(t *testing.T) {
 	c.untilPods("agent", nodes...)
 }
 
-// watch demands of every event that this many Nodes have a ready Pod which nobody has begun to delete, once that was so, and that no Node
-// has more Pods than that.
+// watch demands of every event, after the first complete state: at least ready Nodes have a ready Pod outside deletion,
+// and no Node has more than perNode Pods.
 func (c *cluster) watch(name string, ready, perNode int) {
 	complete := false
 	controllertest.Watch(c.t, c, c.namespace, func(pods map[types.UID]*corev1.Pod) {
@@ -201,7 +203,7 @@ func (c *cluster) watch(name string, ready, perNode int) {
 	})
 }
 
-// TestSwitchToInPlace: Pods that were created without the gate are recreated once, and updated in place from then on.
+// TestSwitchToInPlace: Pods created without the gate are recreated once, and updated in place from then on.
 func TestSwitchToInPlace(t *testing.T) {
 	t.Parallel()
 	c := start(t, 2)
@@ -223,7 +225,8 @@ func TestSwitchToInPlace(t *testing.T) {
 	}
 }
 
-// TestOnDelete: nothing is updated, and a Pod that somebody deletes comes back at the newest revision; the same while an update is paused.
+// TestOnDelete: no Pod is updated, and a Pod deleted by a user returns at the newest revision. The same holds while an
+// update is paused.
 func TestOnDelete(t *testing.T) {
 	t.Parallel()
 	c := start(t, 2)
@@ -247,7 +250,8 @@ func TestOnDelete(t *testing.T) {
 	}
 }
 
-// TestPreDelete: a Pod that a hook holds waits in PreparingDelete, for as long as the hook does; then the next Node has its turn.
+// TestPreDelete: a Pod held by a hook waits in PreparingDelete until the hook releases the Pod. Then the next Node has
+// its turn.
 func TestPreDelete(t *testing.T) {
 	t.Parallel()
 	c := start(t, 2)
@@ -301,7 +305,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestHistory: the limit counts all old revisions, those in use stay; a revision that was written twice costs no Pod its life.
+// TestHistory: the limit counts all old revisions, and used revisions stay. A revision written twice costs no Pod its
+// life.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1)
@@ -334,7 +339,8 @@ func TestHistory(t *testing.T) {
 	c.untilRevisions("D-29", 2)
 }
 
-// TestCollision: a revision of somebody else has the name of the next one. Another is found, and counted in the status of this DaemonSet.
+// TestCollision: a foreign revision has the name of the next revision. The controller finds a new name, and counts the
+// collision in the status of the DaemonSet.
 func TestCollision(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1)
@@ -347,7 +353,7 @@ func TestCollision(t *testing.T) {
 	taken := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}, Data: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}, Revision: 1,
 	}
-	// The garbage collector does it too, once it knows of the kind.
+	// The garbage collector would delete the object too, after learning of the kind.
 	if err := client.IgnoreNotFound(c.Delete(t.Context(), taken.DeepCopy())); err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +393,7 @@ func (c *cluster) untilRevisions(about string, want int) {
 	})
 }
 
-// TestEnded: a Pod that has ended is replaced at once, the next on its Node after a while.
+// TestEnded: an ended Pod gets a replacement at once, the next Pod on its Node after a while.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1)
@@ -400,7 +406,7 @@ func TestEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
-			// Who waits for the old name to be gone must not wait for ever: the next Pod has another one.
+			// Somebody waiting for the end of the old name must not wait for ever: the next Pod has a new name.
 			if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod.DeepCopy()); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("D-4: there still is a Pod %s: %w", pod.Name, err)
 			}
@@ -428,7 +434,7 @@ func TestEnded(t *testing.T) {
 	})
 }
 
-// TestBadInput: what no Pod can be made for is told in a condition, and nothing is touched.
+// TestBadInput: a condition tells of a spec without possible Pods, and nothing is touched.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1)
@@ -464,7 +470,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// runBound runs the controllers with the flag that binds Pods.
+// runBound runs the controllers with the flag for binding Pods.
 func (c *cluster) runBound() {
 	c.t.Helper()
 	table := kinds.All()

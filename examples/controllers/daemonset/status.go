@@ -19,14 +19,14 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *
 	pass.Wake(o.pods.NextAvailable)
 	status := nextStatus(o, t, metav1.NewTime(v.Now), scaleErr, updateErr)
 	var truncateErr error
-	if len(o.twins) == 0 { // which would count
+	if len(o.twins) == 0 { // twins would count against the limit
 		truncateErr = r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit)
 	}
 	_, err := v.WriteStatus(ctx, status)
 	return pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// stop reports that a pass could not begin.
+// stop reports a pass stopped before its start.
 func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.DaemonSetConditionType, err error) (ctrl.Result, error) {
 	event := apps.EventFailedUpdate
 	if selector := v.Owner.Spec.Selector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {

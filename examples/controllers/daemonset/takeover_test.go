@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 )
 
-// identity is what an in-place update must not change.
+// identity is the part of a Pod to survive an in-place update.
 type identity struct{ Name, Node, IP string }
 
 func identities(pods []*corev1.Pod) map[types.UID]identity {
@@ -25,14 +25,15 @@ func identities(pods []*corev1.Pod) map[types.UID]identity {
 	return out
 }
 
-// TestTakeOver recreates what OpenKruise 1.9 left, starts our controller, and demands that it writes to no Pod and no revision; then a
-// rollout is halted by a partition and continued to its end, in place and to revisions that OpenKruise has written.
+// TestTakeOver recreates the objects left by OpenKruise 1.9, starts the controller, and demands no write to any Pod or
+// revision. Then a partition halts a rollout, and the rollout continues to its end, in place and to OpenKruise's own
+// revisions.
 func TestTakeOver(t *testing.T) {
 	c := idle(t)
 	for _, node := range []string{"sim-06", "sim-19"} {
 		c.createNode(node)
 	}
-	if err := c.Delete(t.Context(), &corev1.Node{ObjectMeta: metaName("sim-01")}); err != nil { // the control plane's own: the Pods are on others
+	if err := c.Delete(t.Context(), &corev1.Node{ObjectMeta: metaName("sim-01")}); err != nil { // the control plane's own Node: the Pods are on different Nodes
 		t.Fatal(err)
 	}
 	controllertest.Restore(t, c, c.namespace, "testdata/openkruise-1.9/agent.yaml")
@@ -43,7 +44,7 @@ func TestTakeOver(t *testing.T) {
 	offset := controllertest.End(t, c.cp.AuditLog())
 	c.addNode("n1")
 	c.run()
-	c.create(c.daemonSet("witness"), "n1") // by then anything wrong with the other would have happened
+	c.create(c.daemonSet("witness"), "n1") // by then any wrong write would have happened
 	c.until("agent", settled(2, 2))
 	requests, _ := controllertest.Requests(t, c.cp.AuditLog(), offset, "kruise-manager/")
 	for _, r := range requests {
@@ -66,7 +67,7 @@ func TestTakeOver(t *testing.T) {
 	if diff := cmp.Diff(identities(before), identities(after)); err != nil || diff != "" {
 		t.Errorf("the rollout was not in place (-before +after):\n%s, %v", diff, err)
 	}
-	if set.Status.UpdateRevision != "787dd6dbcf" || was.Status.UpdateRevision != "648478f69b" || len(c.revisions(t.Context())) != 3 { // one is the witness's
+	if set.Status.UpdateRevision != "787dd6dbcf" || was.Status.UpdateRevision != "648478f69b" || len(c.revisions(t.Context())) != 3 { // the third is the witness's
 		t.Errorf("update revision %s after %s, %d revisions", set.Status.UpdateRevision, was.Status.UpdateRevision, len(c.revisions(t.Context())))
 	}
 }

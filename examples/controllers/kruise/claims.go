@@ -19,15 +19,16 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// ClaimTemplatesChanged means that the claim templates differ between two revisions and the gate
-// RecreatePodWhenChangeVCTInCloneSetGate wants Pods recreated for that.
+// ClaimTemplatesChanged means that the claim templates differ between two revisions, and the gate
+// RecreatePodWhenChangeVCTInCloneSetGate recreates Pods for the difference.
 const ClaimTemplatesChanged reason.Code = "ClaimTemplatesChanged"
 
-// ClaimsLacking means that Pods were made without a claim that their owner's templates give them now: before the template was there, or by
-// another owner that they were adopted from.
+// ClaimsLacking means that Pods were made without a claim from their owner's present templates. Either the Pods are
+// older than the template, or the owner adopted the Pods.
 const ClaimsLacking reason.Code = "ClaimsLacking"
 
-// ClaimsLackingBlock says which claims a Pod would lack after an update in place, because volumes of a Pod never change.
+// ClaimsLackingBlock returns the claims missing in a Pod after an update in place, because volumes of a Pod never
+// change.
 func ClaimsLackingBlock(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) (why reason.List) {
 	for _, name := range pvc.Lacking(pod, templates) {
 		why = append(why, reason.Reason{
@@ -37,8 +38,8 @@ func ClaimsLackingBlock(pod *corev1.Pod, templates []corev1.PersistentVolumeClai
 	return why
 }
 
-// TellLacking says which of the templates have claims that Pods at the update revision lack. Such Pods count as updated: claim templates are no part of a
-// revision.
+// TellLacking returns the templates with claims missing in Pods at the update revision. Such Pods count as updated:
+// claim templates are no part of a revision.
 func TellLacking(pods *podcontrol.Set, templates []corev1.PersistentVolumeClaim) (told reason.List) {
 	for i := range templates {
 		lacking := pods.Select(func(pod *podcontrol.Pod) bool { return pod.Updated && len(pvc.Lacking(pod.Pod, templates[i:i+1])) > 0 })
@@ -53,8 +54,8 @@ func TellLacking(pods *podcontrol.Set, templates []corev1.PersistentVolumeClaim)
 	return told
 }
 
-// MissingClaims returns the claims that Pods lack which have not started and cannot without them. missing returns those that a Pod uses and that
-// do not exist.
+// MissingClaims returns the missing claims of Pods that cannot start without the claims. missing returns the claims
+// used by a Pod and missing.
 func MissingClaims(pods *podcontrol.Set, missing func(*corev1.Pod) []*corev1.PersistentVolumeClaim) (out []*corev1.PersistentVolumeClaim) {
 	for i := range pods.Active {
 		if pod := pods.Active[i].Pod; pod.Status.Phase == corev1.PodPending && len(pvc.UsedBy(pod)) > 0 {
@@ -67,7 +68,8 @@ func MissingClaims(pods *podcontrol.Set, missing func(*corev1.Pod) []*corev1.Per
 	return out[:min(len(out), fanout.PerPass)]
 }
 
-// PlansBetween returns what finds plans between revisions. Where claim templates count, a difference between them blocks.
+// PlansBetween returns a function for plans between revisions. If claim templates count, a difference between the
+// templates blocks.
 func PlansBetween(planner *inplaceupdate.Planner, claimsCount bool) func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan {
 	if !claimsCount {
 		return planner.Plan
@@ -85,8 +87,8 @@ func Blocked(plan *inplaceupdate.Plan, why reason.List) *inplaceupdate.Plan {
 	return &inplaceupdate.Plan{Blocking: slices.Concat(plan.Blocking, why)}
 }
 
-// StampClaimTemplates writes the hash of the claim templates on a revision that is about to be created, or taken up again with
-// other claim templates.
+// StampClaimTemplates writes the hash of the claim templates on a new revision, or on a reused revision with changed
+// claim templates.
 func StampClaimTemplates(decision *revision.Decision, templates []corev1.PersistentVolumeClaim) {
 	hash := claimTemplateHash(templates)
 	switch rev := decision.Revision; decision.Action {
@@ -114,8 +116,9 @@ func claimTemplateHash(templates []corev1.PersistentVolumeClaim) string {
 	return strconv.FormatUint(uint64(h.Sum32()), 10)
 }
 
-// ClaimTemplatesBlock says whether claim templates differ between two revisions. Only hashes of this kit's own recipe are
-// compared: OpenKruise's recipe is not known, and a difference between the two would prove nothing. Nor does a revision that is not there.
+// ClaimTemplatesBlock reports whether claim templates differ between two revisions. Only hashes by this kit's own
+// recipe are compared: OpenKruise's recipe is unknown, and a difference between the recipes would prove nothing.
+// Neither would a missing revision.
 func ClaimTemplatesBlock(from, to *appsv1.ControllerRevision) reason.List {
 	if from == nil || to == nil {
 		return nil

@@ -23,12 +23,12 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// PodNotCreated means that a Pod or one of its claims could not be created. The generated part of names is left out, so that
-// the same trouble has the same message each time.
+// PodNotCreated means that a Pod or its claim could not be created. The message leaves out the generated part of names,
+// so the same trouble has the same message each time.
 const PodNotCreated reason.Code = "PodNotCreated"
 
-// Create makes n Pods of a revision, each after the claims that it lacks. unborn remembers those that could not be made. How many
-// were made, and the first that was not, are told as events.
+// Create makes n Pods of a revision, each after its missing claims. unborn remembers failed Pods. Events tell the
+// number of created Pods, and the first failure.
 func (p *Parts[O]) Create(
 	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, n int, revision string, selector labels.Selector, unborn *pvc.Unborn,
 	build func(i int) (*corev1.Pod, []*corev1.PersistentVolumeClaim),
@@ -58,7 +58,7 @@ func (p *Parts[O]) Create(
 	return err
 }
 
-// TellLimits tells as events what keeps Pods from being created.
+// TellLimits sends events about the obstacles to the creation of Pods.
 func (p *Parts[O]) TellLimits(owner O, limits reason.List) {
 	for _, limit := range limits {
 		if limit.Code == rollout.ScaleUpLimited {
@@ -67,14 +67,14 @@ func (p *Parts[O]) TellLimits(owner O, limits reason.List) {
 	}
 }
 
-// Waits are the limits of a step that the spec does not show: what a partition keeps and a pause holds up is as its writer wants it.
+// Waits returns the limits of a step not visible in the spec: partitions and pauses are the writer's own wish.
 func Waits(limits reason.List) error {
 	return slices.DeleteFunc(slices.Clone(limits), func(limit reason.Reason) bool {
 		return limit.Code == rollout.RolloutPaused || strings.HasSuffix(limit.Path, ".partition")
 	}).Err()
 }
 
-// TellCreated tells as events how many Pods were created, and the first that was not.
+// TellCreated sends events about the number of created Pods, and the first failure.
 func TellCreated(events record.EventRecorder, owner client.Object, made int, err error) {
 	if made > 0 {
 		events.Eventf(owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods", made)
@@ -85,7 +85,7 @@ func TellCreated(events record.EventRecorder, owner client.Object, made int, err
 	}
 }
 
-// TendClaims hands claims over and deletes others, as package pvc has decided.
+// TendClaims hands claims over and deletes claims, as decided by package pvc.
 func (p *Parts[O]) TendClaims(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) error {
 	if len(handOver)+len(remove) == 0 {
 		return nil
@@ -101,14 +101,14 @@ func (p *Parts[O]) TendClaims(ctx context.Context, v *ownercache.View[O], pass *
 	})
 }
 
-// CreateClaims makes claims of Pods that exist and cannot start without them.
+// CreateClaims makes claims of existing Pods that cannot start without the claims.
 func (p *Parts[O]) CreateClaims(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, missing []*corev1.PersistentVolumeClaim) error {
 	return pass.Once(ctx, fanout.Task{Name: "create claims of Pods"}, func() (bool, error) {
 		return len(missing) > 0, claimwriter.Create(ctx, v.Client, missing)
 	})
 }
 
-// DeleteClaims deletes claims. What fails is told as an event.
+// DeleteClaims deletes claims. Events tell of failures.
 func (p *Parts[O]) DeleteClaims(ctx context.Context, v *ownercache.View[O], claims []*corev1.PersistentVolumeClaim) error {
 	var errs []error
 	for _, claim := range claims {
@@ -123,7 +123,8 @@ func (p *Parts[O]) DeleteClaims(ctx context.Context, v *ownercache.View[O], clai
 
 func growth() fanout.Task { return fanout.Task{Name: "grow claims"} }
 
-// GrowthRests returns for how much longer a claim rests whose last attempt to grow was refused: a moment at least, until one succeeds.
+// GrowthRests returns for how much longer a claim rests after a refused growth: a moment at least, until an attempt
+// succeeds.
 func (p *Parts[O]) GrowthRests(claim *corev1.PersistentVolumeClaim, now time.Time) time.Duration {
 	if !p.Fanout.Backoff.WasRefused(claim.UID, growth()) {
 		return 0
@@ -131,8 +132,8 @@ func (p *Parts[O]) GrowthRests(claim *corev1.PersistentVolumeClaim, now time.Tim
 	return max(p.Fanout.Backoff.Rest(claim.UID, now, growth()), 1)
 }
 
-// GrowClaims has claims ask for the sizes of their templates, and puts annotations on them. What becomes of it is told as events. One that
-// cannot grow keeps none of the others from it.
+// GrowClaims raises the requests of claims to the sizes of their templates, and puts annotations on the claims. Events
+// tell the results. A failed claim does not stop the rest.
 func (p *Parts[O]) GrowClaims(
 	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, claims []pvc.Small, annotations map[string]string,
 ) error {

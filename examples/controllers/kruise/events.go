@@ -13,7 +13,7 @@ import (
 // ReasonsInEvent is how many reasons, or names, an event or condition has.
 const ReasonsInEvent = 5
 
-// Some names a few of many. what says, behind their number, what those are that are not named; it may be empty.
+// Some names a few of many. what describes the unnamed rest, after their number; what may be empty.
 func Some(names []string, what string) string {
 	more := len(names) - ReasonsInEvent
 	if more <= 0 {
@@ -22,7 +22,7 @@ func Some(names []string, what string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s and %d more %s", strings.Join(names[:ReasonsInEvent], ", "), more, what))
 }
 
-// observe turns what happens to Pods into the events and metrics of OpenKruise.
+// observe turns the executor's reports about Pods into the events and metrics of OpenKruise.
 func (p *Parts[O]) observe(owner O, e executor.Event) {
 	normal := func(name, format string, args ...any) {
 		p.Events.Eventf(owner, corev1.EventTypeNormal, name, format, args...)

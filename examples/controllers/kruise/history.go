@@ -15,10 +15,11 @@ import (
 	"github.com/workloadkit/workloadkit/revision/history"
 )
 
-// Templates are what a revision is of.
+// Templates are the content of a revision.
 type Templates struct {
 	Pod *corev1.PodTemplateSpec
-	// Claims are written down with the revision, for kinds that have claims; Observed is the generation that the owner's status is about.
+	// Claims are recorded with the revision, for kinds with claims. Observed is the observed generation in the owner's
+	// status.
 	Claims   []corev1.PersistentVolumeClaim
 	Observed int64
 	// Stamp writes more on a revision; nil for nothing.
@@ -28,7 +29,8 @@ type Templates struct {
 	Selector   labels.Selector
 }
 
-// SyncHistory finds or writes the revision of today's templates. Update of the history is nil where the pass has to end.
+// SyncHistory finds or writes the revision of today's templates. Update of the history is nil where the pass has to
+// end.
 func (p *Parts[O]) SyncHistory(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, t Templates) (*revision.History, error) {
 	revisions := append(v.Revisions, p.Left(v, t.Selector)...)
 	if t.Collisions == nil {
@@ -53,8 +55,8 @@ func (p *Parts[O]) SyncHistory(ctx context.Context, v *ownercache.View[O], pass 
 	})
 }
 
-// Left returns the revisions without an owner that an earlier owner of the name has left. They are used; whether they are adopted is up
-// to the kind.
+// Left returns the revisions without an owner left by an earlier owner of the name. The history uses left revisions;
+// the kind decides about adoption.
 func (p *Parts[O]) Left(v *ownercache.View[O], selector labels.Selector) (out []*appsv1.ControllerRevision) {
 	for _, orphan := range p.Cache.Revisions.Orphans(v.Owner.GetNamespace()) {
 		if selector.Matches(labels.Set(orphan.Labels)) && isLeftBy(orphan, v.Owner.GetName(), orphan.Labels[p.kind.HashLabel]) {
@@ -64,13 +66,13 @@ func (p *Parts[O]) Left(v *ownercache.View[O], selector labels.Selector) (out []
 	return out
 }
 
-// isLeftBy reports whether a revision without an owner can be of an owner of this name that was deleted without it: it is named as
-// owners name theirs.
+// isLeftBy reports whether a revision without an owner may belong to a deleted owner of the name: the revision's name
+// follows the naming of owners.
 func isLeftBy(rev *appsv1.ControllerRevision, owner, hash string) bool {
 	return hash != "" && rev.Name == revision.Name(owner, hash)
 }
 
-// Truncate deletes revisions that nobody needs. keep are the names of others to keep: that of the current revision.
+// Truncate deletes unneeded revisions. keep are further names to keep, such as the current revision.
 func (p *Parts[O]) Truncate(
 	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, h *revision.History, pods *podcontrol.Set, limit int, keep ...string,
 ) error {

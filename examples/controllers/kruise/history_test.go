@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// TestIsLeftBy: only a revision that is named as the CloneSet names its own is taken for one that an earlier CloneSet of its name
-// has left behind. Anybody may create revisions with its labels.
+// TestIsLeftBy: only a revision named like the CloneSet's own counts as left by an earlier CloneSet of the name. Any
+// user may create revisions with the CloneSet's labels.
 func TestIsLeftBy(t *testing.T) {
 	for _, tc := range []struct {
 		name, revision string

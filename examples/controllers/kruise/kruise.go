@@ -1,5 +1,5 @@
-// Package kruise answers "under which names does OpenKruise keep what the kit keeps?": it fills the kit's Keys and Configs
-// with the wire format of apps.kruise.io, once for all controllers.
+// Package kruise answers "under which names does OpenKruise keep the kit's data?". The package fills the kit's Keys and
+// Configs with the wire format of apps.kruise.io, once for all controllers.
 package kruise
 
 import (
@@ -18,19 +18,20 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// AnnotationHashVersion marks the revisions whose hashes follow this kit's recipes.
+// AnnotationHashVersion marks revisions hashed by this kit's recipes.
 const AnnotationHashVersion = "workloadkit.io/hash-version"
 
-// AnnotationClaimTemplates holds, on a revision, the claim templates that its Pods are made with.
+// AnnotationClaimTemplates holds, on a revision, the claim templates of its Pods.
 const AnnotationClaimTemplates = "workloadkit.io/claim-templates"
 
-// RevisionKeys are those of revisions that carry their hash in a label: [apps.LabelRevisionHash] with CloneSet and StatefulSet,
-// [apps.LabelRevision] with DaemonSet.
+// RevisionKeys are the keys of revisions with their hash in a label: [apps.LabelRevisionHash] for CloneSet and
+// StatefulSet, [apps.LabelRevision] for DaemonSet.
 func RevisionKeys(hashLabel string) revision.Keys {
 	return revision.Keys{HashLabel: hashLabel, HashVersionAnnotation: AnnotationHashVersion, ClaimTemplatesAnnotation: AnnotationClaimTemplates}
 }
 
-// InPlace returns what updates Pods in place under the given feature gates. labels are those that the controller of a kind writes.
+// InPlace returns the Updater for updates in place under the feature gates. labels are the labels written by the
+// controller of a kind.
 func InPlace(gates map[apps.Gate]bool, labels []string) (*inplaceupdate.Updater, error) {
 	order, err := LaunchOrder()
 	if err != nil {
@@ -53,8 +54,8 @@ func InPlace(gates map[apps.Gate]bool, labels []string) (*inplaceupdate.Updater,
 	})
 }
 
-// LaunchOrder returns what has containers start one after another. The webhook of Pods puts its barriers in, and the controller of launch
-// priorities opens them.
+// LaunchOrder returns the Order for starting containers in sequence. The webhook of Pods adds the barriers, and the
+// controller of launch priorities opens the barriers.
 func LaunchOrder() (*launchorder.Order, error) {
 	return launchorder.New(launchorder.Keys{
 		OrderedAnnotation:   apps.AnnotationLaunchPriority,
@@ -67,8 +68,9 @@ func LaunchOrder() (*launchorder.Order, error) {
 	})
 }
 
-// PodControl says under which names controllers keep what they know on their Pods. kind has the fields that kinds differ in: whether
-// revision labels hold whole names, labels for the hash and for the wish to delete a Pod, how Pods begin.
+// PodControl adds the names under which controllers keep their data on Pods. kind has the differences between kinds:
+// whether revision labels hold whole names, the labels for the hash and for the wish to delete a Pod, and how Pods
+// begin.
 func PodControl(updater *inplaceupdate.Updater, kind podcontrol.Config) (podcontrol.Config, error) {
 	var err error
 	kind.Lifecycle, err = lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
@@ -77,7 +79,7 @@ func PodControl(updater *inplaceupdate.Updater, kind podcontrol.Config) (podcont
 	return kind, err
 }
 
-// Rules returns what an owner wants for its Pods. The policy is one of the three of OpenKruise; any other recreates.
+// Rules returns an owner's rules for its Pods. The policy is an OpenKruise policy; any unknown policy recreates.
 func Rules(policy string, hooks *pub.Lifecycle, strategy *pub.InPlaceUpdateStrategy) podcontrol.Rules {
 	out := podcontrol.Rules{Hooks: Hooks(hooks), Policy: podcontrol.Recreate}
 	switch policy {
@@ -107,7 +109,7 @@ func hook(h *pub.LifecycleHook) *lifecycle.Hook {
 	return &lifecycle.Hook{Labels: h.LabelsHandler, Finalizers: h.FinalizersHandler, MarkNotReady: h.MarkPodNotReady}
 }
 
-// Holder returns the holder of the shared readiness gate that stands for a hook.
+// Holder returns a hook's holder of the shared readiness gate.
 func Holder(kind lifecycle.Kind) podreadiness.Holder {
 	key := apps.NotReadyKeyPreDelete
 	if kind == lifecycle.InPlaceUpdate {
@@ -116,8 +118,8 @@ func Holder(kind lifecycle.Kind) podreadiness.Holder {
 	return podreadiness.Holder{UserAgent: apps.NotReadyUserAgentLifecycle, Key: key}
 }
 
-// HasResizeSubresource reports whether an API server of this version takes resources through pods/resize: 1.32 and later.
-// Suffixes such as "+gke.1" do not matter; a version that cannot be read counts as older.
+// HasResizeSubresource reports whether an API server of the version has pods/resize: 1.32 and later. Suffixes such as
+// "+gke.1" do not matter; an unreadable version counts as older.
 func HasResizeSubresource(gitVersion string) bool {
 	v, err := version.ParseGeneric(gitVersion)
 	return err == nil && !v.LessThan(version.MajorMinor(1, 32))

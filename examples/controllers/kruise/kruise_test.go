@@ -98,7 +98,7 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestReservedKeys: a template that says something about a key that controllers write does not change it on a Pod.
+// TestReservedKeys: a template with a key written by controllers does not change the key on a Pod.
 func TestReservedKeys(t *testing.T) {
 	updater, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// LoopOptions are how a loop works through its queue that is not one of package ownercache. Namespaces take turns.
+// LoopOptions are the queue options of a loop outside package ownercache. Namespaces take turns.
 func LoopOptions(o Options) controller.Options {
 	workers := max(o.Workers, 1)
-	atOnce := workers + max(workers, 8) // as many again for others, as ownercache.ControllerOptions has it
+	atOnce := workers + max(workers, 8) // as many again for further namespaces, as in ownercache.ControllerOptions
 	queue := controller.Options{MaxConcurrentReconciles: atOnce, NewQueue: fairqueue.New(workers, atOnce), RateLimiter: fairqueue.PerNamespace(nil)}
 	if o.RateLimiter != nil {
 		queue.RateLimiter = o.RateLimiter()
@@ -28,8 +28,8 @@ func LoopOptions(o Options) controller.Options {
 	return queue
 }
 
-// AddPodLoop adds a loop of the Pods that are wanted to a manager. It is woken for a Pod that is wanted, and once more when it is not any
-// more or is gone, so that what is remembered of it can be forgotten. Namespaces take turns.
+// AddPodLoop adds a loop over the wanted Pods to a manager. The loop wakes for a wanted Pod, and once more when the Pod
+// is no longer wanted or gone, so the loop can forget the Pod. Namespaces take turns.
 func AddPodLoop(mgr manager.Manager, name string, r reconcile.Reconciler, wanted func(*corev1.Pod) bool, o Options) error {
 	is := func(object client.Object) bool {
 		pod, ok := object.(*corev1.Pod)

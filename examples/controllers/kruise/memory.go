@@ -9,7 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// Memory is what a process knows of objects, until they are gone. Make it with NewMemory. It is safe for concurrent use.
+// Memory is a process's knowledge of objects, until the objects are gone. Make a Memory with NewMemory. A Memory is
+// safe for concurrent use.
 type Memory[T any] struct {
 	exists func(types.UID) bool
 
@@ -17,12 +18,13 @@ type Memory[T any] struct {
 	of map[types.UID]T
 }
 
-// NewMemory returns a Memory of nothing. exists says whether an object is still there, see [Exists]. Call Forget for each that is gone.
+// NewMemory returns an empty Memory. exists reports whether an object still exists, see [Exists]. Call Forget for each
+// deleted object.
 func NewMemory[T any](exists func(object types.UID) bool) *Memory[T] {
 	return &Memory[T]{of: map[types.UID]T{}, exists: exists}
 }
 
-// Exists returns a function that says whether an object is in an index.
+// Exists returns a function that reports whether an index has an object.
 func Exists[O client.Object](objects *ownercache.Index[O]) func(types.UID) bool {
 	return func(uid types.UID) bool {
 		_, ok := objects.ByUID(uid)
@@ -30,14 +32,15 @@ func Exists[O client.Object](objects *ownercache.Index[O]) func(types.UID) bool 
 	}
 }
 
-// Of returns what is known of an object, the zero value for nothing.
+// Of returns the knowledge of an object, or the zero value.
 func (m *Memory[T]) Of(object types.UID) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.of[object]
 }
 
-// Change changes what is known of an object. What change leaves is dropped where the object is gone already: nobody would ever forget it.
+// Change changes the knowledge of an object. For an object already gone the result is dropped: nobody would ever forget
+// the object.
 func (m *Memory[T]) Change(object types.UID, change func(*T)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,7 +51,7 @@ func (m *Memory[T]) Change(object types.UID, change func(*T)) {
 	}
 }
 
-// Forget forgets an object that is gone.
+// Forget forgets a deleted object.
 func (m *Memory[T]) Forget(object types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,47 +17,47 @@ type Metrics struct {
 	done      *prometheus.CounterVec
 }
 
-// What is counted with [Metrics.Done].
+// Names of counts for [Metrics.Done].
 const (
 	// Created, Updated and Deleted objects were written: copies, or Pods of jobs.
 	Created = "created"
 	Updated = "updated"
 	Deleted = "deleted"
-	// Written and Dropped are what becomes of records.
+	// Written and Dropped are outcomes of records.
 	Written = "written"
 	Dropped = "dropped"
-	// Started and Missed are what becomes of runs.
+	// Started and Missed are outcomes of runs.
 	Started = "started"
 	Missed  = "missed"
 )
 
-// NewCopyMetrics is NewMetrics for a kind that keeps copies of something in namespaces.
+// NewCopyMetrics is NewMetrics for a kind with copies in namespaces.
 func NewCopyMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
 	return newMetricsOf(registry, kind, "copies", "action", "Copies written, by what was done to them: created, updated, deleted.")
 }
 
-// NewJobMetrics is NewMetrics for a kind that runs Pods to their end.
+// NewJobMetrics is NewMetrics for a kind whose Pods run to their end.
 func NewJobMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
 	return newMetricsOf(registry, kind, "pods", "action", "Pods of jobs, by what was done to them: created, deleted.")
 }
 
-// NewRecordMetrics is NewMetrics for a kind that records where Pods run.
+// NewRecordMetrics is NewMetrics for a kind with records of the Pods' places.
 func NewRecordMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
 	return newMetricsOf(registry, kind, "records", "action", "Records of Pods, by what was done to them: written, dropped.")
 }
 
-// NewScheduleMetrics is NewMetrics for a kind that starts something by a schedule.
+// NewScheduleMetrics is NewMetrics for a kind with a schedule.
 func NewScheduleMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
 	return newMetricsOf(registry, kind, "runs", "outcome", "Runs that schedules asked for, by what has become of them: started, missed.")
 }
 
-// NewOwnMetrics is NewMetrics for a kind that has to do with nothing but its own objects.
+// NewOwnMetrics is NewMetrics for a kind concerned only with its own objects.
 func NewOwnMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
 	m := &Metrics{leakage: newLeakage(kind)}
 	return m, registry.Register(m.leakage)
 }
 
-// newMetricsOf counts what a controller does, by a label.
+// newMetricsOf counts the controller's work, by a label.
 func newMetricsOf(registry prometheus.Registerer, kind, things, label, help string) (*Metrics, error) {
 	m := &Metrics{
 		leakage: newLeakage(kind),
@@ -66,7 +66,7 @@ func newMetricsOf(registry prometheus.Registerer, kind, things, label, help stri
 	return m, errors.Join(registry.Register(m.leakage), registry.Register(m.done))
 }
 
-// Done counts what the controller has done, or what has become of what it was asked to do.
+// Done counts finished work, or outcomes of requested work.
 func (m *Metrics) Done(what string, n int64) {
 	if m != nil && n > 0 {
 		m.done.WithLabelValues(what).Add(float64(n))
@@ -79,8 +79,8 @@ func newLeakage(kind string) *prometheus.CounterVec {
 	}, []string{"namespace", "name"})
 }
 
-// NewMetrics registers the metrics of a kind's controller. Their names begin with the kind's, in lower case. recreates says that the
-// controller deletes Pods to make them anew.
+// NewMetrics registers the metrics of a kind's controller. The metrics' names begin with the kind in lower case.
+// recreates is true if the controller deletes Pods to make new Pods.
 func NewMetrics(registry prometheus.Registerer, kind string, recreates bool) (*Metrics, error) {
 	m := &Metrics{
 		inPlace: prometheus.NewCounter(prometheus.CounterOpts{
@@ -104,7 +104,7 @@ func NewMetrics(registry prometheus.Registerer, kind string, recreates bool) (*M
 	return m, nil
 }
 
-// UpdatedInPlace counts a Pod whose in-place update was started.
+// UpdatedInPlace counts a Pod with a started in-place update.
 func (m *Metrics) UpdatedInPlace() {
 	if m != nil {
 		m.inPlace.Inc()
@@ -122,21 +122,21 @@ func (m *Metrics) recreated(why reason.List) {
 	m.recreates.WithLabelValues(string(why[0].Code)).Inc()
 }
 
-// Observer returns what counts owners whose writes do not become visible. name finds the name of one.
+// Observer returns an observer that counts owners with invisible writes. name finds the name of an owner.
 func (m *Metrics) Observer(name func(expectations.Pending) (namespace, name string)) expectations.Observer {
 	return observer{m, name}
 }
 
-// observer turns the tracker's alarms into the metric upstream has for them.
+// observer turns the tracker's alarms into the metric of upstream.
 type observer struct {
 	metrics *Metrics
 	name    func(expectations.Pending) (namespace, name string)
 }
 
-// Waiting does nothing: it is the normal course.
+// Waiting does nothing: waiting is normal.
 func (observer) Waiting(expectations.Pending) {}
 
-// Late counts an owner whose writes do not become visible.
+// Late counts an owner whose writes stay invisible.
 func (o observer) Late(p expectations.Pending) {
 	if o.metrics != nil {
 		o.metrics.leakage.WithLabelValues(o.name(p)).Inc()

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NodeLabels returns what finds the labels of a Node, in memory.
+// NodeLabels returns a function for the labels of a Node, in memory.
 func (p *Parts[O]) NodeLabels(ctx context.Context) func(name string) (map[string]string, bool) {
 	return func(name string) (map[string]string, bool) {
 		node := &corev1.Node{}

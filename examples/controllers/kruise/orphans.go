@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// TellOrphans tells once, as an event, of Pods that nobody controls and that an owner's selector matches, for kinds that adopt none: an owner that
-// was deleted without its Pods and made again has twice as many.
+// TellOrphans sends a single event about Pods without a controller that match an owner's selector, for kinds without
+// adoption. An owner deleted without its Pods and recreated has twice as many Pods.
 func (p *Parts[O]) TellOrphans(v *ownercache.View[O], selector labels.Selector) {
 	n, first := 0, ""
 	for _, pod := range p.Cache.Pods.Orphans(v.Owner.GetNamespace()) {

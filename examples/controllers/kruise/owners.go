@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// NewCache makes the cache of a controller that is not made of [Parts]. c is the client that it writes with. What is about the clock, and about
-// writes that are late, is taken from the options of the controller; kind has the rest.
+// NewCache makes the cache of a controller built without [Parts]. The controller writes with c. The controller's
+// options set the clock and the handling of late writes; kind has the rest.
 func NewCache[O client.Object](ctx context.Context, mgr ownercache.Manager, c client.Client, owner O, options Options, kind ownercache.Options) (*ownercache.Cache[O], error) {
 	var cache *ownercache.Cache[O]
 	kind.Client, kind.Clock, kind.Alarm = c, options.Clock, options.ExpectationTimeout
@@ -24,7 +24,7 @@ func NewCache[O client.Object](ctx context.Context, mgr ownercache.Manager, c cl
 	return cache, err
 }
 
-// nameOf finds the name of an owner that waits for the cache.
+// nameOf finds the name of an owner waiting for the cache.
 func nameOf[O client.Object](cache *ownercache.Cache[O], pending expectations.Pending) (namespace, name string) {
 	if owner, ok := cache.Owners.ByUID(pending.Owner); ok {
 		return owner.GetNamespace(), owner.GetName()
@@ -32,7 +32,8 @@ func nameOf[O client.Object](cache *ownercache.Cache[O], pending expectations.Pe
 	return "", string(pending.Owner)
 }
 
-// AddController adds the loop of a controller that is not made of [Parts] to the manager. watch adds what wakes owners beside themselves.
+// AddController adds the loop of a controller built without [Parts] to the manager. watch adds further event sources
+// for owners.
 func AddController[O client.Object](
 	mgr manager.Manager, cache *ownercache.Cache[O], name string, r reconcile.Reconciler, options Options, watch func(*builder.Builder) *builder.Builder,
 ) error {

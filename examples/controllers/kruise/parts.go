@@ -33,27 +33,29 @@ type Options struct {
 	Gates map[apps.Gate]bool
 	// ResizeInSpec is set for API servers without pods/resize.
 	ResizeInSpec bool
-	// Namespace that the manager's cache is restricted to; empty for all.
+	// Namespace restricts the manager's cache; empty for all.
 	Namespace string
-	// ManagerNamespace is the manager's own, where objects are kept that belong to no other; empty stands for kruise-system.
+	// ManagerNamespace is the manager's own namespace, for objects without another home; empty stands for kruise-system.
 	ManagerNamespace string
-	// RateLimiter makes a limiter for each of the two queues; nil stands for one for each namespace.
+	// RateLimiter makes a limiter for each of the two queues; nil stands for a limiter per namespace.
 	RateLimiter func() workqueue.TypedRateLimiter[ctrl.Request]
 	// ExpectationTimeout is how long own writes may be missing from the cache before somebody is told; 0 means a minute.
 	ExpectationTimeout time.Duration
-	// Workers is how many owners of one namespace are reconciled side by side; 0 means 3. More are there for others.
+	// Workers is how many owners of a namespace are reconciled concurrently; 0 means 3. Further workers serve further
+	// namespaces.
 	Workers int
-	// PodWorkers is the same for the Pods whose updates are finished; 0 means 16.
+	// PodWorkers is the same number for Pods with finishing updates; 0 means 16.
 	PodWorkers int
-	// Calls is how many requests for the owners of one namespace are under way at a time; 0 means 5. One more is there for
-	// others. More would not start more Pods a second, as long as the API server is what they wait for, but keep each out of
-	// service for longer: 8 add half to that time.
+	// Calls is how many requests for the owners of a namespace run concurrently; 0 means 5. An additional request serves
+	// further namespaces. With a busy API server, a larger number would not start more Pods per second, but keep each Pod
+	// out of service for longer: 8 adds half to the time.
 	Calls int
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 	// Metrics may be nil.
 	Metrics *Metrics
-	// Serves reports whether the API server has a kind, which may change at any time; nil stands for kinds that are always there.
+	// Serves reports whether the API server has a kind. The answer may change at any time. nil stands for kinds always
+	// present.
 	Serves func(kind schema.GroupVersionKind) bool
 	// Permit is asked before a Pod is taken out of service: see executor.Options. Optional.
 	Permit func(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
@@ -82,35 +84,35 @@ func (o Options) Complete() Options {
 	return o
 }
 
-// Kind is what the parts of a controller need to know of its kind.
+// Kind describes a kind to the parts of its controller.
 type Kind[O client.Object] struct {
-	// Name of the controller, in lower case. That of its Pods' loop ends in "-pods".
+	// Name of the controller, in lower case. The name of the loop for Pods ends in "-pods".
 	Name string
-	// Controller is the component that reports events.
+	// Controller is the source of events.
 	Controller string
-	// Claims says that owners have claims.
+	// Claims is true if owners have claims.
 	Claims bool
-	// Nodes says that Pods are made for Nodes.
+	// Nodes is true if Pods are made for Nodes.
 	Nodes bool
-	// Numbered says that Pods have ordinals.
+	// Numbered is true if Pods have ordinals.
 	Numbered bool
-	// Labels are those that the controller writes on Pods.
+	// Labels are the labels written by the controller on Pods.
 	Labels []string
 	// HashLabel holds the hash on revisions; empty stands for [apps.LabelRevisionHash].
 	HashLabel string
-	// Counting says which revisions the limit of the history counts; empty stands for those that no Pod uses.
+	// Counting chooses the revisions counted by the history limit; empty stands for revisions unused by Pods.
 	Counting revision.Counting
-	// Pods says what is special about the Pods, as for PodControl.
+	// Pods has the kind's differences, as for PodControl.
 	Pods podcontrol.Config
 	// Watch adds event sources for owners; nil for none.
 	Watch func(*builder.Builder) *builder.Builder
-	// Rules are what an owner wants for its Pods.
+	// Rules are an owner's rules for its Pods.
 	Rules func(O) podcontrol.Rules
 	// AfterDelete may be nil: see executor.Options.
 	AfterDelete func(context.Context, *ownercache.View[O], *corev1.Pod) error
 }
 
-// Parts are what a controller of Pods is made of: the kit's, under the names of OpenKruise.
+// Parts are the parts of a controller of Pods: the kit's parts, under the names of OpenKruise.
 type Parts[O client.Object] struct {
 	*executor.Parts[O]
 
@@ -123,13 +125,13 @@ type Parts[O client.Object] struct {
 	kind Kind[O]
 }
 
-// Manager is what the parts need of a manager.
+// Manager is the part of a manager used by Parts.
 type Manager interface {
 	ownercache.Manager
 	GetEventRecorderFor(name string) record.EventRecorder
 }
 
-// NewParts makes the parts for the kind of owner. c is the client that they write with; it must read from the manager's cache.
+// NewParts makes the parts for the kind of owner. The parts write with c, and c must read from the manager's cache.
 func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client, owner O, options Options, kind Kind[O]) (*Parts[O], error) {
 	options = options.Complete()
 	kind.HashLabel, kind.Counting = cmp.Or(kind.HashLabel, apps.LabelRevisionHash), cmp.Or(kind.Counting, revision.CountUnused)

@@ -17,11 +17,11 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// OddValue means that a value of the spec is not what its field is for. It came past admission, and is read as OpenKruise reads
-// it, so that a take-over does not stop what has worked so far.
+// OddValue means that a value of the spec does not suit its field. The value has bypassed admission, and the controller
+// reads the value as OpenKruise does. So a take-over does not stop working objects.
 const OddValue reason.Code = "OddValue"
 
-// Refused returns what the validity function of a kind has found, as reasons: with path, value and what is wanted.
+// Refused turns the findings of a kind's validity function into reasons: with path, value and the expected value.
 func Refused(errs field.ErrorList) reason.List {
 	list := make(reason.List, len(errs))
 	for i, err := range errs {
@@ -31,7 +31,7 @@ func Refused(errs field.ErrorList) reason.List {
 		switch {
 		case detail == "":
 			detail = kind
-		case value == "": // the detail alone does not say what is wrong
+		case value == "": // the detail alone does not name the fault
 			detail = kind + ": " + detail
 		}
 		list[i] = reason.Reason{Code: partition.InvalidValue, Path: err.Field, New: reason.Shorten(value, 200), Detail: detail}
@@ -39,12 +39,12 @@ func Refused(errs field.ErrorList) reason.List {
 	return list
 }
 
-// Reading reads the values of a spec that the validity function of its kind has found usable. The zero value is ready.
+// Reading reads values of a spec found usable by the validity function of its kind. The zero value is ready.
 type Reading struct {
-	// Problems are values that cannot be read all the same. There are none, unless the validity function and who reads disagree:
-	// then a pass has to end, because nothing sensible stands for such a value.
+	// Problems are unreadable values all the same. Problems stay empty unless the validity function and the reader
+	// disagree: then the pass has to end, because no sensible value can stand in.
 	Problems reason.List
-	// Warnings are values that OpenKruise took without a word. They are read as it read them.
+	// Warnings are values silently accepted by OpenKruise. Reading reads such values as OpenKruise does.
 	Warnings reason.List
 }
 
@@ -59,7 +59,7 @@ func (r *Reading) OrZero(path string, n int32) int {
 	return 0
 }
 
-// Ungated warns of a value that means nothing, because its feature gate is off.
+// Ungated warns of a value without effect because of its feature gate.
 func (r *Reading) Ungated(path, value string, gate apps.Gate) {
 	r.Warnings = append(r.Warnings, reason.Reason{
 		Code: OddValue, Path: path, New: value, Detail: "has no effect without the feature gate " + string(gate), Remedy: "switch the gate on, or leave the field out",
@@ -70,15 +70,15 @@ func (r *Reading) odd(path, value, read, remedy string) {
 	r.Warnings = append(r.Warnings, reason.Reason{Code: OddValue, Path: path, New: value, Detail: "read as " + read, Remedy: remedy})
 }
 
-// Count resolves a number or percentage of replicas, which may be above 100 %.
+// Count resolves a number or percentage of replicas, possibly above 100 %.
 func (r *Reading) Count(path string, value *intstr.IntOrString, replicas int, round partition.Rounding) int {
 	n, err := partition.ResolveUncapped(path, value, replicas, round)
 	r.failed(err)
 	return n
 }
 
-// LimitAsUpstream is Count for a limit that need not be there and that OpenKruise does not validate, with a warning where it is read as
-// something else than is written.
+// LimitAsUpstream is Count for an optional limit not validated by OpenKruise, with a warning if the value is read
+// differently from its text.
 func (r *Reading) LimitAsUpstream(path string, value *intstr.IntOrString, replicas int, round partition.Rounding) *int {
 	if value == nil {
 		return nil
@@ -113,7 +113,7 @@ func (r *Reading) Selector(path string, selector *metav1.LabelSelector) labels.S
 	return compiled
 }
 
-// Order compiles in which order Pods are updated.
+// Order compiles the update order of Pods.
 func (r *Reading) Order(path string, priority *pub.PriorityStrategy, scatter []pub.ScatterTerm) (p podorder.Priority, s podorder.Scatter) {
 	var err error
 	switch path := path + ".priorityStrategy"; {

@@ -54,7 +54,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestReadingFails: a value that the validity function should have refused ends the pass, and is not read as zero.
+// TestReadingFails: a value for the validity function to refuse ends the pass, and is not read as zero.
 func TestReadingFails(t *testing.T) {
 	bad := ptr.To(intstr.FromString("few"))
 	read := kruise.Reading{}

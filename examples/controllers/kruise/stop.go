@@ -15,15 +15,15 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Failing is a status whose conditions of type T tell what fails.
+// Failing is a status with conditions of type T about failures.
 type Failing[S any, T ~string] interface {
 	*S
 	SetFailure(t T, err error, now metav1.Time)
 	DropCondition(t T)
 }
 
-// Stop ends a pass that could not begin. What only the user can mend becomes condition t of status, which is the owner's but for the
-// observed generation, and an event of that name when the condition is new. Nothing else is touched.
+// Stop ends a pass before its start. Faults that only the user can correct become condition t of status, and an event
+// when the condition is new. status is the owner's status with a new observed generation. Nothing else is touched.
 func Stop[O client.Object, S any, T ~string, P Failing[S, T]](
 	ctx context.Context, p *Parts[O], v *ownercache.View[O], pass *fanout.Pass, before S, status P, t T, event string, err error,
 ) (ctrl.Result, error) {

@@ -1,12 +1,14 @@
-// Package launchpriority answers "when may the next containers of this Pod start?": it opens the barriers that package launchorder puts into
-// Pods, one priority after the other, by keys in a ConfigMap.
+// Package launchpriority answers "when may the next containers of this Pod start?". The controller opens the barriers
+// added to Pods by package launchorder, priority by priority, by keys in a ConfigMap.
 //
-// ConfigMaps are not watched. What this process has written it remembers as long as the Pod needs it; a Pod with two priorities costs three
-// requests: the ConfigMap is created with the keys that are due, a patch adds the others, and a patch marks the Pod.
+// ConfigMaps are not watched. The process remembers its own writes as long as the Pod needs the ConfigMap. A Pod with
+// two priorities costs three requests: the creation of the ConfigMap with the due keys, a patch for the remaining keys,
+// and a patch to mark the Pod.
 //
-// The ConfigMap is owned by the Pod and goes with it. One that a former Pod of the same name has left is deleted and made anew, because it
-// would open everything at once and be collected later. That takes as long as this loop takes to see the Pod; containers that the kubelet
-// starts sooner are not stopped. A ConfigMap that is nobody's is left alone, and an event of the Pod says so.
+// The Pod owns the ConfigMap, and the ConfigMap goes with the Pod. A ConfigMap left by a former Pod of the same name is
+// deleted and recreated, because the old ConfigMap would open everything at once and be collected later. The
+// replacement takes as long as the loop takes to see the Pod; containers started sooner by the kubelet are not stopped.
+// A ConfigMap without an owner is left alone, and an event of the Pod says so.
 package launchpriority
 
 import (
@@ -35,10 +37,11 @@ import (
 // ControllerName names the controller as a user agent and as the source of events.
 const ControllerName = "container-launch-priority-controller"
 
-// BarrierOfAnother means that the ConfigMap which would have a Pod's containers start is somebody else's. It is not touched.
+// BarrierOfAnother means that the ConfigMap for starting a Pod's containers is foreign. The controller does not touch
+// foreign ConfigMaps.
 const BarrierOfAnother reason.Code = "BarrierOfAnother"
 
-// name is that of the loop.
+// name is the name of the loop.
 const name = "launch-priority"
 
 // Reconciler opens the barriers of Pods.
@@ -54,7 +57,7 @@ type Reconciler struct {
 	barriers map[types.NamespacedName]barrier
 }
 
-// barrier is what is known of a Pod's ConfigMap.
+// barrier is the knowledge of a Pod's ConfigMap.
 type barrier struct {
 	pod, uid types.UID
 	opened   map[string]string
@@ -74,17 +77,17 @@ func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.
 	return kruise.AddPodLoop(mgr, name, r, order.Needed, r.options)
 }
 
-// What is refused is tried again by itself, less and less often.
+// Refused requests are retried after growing waits.
 func refused() fanout.Task {
 	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
 }
 
-// A ConfigMap that the kubelet does not find although it was written is looked at, less and less often.
+// A written ConfigMap not found by the kubelet is checked after growing waits.
 func missed() fanout.Task {
 	return fanout.Task{Name: "look", First: 30 * time.Second, Last: 10 * time.Minute}
 }
 
-// Reconcile brings one Pod forward.
+// Reconcile brings a Pod forward.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
 	if err := r.client.Get(ctx, req.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
@@ -116,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: r.backoff.Refused(attempt, err, r.options.Clock.Now())}, nil
 }
 
-// open opens what is due, and marks the Pod when that was all.
+// open opens the due keys, and marks the Pod after the last key.
 func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod) error {
 	key := client.ObjectKeyFromObject(pod)
 	known := r.known(key, pod)
@@ -144,7 +147,7 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// create makes the ConfigMap, or takes the one that is there if it is this Pod's.
+// create makes the ConfigMap, or takes an existing ConfigMap of the same Pod.
 func (r *Reconciler) create(ctx context.Context, pod *corev1.Pod, step launchorder.Step) (barrier, launchorder.Step, error) {
 	for replaced := false; ; replaced = true {
 		made := r.configMap(pod, step.Open)
@@ -199,7 +202,7 @@ func entries(keys []string) map[string]string {
 	return out
 }
 
-// add adds keys to the ConfigMap that is known, and to no other of its name.
+// add adds keys to the known ConfigMap, and to no successor of its name.
 func (r *Reconciler) add(ctx context.Context, pod *corev1.Pod, known barrier, keys []string) (barrier, error) {
 	patch := map[string]any{"metadata": map[string]any{"uid": known.uid}, "data": entries(keys)}
 	body, err := json.Marshal(patch)
@@ -210,17 +213,17 @@ func (r *Reconciler) add(ctx context.Context, pod *corev1.Pod, known barrier, ke
 	if err := r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return known, err
 	}
-	known.opened = r.order.Opened(pod, object.Data) // whoever writes to it can write much
+	known.opened = r.order.Opened(pod, object.Data) // users with write access can add much
 	return known, nil
 }
 
-// owner says whose a ConfigMap is.
+// owner is the owner of a ConfigMap.
 type owner int
 
 const (
-	own     owner = iota // this Pod's
-	former               // of a Pod that had this one's name
-	another              // of nobody or of others
+	own     owner = iota // the Pod itself
+	former               // a former Pod of the same name
+	another              // nobody, or a foreign owner
 )
 
 func whose(found *corev1.ConfigMap, pod *corev1.Pod) owner {
@@ -237,7 +240,7 @@ func whose(found *corev1.ConfigMap, pod *corev1.Pod) owner {
 	return out
 }
 
-// distrust forgets from time to time what is known of a ConfigMap that the kubelet does not find, and says when to come again.
+// distrust forgets from time to time a ConfigMap not found by the kubelet, and returns when to come again.
 func (r *Reconciler) distrust(key types.NamespacedName, pod *corev1.Pod) time.Duration {
 	known := r.known(key, pod)
 	if !r.order.Misses(pod, known.opened) {
@@ -248,7 +251,7 @@ func (r *Reconciler) distrust(key types.NamespacedName, pod *corev1.Pod) time.Du
 	if wait, err := r.backoff.Resting(attempt, now); err != nil {
 		return wait
 	}
-	if r.backoff.WasRefused(pod.UID, missed()) { // it has been waited for
+	if r.backoff.WasRefused(pod.UID, missed()) { // the wait is over
 		r.forget(key)
 	}
 	return r.backoff.Refused(attempt, launchorder.LaunchNotReady, now)

@@ -26,11 +26,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, a key is opened only when all containers above are ready, and nobody's ConfigMap but a Pod's own, or one that a
-// former Pod of its name has left, is touched; in the end all containers run.
+// TestFaults: under any faults, a key is opened only when all containers above are ready. Only ConfigMaps of the Pod,
+// or left by a former Pod of its name, are touched. In the end all containers run.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay proves a schedule to depend on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -51,15 +51,15 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is one schedule.
+// story is a schedule.
 type story struct {
 	*chaos.World
 
 	order *launchorder.Order
 	pods  int
-	// started and wasReady are containers that have been so once.
+	// started and wasReady are containers once started or ready.
 	started, wasReady map[launched]bool
-	// spoiled are the names of ConfigMaps that were not of the Pod which has the name now, as long as it has it.
+	// spoiled are the names of ConfigMaps that did not belong to the present Pod of the name, as long as the Pod exists.
 	spoiled map[string]bool
 }
 
@@ -87,7 +87,7 @@ func (w *story) begin() {
 	}
 }
 
-// createPod creates a Pod as the webhook would have it. Names are few, so that Pods have successors.
+// createPod creates a Pod as changed by the webhook. Few names exist, so Pods have successors.
 func (w *story) createPod() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("web-%d", w.Rand().IntN(3))}}
 	for i := range 1 + w.Rand().IntN(4) {
@@ -103,10 +103,10 @@ func (w *story) createPod() {
 		name := w.order.ConfigMapName(pod)
 		w.spoiled[name] = w.Server.Stored(&corev1.ConfigMap{}, client.ObjectKeyFromObject(w.named(pod.Name))) != nil
 		w.Logf("user: creates Pod %s of %d containers", pod.Name, len(pod.Spec.Containers))
-	} // one of the name is there
+	} // else a Pod of the name exists
 }
 
-// users is what they do now and then.
+// users is the users' behaviour now and then.
 func (w *story) users() {
 	pod := w.AnyPod()
 	switch n := w.Rand().IntN(10); {
@@ -136,7 +136,7 @@ func (w *story) named(pod string) *corev1.ConfigMap {
 	}}
 }
 
-// settle takes users' own ConfigMaps away, for which Pods would wait for ever.
+// settle removes users' own ConfigMaps: Pods would wait for ever.
 func (w *story) settle() {
 	for _, found := range faultapi.All[*corev1.ConfigMap](w.Server) {
 		if len(found.OwnerReferences) == 0 {
@@ -148,7 +148,7 @@ func (w *story) settle() {
 
 func (w *story) look(task *chaos.Task, call *faultapi.Call) {
 	if call != nil {
-		return // it reads its Pod once, before everything else
+		return // the pass reads its Pod once, before everything else
 	}
 	pod := &corev1.Pod{}
 	if err := task.Process.Cache.Get(context.Background(), task.Object, pod); err == nil {
@@ -156,7 +156,7 @@ func (w *story) look(task *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// judge judges one write.
+// judge judges a write.
 func (w *story) judge(write *chaos.Write) {
 	pod, ok := write.Task.View.(*corev1.Pod)
 	if !ok {
@@ -181,7 +181,7 @@ func (w *story) judge(write *chaos.Write) {
 		w.Failf("owner", "ConfigMap %s is written for Pod %s, which does not own it", after.Name, pod.Name)
 	}
 	if w.Nodes.Pod(write.Task.Object, pod.UID) == nil {
-		w.spoiled[after.Name] = true // for the Pod that has the name by now
+		w.spoiled[after.Name] = true // for the present Pod of the name
 	}
 	for key := range after.Data {
 		if before == nil || before.Data[key] == "" {
@@ -190,7 +190,7 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// isOf reports whether a ConfigMap belongs to a Pod of that name, and of that UID unless it is empty.
+// isOf reports whether a ConfigMap belongs to a Pod of the name, and of the UID unless empty.
 func isOf(found *corev1.ConfigMap, pod string, uid types.UID) bool {
 	return slices.ContainsFunc(found.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return ref.Name == pod && (uid == "" || ref.UID == uid)
@@ -230,9 +230,9 @@ func keyOf(c *corev1.Container) string {
 	return ""
 }
 
-func priorityOf(c *corev1.Container) string { return c.Env[0].Value } // of one digit
+func priorityOf(c *corev1.Container) string { return c.Env[0].Value } // a single digit
 
-// judgeMark: a Pod is marked when all keys are open, and nothing else of it changes.
+// judgeMark: a Pod is marked when all keys are open, and nothing else of the Pod changes.
 func (w *story) judgeMark(pod *corev1.Pod, write *chaos.Write) {
 	before, after := write.Before.(*corev1.Pod), write.After.(*corev1.Pod)
 	if before.UID != pod.UID || before.Annotations[completed] == "true" || after.Annotations[completed] != "true" {
@@ -271,7 +271,7 @@ func (w *story) check() {
 	}
 }
 
-// converged: all containers run, and Pods that had an order are marked.
+// converged: all containers run, and Pods with an order are marked.
 func (w *story) converged() {
 	var errs []error
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {

@@ -51,7 +51,7 @@ func (c *cluster) run() (stop func()) {
 	return controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace})
 }
 
-// launch creates a Pod as the webhook would have it. Containers are called after their priorities.
+// launch creates a Pod as changed by the webhook. Containers are named after their priorities.
 func (c *cluster) launch(name string, priorities ...string) *corev1.Pod {
 	c.t.Helper()
 	pod := &corev1.Pod{
@@ -76,7 +76,7 @@ func (c *cluster) launch(name string, priorities ...string) *corev1.Pod {
 	return pod
 }
 
-// report writes what a kubelet would: which containers are ready; the others wait for the ConfigMap.
+// report writes a kubelet's status: the ready containers, and the rest as waiting for the ConfigMap.
 func (c *cluster) report(pod *corev1.Pod, ready ...string) {
 	c.t.Helper()
 	base := pod.DeepCopy()
@@ -95,7 +95,7 @@ func (c *cluster) report(pod *corev1.Pod, ready ...string) {
 	}
 }
 
-// barrier is a Pod's ConfigMap, as far as it matters.
+// barrier is the relevant part of a Pod's ConfigMap.
 type barrier struct {
 	Owner types.UID
 	Keys  map[string]string
@@ -106,7 +106,7 @@ func (c *cluster) until(check func(ctx context.Context) error) {
 	controlplanetest.Eventually(c.t, time.Minute, check)
 }
 
-// opened waits until a Pod's ConfigMap has exactly these keys.
+// opened waits until a Pod's ConfigMap has exactly the keys.
 func (c *cluster) opened(pod *corev1.Pod, keys ...string) *corev1.ConfigMap {
 	c.t.Helper()
 	want := barrier{Owner: pod.UID, Keys: map[string]string{}}
@@ -177,7 +177,8 @@ func TestPrioritiesOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// LP-15: what a Pod of the same name has left is replaced before it lets anybody start, and is not collected under the new Pod.
+// LP-15: a ConfigMap left by a Pod of the same name is replaced before any container starts, and is not collected under
+// the new Pod.
 func TestBarrierOfAFormerPod(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -210,7 +211,8 @@ func TestBarrierOfAFormerPod(t *testing.T) {
 	c.marked(pod)
 }
 
-// LP-15: what is somebody else's is not touched; an event says what to do, and when it is out of the way the containers start.
+// LP-15: a foreign ConfigMap is not touched. An event says how to help, and after the ConfigMap is gone the containers
+// start.
 func TestBarrierOfSomebodyElse(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -241,7 +243,7 @@ func TestBarrierOfSomebodyElse(t *testing.T) {
 	c.opened(pod, "p_1")
 }
 
-// LP-15: a Pod keeps its ConfigMap as long as it needs it, even when it is complete.
+// LP-15: a Pod keeps its ConfigMap as long as needed, even when complete.
 func TestLostBarrier(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -254,13 +256,13 @@ func TestLostBarrier(t *testing.T) {
 	if err := c.Delete(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
-	c.report(pod, "c0") // the other has crashed and cannot be made again
+	c.report(pod, "c0") // the second container has crashed and cannot be recreated
 	if again := c.opened(pod, "p_1", "p_0"); again.UID == lost.UID {
 		t.Error("the ConfigMap was not deleted")
 	}
 }
 
-// A manager that starts anew goes on where the last one was.
+// A new manager continues the work of the last manager.
 func TestRestart(t *testing.T) {
 	c := idle(t)
 	stop := c.run()

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 )
 
-// TestBarrierMemory: of a ConfigMap that users have filled nothing is remembered but the keys that containers wait for.
+// TestBarrierMemory: of a ConfigMap filled by users only the keys awaited by containers are remembered.
 func TestBarrierMemory(t *testing.T) {
 	order, err := kruise.LaunchOrder()
 	if err != nil {
@@ -49,7 +49,7 @@ func TestBarrierMemory(t *testing.T) {
 		if _, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Delete(ctx, cm); err != nil { // so that no quota counts it
+		if err := c.Delete(ctx, cm); err != nil { // so no quota counts the ConfigMap
 			t.Fatal(err)
 		}
 		if _, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {

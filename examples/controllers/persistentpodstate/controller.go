@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the component that reports events, and the controller's name in logs.
+// ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "persistentpodstate-controller"
 
 // PodStatesDoNotFit means that a PersistentPodState has no room for the records of more Pods.
@@ -39,7 +39,8 @@ type Reconciler struct {
 	pods      *ownercache.Index[*corev1.Pod]
 	nodes     *ownercache.Index[*corev1.Node]
 	workloads *placements.Workloads
-	// writer is for PersistentPodStates that are generated. Its writes are not awaited: each is made to what was seen, and a name is taken once.
+	// writer writes generated PersistentPodStates. No pass waits for the writes to reach the cache: each write is
+	// conditional on the state seen, and a name can be taken only once.
 	writer  client.Client
 	fanout  *fanout.Fanout
 	events  record.EventRecorder
@@ -47,11 +48,12 @@ type Reconciler struct {
 	told    *kruise.Told
 }
 
-// view is one PersistentPodState, as the cache shows it.
+// view is a PersistentPodState, as cached.
 type view = ownercache.View[*v1beta1.PersistentPodState]
 
-// Setup adds the controller to the manager, and the one that makes PersistentPodStates for workloads. c is the client they write with. The scheme must
-// know the types of this group. Of Pods that StatefulSets control the cache must keep annotations and the condition Ready.
+// Setup adds the controller and the generator of PersistentPodStates to the manager. Both write with c. The scheme must
+// know the types of this group. The cache must keep annotations and the condition Ready of Pods controlled by
+// StatefulSets.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	options = options.Complete()
 	watches, err := placements.WatchKinds(ctx, mgr, options.ManagerNamespace, options.Namespace)
@@ -64,7 +66,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	return mgr.Add(watches)
 }
 
-// setup is Setup with kinds that somebody else watches.
+// setup is Setup with the given source of further kinds.
 func setup(ctx context.Context, mgr manager.Manager, c client.Client, kinds listedkinds.Objects, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, kinds, options)
 	if err != nil {
@@ -106,7 +108,7 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, ki
 	return r, errors.Join(r.cache.Owners.Add(targetIndex, placements.ByTarget), r.pods.Add(nodeIndex, byNode))
 }
 
-// sources are the caches that a decision depends on: none is made before all are known to be new enough.
+// sources are the caches behind a decision: no pass decides before all are known to be recent enough.
 func (r *Reconciler) sources() []trackedclient.Source {
 	sources := append([]trackedclient.Source{trackedclient.Pods(r.pods)}, r.workloads.Sources()...)
 	if r.options.Namespace != "" {
@@ -117,7 +119,7 @@ func (r *Reconciler) sources() []trackedclient.Source {
 	return append(sources, trackedclient.Nodes(r.nodes))
 }
 
-// Reconcile brings the records of one PersistentPodState up to date.
+// Reconcile brings the records of a PersistentPodState up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil {
@@ -151,7 +153,7 @@ func (r *Reconciler) podsOf(owner *v1beta1.PersistentPodState, workload *placeme
 	return r.pods.Of(owner.Namespace, workload.UID())
 }
 
-// decide returns the status that a PersistentPodState is to have, and tells what there is no room for.
+// decide returns the new status of a PersistentPodState, and tells of records without room.
 func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, workload *placements.Workload, pods []*corev1.Pod) v1beta1.PersistentPodStateStatus {
 	before := owner.Status.PodStates
 	fit, differs := placements.Record(&owner.Spec, before, workload, pods, func(name string) (*corev1.Node, bool) { return r.nodes.Get("", name) })
@@ -170,7 +172,8 @@ func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, workload *placeme
 	return v1beta1.PersistentPodStateStatus{ObservedGeneration: owner.Generation, PodStates: fit}
 }
 
-// write writes a status where it differs. What is refused rests for a while: an API server may have less room than was thought.
+// write writes a changed status. After a refusal the write rests for a while: an API server may have less room than
+// expected.
 func (r *Reconciler) write(ctx context.Context, pass *fanout.Pass, v *view, status v1beta1.PersistentPodStateStatus) error {
 	patch, err := placements.Patch(v.Owner, &status)
 	if patch == nil || err != nil {
@@ -192,7 +195,7 @@ func (r *Reconciler) write(ctx context.Context, pass *fanout.Pass, v *view, stat
 	})
 }
 
-// tell sends an event, unless it said the same when it was last asked to; nil says that there is nothing to tell now.
+// tell sends an event, unless the last call had the same message. A nil err means: nothing to tell now.
 func (r *Reconciler) tell(owner *v1beta1.PersistentPodState, event string, err error) {
 	message := ""
 	if err != nil {

@@ -1,9 +1,11 @@
-// Package persistentpodstate reconciles PersistentPodStates: it answers "where did this Pod run, and where must its successor run?".
+// Package persistentpodstate reconciles PersistentPodStates, the answer to "where did this Pod run, and where must its
+// successor run?".
 //
-// [Reconciler] records where the ready Pods of a workload run, and drops records that nobody needs any more. A second loop makes PersistentPodStates
-// for workloads whose annotations ask for one. What they decide is in package placements, as is the step of the Pod webhook.
+// [Reconciler] records where the ready Pods of a workload run, and drops unneeded records. A second loop makes
+// PersistentPodStates for workloads whose annotations ask for a PersistentPodState. Package placements has the
+// decisions of both loops, and the step of the Pod webhook.
 //
-// A record cannot be found out again once it is dropped. So a record is dropped only after the workload was read from the API server, whatever the
-// caches say, and a PersistentPodState that was generated is deleted only then. As long as nobody can say whether a workload exists, everything stays as
-// it is.
+// A dropped record is lost for good. So the controller drops a record only after reading the workload from the API
+// server, whatever the caches say. The same holds for deleting a generated PersistentPodState. While the existence of a
+// workload is unknown, everything stays as before.
 package persistentpodstate

@@ -19,10 +19,10 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is since when a task has looked at what it decides on: how long the histories of the workloads were.
+// sight is the start of a task's view: the lengths of the workloads' histories at the first look.
 type sight struct {
 	lengths map[string]int
-	uids    map[types.UID]bool // of the PersistentPodStates of the name that its cache has shown
+	uids    map[types.UID]bool // UIDs of the PersistentPodStates of the name shown by the task's cache
 }
 
 func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
@@ -40,7 +40,7 @@ func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
 	}
 }
 
-// since are the moments of a workload that a task may have seen on the API server.
+// since returns the moments of a workload possibly seen by a task on the API server.
 func (w *story) since(task *chaos.Task, name string) []moment {
 	s, ok := task.View.(*sight)
 	if !ok {
@@ -50,7 +50,7 @@ func (w *story) since(task *chaos.Task, name string) []moment {
 	return w.history[name][max(s.lengths[name]-1, 0):]
 }
 
-// judge judges one write.
+// judge judges a write.
 func (w *story) judge(write *chaos.Write) {
 	if write.Call.Resource.Resource != "persistentpodstates" {
 		return
@@ -82,7 +82,7 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// isAdopted reports whether a PersistentPodState has a controller now, and is as it was otherwise.
+// isAdopted reports whether a PersistentPodState has got a controller, without any further change.
 func isAdopted(before, after *v1beta1.PersistentPodState) bool {
 	return after != nil && after.DeletionTimestamp == nil && metav1.GetControllerOf(before) == nil && cmp.Equal(before.Spec, after.Spec)
 }
@@ -92,7 +92,7 @@ func isControlledBy(state *v1beta1.PersistentPodState, m moment) bool {
 	return ref != nil && string(ref.UID) == m.uid
 }
 
-// judgeRecords: what goes was not needed, and what comes was true.
+// judgeRecords: dropped records were unneeded, and new records were true.
 func (w *story) judgeRecords(write *chaos.Write, before, after *v1beta1.PersistentPodState) {
 	name := after.Name
 	moments := w.since(write.Task, name)
@@ -122,7 +122,8 @@ func (w *story) judgeRecords(write *chaos.Write, before, after *v1beta1.Persiste
 	}
 }
 
-// converged: each ready Pod has its record, and nothing else has that is not needed. What is generated is there, and nothing that is not.
+// converged: each ready Pod has its record, and no unneeded record exists. Exactly the wanted PersistentPodStates are
+// generated.
 func (w *story) converged() {
 	for _, state := range faultapi.All[*v1beta1.PersistentPodState](w.Server) {
 		w.convergedRecords(state)

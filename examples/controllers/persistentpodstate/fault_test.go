@@ -30,11 +30,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, no record of a Pod that is wanted is lost, what is recorded was true when it was, nobody else's PersistentPodState is
-// touched, and in the end each ready Pod has its record, and no record is there that nobody needs.
+// TestFaults: under any faults, no record of a wanted Pod is lost, every record was true when written, and foreign
+// PersistentPodStates stay untouched. In the end each ready Pod has its record, and no unneeded record remains.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay proves a schedule to depend on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -55,14 +55,15 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is one schedule. There are three workloads, each with a PersistentPodState: db of Kubernetes, web of this group, and gen, for which it is generated.
+// story is a schedule. Three workloads have a PersistentPodState each: db of Kubernetes, web of this group, and gen
+// with a generated PersistentPodState.
 type story struct {
 	*chaos.World
 
 	denied  bool
-	history map[string][]moment        // what workloads were, the last is what they are
-	ran     map[string]map[string]bool // Nodes that Pods were ready on, by the Pods' names
-	labels  map[string]map[string]bool // zones that Nodes have had
+	history map[string][]moment        // states of workloads over time, the present state last
+	ran     map[string]map[string]bool // Nodes of formerly ready Pods, by the Pods' names
+	labels  map[string]map[string]bool // zones of Nodes over time
 }
 
 const space = "ns"
@@ -93,7 +94,7 @@ func (w *story) begin() {
 	}
 }
 
-// users is what they do now and then.
+// users is the users' behaviour now and then.
 func (w *story) users() {
 	name := workloadNames()[w.Rand().IntN(3)]
 	switch n := w.Rand().IntN(24); {
@@ -119,7 +120,7 @@ func (w *story) users() {
 	}
 }
 
-// userNode makes a Node, labels it, or deletes it.
+// userNode creates, labels or deletes a Node.
 func (w *story) userNode(name string) {
 	node := &corev1.Node{}
 	zone := []string{"a", "b"}[w.Rand().IntN(2)]
@@ -138,7 +139,7 @@ func (w *story) userNode(name string) {
 	w.check()
 }
 
-// numbers are those that a workload is given.
+// numbers draws the numbers for a workload.
 func (w *story) numbers() (replicas, start int32, reserved []intstr.IntOrString) {
 	replicas = int32(w.Rand().IntN(4))
 	if w.Chance(30) {
@@ -221,8 +222,8 @@ func (w *story) endWorkload(name string) {
 	w.note(name)
 }
 
-// replaceWorkload is what kubectl delete --cascade=orphan and kubectl apply do: the garbage collector takes the references to the workload off all that
-// it controls.
+// replaceWorkload acts like kubectl delete --cascade=orphan and kubectl apply: the garbage collector takes the
+// references to the workload off all dependents.
 func (w *story) replaceWorkload(object client.Object) {
 	orphan := func(object client.Object) {
 		object.SetOwnerReferences(nil)
@@ -252,12 +253,12 @@ func (w *story) replaceWorkload(object client.Object) {
 		if parent, _, ok := ordinals.ParseName(pod.Name); ok && parent == object.GetName() && metav1.GetControllerOf(pod) == nil {
 			pod = pod.DeepCopy()
 			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(object, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
-			w.must(w.User.Update(context.Background(), pod)) // its controller adopts them
+			w.must(w.User.Update(context.Background(), pod)) // the controller adopts the Pods
 		}
 	}
 }
 
-// annotations are what the workload gen asks for.
+// annotations are the wishes of the workload gen.
 func (w *story) annotations() map[string]string {
 	out := map[string]string{apps.AnnotationGeneratePersistentPodState: []string{"true", "true", "false"}[w.Rand().IntN(3)]}
 	if w.Chance(80) {
@@ -292,7 +293,7 @@ func (w *story) makeState(name string) {
 		state.Spec.TargetReference.APIVersion = "apps.kruise.io/v1alpha1"
 	case "gen":
 		if w.Chance(70) {
-			return // it is generated
+			return // the generator makes the object
 		}
 	}
 	state.Spec.RequiredPersistentTopology = &v1beta1.NodeTopologyTerm{Keys: []string{"zone"}}
@@ -325,7 +326,7 @@ func (w *story) userState(name string) {
 	w.Logf("user: has %s keep %v, policy %q", name, state.Spec.RequiredPersistentTopology.Keys, state.Spec.PersistentPodStateRetentionPolicy)
 }
 
-// wanted are the ordinals that a workload wants.
+// wanted returns the wanted ordinals of a workload.
 func (w *story) wanted(object client.Object) (out []int) {
 	var set ordinals.Set
 	var err error
@@ -342,7 +343,7 @@ func (w *story) wanted(object client.Object) (out []int) {
 	return out
 }
 
-// pods are those of a workload, in the order of their names.
+// pods returns the Pods of a workload, in the order of their names.
 func (w *story) pods(workload string) (out []*corev1.Pod) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if ref := metav1.GetControllerOf(pod); ref != nil && ref.Name == workload {
@@ -352,7 +353,7 @@ func (w *story) pods(workload string) (out []*corev1.Pod) {
 	return out
 }
 
-// sync does one thing that the workload's controller does, and reports whether there was any.
+// sync takes a step of the workload's controller, and reports whether there was a step to take.
 func (w *story) sync(name string) bool {
 	object := w.workload(name)
 	if object == nil || object.GetDeletionTimestamp() != nil {
@@ -379,7 +380,7 @@ func (w *story) sync(name string) bool {
 	return false
 }
 
-// makePod makes a Pod as admission would have it, and binds it to a Node that it asks for, if there is one.
+// makePod makes a Pod as changed by admission, and binds the Pod to a suitable Node, if any.
 func (w *story) makePod(owner client.Object, name string) {
 	kind := appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 	if owner.GetName() == "web" {
@@ -403,7 +404,7 @@ func (w *story) makePod(owner client.Object, name string) {
 	}
 	w.Nodes.Schedule(pod, chosen)
 	w.Logf("%s creates Pod %s on %s, asked for %v", owner.GetName(), name, chosen, pod.Spec.NodeSelector)
-	if w.Chance(60) { // it is quick, and others are behind
+	if w.Chance(60) { // the kubelet is quick, and caches are behind
 		w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
 		w.Nodes.Run(pod.UID)
 		w.Nodes.SetReady(pod.UID, "app", true)
@@ -446,7 +447,7 @@ func (w *story) settle() {
 	}
 }
 
-// denies is a policy that refuses writes of records.
+// denies is a policy against writes of records.
 func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	if w.denied && call.Resource.Resource == "persistentpodstates" {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentpodstates"}, call.Name, errors.New("a policy denies it"))
@@ -454,7 +455,7 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return nil
 }
 
-// check keeps what was true of Pods and Nodes.
+// check records the present state of Pods and Nodes.
 func (w *story) check() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if podstate.IsReady(pod) {
@@ -473,14 +474,14 @@ func set(of map[string]map[string]bool, key, value string) {
 	of[key][value] = true
 }
 
-// moment is what a workload was.
+// moment is the state of a workload at a time.
 type moment struct {
 	there, asks bool
 	uid         string
 	wanted      map[string]bool
 }
 
-// note keeps what a workload is from now on.
+// note records the state of a workload from now on.
 func (w *story) note(name string) {
 	m := moment{wanted: map[string]bool{}}
 	if object := w.workload(name); object != nil {

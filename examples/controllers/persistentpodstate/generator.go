@@ -30,16 +30,16 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// generator makes PersistentPodStates for workloads whose annotations ask for one. What it looks at is a name: workloads of it, and the
-// PersistentPodState of it.
+// generator makes PersistentPodStates for workloads whose annotations ask for a PersistentPodState. The unit of work is
+// a name: the workloads of the name, and the PersistentPodState of the name.
 type generator struct {
 	recorder *Reconciler
 	backoff  fanout.Backoff
 	queue    atomic.Pointer[queue]
-	told     sync.Map // what stands in the way, by the name
+	told     sync.Map // obstacles, by name
 }
 
-// add adds its loop to a manager.
+// add adds the generator's loop to a manager.
 func (g *generator) add(mgr manager.Manager) error {
 	asked := builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return placements.IsMarked(e.Object) },
@@ -72,7 +72,7 @@ func (g *generator) workloadChanged(object client.Object) {
 	}
 }
 
-// Reconcile makes the PersistentPodState of a name what the workloads of the name ask for.
+// Reconcile makes the PersistentPodState of a name as asked for by the workloads of the name.
 func (g *generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	todo, found := g.decide(req)
 	g.tell(req.NamespacedName, todo)
@@ -111,18 +111,18 @@ func (g *generator) decide(req ctrl.Request) (placements.Generation, *v1beta1.Pe
 	return placements.Generate(workloads, found, others), found
 }
 
-// act carries it out. It is done to what was seen, and to nothing newer.
+// act carries out the decision, on condition that the object is as seen.
 func (g *generator) act(ctx context.Context, todo placements.Generation, found *v1beta1.PersistentPodState) error {
 	r := g.recorder
-	if todo.Action == placements.Delete || todo.Action == placements.Adopt { // which somebody's object depends on
+	if todo.Action == placements.Delete || todo.Action == placements.Adopt { // both affect a user's object
 		live, err := r.workloads.Read(ctx, todo.For.Kind.GroupKind(), todo.For.Object.GetNamespace(), todo.For.Object.GetName())
 		if err != nil || live == nil || live.UID() != todo.For.UID() || placements.Asks(live) != (todo.Action == placements.Adopt) {
-			return err // the cache will show what has become of it
+			return err // the cache will show the result
 		}
 	}
 	switch todo.Action {
 	case placements.Create:
-		return client.IgnoreAlreadyExists(r.writer.Create(ctx, todo.Made())) // the cache will show what has the name
+		return client.IgnoreAlreadyExists(r.writer.Create(ctx, todo.Made())) // the cache will show the object with the name
 	case placements.Delete:
 		return client.IgnoreNotFound(r.writer.Delete(ctx, found.DeepCopy(), client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion}))
 	default:
@@ -135,7 +135,7 @@ func (g *generator) act(ctx context.Context, todo placements.Generation, found *
 	}
 }
 
-// tell says what stands in the way, once.
+// tell tells of an obstacle, once.
 func (g *generator) tell(key types.NamespacedName, todo placements.Generation) {
 	if todo.Why == nil {
 		g.told.Delete(key)

@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// The control plane is the package's own: it asks webhooks about all Pods.
+// The package has its own control plane: the webhooks are asked about all Pods.
 var env = controlplanetest.New(controlplane.Options{Nodes: 6, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
@@ -54,7 +54,7 @@ func pairs(list ...string) map[string]string {
 	return out
 }
 
-// cluster is one test's view of the control plane.
+// cluster is the view of a single test on the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -83,7 +83,7 @@ func (c *cluster) nodes() []corev1.Node {
 	return list.Items
 }
 
-// on is the cluster as another test sees it, in a namespace of its own.
+// on is the cluster for another test, in a fresh namespace.
 func (c *cluster) on(t *testing.T) *cluster {
 	return &cluster{c.WithWatch, t, c.cp, env.Namespace(t)}
 }
@@ -170,7 +170,7 @@ func (c *cluster) builtIn(name string, replicas int32, annotations ...string) *a
 	}
 }
 
-// advanced is one of this group.
+// advanced is a StatefulSet of this group.
 func (c *cluster) advanced(name string, replicas int32) *v1beta1.StatefulSet {
 	return &v1beta1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name},
@@ -213,7 +213,8 @@ func edit[O client.Object](c *cluster, object O, change func(O)) {
 	})
 }
 
-// recorded waits until the records are those of the Pods that are ready, of these ordinals, with the labels of the spec.
+// recorded waits until the records are exactly the records of the ready Pods with the ordinals, with the labels of the
+// spec.
 func (c *cluster) recorded(state *v1beta1.PersistentPodState, of string, ordinals ...int) records {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -233,7 +234,7 @@ func (c *cluster) recorded(state *v1beta1.PersistentPodState, of string, ordinal
 	return state.Status.PodStates
 }
 
-// records waits until the records are these.
+// records waits for exactly the wanted records.
 func (c *cluster) records(state *v1beta1.PersistentPodState, want records) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error { return c.compare(ctx, state, want) })

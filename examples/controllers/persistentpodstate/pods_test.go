@@ -23,7 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestTakeOver restores what OpenKruise 1.9 left, starts the manager, and demands that it writes to none of it.
+// TestTakeOver restores the objects left by OpenKruise 1.9, starts the manager, and demands no write to any restored
+// object.
 func TestTakeOver(t *testing.T) {
 	for _, state := range []string{"settled", "midway"} {
 		t.Run("PS "+state, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestTakeOver(t *testing.T) {
 			c.run()
 			witness := c.keep("apps/v1", "StatefulSet", "witness")
 			c.create(witness, c.builtIn("witness", 1))
-			c.recorded(witness, "witness", 0) // by then anything wrong with the other would have happened
+			c.recorded(witness, "witness", 0) // by then any wrong write would have happened
 			requests, _ := controllertest.Requests(t, c.cp.AuditLog(), offset, "kruise-manager/")
 			for _, r := range requests {
 				if r.Namespace == c.namespace && r.IsWrite() && (r.Name == "keep" || r.Resource == "pods" && strings.HasPrefix(r.Name, "db-")) {
@@ -53,7 +54,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestPods: what is recorded of Pods, and where their successors run, through the webhooks.
+// TestPods: the records of Pods, and the places of their successors, through the webhooks.
 func TestPods(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -180,7 +181,7 @@ func generatedStates(t *testing.T, c *cluster) {
 	c.recorded(state, "db", 0)
 	annotate(apps.AnnotationPersistentPodAnnotations, "pod.io/ip")
 	until(func(state *v1beta1.PersistentPodState) bool { return len(state.Spec.PersistentPodAnnotations) == 1 })
-	edit(c, state, func(state *v1beta1.PersistentPodState) { state.Spec.RequiredPersistentTopology.Keys = []string{host} }) // somebody edits it
+	edit(c, state, func(state *v1beta1.PersistentPodState) { state.Spec.RequiredPersistentTopology.Keys = []string{host} }) // a user edits the object
 	until(func(state *v1beta1.PersistentPodState) bool {
 		return state.Spec.RequiredPersistentTopology.Keys[0] == zone
 	})
@@ -208,12 +209,12 @@ func usersState(t *testing.T, c *cluster) {
 	}
 }
 
-// crd is that of a kind that looks like a StatefulSet.
+// crd is the CRD of a kind similar to StatefulSets.
 const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gamesets.game.example.com"},"spec":{
 	"group":"game.example.com","scope":"Namespaced","names":{"kind":"GameSet","listKind":"GameSetList","plural":"gamesets","singular":"gameset"},
 	"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
-// listedKind: a kind that is listed and whose CRD is installed while the manager runs.
+// listedKind: a kind listed, and its CRD installed, while the manager runs.
 func listedKind(t *testing.T, c *cluster) {
 	definition, list := decoded(t, crd), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: apps.ConfigurationName}}
 	state := c.keep("game.example.com/v2", "GameSet", "game")
@@ -290,7 +291,7 @@ func prefers(weight int32, key, value string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{term}}}
 }
 
-// podOf is a Pod of a workload whose controller does not run.
+// podOf is a Pod of a workload without a running controller.
 func (c *cluster) podOf(owner client.Object, ordinal int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: template().ObjectMeta, Spec: template().Spec}
 	pod.Namespace, pod.Name = c.namespace, fmt.Sprintf("%s-%d", owner.GetName(), ordinal)
@@ -322,7 +323,7 @@ func refusedStates(t *testing.T, c *cluster) {
 	}
 }
 
-// goneTopology: the successor of a Pod waits, as it does with OpenKruise, and an event says why.
+// goneTopology: the successor of a Pod waits, as with OpenKruise, and an event says why.
 func goneTopology(t *testing.T, c *cluster) {
 	node := &corev1.Node{}
 	set, state := c.builtIn("db", 1), c.keep("apps/v1", "StatefulSet", "db", func(s *v1beta1.PersistentPodStateSpec) {
@@ -339,7 +340,7 @@ func goneTopology(t *testing.T, c *cluster) {
 	label("r1")
 	c.create(state, set)
 	c.recorded(state, "db", 0)
-	label("r2") // the record follows the Node that the Pod is on
+	label("r2") // the record follows the labels of the Pod's Node
 	c.recorded(state, "db", 0)
 	edit(c, node, func(node *corev1.Node) { node.Spec.Unschedulable = true }) // nothing is recorded before the label has gone
 	if err := c.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "db-0"}}); err != nil {

@@ -29,7 +29,7 @@ const (
 	nodeIndex   = "workloadkit/persistentpodstate-node"
 )
 
-// byNode is for the Pods that may have records. Those that are on no Node are under the empty name.
+// byNode is for Pods with possible records. Pods without a Node are under the empty name.
 func byNode(pod *corev1.Pod) []string {
 	if _, _, ok := placements.ControllerOf(pod); !ok {
 		return nil
@@ -37,14 +37,14 @@ func byNode(pod *corev1.Pod) []string {
 	return []string{pod.Spec.NodeName}
 }
 
-// watch wakes PersistentPodStates for their Pods, the Nodes of these, and their targets.
+// watch wakes PersistentPodStates for their Pods, for the Nodes of the Pods, and for their targets.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, r.podEvents()).Watches(&corev1.Node{}, r.nodeEvents()).
 		Watches(&appsv1.StatefulSet{}, r.targetEvents(api.BuiltIn())).
 		Watches(&v1beta1.StatefulSet{}, r.targetEvents(api.Advanced()))
 }
 
-// statesOf are those that are about the controller of a Pod.
+// statesOf returns the PersistentPodStates of a Pod's controller.
 func (r *Reconciler) statesOf(object client.Object) []*v1beta1.PersistentPodState {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -76,7 +76,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	}
 }
 
-// nodeEvents wakes for the Pods on a Node whose labels have changed, and for those that wait for one.
+// nodeEvents wakes for the Pods on a Node with changed labels, and for Pods waiting for a Node.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	wake := func(q queue, node client.Object) {
 		for _, name := range []string{node.GetName(), ""} {
@@ -96,7 +96,7 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 	}
 }
 
-// targetEvents wakes for a workload of a kind. Its status changes all the time, and does not matter.
+// targetEvents wakes for a workload of a kind. Changes of the workload's status, which are frequent, do not matter.
 func (r *Reconciler) targetEvents(kind schema.GroupKind) handler.EventHandler {
 	wake := func(q queue, object client.Object) {
 		add(q, r.cache.Owners.By(targetIndex, placements.TargetKey(kind, object.GetNamespace(), object.GetName())))
@@ -113,7 +113,7 @@ func (r *Reconciler) targetEvents(kind schema.GroupKind) handler.EventHandler {
 	}
 }
 
-// workloadChanged wakes for a workload of another kind, and for all of a kind that has become known.
+// workloadChanged wakes for a workload of a further kind, and for all workloads of a newly known kind.
 func (r *Reconciler) workloadChanged(kind schema.GroupKind, object client.Object) {
 	if object != nil {
 		for _, state := range r.cache.Owners.By(targetIndex, placements.TargetKey(kind, object.GetNamespace(), object.GetName())) {
@@ -128,14 +128,14 @@ func (r *Reconciler) workloadChanged(kind schema.GroupKind, object client.Object
 	}
 }
 
-// large is how many records are read and written without a thought, and perRecord how much longer others are left alone.
+// large is the number of records from which wake-ups are delayed, and perRecord the delay per record.
 const (
 	large     = 250
 	perRecord = 50 * time.Microsecond
 )
 
-// add wakes PersistentPodStates. Of many records each write costs the API server the whole object: events that come meanwhile are gathered, for half
-// a second with 10,000.
+// add wakes PersistentPodStates. With many records each write costs the API server the whole object, so add gathers
+// events for a while: half a second with 10,000 records.
 func add(q queue, states []*v1beta1.PersistentPodState) {
 	for _, state := range states {
 		request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(state)}

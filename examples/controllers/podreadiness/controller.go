@@ -1,10 +1,10 @@
-// Package podreadiness answers "who opens the readiness gate of a Pod for the first time?". Kinds that make Pods with the shared gate
-// open it themselves; this loop does it for all other Pods that have it.
+// Package podreadiness answers "who opens the readiness gate of a Pod for the first time?". Kinds whose Pods have the
+// shared gate open the gate themselves. The loop here opens the gate of all remaining Pods with the gate.
 //
-// A Pod costs one patch of pods/status. A condition that is there is left alone, whatever it says. Once a Node has reported containers, the patch
-// demands the resourceVersion that was looked at: whoever holds the gate at the same moment is not to be overwritten. After a conflict the
-// cache brings the Pod anew. Before that there is nothing to take out of service, and scheduler and kubelet would cause a conflict for most
-// Pods that are created together.
+// A Pod costs a single patch of pods/status. An existing condition is left alone, whatever its value. Once a Node has
+// reported containers, the patch demands the resourceVersion seen: a concurrent holder of the gate must not be
+// overwritten. After a conflict the cache brings the Pod anew. Before the report there is nothing to take out of
+// service, and scheduler and kubelet would cause a conflict for most Pods created together.
 package podreadiness
 
 import (
@@ -31,7 +31,7 @@ import (
 // ControllerName names the controller as a user agent.
 const ControllerName = "pod-readiness-controller"
 
-// name is that of the loop.
+// name is the name of the loop.
 const name = "pod-readiness"
 
 // Reconciler opens readiness gates.
@@ -39,7 +39,7 @@ type Reconciler struct {
 	client  client.Client // reads from the cache
 	options kruise.Options
 	backoff fanout.Backoff
-	// opened holds the UIDs of Pods whose condition is written and not in the cache yet, by namespace and name.
+	// opened holds the UIDs of Pods with a written condition not yet in the cache, by namespace and name.
 	opened sync.Map
 }
 
@@ -55,7 +55,8 @@ func closed(pod *corev1.Pod) bool {
 		podstate.Condition(pod, apps.ConditionKruisePodReady) == nil && !opensItself(pod)
 }
 
-// opensItself reports whether a Pod is controlled by a kind that opens the gates of its Pods, with the other conditions it writes.
+// opensItself reports whether the kind of a Pod's controller opens the gates of its Pods, together with its own
+// conditions.
 func opensItself(pod *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {
@@ -72,18 +73,18 @@ func opensItself(pod *corev1.Pod) bool {
 	return false
 }
 
-// What is refused is tried again by itself, less and less often.
+// Refused requests are retried after growing waits.
 func refused() fanout.Task {
 	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
 }
 
-// Reconcile opens the gate of one Pod.
+// Reconcile opens the gate of a Pod.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
 	if err := r.client.Get(ctx, req.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	if !closed(pod) { // nor is a Pod that is gone
+	if !closed(pod) { // a deleted Pod is not closed either
 		r.backoff.Forget(pod.UID)
 		r.opened.Delete(req.NamespacedName)
 		return ctrl.Result{}, nil

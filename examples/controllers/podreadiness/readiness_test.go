@@ -92,7 +92,8 @@ func (c *cluster) requests(offset int64) map[string]int {
 	return controllertest.Tally(requests, c.namespace)
 }
 
-// PR-1, PR-5: a Pod of nobody gets the condition, and is ready; a hundred at once cost little more than a patch each.
+// PR-1, PR-5: a Pod without a controller gets the condition, and is ready; a hundred Pods at once cost little more than
+// a patch each.
 func TestGatesAreOpened(t *testing.T) {
 	const pods = 100
 	c := start(t)
@@ -115,7 +116,7 @@ func TestGatesAreOpened(t *testing.T) {
 	}
 }
 
-// PR-1: what is there stays, whatever it says; PR-3: who has no gate gets no condition.
+// PR-1: an existing condition stays, whatever its value; PR-3: a Pod without the gate gets no condition.
 func TestOthersAreLeftAlone(t *testing.T) {
 	c := start(t)
 	offset := controllertest.End(t, c.cp.AuditLog())
@@ -144,7 +145,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := c.create("next", nil)
-	c.until(next, ready) // events of the others have been seen
+	c.until(next, ready) // events of the earlier Pods have been seen
 	c.until(last, func(pod *corev1.Pod) error {
 		condition := podstate.Condition(pod, apps.ConditionKruisePodReady)
 		want := `[{"userAgent":"ContainerRecreateRequest","key":"` + c.namespace + `/crr-a"}]`
@@ -159,7 +160,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A CloneSet opens its Pods' gates itself: this loop sends nothing.
+// A CloneSet opens its Pods' gates itself: the loop sends nothing.
 func TestKindsOpenTheirOwn(t *testing.T) {
 	c := start(t)
 	offset := controllertest.End(t, c.cp.AuditLog())

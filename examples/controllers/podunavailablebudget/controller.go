@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// ControllerName is the component that reports events, and the controller's name in logs.
+// ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "podunavailablebudget-controller"
 
 // Events.
@@ -39,10 +39,10 @@ const (
 	eventNotDeleted = "NotDeleted"
 )
 
-// overtakenRetry is when to count again after somebody has spent from the budget during a pass.
+// overtakenRetry is the wait before the next count if somebody spent from the budget during a pass.
 const overtakenRetry = 100 * time.Millisecond
 
-// strayRetry is when to look again for Pods that another budget is to mark.
+// strayRetry is the wait before the next look at Pods for another budget to mark.
 const strayRetry = 5 * time.Second
 
 // Options of the controller. The zero value is usable.
@@ -59,11 +59,11 @@ type Reconciler struct {
 	told   *kruise.Told
 }
 
-// view is a budget, and the Pods that name it.
+// view is a budget with the Pods carrying the budget's name.
 type view = ownercache.View[*v1beta1.PodUnavailableBudget]
 
-// Setup adds the controller to the manager. c is the client it writes with; it must read from the manager's cache. The scheme must know the types of
-// PodUnavailableBudgets, of the workloads of Kubernetes, and of this project's.
+// Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
+// scheme must know the types of PodUnavailableBudgets, of the workloads of Kubernetes and of this project's workloads.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -103,7 +103,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile counts the Pods of one budget.
+// Reconcile counts the Pods of a budget.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil {
@@ -123,7 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	stampErr := fanout.Each(ctx, pass, fanout.Task{Name: "mark Pods"}, mine, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.stamp(ctx, v, pod)
 	})
-	if len(found) > len(mine) { // another budget marks them, unless it goes before
+	if len(found) > len(mine) { // another budget marks the rest, unless that budget goes first
 		pass.Wake(strayRetry)
 	}
 	if stampErr != nil || len(found) > len(mine) || len(mine) > fanout.PerPass {
@@ -132,14 +132,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(statusErr, stampErr)
 }
 
-// marks reports whether a budget is the one that marks a Pod, for all of the Pod's budgets: the first that the Pod does not name. The others see it
-// then.
+// marks reports whether the budget must mark the Pod. For all of the Pod's budgets, the first budget missing on the Pod
+// marks the Pod. The remaining budgets then see the mark.
 func (r *Reconciler) marks(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
 	unnamed := r.unnamed(pod)
 	return len(unnamed) > 0 && unnamed[0].UID == budget.UID
 }
 
-// stamp has a Pod name its budgets.
+// stamp writes the names of the Pod's budgets on the Pod.
 func (r *Reconciler) stamp(ctx context.Context, v *view, pod *corev1.Pod) (changed bool, err error) {
 	of := r.finder.Of(pod)
 	if !budgets.Has(of, v.Owner) {
@@ -149,7 +149,7 @@ func (r *Reconciler) stamp(ctx context.Context, v *view, pod *corev1.Pod) (chang
 	return result.Sent > 0, err
 }
 
-// sharedWith says with which other budgets this one has Pods in common; empty for none.
+// sharedWith names the budgets sharing Pods with the owner of v, or returns "" if none does.
 func (r *Reconciler) sharedWith(v *view) string {
 	others := map[string]bool{}
 	for _, pod := range v.Pods {
@@ -165,7 +165,8 @@ func (r *Reconciler) sharedWith(v *view) string {
 	return "some of its Pods are also those of " + strings.Join(slices.Sorted(maps.Keys(others)), ", ") + ": a Pod is let go when all of its budgets agree"
 }
 
-// straysOf returns the Pods that a budget is for, and that do not name it: those that were there before, and those whose budget is gone.
+// straysOf returns the Pods for the budget to protect that lack the budget's name: Pods older than the budget, and Pods
+// of a deleted budget.
 func (r *Reconciler) straysOf(budget *v1beta1.PodUnavailableBudget) (found []*corev1.Pod) {
 	for _, pod := range r.cache.Pods.In(budget.Namespace) {
 		if podstate.IsActive(pod) && r.isStray(budget, pod) {
@@ -175,12 +176,12 @@ func (r *Reconciler) straysOf(budget *v1beta1.PodUnavailableBudget) (found []*co
 	return found
 }
 
-// isStray reports whether a Pod does not name a budget that is for it.
+// isStray reports whether the budget is for the Pod and the Pod lacks the budget's name.
 func (r *Reconciler) isStray(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
 	return budgets.Has(r.unnamed(pod), budget)
 }
 
-// unnamed are the budgets of a Pod that it does not name; none where it can name no more.
+// unnamed returns the budgets whose names the Pod lacks, or nil if the Pod has no room for more names.
 func (r *Reconciler) unnamed(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	named := budgets.NamesIn(pod)
 	if len(named) >= budgets.MostOfPod {
@@ -189,7 +190,7 @@ func (r *Reconciler) unnamed(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	return slices.DeleteFunc(r.finder.Of(pod), func(b *v1beta1.PodUnavailableBudget) bool { return slices.Contains(named, b.Name) })
 }
 
-// report writes the status where it differs, unless somebody has spent from the budget since.
+// report writes the status if the status differs, unless somebody has spent from the budget since.
 func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, count count) error {
 	after := v.Owner.DeepCopy()
 	budgets.Store(after, count.ledger)
@@ -215,7 +216,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, cou
 	return nil
 }
 
-// patchOf writes the status, on the condition that nobody else has. What was not read of it goes.
+// patchOf writes the status on condition that nobody else has written the budget. The patch drops undecodable fields.
 func patchOf(before, after *v1beta1.PodUnavailableBudget) (client.Patch, error) {
 	if len(before.Spec.Undecodable)+len(before.Status.Undecodable) == 0 {
 		return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), nil
@@ -230,7 +231,7 @@ func patchOf(before, after *v1beta1.PodUnavailableBudget) (client.Patch, error) 
 	return client.RawPatch(types.JSONPatchType, body), nil
 }
 
-// tell tells what is new, once it is stored.
+// tell sends events for news, after the status is stored.
 func (r *Reconciler) tell(v *view, count count) {
 	isNew := v.Owner.Status.ObservedGeneration != v.Owner.Generation
 	if count.invalid != nil && isNew {

@@ -17,21 +17,22 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// count is what a pass has counted.
+// count is the result of a pass.
 type count struct {
 	ledger disruption.Ledger
-	// members is how many active Pods the budget has.
+	// members is the number of active Pods of the budget.
 	members int
-	// stayed are Pods that were let go and are still there.
+	// stayed are Pods that were let go and still exist.
 	stayed []string
-	// invalid is why the bounds of the budget make no sense.
+	// invalid is the reason why the bounds of the budget make no sense.
 	invalid error
 }
 
-// unwatchedAgain is when to ask again how many Pods a workload should have whose kind is not watched.
+// unwatchedAgain is the wait before the counter asks again for the expected Pods of a workload whose kind is not
+// watched.
 const unwatchedAgain = 30 * time.Second
 
-// counter counts. What it has found out about Pods that stay as they are it remembers.
+// counter counts. counter remembers its findings about unchanged Pods.
 type counter struct {
 	finder    *budgets.Finder
 	workloads *budgets.Workloads
@@ -40,7 +41,7 @@ type counter struct {
 
 	mu    sync.Mutex
 	known map[types.UID]map[types.UID]judged
-	// needed is when something had to serve again of a budget of which nothing had to.
+	// needed is the time when the need of a budget rose from 0.
 	needed map[types.UID]time.Time
 }
 
@@ -63,8 +64,8 @@ func (c *counter) forget(uid types.UID) {
 	delete(c.needed, uid)
 }
 
-// neededSince returns when the need of a budget has risen from 0, which this pass may have found out. Where no Pod served by then, as with a
-// workload that is new, none can have been let go.
+// neededSince returns the time when the need of a budget rose from 0. The pass may be the first to notice the rise. If
+// no Pod served by then, as with a new workload, nobody can have let a Pod go.
 func (c *counter) neededSince(v *view, census *disruption.Census) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,12 +79,13 @@ func (c *counter) neededSince(v *view, census *disruption.Census) time.Time {
 	return c.needed[v.Owner.UID]
 }
 
-// count counts the Pods that name a budget, and those that are about to. wake is told when to count again without an event.
+// count counts the Pods carrying the budget's name, and the strays about to carry the name. count calls wake with the
+// wait before the next count, for changes without an event.
 func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake func(time.Duration)) (out count) {
 	pods := c.members(v)
 	census := disruption.Census{Members: make([]disruption.Member, 0, len(pods)+len(strays))}
 	census.Members = c.judge(v, pods, census.Members, wake)
-	for _, pod := range strays { // nobody may have kept of them what says whether they serve: they do once they name the budget
+	for _, pod := range strays { // the cache may not keep the annotations of a stray: strays serve only after the budget has marked them
 		census.Members = append(census.Members, disruption.Member{Name: pod.Name, Created: pod.CreationTimestamp})
 	}
 	expected, watched := c.expected(ctx, v.Owner, append(pods, strays...))
@@ -108,7 +110,7 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	return out
 }
 
-// members returns the Pods that name the budget and that it is for, those that are being deleted too.
+// members returns the Pods that carry the budget's name and that the budget is for, including Pods being deleted.
 func (c *counter) members(v *view) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(v.Pods))
 	for _, pod := range v.Pods {
@@ -119,7 +121,7 @@ func (c *counter) members(v *view) []*corev1.Pod {
 	return pods
 }
 
-// judge finds out which of the Pods serve. It adds those that are active.
+// judge finds out for each active Pod whether the Pod serves, and appends the Pod to members.
 func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member, wake func(time.Duration)) []disruption.Member {
 	c.mu.Lock()
 	before := c.known[v.Owner.UID]
@@ -179,7 +181,7 @@ func (c *counter) expected(ctx context.Context, budget *v1beta1.PodUnavailableBu
 	if target := budget.Spec.TargetReference; target != nil {
 		ref := budgets.RefOf(target.APIVersion, target.Kind, target.Name)
 		n, known := c.workloads.Expected(ctx, budget.Namespace, ref)
-		if !known { // of a kind that does not say: those that are there are those that should be
+		if !known { // the kind does not give a number: the present Pods count as the expected Pods
 			n = int32(len(pods)) //nolint:gosec // Pods of one namespace
 		}
 		return n, known && c.workloads.Knows(ref.GroupKind)
@@ -193,7 +195,7 @@ func (c *counter) expected(ctx context.Context, budget *v1beta1.PodUnavailableBu
 	for _, pod := range pods {
 		ref, ok := c.top(pod)
 		if !ok {
-			n++ // nobody makes another one
+			n++ // nobody replaces a Pod without a controller
 			continue
 		}
 		key := workload{ref.GroupKind, ref.Name}
@@ -210,7 +212,8 @@ func (c *counter) expected(ctx context.Context, budget *v1beta1.PodUnavailableBu
 	return n, watched
 }
 
-// top returns the workload that says how many Pods like this one there should be: the highest whose kind is watched, or else the Pod's controller.
+// top returns the workload that sets the number of Pods: the highest workload of a watched kind, or else the Pod's
+// controller.
 func (c *counter) top(pod *corev1.Pod) (ref budgets.Ref, ok bool) {
 	chain, _ := c.workloads.Above(pod)
 	for i, above := range chain {

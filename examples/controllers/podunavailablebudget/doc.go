@@ -1,10 +1,12 @@
-// Package podunavailablebudget counts the Pods of PodUnavailableBudgets. Webhooks, and controllers before they act, spend from the count: package
-// budgets. It keeps no Pods, and deletes none.
+// Package podunavailablebudget counts the Pods of PodUnavailableBudgets. Webhooks spend from the count, and so do
+// controllers before they act: package budgets. The controller keeps no Pods and deletes none.
 //
-// A pass counts the Pods that name the budget, has those name it that it is for and that name none, and writes the status: on the condition that nobody
-// has spent from it meanwhile. A budget that was never counted lets nobody go.
+// A pass counts the Pods that carry the budget's name, and puts the name on selected Pods without a budget. The pass
+// writes the status on condition that nobody has spent from the budget meanwhile. A budget without a count lets no Pod
+// go.
 //
-// Unlike OpenKruise's, it takes over Pods whose budget is gone; protects from the first moment; knows how many Pods DaemonSets should have; and wants
-// no more Pods in service than there should be, so that a workload which was scaled below minAvailable can go. A spec whose bounds make no sense came
-// past admission: it protects nobody, and an event says so.
+// OpenKruise differs in four points. This controller takes over Pods whose budget is gone. This controller protects
+// Pods from the first moment, and knows how many Pods DaemonSets should have. This controller wants no more Pods in
+// service than should exist, so a workload can go after a user scaled the workload below minAvailable. A spec whose
+// bounds make no sense has bypassed admission: such a budget protects no Pods, and an event says so.
 package podunavailablebudget

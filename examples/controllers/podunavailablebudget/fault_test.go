@@ -42,11 +42,12 @@ import (
 // Some schedules have a second budget for the same Pods.
 const namespace, budgetName, secondName, workload = "shop", "guard", "second-guard", "web"
 
-// TestFaults: three webhooks and a controller, all with late caches, share a budget. However requests, counts, crashes, conflicts and lost answers follow each
-// other, no Pod is let go that leaves fewer in service than have to be, and in the end the status says what there is.
+// TestFaults: three webhooks and a controller, all with late caches, share a budget. Requests, counts, crashes,
+// conflicts and lost answers come in any order. No eviction leaves fewer Pods in service than the budget needs. In the
+// end the status is right.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay proves a schedule to depend on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -72,7 +73,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is one schedule.
+// story is a schedule.
 type story struct {
 	*chaos.World
 
@@ -81,28 +82,29 @@ type story struct {
 
 	serving  *budgets.Serving
 	requests map[string]*request
-	// granted is when it was written down last that a Pod is let go.
+	// granted is the time of the last status write that let the Pod go.
 	granted map[types.UID]time.Time
-	// needs are how many had to serve when it was written down that a Pod is let go. A user may ask for more before the other budget agrees.
+	// needs is the number of Pods that had to serve at the time of the grant. A user may ask for more before the second
+	// budget agrees.
 	needs map[spent]int32
-	// freed are Pods that were let go in the last seconds as not serving, and had become ready meanwhile.
+	// freed are Pods let go in the last seconds as not serving that had become ready meanwhile.
 	freed map[types.UID]time.Time
-	// idle is when nothing had to serve last, by the status of a budget.
+	// idle is the last time when the status of a budget needed no Pod.
 	idle map[string]time.Time
-	// strict says that nothing takes Pods out of service but what was let go.
+	// strict is true if only granted requests take Pods out of service.
 	strict bool
 	pods   int
-	// behind is since when the Pods' cache of a process is behind.
+	// behind is the time since when the Pods' cache of a process is behind.
 	behind map[int]time.Time
 }
 
-// spent is a Pod that a budget has let go.
+// spent is a Pod let go by a budget.
 type spent struct {
 	budget string
 	pod    types.UID
 }
 
-// request is one that webhooks are asked about. It stands in a ConfigMap of its name for them to find.
+// request is a question to webhooks. A ConfigMap of the request's name holds the request for the webhooks.
 type request struct {
 	pod       types.NamespacedName
 	uid       types.UID
@@ -116,7 +118,7 @@ func (w *story) must(err error) {
 	}
 }
 
-// start adds what runs in each process: the webhook, and the controller where it leads.
+// start adds the webhook to each process, and the controller to the leading process.
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.ResolveGates(map[apps.Gate]bool{apps.GatePodUnavailableBudgetUpdate: true})
 	limiter := func() workqueue.TypedRateLimiter[ctrl.Request] {
@@ -141,7 +143,7 @@ type webhook struct {
 	live  client.Reader
 }
 
-// Reconcile answers one request, and has it carried out if it is let pass. Nobody comes again for one that was lost.
+// Reconcile answers a request, and carries out a granted request. Nobody repeats a lost request.
 func (h webhook) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	w := h.story
 	r := w.take(req.Name)
@@ -149,7 +151,7 @@ func (h webhook) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, nil
 	}
 	pod := &corev1.Pod{}
-	reader := client.Reader(w.User) // what the API server sends along
+	reader := client.Reader(w.User) // as sent by the API server
 	if r.operation == disruption.Evict {
 		reader = h.live
 	}
@@ -166,7 +168,7 @@ func (h webhook) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, nil
 }
 
-// take returns a request that nobody has answered.
+// take returns a request still without an answer.
 func (w *story) take(name string) *request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +180,7 @@ func (w *story) take(name string) *request {
 	return r
 }
 
-// passed is a request that was let pass. Several webhooks may answer at a moment.
+// passed is a granted request. Several webhooks may answer at the same moment.
 type passed struct {
 	name   string
 	r      *request
@@ -187,7 +189,7 @@ type passed struct {
 	served bool
 }
 
-// check has what was let pass carried out, in an order that does not depend on goroutines.
+// check carries out the granted requests, in an order independent of goroutines.
 func (w *story) check() {
 	w.mu.Lock()
 	all := w.passed
@@ -206,14 +208,14 @@ func (w *story) admitted(r *request, pod *corev1.Pod, answer budgets.Answer, ser
 	budget := w.budget()
 	live := &corev1.Pod{}
 	if w.User.Get(context.Background(), r.pod, live) != nil || live.UID != r.uid {
-		return // it has gone meanwhile
+		return // the Pod has gone meanwhile
 	}
 	if !served && w.strict && w.isProtected(live) && w.serves(live) {
-		w.freed[pod.UID] = time.Now() // it has become ready while the webhook answered, and was counted
+		w.freed[pod.UID] = time.Now() // the Pod became ready while the webhook answered, and was counted
 	}
 	if budget != nil && w.isProtected(pod) && served && w.strict {
 		switch answer.Reason.Code {
-		case budgets.NoBudget: // one that is new, of a Pod that does not name it, is known to nobody yet
+		case budgets.NoBudget: // nobody knows yet of a new budget without a mark on the Pod
 			if slices.Contains(budgets.NamesIn(pod), budgetName) {
 				w.Failf("protected", "%s of Pod %s is let pass without a budget", r.operation, pod.Name)
 			}
@@ -221,7 +223,7 @@ func (w *story) admitted(r *request, pod *corev1.Pod, answer budgets.Answer, ser
 			return
 		case disruption.NotServing, budgets.NotCovered, budgets.NotProtected:
 			w.Failf("protected", "%s of Pod %s is let pass as %s, and it serves", r.operation, pod.Name, answer.Reason.Code)
-		case disruption.LetGoAlready: // it does not count among those that serve
+		case disruption.LetGoAlready: // the Pod no longer counts as serving
 			if since, ok := w.granted[pod.UID]; !ok || time.Since(since) > 20*time.Second {
 				w.Failf("budget", "%s of Pod %s is let pass as one that was let go a moment ago", r.operation, pod.Name)
 			}
@@ -250,7 +252,7 @@ func (w *story) admitted(r *request, pod *corev1.Pod, answer budgets.Answer, ser
 	w.carryOut(r)
 }
 
-// second is the other budget of a Pod that names it; nil for none.
+// second is the second budget of a Pod that names the budget, or nil.
 func (w *story) second(pod *corev1.Pod) *v1beta1.PodUnavailableBudget {
 	if !slices.Contains(budgets.NamesIn(pod), secondName) {
 		return nil
@@ -269,10 +271,10 @@ func (w *story) carryOut(r *request) {
 	}
 	pod.Spec.Containers[0].Image = fmt.Sprintf("app:v%d", w.Server.Version())
 	w.must(w.User.Update(context.Background(), pod))
-	w.report(pod, false) // its node restarts the container at once
+	w.report(pod, false) // the Pod's Node restarts the container at once
 }
 
-// report writes what a node says of a Pod.
+// report writes the Pod's status in the place of a Node.
 func (w *story) report(pod *corev1.Pod, ready bool) {
 	status := corev1.ConditionFalse
 	if ready {
@@ -284,7 +286,7 @@ func (w *story) report(pod *corev1.Pod, ready bool) {
 	w.must(w.User.Status().Update(context.Background(), pod))
 }
 
-// ready has the containers of a Pod become ready that is not.
+// ready makes the containers of a Pod ready if the Pod is not ready.
 func (w *story) ready() (changed bool) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if podstate.IsActive(pod) && !podstate.IsReady(pod) {
@@ -296,7 +298,7 @@ func (w *story) ready() (changed bool) {
 	return false
 }
 
-// outside is what goes on by itself.
+// outside is the part of the world that goes on by itself.
 func (w *story) outside() bool { return w.replace() || w.ready() }
 
 // serves reports whether a Pod is in service.
@@ -374,7 +376,8 @@ func (w *story) replicaSet() *appsv1.ReplicaSet {
 	return nil
 }
 
-// replace does what the controller of ReplicaSets does when Pods are missing. Now and then a webhook has not had the Pod name its budget.
+// replace creates missing Pods as the ReplicaSet controller does. Now and then a webhook has not marked the Pod with
+// the budget's name.
 func (w *story) replace() (changed bool) {
 	set := w.replicaSet()
 	if set == nil || set.DeletionTimestamp != nil {
@@ -403,7 +406,7 @@ func (w *story) replace() (changed bool) {
 	return changed
 }
 
-// users is what comes from outside.
+// users acts for users from outside.
 func (w *story) users() {
 	switch n := w.Rand().IntN(20); {
 	case n < 10:
@@ -511,7 +514,8 @@ func (w *story) disturb() {
 	}
 }
 
-// keepUp has no cache of Pods be behind for long: budgets trust them to be no later than a few seconds.
+// keepUp keeps the Pods' caches from being behind for long: budgets trust a cache of Pods to be at most a few seconds
+// late.
 func (w *story) keepUp() {
 	for _, name := range []string{budgetName, secondName} {
 		if budget := w.named(name); budget != nil && budget.Status.ObservedGeneration > 0 && budget.Status.DesiredAvailable == 0 {
@@ -519,7 +523,7 @@ func (w *story) keepUp() {
 		}
 	}
 	const latest, longestStep = 3 * time.Second, 10 * time.Second
-	// Until a count has seen that they went.
+	// A Pod stays in freed until a count has seen the Pod's end.
 	maps.DeleteFunc(w.freed, func(_ types.UID, since time.Time) bool { return time.Since(since) > longestStep+latest })
 	for i, p := range w.Processes() {
 		if p.Cache.Behind("pods") == 0 {
@@ -532,7 +536,7 @@ func (w *story) keepUp() {
 	}
 }
 
-// judge looks at what the controller writes.
+// judge checks each write of the controller.
 func (w *story) judge(write *chaos.Write) {
 	switch after := write.After.(type) {
 	case *corev1.Pod:
@@ -552,13 +556,13 @@ func (w *story) judge(write *chaos.Write) {
 			w.note(after, before.Status.DisruptedPods, after.Status.DisruptedPods)
 			w.note(after, before.Status.UnavailablePods, after.Status.UnavailablePods)
 		}
-	case nil: // it is gone, by what others have done meanwhile
+	case nil: // another writer has deleted the object meanwhile
 	default:
 		w.Failf("stranger", "%s", write.Call)
 	}
 }
 
-// note remembers which Pods were let go, by what is written of them.
+// note records from a status write which Pods the budget has let go.
 func (w *story) note(budget *v1beta1.PodUnavailableBudget, before, after map[string]metav1.Time) {
 	for name, since := range after {
 		if was, ok := before[name]; ok && was.Equal(&since) {
@@ -587,7 +591,7 @@ func (w *story) settle() {
 	w.Logf("settled: %s", shown(&w.budget().Spec))
 }
 
-// converged: the status says what there is, and every Pod names its budget.
+// converged: the status is right, and every Pod names its budget.
 func (w *story) converged() {
 	for _, name := range []string{budgetName, secondName} {
 		if budget := w.named(name); budget != nil {
@@ -596,7 +600,7 @@ func (w *story) converged() {
 	}
 }
 
-// counted: the status of one budget.
+// counted checks the status of a budget.
 func (w *story) counted(budget *v1beta1.PodUnavailableBudget) {
 	set, pods := w.replicaSet(), w.protected()
 	serve := int32(0)

@@ -34,7 +34,7 @@ var env = controlplanetest.NewShared(controlplane.Options{Nodes: 3, AuditLog: "a
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// cluster is one test's view of the control plane.
+// cluster is the view of a single test on the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -117,7 +117,7 @@ func pod(app, name string) *corev1.Pod {
 	return p
 }
 
-// TestTakeOver: what OpenKruise has left is not written to, whether or not all Pods serve.
+// TestTakeOver: the controller writes nothing to OpenKruise's objects, whether or not all Pods serve.
 func TestTakeOver(t *testing.T) {
 	for _, state := range []string{"settled", "midway"} {
 		t.Run("PUB "+state, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestTakeOver(t *testing.T) {
 			offset := controllertest.End(t, c.log)
 			c.run()
 			c.create(budget("witness", func(s *v1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(1)) }))
-			c.until("witness", 0, 0, 0, 0)    // by then anything wrong with the other would have happened
+			c.until("witness", 0, 0, 0, 0)    // by then any wrong write to the first budget would have happened
 			c.untilEvent("witness", "NoPods") // PUB-15
 			requests, _ := controllertest.Requests(t, c.log, offset, "kruise-manager/")
 			for _, r := range requests {
@@ -138,7 +138,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestCounts follows a budget through what changes its count.
+// TestCounts follows a budget through all changes of its count.
 func TestCounts(t *testing.T) {
 	c := idle(t)
 	c.run("CloneSet")
@@ -177,12 +177,12 @@ func TestCounts(t *testing.T) {
 	if err := c.Status().Patch(t.Context(), b, client.RawPatch(types.MergePatchType, []byte(`{"status":{"unavailableAllowed":100}}`))); err != nil {
 		t.Fatal(err)
 	}
-	c.until("web", 8, 6, 8, 2) // what somebody writes does not stay
+	c.until("web", 8, 6, 8, 2) // a user's write to the status does not stay
 	if err := c.Delete(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	owner := one.OwnerReferences[0]
-	owner.APIVersion = "apps.kruise.io/v1alpha1" // MG-61: as OpenKruise 1.9.0 has written it
+	owner.APIVersion = "apps.kruise.io/v1alpha1" // MG-61: as OpenKruise 1.9.0 wrote the reference
 	owners, err := json.Marshal(owner)
 	if err != nil {
 		t.Fatal(err)
@@ -192,10 +192,10 @@ func TestCounts(t *testing.T) {
 		s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 		s.MaxUnavailable = ptr.To(intstr.FromInt32(3))
 	}))
-	c.until("heir", 8, 5, 8, 3) // 3.4 Pods of a budget that is gone are taken over
+	c.until("heir", 8, 5, 8, 3) // 3.4 the new budget takes over Pods of a deleted budget
 }
 
-// TestExpiry: a Pod that was let go and stays counts again, and an event says so.
+// TestExpiry: a Pod let go but still present counts again, and an event says so.
 func TestExpiry(t *testing.T) {
 	c := idle(t)
 	c.create(pod("stay", "stay-0"))
@@ -217,7 +217,8 @@ func TestExpiry(t *testing.T) {
 	c.untilEvent("stay-0", "NotDeleted")
 }
 
-// TestNeededAgain: who was let go while nothing was needed is not written down. Nobody else is let go until all caches show that they went.
+// TestNeededAgain: the status does not list a Pod let go while the budget needed no Pod. The budget lets no second Pod
+// go until all caches show the first Pod's end.
 func TestNeededAgain(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -235,7 +236,7 @@ func TestNeededAgain(t *testing.T) {
 	c.until("again", 2, 1, 2, 1)
 }
 
-// TestOneNamespace: a manager of one namespace does not wait until it sees what is in others.
+// TestOneNamespace: a manager of a single namespace does not wait for events of foreign namespaces.
 func TestOneNamespace(t *testing.T) {
 	other := idle(t)
 	other.create(pod("x", "x-0"))
@@ -243,7 +244,7 @@ func TestOneNamespace(t *testing.T) {
 	other.create(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}})
 	busy, calm := context.WithCancel(t.Context())
 	defer calm()
-	go func() { // so that what is read live is newer than what the caches have been told
+	go func() { // keeps live reads newer than the caches
 		for i := 0; busy.Err() == nil; i++ {
 			_ = other.Patch(busy, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: other.namespace, Name: "x-0"}},
 				client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"i":"%d"}}}`, i)))
@@ -254,7 +255,7 @@ func TestOneNamespace(t *testing.T) {
 	c.election = &manager.LeaderElection{Namespace: c.namespace, ID: "lease", LeaseDuration: 4 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: time.Second}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "lease"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("former"), LeaseDurationSeconds: ptr.To[int32](4)}}
 	lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
-	c.create(lease) // so that the caches are filled long before
+	c.create(lease) // the caches fill long before the manager leads
 	began := time.Now()
 	c.run()
 	c.until("own", 0, 0, 0, 0)
@@ -264,7 +265,7 @@ func TestOneNamespace(t *testing.T) {
 	}
 }
 
-// TestInvalid: bounds that make no sense, past admission, are said once and protect nobody.
+// TestInvalid: bounds without sense, past admission, cause a single event and protect no Pods.
 func TestInvalid(t *testing.T) {
 	c := idle(t)
 	c.run()
@@ -274,7 +275,8 @@ func TestInvalid(t *testing.T) {
 	c.untilEvent("odd", "CalculateExpectedPodCountFailed") // PUB-15
 }
 
-// TestUndecodable: what Go cannot read keeps no other budget from being counted. A status is put right, and a spec protects nobody.
+// TestUndecodable: an undecodable budget does not stop the count of a good budget. The controller corrects the status.
+// A budget with an undecodable spec protects no Pods.
 func TestUndecodable(t *testing.T) {
 	c := idle(t)
 	one := func(s *v1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(1)) }

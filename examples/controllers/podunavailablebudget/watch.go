@@ -22,13 +22,14 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// strays says for which budgets it is known that all Pods name them. Looking for others takes all Pods of a namespace. The zero value knows nothing.
+// strays records the budgets whose Pods all carry the budget's name. The search for strays reads all Pods of a
+// namespace. The zero value knows nothing.
 type strays struct {
 	mu    sync.Mutex
 	clean map[types.UID]bool
 }
 
-// of looks for Pods unless nothing has happened since that was done. What happens meanwhile is looked for again.
+// of calls look, unless nothing has happened since the last search. An event during the search causes a new search.
 func (s *strays) of(budget types.UID, look func() []*corev1.Pod) []*corev1.Pod {
 	s.mu.Lock()
 	clean := s.clean[budget]
@@ -43,7 +44,7 @@ func (s *strays) of(budget types.UID, look func() []*corev1.Pod) []*corev1.Pod {
 	return look()
 }
 
-// look has the next pass of a budget look for Pods.
+// look makes the next pass of a budget search for strays.
 func (s *strays) look(budget types.UID) { s.forget(budget) }
 
 func (s *strays) forget(budget types.UID) {
@@ -52,11 +53,12 @@ func (s *strays) forget(budget types.UID) {
 	delete(s.clean, budget)
 }
 
-// watch wakes budgets for what their Pods do not tell: Pods that do not name them yet, workloads, and what others write to their status.
+// watch wakes budgets for events outside their own Pods: Pods not yet marked, workloads, and foreign writes to the
+// status.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	b = b.Watches(&corev1.Pod{}, handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.found(e.Object, q) },
-		// Whatever has changed: a new list need not show that a Pod was marked, and lost the mark.
+		// Every update counts: a new list need not show the moment when the Pod was marked and lost the mark.
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { r.found(e.ObjectNew, q) },
 	})
 	b = b.Watches(&v1beta1.PodUnavailableBudget{}, handler.Funcs{UpdateFunc: statusChanged, DeleteFunc: r.budgetGone})
@@ -66,7 +68,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// found wakes the budgets that a Pod has and does not name.
+// found wakes the Pod's budgets whose names the Pod lacks.
 func (r *Reconciler) found(object client.Object, q queue) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -78,8 +80,8 @@ func (r *Reconciler) found(object client.Object, q queue) {
 	}
 }
 
-// statusChanged wakes a budget whose status was written: from what was let go it may have to count again without another event, and what somebody
-// has written by hand does not stay.
+// statusChanged wakes a budget after a status write. A grant may need a new count without another event, and the next
+// pass reverts edits by hand.
 func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.PodUnavailableBudget)
 	after, same := e.ObjectNew.(*v1beta1.PodUnavailableBudget)
@@ -88,7 +90,7 @@ func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	}
 }
 
-// budgetGone has those look for the Pods of a budget that is gone which are for them now.
+// budgetGone wakes the heirs of a deleted budget: the heirs search for the deleted budget's Pods.
 func (r *Reconciler) budgetGone(_ context.Context, e event.DeleteEvent, q queue) {
 	heirs := map[string]*v1beta1.PodUnavailableBudget{}
 	for _, pod := range r.cache.Pods.In(e.Object.GetNamespace()) {
@@ -105,7 +107,7 @@ func (r *Reconciler) budgetGone(_ context.Context, e event.DeleteEvent, q queue)
 	}
 }
 
-// workloadEvents wakes the budgets of a workload that comes, goes, or should have another number of Pods.
+// workloadEvents wakes the budgets of a workload when the workload comes, goes or gets another number of Pods.
 func (r *Reconciler) workloadEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.wakeFor(e.Object, true, q) },
@@ -120,8 +122,9 @@ func (r *Reconciler) workloadEvents() handler.EventHandler {
 	}
 }
 
-// wakeFor wakes the budgets whose target a workload is or belongs to, and those that its Pods name. Pods of a new one may not name theirs: who
-// controls them was not known when they were created.
+// wakeFor wakes the budgets whose target is the workload or a controller above the workload, and the budgets named by
+// the workload's Pods. Pods of a new workload may lack their budgets' names: at the Pods' creation the controller of
+// the Pods was unknown.
 func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
 	chain, _ := r.counts.workloads.Above(object)
 	chain = append(chain, r.counts.workloads.RefTo(object))
@@ -146,7 +149,7 @@ func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
 	}
 }
 
-// byName puts budgets in an order, so that they are woken in one.
+// byName sorts budgets by name, for a stable order of wake-ups.
 func byName(of map[string]*v1beta1.PodUnavailableBudget) (in []*v1beta1.PodUnavailableBudget) {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		in = append(in, of[name])

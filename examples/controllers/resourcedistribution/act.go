@@ -23,12 +23,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// work is one pass: what was decided, and what has become of it.
+// work is a pass: the decisions and their results.
 type work struct {
 	resource *api.Resource
 	owner    metav1.OwnerReference
 	desired  int
-	// open are namespaces whose copy has to be made, looked at or updated, and extra are copies that are not wanted.
+	// open are namespaces whose copy must be made, looked at or updated. extra are unwanted copies.
 	open  []*place
 	extra []client.Object
 
@@ -38,21 +38,22 @@ type work struct {
 	wrote     map[verb][]string                                              // namespaces
 }
 
-// place is a namespace with the copy in it, to carry decisions out side by side.
+// place is a namespace with its copy, as the unit of concurrent work.
 type place struct {
 	metav1.ObjectMeta
 
 	action distribution.Action
-	// undone says that the copy was as it should be before.
+	// undone is true if the copy matched before.
 	undone bool
 }
 
-// placeOf is one for each ResourceDistribution and namespace, whatever is in it: what is refused there is remembered under its UID.
+// placeOf is a place for each pair of ResourceDistribution and namespace. The UID identifies the place in the memory of
+// refusals.
 func placeOf(owner types.UID, namespace string, action distribution.Action, undone bool) *place {
 	return &place{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: owner + "/" + types.UID(namespace)}, action: action, undone: undone}
 }
 
-// verb is what was done to copies.
+// verb is the action done to copies.
 type verb string
 
 const (
@@ -61,7 +62,7 @@ const (
 	deleted verb = "deleted"
 )
 
-// fail notes why something in a namespace is not as it should be.
+// fail notes why a namespace does not match.
 func (w *work) fail(condition v1beta1.ResourceDistributionConditionType, namespace string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +72,7 @@ func (w *work) fail(condition v1beta1.ResourceDistributionConditionType, namespa
 	w.failures[condition][namespace] = err
 }
 
-// done notes a copy that is as it should be, and what was done for that; an empty verb for nothing.
+// done notes a matching copy and the action taken. An empty verb means no action.
 func (w *work) done(namespace string, how verb) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +84,7 @@ func (w *work) done(namespace string, how verb) {
 	}
 }
 
-// plan decides by the caches. It writes and reads nothing.
+// plan decides by the caches. plan sends no requests.
 func (r *Reconciler) plan(v *view, resource *api.Resource, targets distribution.Targets) *work {
 	uid := v.Owner.UID
 	w := &work{
@@ -116,7 +117,7 @@ func (r *Reconciler) plan(v *view, resource *api.Resource, targets distribution.
 	return w
 }
 
-// settled notes what is known of a copy without a request, and reports whether that is all.
+// settled notes the result for a copy if no request is necessary, and reports so.
 func (w *work) settled(namespace string, d distribution.Decision) bool {
 	switch d.Action {
 	case distribution.None:
@@ -132,7 +133,7 @@ func (w *work) settled(namespace string, d distribution.Decision) bool {
 func writeTask() fanout.Task  { return fanout.Task{Name: "write copies"} }
 func deleteTask() fanout.Task { return fanout.Task{Name: "delete copies"} }
 
-// act carries out what was decided. What is refused in one namespace says nothing about the next.
+// act carries out the decisions. A refusal in a namespace says nothing about the next namespace.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *work) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, writeTask(), w.open, func(ctx context.Context, p *place) (bool, error) {
@@ -156,14 +157,14 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *wor
 	)
 }
 
-// redo is to make a copy once more that somebody has changed or deleted: at once, and later and later where that goes on, because two who undo each
-// other's work are as fast as the API server lets them be.
+// redo is the repetition of work undone by somebody: at once, then after growing waits. Two opponents would otherwise
+// undo each other's work as fast as the API server allows.
 func redo(v *view, p *place) fanout.Attempt {
 	task := fanout.Task{Name: "redo copy", First: 500 * time.Millisecond, Last: time.Minute}
 	return fanout.Attempt{Object: p.UID, Task: task, Target: strconv.FormatInt(v.Owner.Generation, 10)}
 }
 
-// undone returns why a copy that somebody has undone is left alone for now.
+// undone returns an error while a copy undone by somebody rests.
 func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	if !p.undone {
 		return nil
@@ -173,10 +174,11 @@ func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	return err
 }
 
-// errSettled means that there is nothing to do or to say about a copy now.
+// errSettled means that nothing is left to do or to report about a copy now.
 var errSettled = errors.New("settled")
 
-// note keeps what has become of one copy. It hands on what is worth trying again at once; for the rest the pass has asked to be called again.
+// note keeps the result for a copy. note returns only errors worth an immediate retry. For the rest the pass has
+// already asked for a later call.
 func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1.ResourceDistributionConditionType, err error) (bool, error) {
 	switch {
 	case errors.Is(err, errSettled):
@@ -192,7 +194,7 @@ func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1
 	return false, err
 }
 
-// write makes, or looks at and updates, one copy. condition is where a failure is told.
+// write makes a copy, or looks at and updates a copy. condition is the condition for a failure.
 func (r *Reconciler) write(
 	ctx context.Context, v *view, pass *fanout.Pass, w *work, p *place,
 ) (how verb, condition v1beta1.ResourceDistributionConditionType, err error) {
@@ -216,7 +218,7 @@ func (r *Reconciler) write(
 	d := distribution.Decide(w.resource, w.owner, live)
 	switch d.Action {
 	case distribution.None, distribution.Leave:
-		if d.Why.Code != distribution.NameTaken && d.Why.Code != distribution.CopyEnding { // which the cache will show
+		if d.Why.Code != distribution.NameTaken && d.Why.Code != distribution.CopyEnding { // the cache will show such an object
 			r.known.Keep(v.Owner.UID, p.Name, distribution.KnownOf(live, w.resource.Hash, d.Why))
 		}
 		if w.settled(p.Name, d) {
@@ -239,7 +241,7 @@ func (r *Reconciler) write(
 	return updated, "", nil
 }
 
-// again is when to look again at what the cache was late with.
+// again is the wait before the next look at a late cache.
 const again = time.Second
 
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *work, namespace string) (verb, error) {
@@ -260,7 +262,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *
 	return created, nil
 }
 
-// remove deletes a copy that is not wanted, if it is as the cache has it.
+// remove deletes an unwanted copy, if the copy is as cached.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, resource *api.Resource, found client.Object) error {
 	uid, version := found.GetUID(), found.GetResourceVersion()
 	gone := metadataOf(resource.Kind)

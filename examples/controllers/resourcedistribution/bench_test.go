@@ -17,8 +17,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 )
 
-// BenchmarkNamespaces distributes one Secret to 1,000 namespaces of a cluster with 10,000 other Secrets of 4 KiB on the real API server, changes it,
-// and starts a new process. It prints seconds, requests and what the controller's heap holds. Run it with -benchtime=1x.
+// BenchmarkNamespaces distributes a Secret to 1,000 namespaces of a cluster with 10,000 unrelated Secrets of 4 KiB on
+// the real API server, changes the Secret, and starts a new process. The benchmark prints seconds, requests and the
+// controller's heap. Use -benchtime=1x.
 func BenchmarkNamespaces(b *testing.B) {
 	const namespaces, others = 1000, 10000
 	for range b.N {
@@ -79,7 +80,7 @@ func BenchmarkNamespaces(b *testing.B) {
 	}
 }
 
-// heap is what is in use, in bytes.
+// heap is the used heap, in bytes.
 func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.GC()

@@ -21,10 +21,11 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// ControllerName is the component that reports events, and the controller's name in logs.
+// ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "resourcedistribution-controller"
 
-// Options of the controller. The zero value is usable. With a Namespace no other gets copies, and no other is counted: it is for tests.
+// Options of the controller. The zero value is usable. With a Namespace, for tests, only the namespace gets copies and
+// counts.
 type Options = kruise.Options
 
 // Reconciler reconciles ResourceDistributions.
@@ -38,15 +39,16 @@ type Reconciler struct {
 	known      *distribution.Memory
 }
 
-// view is one ResourceDistribution, as the cache shows it.
+// view is a ResourceDistribution, as cached.
 type view = ownercache.View[*v1beta1.ResourceDistribution]
 
 // distributorIndex finds copies by the name of their ResourceDistribution.
 const distributorIndex = "workloadkit/resourcedistribution"
 
-// Setup adds the controller to the manager. c is the client it writes with; whole copies are read with the manager's API reader. The scheme must know
-// the ResourceDistribution types. The manager's cache should have [distribution.KeepMetadata] as transform of ConfigMaps and Secrets, or it holds the
-// labels and annotations of all there are.
+// Setup adds the controller to the manager. The controller writes with c, and reads whole copies with the manager's API
+// reader. The scheme must know the ResourceDistribution types. The manager's cache should have
+// [distribution.KeepMetadata] as transform of ConfigMaps and Secrets. Without the transform the cache holds the labels
+// and annotations of all ConfigMaps and Secrets.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -95,7 +97,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// metadataOf is an object of a kind of which nothing but the metadata is read and watched.
+// metadataOf is an object of a kind, for reading and watching only the metadata.
 func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	out := &metav1.PartialObjectMetadata{}
 	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
@@ -109,10 +111,10 @@ func byDistributor(object client.Object) []string {
 	return nil
 }
 
-// Reconcile brings the copies of one ResourceDistribution closer to its spec.
+// Reconcile brings the copies of a ResourceDistribution closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil { // its copies are collected as garbage
+	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the copies
 		return result, err
 	}
 	pass := r.fanout.Begin(v)
@@ -126,7 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err, statusErr)
 }
 
-// resolve reads the spec, which admission need not have seen.
+// resolve reads the spec, which may have bypassed admission.
 func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource, distribution.Targets, error) {
 	if undecodable := owner.Spec.Undecodable; len(undecodable) > 0 {
 		return nil, distribution.Targets{}, undecodable[0]

@@ -22,8 +22,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestManifest takes the manifest of the announcement through its life: list, selector and exclusion; a listed namespace that comes later; a copy
-// that somebody edits or deletes; a namespace that loses its label; a changed resource; and its end.
+// TestManifest takes the manifest of the announcement through its life: list, selector and exclusion; a listed
+// namespace created later; a copy edited or deleted by a user; a namespace losing its label; a changed resource; and
+// the deletion.
 func TestManifest(t *testing.T) {
 	c := start(t)
 	group := map[string]string{"group": c.prefix}
@@ -94,7 +95,7 @@ func TestManifest(t *testing.T) {
 	c.gone(c.prefix+"-4", "game-demo")
 }
 
-// TestConflict: what somebody else has made is never touched, and when it is gone the copy takes its place.
+// TestConflict: the controller never touches a foreign object. After the object's end the copy takes its place.
 func TestConflict(t *testing.T) {
 	c := start(t)
 	ns := c.namespaces(nil, "a", "b")
@@ -130,7 +131,8 @@ func TestConflict(t *testing.T) {
 	c.counts(obj, 2, 2)
 }
 
-// TestRefusedSomewhere: RD-10 namespaces that refuse a copy, first or last, keep it from none of the others, and get it when they have room.
+// TestRefusedSomewhere: RD-10 namespaces refusing a copy, first or last, do not keep the copy from the rest, and get
+// the copy after making room.
 func TestRefusedSomewhere(t *testing.T) {
 	c := start(t)
 	ns := c.namespaces(nil, "a", "b", "c", "d", "e", "f", "g", "h")
@@ -165,8 +167,8 @@ func TestRefusedSomewhere(t *testing.T) {
 	c.counts(obj, 8, 8)
 }
 
-// TestNoNeedlessWrites: a Secret with stringData and without a type is written once in each namespace, labels of the template reach the copies, and
-// neither a new process nor edits of something else write it again.
+// TestNoNeedlessWrites: a Secret with stringData and without a type is written once per namespace, and labels of the
+// template reach the copies. Neither a new process nor unrelated edits cause a second write.
 func TestNoNeedlessWrites(t *testing.T) {
 	c := idle(t)
 	stop := c.run()
@@ -183,7 +185,8 @@ func TestNoNeedlessWrites(t *testing.T) {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 
-	// A new process looks at each copy once and writes none. The namespace that comes then shows that it is done.
+	// A new process looks at each copy once and writes none. The copy in a newly created namespace shows the end of the
+	// pass.
 	stop()
 	begin = controllertest.End(t, c.cp.AuditLog())
 	c.run()
@@ -216,7 +219,8 @@ func TestNoNeedlessWrites(t *testing.T) {
 	}
 }
 
-// TestFixedCopies: a type that cannot change and a copy that is immutable are told, and the copies stay as they are until somebody deletes them.
+// TestFixedCopies: conditions tell of a fixed type and of an immutable copy. The copies stay unchanged until somebody
+// deletes the copies.
 func TestFixedCopies(t *testing.T) {
 	c := start(t)
 	ns := c.namespaces(nil, "a")
@@ -243,7 +247,7 @@ func TestFixedCopies(t *testing.T) {
 	c.counts(obj, 1, 1)
 }
 
-// TestAllNamespaces: new namespaces get a copy, those that go do not count any more, and the system's get none.
+// TestAllNamespaces: new namespaces get a copy, deleted namespaces no longer count, and system namespaces get none.
 func TestAllNamespaces(t *testing.T) {
 	c := start(t)
 	ns := c.namespaces(nil, "a", "b")
@@ -268,7 +272,7 @@ func TestAllNamespaces(t *testing.T) {
 	c.gone("kube-system", "everywhere")
 }
 
-// TestTakeOver recreates what OpenKruise 1.9 left, and demands that the switch writes to no copy; the next change goes on.
+// TestTakeOver recreates the objects left by OpenKruise 1.9, and demands no write to any copy. The next change goes on.
 func TestTakeOver(t *testing.T) {
 	c := idle(t)
 	ns := c.namespaces(nil, "fixtures")
@@ -285,7 +289,7 @@ func TestTakeOver(t *testing.T) {
 	t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), obj) })
 	begin := controllertest.End(t, c.cp.AuditLog())
 	c.run()
-	// The listed names differ from those that OpenKruise has hashed, in the targets alone: the resource is the same.
+	// The listed names differ from the names hashed by OpenKruise, only in the targets: the resource is the same.
 	c.counts(obj, 2, 1)
 	if got := c.writes(begin); len(got) > 0 {
 		t.Errorf("writes by the switch: %q", got)
@@ -299,7 +303,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestContested: somebody who changes a copy as often as it is put right is told of, and does not have the API server written to without end.
+// TestContested: an event tells of somebody who changes a copy as often as the controller restores the copy. The writes
+// to the API server stay bounded.
 func TestContested(t *testing.T) {
 	c := start(t)
 	ns := c.namespaces(nil, "a")

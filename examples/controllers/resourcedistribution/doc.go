@@ -1,13 +1,15 @@
-// Package resourcedistribution is the controller of ResourceDistributions: it keeps copies of one ConfigMap or Secret in many namespaces. Package
-// distribution says which namespaces get a copy, and what the copy in one of them needs.
+// Package resourcedistribution is the controller of ResourceDistributions: the controller keeps copies of a ConfigMap
+// or Secret in many namespaces. Package distribution chooses the namespaces, and decides about the copy in each
+// namespace.
 //
-// The controller reads metadata alone from its caches, and a whole object only where that does not say that the copy is as it was left: its hash
-// annotation is another one, or its resourceVersion is one that this process has neither written nor looked at. So a new process reads each copy once,
-// and an unchanged copy costs nothing after that.
+// The controller reads only metadata from its caches. The controller reads a whole object only if the metadata cannot
+// prove the copy unchanged: the hash annotation differs, or the process has neither written nor read the
+// resourceVersion. So a new process reads each copy once, and afterwards an unchanged copy costs nothing.
 //
-// An update is sent on the condition that the object is the one that was read; a deletion names UID and resourceVersion.
+// An update is conditional on the object read. A deletion names UID and resourceVersion.
 //
-// Unlike OpenKruise's, it copies changed labels and annotations, too; folds stringData into data, so that such a Secret is not written again and
-// again; counts anew when a namespace goes; and goes on by itself when an object that was in the way is gone. Labels, annotations and finalizers that
-// the template no longer has stay on the copies, because they may be somebody else's by now.
+// OpenKruise differs in some points. This controller copies changed labels and annotations, too. This controller folds
+// stringData into data, and avoids endless writes of such a Secret. This controller counts anew after a namespace goes,
+// and continues without help after an obstructing object is gone. Labels, annotations and finalizers removed from the
+// template stay on the copies, because somebody else may use the keys by now.
 package resourcedistribution

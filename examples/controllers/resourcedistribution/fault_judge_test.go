@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is what a pass may have decided on: the caches before each call up to its first write.
+// sight is the possible input of a pass: the caches before each call up to the first write.
 type sight struct {
 	moments []moment
 	wrote   bool
@@ -55,7 +55,7 @@ func has(list v1beta1.ResourceDistributionTargetNamespaces, name string) bool {
 	return slices.ContainsFunc(list.List, func(n v1beta1.ResourceDistributionNamespace) bool { return n.Name == name })
 }
 
-// wants reports whether a namespace is to have a copy, and that it is missing although it is listed.
+// wants reports whether a namespace must have a copy, and whether a listed namespace is missing.
 func wants(owner *v1beta1.ResourceDistribution, name string, namespace *corev1.Namespace) (copied, missing bool) {
 	t, gone := &owner.Spec.Targets, namespace == nil || namespace.DeletionTimestamp != nil
 	listed := has(t.IncludedNamespaces, name)
@@ -69,7 +69,7 @@ func wants(owner *v1beta1.ResourceDistribution, name string, namespace *corev1.N
 	return listed || t.AllNamespaces || selected && namespace.Labels["team"] == team, false
 }
 
-// wanted is the content that copies are to have, and their labels.
+// wanted is the wanted content of copies, and their labels.
 func (w *story) wanted(owner *v1beta1.ResourceDistribution) (kind, name string, data, labels map[string]string) {
 	var r struct {
 		Kind     string `json:"kind"`
@@ -100,13 +100,13 @@ func dataOf(object client.Object) map[string]string {
 	return out
 }
 
-// isOf reports whether an object is controlled by the distributor of that name.
+// isOf reports whether the distributor of the name controls an object.
 func isOf(object client.Object, name string) bool {
 	ref := metav1.GetControllerOf(object)
 	return ref != nil && ref.Kind == "ResourceDistribution" && ref.Name == name
 }
 
-// judge judges one write.
+// judge judges a write.
 func (w *story) judge(write *chaos.Write) {
 	s, ok := write.Task.View.(*sight)
 	if !ok || len(s.moments) == 0 {
@@ -134,7 +134,7 @@ func (w *story) judge(write *chaos.Write) {
 	w.Failf("write", "%s by %s: %s", write.Call, name, why)
 }
 
-// wrong says why a write is not what the spec at a moment asks for, empty if it is.
+// wrong says why a write contradicts the spec at a moment, or returns "".
 func (w *story) wrong(write *chaos.Write, m moment) string {
 	namespace := write.Call.Namespace
 	wanted, _ := wants(m.owner, namespace, m.namespaces[namespace])
@@ -187,7 +187,7 @@ func (w *story) judgeStatus(write *chaos.Write) {
 	}
 }
 
-// converged: each distributor that is there has its copies where they are wanted, and nowhere else, and says what is in the way.
+// converged: each existing distributor has its copies exactly in the wanted namespaces, and reports every obstacle.
 func (w *story) converged() {
 	uids := map[types.UID]bool{}
 	for _, owner := range faultapi.All[*v1beta1.ResourceDistribution](w.Server) {

@@ -25,11 +25,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, what is somebody else's is never touched, nothing is written to namespaces that are not chosen but to take the copy
-// away, no copy is written that is as it should be, and in the end all are, and the status says so.
+// TestFaults: under any faults, foreign objects stay untouched. In unchosen namespaces the only writes remove copies.
+// No matching copy is written. In the end all copies match, and the status says so.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay proves a schedule to depend on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -51,17 +51,17 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is one schedule.
+// story is a schedule.
 type story struct {
 	*chaos.World
 
-	full    string // a namespace whose quota is used up
+	full    string // a namespace with a used-up quota
 	version int    // of the newest content
 }
 
 func spaces() []string { return []string{"a", "b", "c", "d", "kube-system"} }
 
-// distributors are two that want the same name, and one of Secrets.
+// distributors are two distributors of the same name, and a distributor of Secrets.
 func distributors() []string { return []string{"one", "pull", "two"} }
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
@@ -110,7 +110,7 @@ func shown(obj *v1beta1.ResourceDistribution) string {
 		obj.Spec.Targets.NamespaceSelector.MatchLabels, obj.Spec.Targets.ExcludedNamespaces.List)
 }
 
-// edit gives a distributor's resource other content.
+// edit changes the content of a distributor's resource.
 func (w *story) edit(obj *v1beta1.ResourceDistribution) {
 	w.version++
 	content := fmt.Sprintf(`{"v":"%d","%s":""}`, w.version, []string{"p", "q"}[w.Rand().IntN(2)])
@@ -133,7 +133,7 @@ func (w *story) retarget(obj *v1beta1.ResourceDistribution) {
 	}
 }
 
-// users is what they do now and then.
+// users is the users' behaviour now and then.
 func (w *story) users() {
 	switch n := w.Rand().IntN(20); {
 	case n < 3:
@@ -154,7 +154,7 @@ func (w *story) users() {
 	}
 }
 
-// userNamespace deletes a namespace, ends that, labels it anew, or makes it.
+// userNamespace deletes a namespace, ends the deletion, relabels or creates the namespace.
 func (w *story) userNamespace(name string) {
 	namespace := &corev1.Namespace{}
 	err := w.User.Get(context.Background(), client.ObjectKey{Name: name}, namespace)
@@ -173,7 +173,7 @@ func (w *story) userNamespace(name string) {
 	}
 }
 
-// endNamespace does what the controller of namespaces does.
+// endNamespace acts for the controller of namespaces.
 func (w *story) endNamespace(namespace *corev1.Namespace) {
 	w.Logf("namespace %s ends", namespace.Name)
 	for _, object := range w.objects() {
@@ -196,7 +196,7 @@ func (w *story) objects() (out []client.Object) {
 	return out
 }
 
-// userDistributor deletes a distributor or makes it anew.
+// userDistributor deletes or recreates a distributor.
 func (w *story) userDistributor(name string) {
 	obj := &v1beta1.ResourceDistribution{}
 	if w.User.Get(context.Background(), client.ObjectKey{Name: name}, obj) != nil {
@@ -222,7 +222,7 @@ func (w *story) changeDistributor(name string) {
 	w.must(w.User.Update(context.Background(), obj))
 }
 
-// userCopy does something to an object in a namespace, whoever it belongs to.
+// userCopy changes an object in a namespace, whoever owns the object.
 func (w *story) userCopy(namespace string) {
 	for _, object := range w.objects() {
 		if object.GetNamespace() != namespace || !w.Chance(50) {
@@ -306,7 +306,7 @@ func (w *story) createForeign(namespace string) {
 	}
 }
 
-// namespace is one as the server has it, nil if there is none or it is terminating.
+// namespace returns the server's namespace, or nil if the namespace is missing or terminating.
 func (w *story) namespace(name string) *corev1.Namespace {
 	namespace, ok := w.Server.Stored(&corev1.Namespace{}, client.ObjectKey{Name: name}).(*corev1.Namespace)
 	if !ok || namespace.DeletionTimestamp != nil {
@@ -315,7 +315,7 @@ func (w *story) namespace(name string) *corev1.Namespace {
 	return namespace
 }
 
-// settle ends what is half done, and lifts the quota.
+// settle ends half-done deletions, and lifts the quota.
 func (w *story) settle() {
 	w.full = ""
 	for _, namespace := range faultapi.All[*corev1.Namespace](w.Server) {
@@ -326,7 +326,7 @@ func (w *story) settle() {
 	w.Server.CollectGarbage()
 }
 
-// denies is the API server's: nothing is created in namespaces that are not there, and what is immutable stays.
+// denies acts for the API server: creation needs an existing namespace, and immutable objects stay.
 func (w *story) denies(call faultapi.Call, before client.Object) error {
 	resource := schema.GroupResource{Resource: call.Resource.Resource}
 	if call.Namespace == "" || call.Resource.Resource == "events" {

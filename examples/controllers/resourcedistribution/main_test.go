@@ -34,7 +34,7 @@ const (
 	agent  = "kruise-manager/test resourcedistribution-controller"
 )
 
-// cluster is one test's view of the control plane. Names begin with the test's own prefix.
+// cluster is the view of a single test on the control plane. Names begin with the test's own prefix.
 type cluster struct {
 	client.WithWatch
 	t      testing.TB
@@ -73,7 +73,7 @@ func distributor() (out []kinds.Kind) {
 	return out
 }
 
-// namespaces makes namespaces with the test's prefix and the labels, and removes them in the end.
+// namespaces makes namespaces with the test's prefix and the labels. The namespaces go at the end of the test.
 func (c *cluster) namespaces(labels map[string]string, suffixes ...string) (names []string) {
 	c.t.Helper()
 	for _, suffix := range suffixes {
@@ -87,7 +87,7 @@ func (c *cluster) namespaces(labels map[string]string, suffixes ...string) (name
 	return names
 }
 
-// resource is one as users write it.
+// resource is a resource as users write resources.
 type resource map[string]any
 
 func configMap(name string, data map[string]string) resource {
@@ -155,7 +155,7 @@ func (c *cluster) counts(obj *v1beta1.ResourceDistribution, desired, succeeded i
 	return obj
 }
 
-// configMap waits for a ConfigMap that is as wanted, and returns it.
+// configMap waits for a wanted ConfigMap, and returns the ConfigMap.
 func (c *cluster) configMap(namespace, name string, want func(*corev1.ConfigMap) error) *corev1.ConfigMap {
 	c.t.Helper()
 	found := &corev1.ConfigMap{}
@@ -193,7 +193,7 @@ func (c *cluster) gone(namespace, name string) {
 	})
 }
 
-// failing is what the conditions say that are True: namespaces by type.
+// failing returns the namespaces of the True conditions, by type.
 func failing(obj *v1beta1.ResourceDistribution) map[string][]string {
 	out := map[string][]string{}
 	for _, condition := range obj.Status.Conditions {

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// eventOf is the event of a condition that has become true.
+// eventOf is the event for a condition turned True.
 func eventOf(condition v1beta1.ResourceDistributionConditionType) string {
 	switch condition {
 	case v1beta1.ResourceDistributionCreateResourceFailed:
@@ -27,12 +27,12 @@ func eventOf(condition v1beta1.ResourceDistributionConditionType) string {
 		return apps.EventNamespaceConflict
 	case v1beta1.ResourceDistributionNamespaceNotExists:
 		return apps.EventNamespaceNotExists
-	default: // what cannot be read is not updated either
+	default: // an unreadable copy is not updated either
 		return apps.EventFailedUpdate
 	}
 }
 
-// report returns the status after a pass, and sends the events of what has changed.
+// report returns the status after a pass, and sends events about changes.
 func (r *Reconciler) report(v *view, w *work) v1beta1.ResourceDistributionStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *Reconciler) report(v *view, w *work) v1beta1.ResourceDistributionStatus
 	return status
 }
 
-// refuse leaves the copies of a ResourceDistribution alone that makes no sense, and says so in its status and in an event.
+// refuse leaves the copies of an invalid ResourceDistribution alone, and tells so in the status and an event.
 func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
 	status := distribution.Refused(v.Owner, err, metav1.NewTime(v.Now))
 	if len(distribution.News(v.Owner.Status.Conditions, status.Conditions)) > 0 {

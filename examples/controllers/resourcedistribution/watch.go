@@ -21,7 +21,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// watch wakes ResourceDistributions for namespaces, and for what has the name of their copies.
+// watch wakes ResourceDistributions for namespaces, and for objects with the names of their copies.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	for _, kind := range []string{api.ConfigMap, api.Secret} {
 		b = b.Watches(metadataOf(kind), r.copyEvents(kind))
@@ -39,7 +39,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	})
 }
 
-// copyEvents wakes the ResourceDistributions that an object belongs to, or stands in the way of.
+// copyEvents wakes the ResourceDistributions that control an object or want its name.
 func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
 	wake := func(q queue, objects ...client.Object) {
 		woken := sets.New[string]()
@@ -57,14 +57,14 @@ func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			before, after := distribution.OwnerOf(e.ObjectOld), distribution.OwnerOf(e.ObjectNew)
 			if before == "" && after == "" || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
-				return // somebody else's, or nothing has changed
+				return // a foreign object, or no change
 			}
 			wake(q, e.ObjectOld, e.ObjectNew)
 		},
 	}
 }
 
-// resourceIndex finds ResourceDistributions by what they distribute.
+// resourceIndex finds ResourceDistributions by kind and name of their resource.
 const resourceIndex = "workloadkit/resource"
 
 func byResource(owner *v1beta1.ResourceDistribution) []string {
@@ -73,7 +73,7 @@ func byResource(owner *v1beta1.ResourceDistribution) []string {
 
 func resourceKey(kind, name string) string { return kind + "/" + name }
 
-// wakeAll wakes all. There are few, and a pass of one with nothing to do makes no request.
+// wakeAll wakes all ResourceDistributions. Clusters have few, and an idle pass makes no request.
 func (r *Reconciler) wakeAll(q queue) { wakeEach(q, ownerNames(r.cache.Owners.All())) }
 
 func ownerNames(owners []*v1beta1.ResourceDistribution) sets.Set[string] {
@@ -84,7 +84,8 @@ func ownerNames(owners []*v1beta1.ResourceDistribution) sets.Set[string] {
 	return out
 }
 
-// wakeEach wakes each once, in the order of the names. A name that is added twice may be looked at twice, if a worker takes it in between.
+// wakeEach wakes each owner once, in the order of names. A name added twice may cause two passes, if a worker takes the
+// name in between.
 func wakeEach(q queue, owners sets.Set[string]) {
 	for _, name := range sets.List(owners) {
 		q.Add(requestFor(name))

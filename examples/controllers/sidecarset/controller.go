@@ -31,7 +31,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
 )
 
-// ControllerName is the component that reports events, and the controller's name in logs.
+// ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "sidecarset-controller"
 
 const defaultHistory = api.DefaultRevisionHistoryLimit
@@ -54,11 +54,11 @@ type Reconciler struct {
 	told map[types.UID]told
 }
 
-// view is a SidecarSet and the Pods that it was injected into, as the cache shows them.
+// view is a SidecarSet with its injected Pods, as cached.
 type view = ownercache.View[*v1beta1.SidecarSet]
 
-// Setup adds the controller to the manager. c is the client it writes with; it must read from the manager's cache. The scheme must know the
-// SidecarSet types.
+// Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
+// scheme must know the SidecarSet types.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -105,10 +105,10 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile brings the Pods of one SidecarSet a step closer to its spec.
+// Reconcile brings the Pods of a SidecarSet a step closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil { // what was injected stays where it is
+	if v == nil || v.Owner.DeletionTimestamp != nil { // injected sidecars stay
 		return result, err
 	}
 	pass := r.Fanout.Begin(v)
@@ -127,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return r.refuse(ctx, v, pass, err)
 	}
-	var namespace *corev1.Namespace // of the last Pod: most are those of few namespaces
+	var namespace *corev1.Namespace // of the last Pod: most Pods share a few namespaces
 	work, err := r.Work(ctx, v, pass, set, upgrader.Plan{Rollout: s.rollout, Selects: func(pod *corev1.Pod) bool {
 		if namespace == nil || namespace.Name != pod.Namespace {
 			namespace, _ = r.namespaces.Get("", pod.Namespace)
@@ -137,7 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, v, pass, h, work, err)
 }
 
-// report writes the status where it differs, and says when to look again.
+// report writes the status if the status differs, and returns when to look again.
 func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, h *revision.History, work upgrader.Work, workErr error) (ctrl.Result, error) {
 	status := v1beta1.SidecarSetStatus{
 		ObservedGeneration: v.Owner.Generation, LatestRevision: h.Update.Name, CollisionCount: h.Collisions, MatchedPods: int32(len(work.Pods)),
@@ -164,7 +164,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, h *
 	return pass.Result(workErr, truncateErr, err)
 }
 
-// refuse leaves the Pods of a SidecarSet alone that makes no sense, and says so.
+// refuse leaves the Pods of an invalid SidecarSet alone, and tells so in an event.
 func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
 	status := *v.Owner.Status.DeepCopy()
 	if status.ObservedGeneration != v.Owner.Generation {
@@ -176,7 +176,7 @@ func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err
 	return pass.Result(reason.Final(err), statusErr)
 }
 
-// watchNamespaces wakes SidecarSets that select namespaces when the labels of one change.
+// watchNamespaces wakes SidecarSets with a namespace selector when the labels of a namespace change.
 func (r *Reconciler) watchNamespaces(b *builder.Builder) *builder.Builder {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return b.Watches(&corev1.Namespace{}, handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {

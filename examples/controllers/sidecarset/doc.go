@@ -1,7 +1,8 @@
-// Package sidecarset is the controller of SidecarSets: it upgrades sidecars in Pods that run. It is an assembly of package sidecarcontrol;
-// package sidecars says what a SidecarSet is to that, and injects it.
+// Package sidecarset is the controller of SidecarSets: the controller upgrades sidecars in running Pods. The package is
+// an assembly of package sidecarcontrol. Package sidecars translates SidecarSets for package sidecarcontrol, and
+// injects sidecars.
 //
-// It differs from OpenKruise 1.9 where that is better for its users: native sidecars are upgraded in place; a hot upgrade that has begun is
-// ended also when the SidecarSet is paused or set to NotUpdate; going back to the image that ran before a failed hot upgrade ends it; and a
-// Pod whose sidecars another SidecarSet upgrades at the moment counts as unavailable.
+// The controller differs from OpenKruise 1.9 to the users' benefit. The controller upgrades native sidecars in place.
+// The controller ends a hot upgrade even after the SidecarSet is paused or set to NotUpdate. A return to the image
+// before a failed hot upgrade ends the upgrade. A Pod under upgrade by a second SidecarSet counts as unavailable.
 package sidecarset

@@ -18,12 +18,12 @@ import (
 // end is how the Pods of a set are in the end, read from their containers.
 type end struct {
 	all []sidecarcontrol.Standing
-	// waiting are those that could be upgraded, idle those of them that do not serve, and away those that are out of service for good.
+	// waiting are Pods ready for an upgrade. idle are waiting Pods out of service. away are Pods out of service for good.
 	waiting, idle, away                 int
 	updated, serving, updatedAndServing int
 }
 
-// converged: all Pods have what they can have, no hot upgrade goes on, and the status says so.
+// converged: all Pods have the newest possible sidecars, no hot upgrade goes on, and the status says so.
 func (w *story) converged() {
 	team := w.Server.Stored(&corev1.Namespace{}, client.ObjectKey{Name: namespace}).(*corev1.Namespace).Labels["team"]
 	for _, name := range []string{mesh, logs} {
@@ -32,7 +32,7 @@ func (w *story) converged() {
 		w.must(err)
 		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 			if podstate.IsActive(pod) && w.control.Read(pod, compiled, time.Now()).Flip {
-				w.Failf("flip", "the hot upgrade of Pod %s was not ended", pod.Name) // also where it is not one of the set's any more
+				w.Failf("flip", "the hot upgrade of Pod %s was not ended", pod.Name) // even after the Pod has left the set
 			}
 		}
 		e := w.end(&sight{set: set, compiled: compiled, team: team})
@@ -72,7 +72,7 @@ func (w *story) end(v *sight) (e end) {
 		if serves {
 			e.serving++
 		}
-		if !serves || flipping { // for all sets: the one that has begun with the hot upgrade may not select the Pod any more
+		if !serves || flipping { // for all sets: the set of the hot upgrade may no longer select the Pod
 			e.away++
 		}
 		switch {

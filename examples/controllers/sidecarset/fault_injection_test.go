@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// createPod creates a Pod with the sidecars of both sets, or of one, as the webhook does.
+// createPod creates a Pod with the sidecars of a single set or of both, as the webhook does.
 func (w *story) createPod() {
 	var sets []*v1beta1.SidecarSet
 	var compiled []*sidecarcontrol.Set
@@ -60,14 +60,14 @@ func (w *story) createPod() {
 	w.must(w.User.Create(context.Background(), pod))
 }
 
-// revisions returns those of a set.
+// revisions returns the revisions of a set.
 func (w *story) revisions(set string) []*appsv1.ControllerRevision {
 	return slices.DeleteFunc(faultapi.All[*appsv1.ControllerRevision](w.Server), func(rev *appsv1.ControllerRevision) bool {
 		return rev.Labels[apps.LabelSidecarSetName] != set
 	})
 }
 
-// pin draws which revision new Pods get, often none.
+// pin draws the revision for new Pods, often none.
 func (w *story) pin(set *v1beta1.SidecarSet) *pub.SidecarSetInjectRevision {
 	revisions := w.revisions(set.Name)
 	if len(revisions) == 0 || w.Chance(40) {
@@ -80,7 +80,7 @@ func (w *story) pin(set *v1beta1.SidecarSet) *pub.SidecarSetInjectRevision {
 	return pin
 }
 
-// pinned returns a set with the sidecars of the revision that its new Pods get. It is nil where that does not exist.
+// pinned returns a set with the sidecars of its pinned revision, or nil for a missing revision.
 func (w *story) pinned(set *v1beta1.SidecarSet) *v1beta1.SidecarSet {
 	pin := set.Spec.InjectionStrategy.Revision
 	if pin == nil {
@@ -97,7 +97,7 @@ func (w *story) pinned(set *v1beta1.SidecarSet) *v1beta1.SidecarSet {
 	return nil
 }
 
-// judgeRefusal: a Pod is refused for a revision that is no more, and then it is as it was.
+// judgeRefusal: injection refuses a Pod only for a missing revision, and then leaves the Pod unchanged.
 func (w *story) judgeRefusal(bare, pod *corev1.Pod, sets []*v1beta1.SidecarSet, err error) {
 	lost := slices.ContainsFunc(sets, func(set *v1beta1.SidecarSet) bool { return w.pinned(set) == nil })
 	var problem reason.Reason
@@ -112,7 +112,7 @@ func (w *story) judgeRefusal(bare, pod *corev1.Pod, sets []*v1beta1.SidecarSet, 
 	}
 }
 
-// judgeInjection: the Pod has all of its sets, and beside them what it had before.
+// judgeInjection: the Pod has the sidecars of all its sets, and keeps everything from before.
 func (w *story) judgeInjection(pod *corev1.Pod, sets []*v1beta1.SidecarSet) {
 	var names []string
 	containers := map[string]bool{"app": true}
@@ -120,7 +120,7 @@ func (w *story) judgeInjection(pod *corev1.Pod, sets []*v1beta1.SidecarSet) {
 		names = append(names, set.Name)
 		version, strict := w.pinned(set), true
 		if pin := set.Spec.InjectionStrategy.Revision; pin != nil && pin.Policy == pub.InjectRevisionPartial {
-			strict = false // it may have got either
+			strict = false // the Pod may have got either version
 		}
 		if version != nil && strict || set.Spec.InjectionStrategy.Revision == nil {
 			if has, why := hasVersion(pod, version); !has {
@@ -152,7 +152,7 @@ func (w *story) judgeInjection(pod *corev1.Pod, sets []*v1beta1.SidecarSet) {
 	w.judgeContainers(pod, containers)
 }
 
-// judgeContainers: each container is there once, with its volumes, and the application is as it was.
+// judgeContainers: each container exists once, with its volumes, and the application is unchanged.
 func (w *story) judgeContainers(pod *corev1.Pod, want map[string]bool) {
 	volumes := map[string]bool{}
 	for i := range pod.Spec.Volumes {
@@ -180,7 +180,7 @@ func (w *story) judgeContainers(pod *corev1.Pod, want map[string]bool) {
 
 func container(pod *corev1.Pod, name string) *corev1.Container { return podstate.Container(pod, name) }
 
-// ownNames are the names of the containers that a set's sidecars become, where they are upgraded.
+// ownNames returns the container names of a set's upgradable sidecars.
 func ownNames(set *v1beta1.SidecarSet) (names []string) {
 	for _, c := range sidecarsOf(set) {
 		if c.UpgradeStrategy.UpgradeType == pub.SidecarHotUpgrade {
@@ -192,7 +192,8 @@ func ownNames(set *v1beta1.SidecarSet) (names []string) {
 	return names
 }
 
-// hasVersion reports whether a Pod has the images and the env of a set, read from its containers alone, and where not.
+// hasVersion reports whether a Pod has the images and the env of a set, read from its containers alone. why names a
+// difference.
 func hasVersion(pod *corev1.Pod, set *v1beta1.SidecarSet) (has bool, why string) {
 	for _, c := range sidecarsOf(set) {
 		name := c.Name
@@ -207,7 +208,7 @@ func hasVersion(pod *corev1.Pod, set *v1beta1.SidecarSet) (has bool, why string)
 	return hasEnv(pod, set)
 }
 
-// hasEnv reports whether a Pod's sidecars have the env of the set, which upgrades in place cannot change.
+// hasEnv reports whether a Pod's sidecars have the env of the set. Upgrades in place cannot change env.
 func hasEnv(pod *corev1.Pod, set *v1beta1.SidecarSet) (has bool, why string) {
 	value := func(env []corev1.EnvVar) string {
 		if i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "A" }); i >= 0 {
@@ -227,7 +228,7 @@ func hasEnv(pod *corev1.Pod, set *v1beta1.SidecarSet) (has bool, why string) {
 	return true, ""
 }
 
-// worksIn returns which of the two containers of a hot sidecar works, as the Pod says.
+// worksIn returns the working container of a hot sidecar, as recorded on the Pod.
 func worksIn(pod *corev1.Pod, sidecar string) string {
 	works := map[string]string{}
 	_ = json.Unmarshal([]byte(pod.Annotations[apps.AnnotationSidecarSetWorking]), &works)

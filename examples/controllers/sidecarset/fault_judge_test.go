@@ -25,16 +25,17 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is what a pass decides on: the set and its Pods, before its first write.
+// sight is the input of a pass: the set and its Pods, before the pass's first write.
 type sight struct {
 	set      *v1beta1.SidecarSet
 	compiled *sidecarcontrol.Set
 	pods     map[types.UID]*corev1.Pod
 	team     string // of the namespace
 	upgraded map[types.UID]bool
-	// looked says that it could see something, wrote that it has taken its view of the Pods, and touched that it has decided.
+	// looked is true after the pass could see anything, wrote after the pass took its view of the Pods, and touched after
+	// the pass has decided.
 	looked, wrote, touched bool
-	// after is the last write to a Pod before it decided.
+	// after is the last write to a Pod before the pass decided.
 	after int
 }
 
@@ -47,17 +48,17 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "sidecarset" {
 		return
 	}
-	// The namespace is looked at when it is decided what is written to Pods: that may be after a revision was written.
+	// The pass reads the namespace when deciding about writes to Pods, perhaps after writing a revision.
 	if v.touched = v.touched || call != nil && call.Resource.Resource == "pods"; !v.touched {
 		seen := &corev1.Namespace{}
-		_ = t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: namespace}, seen) // one that it has not seen matches nothing
+		_ = t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: namespace}, seen) // a namespace not yet seen matches nothing
 		v.team = seen.Labels["team"]
 	}
 	if v.wrote {
 		return
 	}
 	if v.wrote = call != nil && !call.IsRead(); v.wrote && v.looked {
-		return // it has decided
+		return // the pass has decided
 	}
 	v.looked, v.after = true, w.writes
 	set := &v1beta1.SidecarSet{}
@@ -74,13 +75,13 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// matches reports whether a Pod is one of the set's.
+// matches reports whether a Pod belongs to the set.
 func (v *sight) matches(pod *corev1.Pod) bool {
 	return pod != nil && pod.Labels["app"] == "web" && (v.set.Spec.NamespaceSelector == nil || v.team == "a") &&
 		slices.Contains(strings.Split(pod.Annotations[apps.AnnotationSidecarSetInjected], ","), v.set.Name)
 }
 
-// judge holds each write to a Pod against what the pass saw.
+// judge compares each write to a Pod with the sight of the pass.
 func (w *story) judge(x *chaos.Write) {
 	v, _ := x.Task.View.(*sight)
 	if rev, ok := x.Before.(*appsv1.ControllerRevision); ok && x.After == nil {
@@ -117,7 +118,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
-// judgeTouch: nothing of a Pod changes but the images of the set's sidecars and annotations. It reports whether an image did.
+// judgeTouch: only annotations and images of the set's sidecars change. judgeTouch reports whether an image changed.
 func (w *story) judgeTouch(v *sight, before, after *corev1.Pod) (changed bool) {
 	own, rest := ownNames(v.set), after.Spec.DeepCopy()
 	for _, lists := range [][2][]corev1.Container{{before.Spec.InitContainers, rest.InitContainers}, {before.Spec.Containers, rest.Containers}} {
@@ -138,7 +139,7 @@ func (w *story) judgeTouch(v *sight, before, after *corev1.Pod) (changed bool) {
 	return changed
 }
 
-// judgeTold: the condition says of the set what is so.
+// judgeTold: the Pod's condition is right about the set.
 func (w *story) judgeTold(v *sight, before, after *corev1.Pod) {
 	was, is := saidOf(before, v.set.Name), saidOf(after, v.set.Name)
 	if upgradable, _ := hasEnv(after, v.set); is != was && is != fmt.Sprint(upgradable) {
@@ -151,7 +152,7 @@ func (w *story) judgeTold(v *sight, before, after *corev1.Pod) {
 	}
 }
 
-// saidOf returns what the condition of a Pod says of a set, empty if nothing.
+// saidOf returns the answer about a set in a Pod's condition, or "".
 func saidOf(pod *corev1.Pod, set string) string {
 	said := map[string]bool{}
 	if c := podstate.Condition(pod, apps.ConditionSidecarSetUpgradable); c != nil {
@@ -163,7 +164,7 @@ func saidOf(pod *corev1.Pod, set string) string {
 	return ""
 }
 
-// judgeTruncation: revisions stay that new Pods get, or that Pods have.
+// judgeTruncation: pinned revisions and revisions of existing Pods stay.
 func (w *story) judgeTruncation(v *sight, rev *appsv1.ControllerRevision) {
 	if v == nil || v.set == nil {
 		w.Failf("blind", "revision %s is deleted by a pass that has seen no set", rev.Name)
@@ -178,8 +179,8 @@ func (w *story) judgeTruncation(v *sight, rev *appsv1.ControllerRevision) {
 	}
 }
 
-// judgeFlip: without an upgrade, images change only where a hot upgrade ends: the container becomes idle that does not work, and the one
-// that works runs what its spec says.
+// judgeFlip: outside an upgrade, images change only at the end of a hot upgrade. The container without work becomes
+// idle, and the working container runs its spec's image.
 func (w *story) judgeFlip(before, after *corev1.Pod) {
 	works := worksIn(after, "hot")
 	for i := range after.Spec.Containers {
@@ -194,12 +195,12 @@ func (w *story) judgeFlip(before, after *corev1.Pod) {
 		}
 	}
 	want, runs := container(after, works).Image, w.Nodes.Image(after.UID, works)
-	if evicted := runs == "" && want != "hot:broken"; runs != want && !evicted { // nobody may know yet that it was
+	if evicted := runs == "" && want != "hot:broken"; runs != want && !evicted { // the eviction may still be unknown
 		w.Failf("gap", "a container of Pod %s becomes idle while %s runs %q, not %s", after.Name, works, runs, want)
 	}
 }
 
-// hashIn reports whether a Pod says that it has the newest sidecars.
+// hashIn reports whether a Pod records the newest sidecars.
 func hashIn(control *sidecarcontrol.Control, pod *corev1.Pod, set *sidecarcontrol.Set) bool {
 	s := control.Read(pod, set, time.Now())
 	return s.Injected && s.Updated
@@ -213,7 +214,7 @@ func (w *story) judgeTwins(pod *corev1.Pod) {
 	}
 }
 
-// judgeUpgrade: a Pod that is said to have the newest sidecars has all of their images, and was to be upgraded.
+// judgeUpgrade: a Pod recorded as upgraded has all images of the newest sidecars, and was due for an upgrade.
 func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
 	if has, why := hasVersion(after, v.set); !has {
 		w.Failf("half", "Pod %s is upgraded, and has not the version of set %s: %s", after.Name, v.set.Name, why)
@@ -223,7 +224,7 @@ func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
 	w.judgeWanted(v, before)
 }
 
-// judgeGap: of the containers of a hot sidecar that serve, an upgrade leaves one as it is.
+// judgeGap: an upgrade leaves at least a single serving container of a hot sidecar unchanged.
 func (w *story) judgeGap(v *sight, before, after *corev1.Pod) {
 	served, kept := 0, 0
 	for _, name := range []string{"hot-1", "hot-2"} {
@@ -287,7 +288,7 @@ func (w *story) judgeWanted(v *sight, before *corev1.Pod) {
 	}
 }
 
-// standing is how a Pod stood with the set that the pass saw.
+// standing is a Pod's standing with the set, as seen by the pass.
 func (w *story) standing(v *sight, pod *corev1.Pod) sidecarcontrol.Standing {
 	if !podstate.IsActive(pod) || !v.matches(pod) {
 		return sidecarcontrol.Standing{}
@@ -295,7 +296,7 @@ func (w *story) standing(v *sight, pod *corev1.Pod) sidecarcontrol.Standing {
 	return w.control.Read(pod, v.compiled, time.Now())
 }
 
-// serves reports whether a Pod is in service, with all upgrades of its sidecars done.
+// serves reports whether a Pod is in service, with no upgrade of its sidecars going on.
 func (w *story) serves(pod *corev1.Pod) bool {
 	if !podstate.IsActive(pod) || !podstate.IsReady(pod) {
 		return false
@@ -331,7 +332,7 @@ func saysUpgraded(pod *corev1.Pod, set string) bool {
 	return upgraded.After(at(apps.AnnotationSidecarSetHashWithoutImage)) && time.Since(upgraded) < 10*time.Minute
 }
 
-// judgeServing: a Pod that is said to be in service runs all that it was given.
+// judgeServing: a Pod recorded as in service runs all of its spec's sidecar images.
 func (w *story) judgeServing(pod *corev1.Pod, set *v1beta1.SidecarSet) {
 	for _, name := range ownNames(set) {
 		if c := container(pod, name); c != nil {
@@ -342,14 +343,14 @@ func (w *story) judgeServing(pod *corev1.Pod, set *v1beta1.SidecarSet) {
 	}
 }
 
-// judgeBudget: with this Pod, no more Pods of the set are away through upgrades than its budget says.
+// judgeBudget: with the Pod, the set's Pods away through upgrades stay within the budget.
 func (w *story) judgeBudget(v *sight, pod *corev1.Pod) {
 	var all []sidecarcontrol.Standing
 	away := 0
 	for _, seen := range v.pods {
 		if s := w.standing(v, seen); s.Injected {
 			all = append(all, s)
-			// What another set has taken since this pass decided is for that set to answer for.
+			// The second set answers for Pods taken since the pass's decision.
 			if t, ok := w.taken[seen.UID]; ok && seen.UID != pod.UID && (t.pass == v || t.write <= v.after) {
 				away++
 			}
@@ -364,7 +365,7 @@ func (w *story) judgeBudget(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// check forgets Pods that serve again, or are gone.
+// check forgets Pods back in service or gone.
 func (w *story) check() {
 	there := map[types.UID]bool{}
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {

@@ -33,23 +33,24 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, nothing but sidecars is touched, a Pod gets all of its set's images at once, the two containers of a hot
-// upgrade never run the same image, and the sets together keep the budget of each; and in the end all Pods have what they can have.
+// TestFaults: under any faults, only sidecars change. A Pod gets all images of a set at once, and the two containers of
+// a hot upgrade never run the same image. The sets together keep the budget of each set. In the end all Pods have the
+// newest possible sidecars.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t, false))
 }
 
-// TestFaultsOfTwoSets has both sets roll out to the same Pods most of the time, one Pod at a time.
+// TestFaultsOfTwoSets makes both sets roll out to the same Pods most of the time, a single Pod at a time.
 func TestFaultsOfTwoSets(t *testing.T) {
 	chaos.Run(t, plan(t, true))
 }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay proves a schedule to depend on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t, false), 3)
 }
 
-// plan is for schedules of everything that happens or, where they are narrow, of little beside rollouts.
+// plan is for schedules with all kinds of events. With narrow, schedules contain little beside rollouts.
 func plan(t testing.TB, narrow bool) chaos.Plan {
 	scheme := apiruntime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
@@ -76,24 +77,24 @@ func plan(t testing.TB, narrow bool) chaos.Plan {
 	}
 }
 
-// story is one schedule.
+// story is a schedule.
 type story struct {
 	*chaos.World
 
 	control *sidecarcontrol.Control
 	narrow  bool
-	// denied is a Pod that nothing may be written to.
+	// denied is a Pod under write protection.
 	denied string
-	// once are Pods of which the next write is refused, and no other.
+	// once are Pods whose next write alone is refused.
 	once map[string]bool
 	pods int
-	// taken are the Pods that served when the controller changed an image of them, and do not serve again yet.
+	// taken are the Pods that served when the controller changed an image, and do not serve again yet.
 	taken map[types.UID]taking
-	// writes counts those to Pods.
+	// writes counts the writes to Pods.
 	writes int
 }
 
-// taking is when a Pod was taken out of service, and by the pass of which set.
+// taking records when, and by the pass of which set, a Pod was taken out of service.
 type taking struct {
 	write int
 	pass  *sight
@@ -103,8 +104,8 @@ const namespace = "default"
 
 // Sets and their sidecars. Both are in the same Pods.
 const (
-	mesh = "mesh" // has the cold one "proxy" and the hot one "hot"
-	logs = "logs" // has the cold one "log" and the native one "native", which starts before it
+	mesh = "mesh" // has the cold sidecar "proxy" and the hot sidecar "hot"
+	logs = "logs" // has the cold sidecar "log" and the native sidecar "native", which starts before "log"
 )
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
@@ -173,7 +174,7 @@ func addMesh(s *v1beta1.SidecarSetSpec) {
 	}
 }
 
-// patches are the annotations of a set: one that it overwrites and one that it leaves as it is.
+// patches are the annotations of a set: the first overwrites, the second keeps an existing value.
 func patches(set string, version int) []pub.SidecarSetPatchPodMetadata {
 	value := fmt.Sprint(version)
 	return []pub.SidecarSetPatchPodMetadata{
@@ -182,7 +183,7 @@ func patches(set string, version int) []pub.SidecarSetPatchPodMetadata {
 	}
 }
 
-// sidecarsOf returns the sidecars of a set that are upgraded.
+// sidecarsOf returns the upgradable sidecars of a set.
 func sidecarsOf(set *v1beta1.SidecarSet) (out []*pub.SidecarContainer) {
 	for i := range set.Spec.Containers {
 		out = append(out, &set.Spec.Containers[i])
@@ -195,7 +196,7 @@ func sidecarsOf(set *v1beta1.SidecarSet) (out []*pub.SidecarContainer) {
 	return out
 }
 
-// count draws a count of 1 to most, or one of the percentages.
+// count draws a count from 1 to most, or a percentage.
 func (w *story) count(most int, percentages ...string) *intstr.IntOrString {
 	if w.Chance(40) {
 		return ptr.To(intstr.FromString(percentages[w.Rand().IntN(len(percentages))]))
@@ -209,7 +210,7 @@ func (w *story) set(name string) *v1beta1.SidecarSet {
 	return set
 }
 
-// users is what they do now and then.
+// users is the users' behaviour now and then.
 func (w *story) users() {
 	pod := w.AnyPod()
 	switch n := w.Rand().IntN(20); {
@@ -253,7 +254,7 @@ func (w *story) users() {
 	}
 }
 
-// forge writes what anybody may who may write to a Pod: records of upgrades that were not.
+// forge writes false records of upgrades, as every writer of Pods may.
 func (w *story) forge(pod *corev1.Pod) {
 	forged := pod.DeepCopy()
 	texts := []string{
@@ -265,14 +266,14 @@ func (w *story) forge(pod *corev1.Pod) {
 		forged.Annotations = map[string]string{}
 	}
 	if forged.Annotations[apps.AnnotationSidecarSetInPlaceState] != "" {
-		return // it would be another story to lose what an upgrade has written down
+		return // losing the record of an upgrade is the job of lose
 	}
 	forged.Annotations[apps.AnnotationSidecarSetInPlaceState] = texts[w.Rand().IntN(len(texts))]
 	w.Logf("user: Pod %s says %s", pod.Name, forged.Annotations[apps.AnnotationSidecarSetInPlaceState])
 	w.must(w.User.Update(context.Background(), forged))
 }
 
-// lose removes what upgrades have written down.
+// lose removes the records of upgrades.
 func (w *story) lose(pod *corev1.Pod) {
 	unknown := slices.ContainsFunc(w.control.Injected(pod), func(set string) bool { return !saysUpgraded(pod, set) })
 	if pod.Annotations[apps.AnnotationSidecarSetInPlaceState] == "" || unknown { // nobody could know of an upgrade in the second of the injection
@@ -350,7 +351,8 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
 }
 
-// settle makes the last wish one that can be fulfilled. Now and then the first try is refused: nothing but time tells that the next is not.
+// settle makes the last wish fulfillable. Now and then the first try is refused: only time tells of a better second
+// try.
 func (w *story) settle() {
 	w.denied = ""
 	for _, name := range []string{mesh, logs} {

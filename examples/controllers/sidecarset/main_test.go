@@ -34,7 +34,8 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
 const minute = time.Minute
 
-// cluster is one test's view of the control plane. SidecarSets have no namespace, so theirs select the test's own by name.
+// cluster is the view of a single test on the control plane. SidecarSets have no namespace, so the test's SidecarSets
+// select the test's namespace by name.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -51,7 +52,7 @@ func start(t testing.TB) *cluster {
 	return c
 }
 
-// idle returns a namespace of its own on the control plane.
+// idle returns a fresh namespace on the control plane.
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
@@ -187,7 +188,7 @@ func (c *cluster) pods(n int, sets ...*v1beta1.SidecarSet) (names []string) {
 	return names
 }
 
-// pod reads one Pod.
+// pod reads a Pod.
 func (c *cluster) pod(name string) *corev1.Pod {
 	c.t.Helper()
 	pod := &corev1.Pod{}

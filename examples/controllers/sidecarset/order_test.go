@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// TestOrder: which Pods are upgraded first. Pods have labels number and zone.
+// TestOrder: the order of upgrades. Pods have labels number and zone.
 func TestOrder(t *testing.T) {
 	scatter := func(terms ...pub.ScatterTerm) pub.SidecarSetUpdateStrategy {
 		return pub.SidecarSetUpdateStrategy{ScatterStrategy: terms}

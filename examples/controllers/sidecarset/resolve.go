@@ -35,7 +35,7 @@ func resolve(set *v1beta1.SidecarSet) (*settings, error) {
 		s.selector = read.Selector(strategyPath+".selector", update.Selector)
 	}
 	s.order.Priority, s.order.Scatter = read.Order(strategyPath, update.PriorityStrategy, update.ScatterStrategy)
-	// What does not depend on how many Pods there are is wrong for any number.
+	// A value that fails for a single Pod fails for any number.
 	read.Count(strategyPath+".maxUnavailable", s.maxUnavailable(), 1, partition.Up)
 	read.Kept(strategyPath+".partition", update.Partition, 1)
 	if update.Type != pub.SidecarSetNotUpdate && !update.Paused {
@@ -48,9 +48,9 @@ func (s *settings) maxUnavailable() *intstr.IntOrString {
 	return cmp.Or(s.update.MaxUnavailable, new(intstr.FromInt32(api.DefaultMaxUnavailable)))
 }
 
-// of says how many of these Pods are upgraded at a time.
+// of returns the rollout for the given Pods.
 func (s *settings) of(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout {
-	read := &kruise.Reading{} // what could not be read was found by resolve
+	read := &kruise.Reading{} // resolve has already found unreadable values
 	order := s.order
 	if terms, found := anyValue(s.update.ScatterStrategy, pods); found {
 		_, order.Scatter = read.Order(strategyPath, nil, terms)
@@ -63,8 +63,8 @@ func (s *settings) of(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout {
 	}
 }
 
-// anyValue replaces each term whose value is * by one for each value that the label has among the Pods, and reports whether there is such a
-// term.
+// anyValue replaces each term with the value * by a term for each value of the label among the Pods, and reports
+// whether such a term exists.
 func anyValue(terms []pub.ScatterTerm, pods []sidecarcontrol.Standing) (out []pub.ScatterTerm, found bool) {
 	add := func(term pub.ScatterTerm) {
 		if !slices.Contains(out, term) {
@@ -72,7 +72,7 @@ func anyValue(terms []pub.ScatterTerm, pods []sidecarcontrol.Standing) (out []pu
 		}
 	}
 	for _, term := range terms {
-		if term.Value != "*" { // which no label can have
+		if term.Value != "*" { // no label can have the value *
 			add(term)
 			continue
 		}

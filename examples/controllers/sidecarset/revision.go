@@ -45,7 +45,7 @@ func (r *Reconciler) syncHistory(ctx context.Context, v *view, pass *fanout.Pass
 	})
 }
 
-// labelVersion writes what the user calls this version onto its revision.
+// labelVersion writes the user's version name onto the revision.
 func (r *Reconciler) labelVersion(ctx context.Context, v *view, rev *appsv1.ControllerRevision) error {
 	version := v.Owner.Spec.CustomVersion
 	if version == "" || rev.Labels[apps.LabelSidecarSetCustomVersion] == version {
@@ -60,7 +60,7 @@ func (r *Reconciler) labelVersion(ctx context.Context, v *view, rev *appsv1.Cont
 	return v.Client.Patch(ctx, rev.DeepCopy(), client.RawPatch(types.MergePatchType, body))
 }
 
-// truncate deletes revisions that nobody needs.
+// truncate deletes unneeded revisions.
 func (r *Reconciler) truncate(ctx context.Context, v *view, pass *fanout.Pass, h *revision.History) error {
 	limit := max(int(*cmp.Or(v.Owner.Spec.RevisionHistoryLimit, new(defaultHistory))), 1) - 1 // beside today's
 	if len(h.Revisions) <= limit+1 {

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// revisions returns the images of a SidecarSet's revisions, the oldest first, with the version that the user gave each.
+// revisions returns the images of a SidecarSet's revisions, the oldest first, each with the user's version name.
 func (c *cluster) revisions(ctx context.Context, set *v1beta1.SidecarSet) ([]string, error) {
 	var list appsv1.ControllerRevisionList
 	if err := c.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels{apps.LabelSidecarSetName: set.Name}); err != nil {
@@ -43,7 +43,7 @@ func (c *cluster) untilRevisions(set *v1beta1.SidecarSet, want ...string) {
 	})
 }
 
-// TestCustomVersion: what the user calls a version is a label of its revision, which outlives the name.
+// TestCustomVersion: the user's version name is a label of the revision. The label outlives the name in the spec.
 func TestCustomVersion(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), func(s *v1beta1.SidecarSetSpec) { s.CustomVersion = "one" }))
@@ -55,7 +55,7 @@ func TestCustomVersion(t *testing.T) {
 	c.untilRevisions(set, "mesh:v1 uno", "mesh:v2")
 }
 
-// TestHistoryLimit: the oldest revisions go, but for those that Pods have and that is asked for.
+// TestHistoryLimit: the oldest revisions go, except for revisions of existing Pods and the pinned revision.
 func TestHistoryLimit(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), func(s *v1beta1.SidecarSetSpec) {

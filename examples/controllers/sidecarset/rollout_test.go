@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestColdUpgrade: the sidecar of each Pod restarts with its new image, one Pod at a time, and nothing else does. Each Pod is written to
-// once, and after its first upgrade once more: its condition says that it can be upgraded.
+// TestColdUpgrade: the sidecar of each Pod restarts with its new image, a single Pod at a time, and nothing else
+// restarts. Each Pod is written once. After its first upgrade a second write sets the condition about upgrades.
 func TestColdUpgrade(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), container("log", "log:v1"), func(s *v1beta1.SidecarSetSpec) {
@@ -65,7 +65,7 @@ func TestColdUpgrade(t *testing.T) {
 	c.wrote(begin, map[string]int{"patch pods": 4, "create controllerrevisions": 1})
 }
 
-// wrote waits until the manager has sent what is wanted since a place in the audit log.
+// wrote waits for exactly the wanted requests of the manager since a place in the audit log.
 func (c *cluster) wrote(since int64, want map[string]int) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 20*time.Second, func(context.Context) error {
@@ -92,7 +92,7 @@ func TestNativeUpgrade(t *testing.T) {
 	}
 }
 
-// TestHotUpgrade: both containers run for a while, then the old one becomes idle.
+// TestHotUpgrade: both containers run for a while, then the old container becomes idle.
 func TestHotUpgrade(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("hot", hot("mesh", "mesh:v1"), container("log", "log:v1")))
@@ -124,7 +124,7 @@ func TestHotUpgrade(t *testing.T) {
 	}
 }
 
-// TestNotUpgradable: Pods are left alone whose sidecars differ in more than images, and say so.
+// TestNotUpgradable: Pods whose sidecars differ in more than images stay unchanged, and their condition says so.
 func TestNotUpgradable(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1")))
@@ -151,7 +151,7 @@ func TestNotUpgradable(t *testing.T) {
 	told(want)
 }
 
-// TestStrategies: what keeps Pods from being upgraded.
+// TestStrategies: the obstacles to an upgrade.
 func TestStrategies(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), func(s *v1beta1.SidecarSetSpec) {
@@ -169,7 +169,7 @@ func TestStrategies(t *testing.T) {
 	c.counts(set, 4, 4, 4, 4)
 }
 
-// event waits until one was recorded for a SidecarSet, and returns its message.
+// event waits for an event of a SidecarSet, and returns the message.
 func (c *cluster) event(set *v1beta1.SidecarSet, name string) (message string) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -188,11 +188,11 @@ func (c *cluster) event(set *v1beta1.SidecarSet, name string) (message string) {
 	return message
 }
 
-// TestPodsRefused: who wrote the SidecarSets is told because of what Pods are refused, not only who wants Pods.
+// TestPodsRefused: an event tells the authors of SidecarSets about refused Pods, not only the authors of Pods.
 func TestPodsRefused(t *testing.T) {
 	c := start(t)
 	one := c.create(c.set("one", container("log", "log:v1")))
-	other := c.create(c.set("other", container("log", "log:v2"))) // as if it had been admitted at the same moment
+	other := c.create(c.set("other", container("log", "log:v2"))) // as if both had been admitted at the same moment
 	want := "new Pods may be refused: InvalidValue: spec.containers[log].name: \"log\": is taken by containers[log]; SidecarSet " +
 		one.Name + " is for some of the same Pods"
 	if got := c.event(other, apps.EventPodsRefused); got != want {
@@ -207,7 +207,7 @@ func TestPodsRefused(t *testing.T) {
 	}
 }
 
-// TestPodsDropped: Pods that have sidecars of a SidecarSet and that nobody upgrades any more are told of.
+// TestPodsDropped: an event tells of Pods with sidecars of a SidecarSet that no longer selects the Pods.
 func TestPodsDropped(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1")))

@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// TestTakeOver recreates what OpenKruise 1.9 left (cold, hot and native sidecars, launch order), starts our controller, and demands that it
-// writes to no Pod and no revision; then the next upgrade goes on in place.
+// TestTakeOver recreates the objects left by OpenKruise 1.9 (cold, hot and native sidecars, launch order), starts the
+// controller, and demands no write to any Pod or revision. Then the next upgrade goes on in place.
 func TestTakeOver(t *testing.T) {
 	c := idle(t)
 	for _, name := range []string{"sim-04", "sim-08"} {
@@ -37,7 +37,7 @@ func TestTakeOver(t *testing.T) {
 	before := c.list()
 	begin := controllertest.End(t, c.cp.AuditLog())
 	c.run()
-	witness := c.create(c.set("witness", container("w", "w:v1"), func(s *v1beta1.SidecarSetSpec) { // by then anything wrong with the others would have happened
+	witness := c.create(c.set("witness", container("w", "w:v1"), func(s *v1beta1.SidecarSetSpec) { // by then any wrong write would have happened
 		s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "witness"}}
 	}))
 	c.counts(mesh, 2, 2, 2, 2)
@@ -89,7 +89,7 @@ func (c *cluster) list() []corev1.Pod {
 	return pods.Items
 }
 
-// seen is what a user sees of a Pod.
+// seen is the visible part of a Pod.
 type seen struct {
 	Spec                corev1.PodSpec
 	Labels, Annotations map[string]string

@@ -25,16 +25,16 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
 )
 
-// told is what was last told of a SidecarSet. It is told once.
+// told are the last events of a SidecarSet. Each event comes once.
 type told struct {
-	blocked    int       // Pods that have to be recreated
-	dropped    int       // Pods that are none of its any more
-	heldUp     types.UID // the Pod that holds the others up
+	blocked    int       // Pods in need of recreation
+	dropped    int       // injected Pods no longer selected
+	heldUp     types.UID // the Pod holding up the rest
 	generation int64     // with heldUp
 	refused    string    // why Pods are refused
 }
 
-// tell tells as events what keeps Pods from the newest sidecars. The result, where it is positive, is when to look again.
+// tell sends events about obstacles to the newest sidecars. A positive result is the wait before the next look.
 func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	worst, wait := heldUp(work, v.Now)
 	if worst != nil {
@@ -61,7 +61,7 @@ func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	return wait
 }
 
-// refusals says because of what new Pods are refused, empty if they are not.
+// refusals returns the reasons for refused new Pods, or "".
 func (r *Reconciler) refusals(v *view, h *revision.History) string {
 	others := slices.SortedFunc(slices.Values(r.Cache.Owners.All()), func(a, b *v1beta1.SidecarSet) int { return cmp.Compare(a.Name, b.Name) })
 	problems := kruise.Refused(api.Conflicts(v.Owner, others))
@@ -90,8 +90,8 @@ func whyAway(s *sidecarcontrol.Standing) string {
 	return "it is not Ready, though its sidecars are"
 }
 
-// heldUp returns the Pod that counts as out of service and has not been Ready for longest, if others wait for it; nil if none has been so for long. wait, where
-// it is positive, is when one will have been.
+// heldUp returns the Pod longest not Ready among the Pods counted as out of service, if more Pods wait for an upgrade.
+// heldUp returns nil before the Pod has been unready for slow. A positive wait is the time until then.
 func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, wait time.Duration) {
 	if !errors.Is(work.Choice.Limits.Err(), rollout.UpdateLimited) {
 		return nil, 0
@@ -113,7 +113,7 @@ func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, 
 	return worst, 0
 }
 
-// observe turns what happens to Pods into the events of OpenKruise.
+// observe turns the upgrader's reports about Pods into the events of OpenKruise.
 func (r *Reconciler) observe(set *v1beta1.SidecarSet, e upgrader.Event) {
 	switch {
 	case e.What == upgrader.Upgraded && e.Err == nil:
@@ -128,7 +128,7 @@ func (r *Reconciler) observe(set *v1beta1.SidecarSet, e upgrader.Event) {
 	}
 }
 
-// nameOf finds the name of a SidecarSet that waits for the cache.
+// nameOf finds the name of a SidecarSet waiting for the cache.
 func (r *Reconciler) nameOf(pending expectations.Pending) (namespace, name string) {
 	if set, ok := r.Cache.Owners.ByUID(pending.Owner); ok {
 		return "", set.Name

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
 )
 
-// TestHeldUp: Pods whose sidecars do not become ready use the budget up, and somebody is told once.
+// TestHeldUp: Pods with unready sidecars use up the budget, and a single event tells so.
 func TestHeldUp(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	pod := func(name string, unreadyFor time.Duration) *corev1.Pod {

@@ -38,7 +38,7 @@ var env = controlplanetest.New(controlplane.Options{Nodes: controlplane.NoNodes}
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// world is a namespace, and what the controller has written in it.
+// world is a namespace, with the controller's writes inside.
 type world struct {
 	client.WithWatch
 
@@ -46,7 +46,7 @@ type world struct {
 	namespace string
 
 	mu      sync.Mutex
-	writes  map[string][]string // by Pod: what was written for it
+	writes  map[string][]string // by Pod: the writes for the Pod
 	refused bool
 }
 
@@ -118,7 +118,7 @@ func (w *world) written(pod string) []string {
 	return slices.Clone(w.writes[pod])
 }
 
-// start makes a Pod on a Node, and writes the status that it has.
+// start makes a Pod on a Node, and writes the Pod's status.
 func (w *world) start(name string, pod *corev1.Pod, virtual bool) *corev1.Pod {
 	w.t.Helper()
 	labels := map[string]string{}
@@ -148,8 +148,8 @@ func (w *world) report(pod *corev1.Pod) {
 	}
 }
 
-// carryOut does as a node agent and the kubelet would: containers of a request end with exit code 143, and then the Pod does, unless its phase says
-// that it has ended already.
+// carryOut acts for a node agent and the kubelet: containers of a request end with exit code 143. Then the Pod ends,
+// unless its phase has already ended.
 func (w *world) carryOut(pod *corev1.Pod, name string) []string {
 	w.t.Helper()
 	request := &v1beta1.ContainerRecreateRequest{}
@@ -187,7 +187,7 @@ func (w *world) carryOut(pod *corev1.Pod, name string) []string {
 	return names
 }
 
-// TestJobPods runs E-11 and its relatives.
+// TestJobPods runs E-11 and similar cases.
 func TestJobPods(t *testing.T) {
 	w := begin(t, kruise.Options{})
 	priority := []string{apps.EnvContainerPriority, "1"}
@@ -265,7 +265,7 @@ func TestVirtualNode(t *testing.T) {
 	}
 }
 
-// TestStuckPods: JT-12, who waits is told why, and OnFailure waits for exit code 0.
+// TestStuckPods: JT-12, an event tells why a Pod waits, and OnFailure waits for exit code 0.
 func TestStuckPods(t *testing.T) {
 	w := begin(t, kruise.Options{})
 	pod := w.start("stuck", sidecarterminator.Job(sidecarterminator.OnFailure, sidecarterminator.StuckContainer("main", "CrashLoopBackOff"), sidecarterminator.Runs("log", sidecarterminator.Stops)), false)
@@ -281,7 +281,8 @@ func TestStuckPods(t *testing.T) {
 	}
 }
 
-// TestRefusals: what is refused is not tried again with each event of the Pod, and does not keep others waiting. The clock stands still.
+// TestRefusals: a refused request is not retried with each event of the Pod, and does not keep other Pods waiting. The
+// clock stands still.
 func TestRefusals(t *testing.T) {
 	w := begin(t, kruise.Options{Clock: clocktesting.NewFakePassiveClock(time.Now()), Workers: 1})
 	w.refused = true
@@ -292,7 +293,7 @@ func TestRefusals(t *testing.T) {
 		if err := w.Update(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
-		// Its requests are handled in their order: when this one is, so is the event before it.
+		// The worker handles requests in order: after this Pod's event, the earlier event is handled, too.
 		name := fmt.Sprintf("other-%d", i)
 		other := w.start(name, sidecarterminator.Job(sidecarterminator.Never, sidecarterminator.MainOf(0), sidecarterminator.Runs("log", sidecarterminator.Stops)), false)
 		w.carryOut(other, sidecarterminator.RequestName(other.UID, 1))

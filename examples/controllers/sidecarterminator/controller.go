@@ -29,7 +29,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ControllerName is the component that reports events, and the controller's name in logs.
+// ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "sidecarterminator-controller"
 
 // Reconciler reconciles Pods.
@@ -42,10 +42,10 @@ type Reconciler struct {
 	scheme   *runtime.Scheme
 	events   record.EventRecorder
 	backoff  fanout.Backoff
-	told     *kruise.Told // what a Pod waits for
+	told     *kruise.Told // reasons of a Pod's wait
 }
 
-// Reconcile ends the sidecars of one Pod, or one step of that.
+// Reconcile ends the sidecars of a Pod, or takes a step toward the end.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod, ok := r.pods.Get(req.Namespace, req.Name)
 	if !ok || !Concerns(pod) {
@@ -56,7 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	} else if pending != nil {
 		return ctrl.Result{RequeueAfter: pending.RequeueAfter}, nil
 	}
-	// Only now does the cache hold what was written last.
+	// Only from here on does the cache hold the last own writes.
 	if pod, ok = r.pods.Get(req.Namespace, req.Name); !ok {
 		return ctrl.Result{}, nil
 	}
@@ -86,7 +86,7 @@ func (r *Reconciler) isVirtual(ctx context.Context, name string) (bool, error) {
 	return node.Labels[apps.LabelNodeType] == apps.NodeTypeVirtualKubelet, nil
 }
 
-// act does what was decided, step by step, up to the first that fails.
+// act carries out the decision step by step, up to the first failure.
 func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, t todo) (ctrl.Result, error) {
 	c := r.clients.For(pod.UID)
 	for _, step := range []struct {
@@ -108,8 +108,8 @@ func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, t todo) (ctrl.Res
 	return ctrl.Result{}, nil
 }
 
-// try does a step unless that has failed a moment ago. What fails is tried again after a while, which doubles: events of the Pod do not have it
-// tried before that. A conflict is the queue's business, because it comes with an event.
+// try does a step unless the step failed a moment ago. A failed step rests for a while, and the wait doubles; events of
+// the Pod do not shorten the wait. Conflicts go to the queue, because a conflict comes with an event.
 func (r *Reconciler) try(ctx context.Context, pod *corev1.Pod, name string, do func() error) (ctrl.Result, error) {
 	attempt := fanout.Attempt{Object: pod.UID, Task: fanout.Task{Name: name}}
 	now := r.options.Clock.Now()
@@ -153,7 +153,7 @@ func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Po
 	for _, name := range t.stop {
 		request.Spec.Containers = append(request.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: name})
 	}
-	// A Pod need not wait for its requests when it is deleted, and nobody needs a right on its finalizers for that.
+	// A deleted Pod need not wait for its requests, and the controller needs no right on Pods' finalizers.
 	if err := controllerutil.SetControllerReference(pod, request, r.scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return err
 	}
@@ -165,14 +165,14 @@ func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Po
 	return nil
 }
 
-// tell says by an event what a Pod waits for, once.
+// tell sends a single event about a Pod's wait.
 func (r *Reconciler) tell(pod *corev1.Pod, waits reason.List) {
 	if text := waits.Summary(kruise.ReasonsInEvent); r.told.IsNews(pod.UID, "waits", text) {
 		r.events.Event(pod, corev1.EventTypeWarning, string(waits[0].Code), text)
 	}
 }
 
-// forget drops what is known about a Pod that is gone.
+// forget drops the knowledge about a deleted Pod.
 func (r *Reconciler) forget(pod *corev1.Pod) {
 	r.clients.Forget(pod)
 	r.backoff.Forget(pod.UID)

@@ -13,35 +13,39 @@ import (
 )
 
 const (
-	// MainContainerWaiting means that a main container waits to be started, and is not about to be: sidecars run until it has ended.
+	// MainContainerWaiting means that a main container waits for its start, and no start is near. Sidecars run until the
+	// main container has ended.
 	MainContainerWaiting reason.Code = "MainContainerWaiting"
-	// SidecarWaiting means that a sidecar waits to be started, and is not about to be: there is nothing to stop, and the Pod does not end.
+	// SidecarWaiting means that a sidecar waits for its start, and no start is near. Nothing can be stopped, and the Pod
+	// does not end.
 	SidecarWaiting reason.Code = "SidecarWaiting"
-	// SidecarRestarted means that the kubelet has started a sidecar again that was stopped: the Pod restarts containers on failure.
+	// SidecarRestarted means that the kubelet has restarted a stopped sidecar, because the Pod restarts containers on
+	// failure.
 	SidecarRestarted reason.Code = "SidecarRestarted"
-	// SidecarRuns means that sidecars whose exit code is ignored wait for another to end.
+	// SidecarRuns means that sidecars with ignored exit codes wait for the end of another sidecar.
 	SidecarRuns reason.Code = "SidecarRuns"
-	// RequestNamesTaken means that other requests have all names that are tried for those of the Pod.
+	// RequestNamesTaken means that foreign requests hold all names tried for the Pod.
 	RequestNamesTaken reason.Code = "RequestNamesTaken"
 )
 
-// todo is what is next for a Pod, in the order in which it is done. The zero value is nothing.
+// todo is the next work for a Pod, in order. The zero value means: nothing.
 type todo struct {
 	// images by the names of containers.
 	images map[string]string
-	// phase is what the Pod is marked with before its last sidecars are stopped.
+	// phase is the phase to set before the last sidecars are stopped.
 	phase corev1.PodPhase
-	// request is the name of a new request, empty for none, and stop are the containers in it.
+	// request is the name of a new request, or "" for none, and stop lists the request's containers.
 	request string
 	stop    []string
-	// waits are what keeps sidecars running.
+	// waits are the reasons for running sidecars.
 	waits reason.List
 }
 
-// isDue reports whether the sidecars of a Pod are to end now, or what the Pod waits for that somebody has to change.
+// isDue reports whether the sidecars of a Pod must end now, or returns the obstacles for somebody to remove.
 func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
 	mains, sidecars := containersOf(pod)
-	// The phase says nothing: it is Pending as long as one container waits for its first start (getPhase in pkg/kubelet/kubelet_pods.go).
+	// The phase proves nothing: the phase is Pending as long as a container waits for its first start (getPhase in
+	// pkg/kubelet/kubelet_pods.go).
 	if !Concerns(pod) || !slices.ContainsFunc(sidecars, isRunning) {
 		return false, nil
 	}
@@ -61,15 +65,15 @@ func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
 
 func isRunning(c container) bool { return !c.hasEnded() }
 
-// decide says what is next for a Pod whose sidecars are due. It depends on its arguments alone. requests returns the request of a name in
-// the Pod's namespace, nil if there is none.
+// decide returns the next work for a Pod with due sidecars, from its arguments alone. requests returns the request of a
+// name in the Pod's namespace, or nil.
 func decide(pod *corev1.Pod, virtual bool, requests func(name string) *v1beta1.ContainerRecreateRequest) (t todo) {
 	if virtual {
 		return onVirtualNode(pod)
 	}
 	mains, sidecars := containersOf(pod)
 	known := requestsOf(pod, requests)
-	var first, last []container // first are those whose exit codes count
+	var first, last []container // first are sidecars with relevant exit codes
 	for i := range sidecars {
 		switch c := sidecars[i]; {
 		case c.hasEnded():
@@ -97,7 +101,7 @@ func decide(pod *corev1.Pod, virtual bool, requests func(name string) *v1beta1.C
 	return t
 }
 
-// onVirtualNode replaces images. Sidecars without one are left alone.
+// onVirtualNode replaces images. Sidecars without a replacement image are left alone.
 func onVirtualNode(pod *corev1.Pod) (t todo) {
 	_, sidecars := containersOf(pod)
 	for i := range sidecars {
@@ -111,7 +115,7 @@ func onVirtualNode(pod *corev1.Pod) (t todo) {
 	return t
 }
 
-// phaseOf is the phase of a Pod by its main containers.
+// phaseOf returns the phase of a Pod by its main containers.
 func phaseOf(mains []container) corev1.PodPhase {
 	for i := range mains {
 		if mains[i].exitCode() != 0 {
@@ -121,7 +125,7 @@ func phaseOf(mains []container) corev1.PodPhase {
 	return corev1.PodSucceeded
 }
 
-// ask asks for the containers that no request holds.
+// ask asks for containers not yet in a request.
 func (t *todo) ask(known knownRequests, containers []container) {
 	for i := range containers {
 		c := &containers[i]
@@ -154,12 +158,12 @@ func waiting(code reason.Code, name, why, detail string) reason.Reason {
 
 func pathOf(name string) string { return "spec.containers[" + name + "]" }
 
-// knownRequests are the requests that are there for a Pod.
+// knownRequests are the existing requests for a Pod.
 type knownRequests struct {
-	// restarts holds, for each container in them, how often it had restarted when it was last asked for.
+	// restarts holds, for each container in the requests, the number of restarts at the last request.
 	restarts map[string]int32
 	names    []string
-	// next is the name of another, empty if there can be none.
+	// next is the name of the next request, or "" if no name is left.
 	next string
 }
 
@@ -172,8 +176,8 @@ func requestName(uid types.UID, n int) string {
 	return name
 }
 
-// requestsOf reads the requests for a Pod. Each holds a sidecar that no other does, so that there are no more than containers, unless somebody
-// else has made some.
+// requestsOf reads the requests for a Pod. Each request holds a sidecar missing in the rest, so requests never
+// outnumber containers, unless somebody else has made requests.
 func requestsOf(pod *corev1.Pod, requests func(name string) *v1beta1.ContainerRecreateRequest) knownRequests {
 	known := knownRequests{restarts: map[string]int32{}}
 	for n := range len(pod.Spec.Containers) + 1 {

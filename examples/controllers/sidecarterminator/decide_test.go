@@ -14,14 +14,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// one describes a container: its environment as NAME, VALUE pairs, and its status.
+// one describes a container: the environment as NAME, VALUE pairs, and the status.
 type one struct {
 	name string
 	env  []string
 	// exit is the exit code; -1 runs, -2 has never started and waits for reason.
 	exit    int32
 	waiting string
-	starts  int32 // how often it has restarted
+	starts  int32 // number of restarts
 	image   string
 }
 
@@ -37,7 +37,7 @@ func runs(name string, env []string) one { return one{name: name, env: env, exit
 
 func ended(name string, env []string, exit int32) one { return one{name: name, env: env, exit: exit} }
 
-// job is a Pod that runs to completion.
+// job is a Pod running to completion.
 func job(policy corev1.RestartPolicy, containers ...one) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "job-1", UID: "u1", ResourceVersion: "1"},
@@ -120,7 +120,7 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
-// own gives the first container a restart policy of its own.
+// own gives the first container its own restart policy.
 func own(policy corev1.ContainerRestartPolicy, rules ...corev1.ContainerRestartRule) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].RestartPolicy, pod.Spec.Containers[0].RestartPolicyRules = &policy, rules
@@ -181,7 +181,7 @@ func TestIsDue(t *testing.T) {
 	}
 }
 
-// said renders what a test can compare of reasons.
+// said renders reasons for comparison.
 func said(waits reason.List) (out []string) {
 	for _, why := range waits {
 		text := string(why.Code) + " " + why.Path
@@ -195,7 +195,7 @@ func said(waits reason.List) (out []string) {
 
 const first, second = "sidecar-termination-u1", "sidecar-termination-u1-2"
 
-// asked is a request for containers that had not restarted.
+// asked is a request for containers without restarts.
 func asked(names ...string) *v1beta1.ContainerRecreateRequest {
 	request := &v1beta1.ContainerRecreateRequest{}
 	for _, name := range names {
@@ -290,8 +290,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// FuzzDecide plays a whole Pod: what is decided is carried out until nothing is, and then no sidecar that can be stopped runs. No request asks for
-// anything twice or for a main container, the phase is set once and follows main containers, and the first name is OpenKruise's.
+// FuzzDecide plays a whole Pod: every decision is carried out until the decisions are empty, and then no stoppable
+// sidecar runs. No request repeats a container or names a main container. The phase is set once and follows the main
+// containers. The first name is OpenKruise's.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 2, 3}, false)
 	f.Add([]byte{1, 0, 14, 22, 7}, false)
@@ -355,7 +356,7 @@ func end(t *testing.T, pod *corev1.Pod, name string) {
 	}
 }
 
-// fuzzed makes a Pod from bytes: one for the policy, one for each container.
+// fuzzed makes a Pod from bytes: the first for the policy, the rest for the containers.
 func fuzzed(data []byte) *corev1.Pod {
 	if len(data) == 0 {
 		return job(never)
@@ -369,7 +370,7 @@ func fuzzed(data []byte) *corev1.Pod {
 			c.waiting = []string{"ContainerCreating", "ErrImagePull"}[b/25%2]
 		}
 		if c.env == nil && b%2 == 0 {
-			c.exit = 0 // so that Pods are due now and then
+			c.exit = 0 // so Pods are due now and then
 		}
 		containers = append(containers, c)
 	}

@@ -1,6 +1,6 @@
 package sidecarterminator
 
-// What the tests on the API server share with those of the decisions.
+// Helpers shared by the tests on the API server and the tests of decisions.
 var (
 	Job, Runs, MainOf, With, End = job, runs, mainOf, with, end
 	Ended, RequestName, IsMarked = hasEnded, requestName, isMarked
@@ -15,7 +15,7 @@ const (
 // One describes a container.
 type One = one
 
-// StuckContainer returns one that never succeeds.
+// StuckContainer returns a container that never succeeds.
 func StuckContainer(name, reason string) One {
 	return one{name: name, exit: -1, waiting: reason, starts: 2}
 }

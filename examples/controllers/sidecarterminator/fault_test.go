@@ -26,11 +26,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, sidecars are stopped when the main containers have ended and not before, each once, and those whose exit code
-// is ignored after the others and the phase; in the end no sidecar runs that is to end.
+// TestFaults: under any faults, sidecars are stopped only after the end of the main containers, each sidecar once.
+// Sidecars with ignored exit codes are stopped after the rest and after the phase. In the end no sidecar due to end
+// runs.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay proves a schedule to depend on its seed alone.
 func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
 
 func plan(t testing.TB) chaos.Plan {
@@ -47,14 +48,14 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is one schedule.
+// story is a schedule.
 type story struct {
 	*chaos.World
 
 	pods int
 }
 
-// sight is what a reconcile saw when it decided.
+// sight is the input of a reconcile's decision.
 type sight struct {
 	pod   *corev1.Pod
 	wrote bool
@@ -95,7 +96,7 @@ const (
 
 func (w *story) settle() { w.Nodes.Images.SetBroken(slow, false) }
 
-// createPod creates a Pod of a Job with one or two main containers and up to three sidecars.
+// createPod creates a Pod of a Job with up to two main containers and up to three sidecars.
 func (w *story) createPod() {
 	node := "ordinary"
 	if w.Chance(25) {
@@ -129,13 +130,13 @@ func (w *story) createPod() {
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, c)
 	}
-	if w.User.Create(context.Background(), pod) == nil { // else one of the name is there
+	if w.User.Create(context.Background(), pod) == nil { // else a Pod of the name exists
 		w.pods++
 		w.Logf("user: creates Pod %s with %d containers for the Node %s", pod.Name, len(pod.Spec.Containers), node)
 	}
 }
 
-// users is what comes from outside now and then.
+// users is the outside world now and then.
 func (w *story) users() {
 	pod := w.AnyPod()
 	switch n := w.Rand().IntN(12); {
@@ -160,7 +161,7 @@ func (w *story) users() {
 	}
 }
 
-// agent stops what it is asked to stop, and ends what exits at once.
+// agent stops the containers of requests, and ends containers that exit at once.
 func (w *story) agent() (changed bool) {
 	for _, request := range faultapi.All[*v1beta1.ContainerRecreateRequest](w.Server) {
 		if request.Status.Phase == v1beta1.ContainerRecreateRequestCompleted {
@@ -202,7 +203,7 @@ func (w *story) look(task *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// judge judges one write.
+// judge judges a write.
 func (w *story) judge(write *chaos.Write) {
 	s, _ := write.Task.View.(*sight)
 	if s == nil || s.pod == nil {
@@ -239,7 +240,7 @@ func (w *story) judge(write *chaos.Write) {
 	}
 }
 
-// judgeRequest: it asks for sidecars that run and that no other request asks for.
+// judgeRequest: the request names running sidecars missing in all further requests.
 func (w *story) judgeRequest(pod *corev1.Pod, sidecars []container, request *v1beta1.ContainerRecreateRequest, counted bool) {
 	if !metav1.IsControlledBy(request, pod) || request.Spec.PodName != pod.Name || pod.Spec.NodeName == virtual {
 		w.Failf("request", "%s is for Pod %s on Node %s, of Pod %s", request.Name, request.Spec.PodName, pod.Spec.NodeName, pod.Name)
@@ -266,7 +267,7 @@ func (w *story) isOver(pod *corev1.Pod) bool {
 	return current == nil || hasEnded(current)
 }
 
-// converged: no sidecar runs any more that was to end. One that the kubelet starts again is the Pod's wish.
+// converged: no sidecar due to end runs. A sidecar restarted by the kubelet is the Pod's wish.
 func (w *story) converged() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.DeletionTimestamp != nil || podstate.Condition(pod, corev1.PodReady) == nil {

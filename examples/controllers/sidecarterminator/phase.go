@@ -14,9 +14,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// setPhase marks a Pod as ended while its last sidecars still run. Once the kubelet has acted on that, it stops those and keeps the phase; until then
-// it may write its own back, every ten seconds (pkg/kubelet/status/status_manager.go). A Pod that has changed meanwhile is a conflict: its phase may
-// be another by now.
+// setPhase marks a Pod as ended while its last sidecars still run. Having seen the phase, the kubelet stops the
+// sidecars and keeps the phase. Until then the kubelet may write its own phase back, every ten seconds
+// (pkg/kubelet/status/status_manager.go). A Pod changed meanwhile causes a conflict: the Pod's phase may differ by now.
 func setPhase(ctx context.Context, c client.Client, pod *corev1.Pod, phase corev1.PodPhase, now time.Time) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},

@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Concerns reports whether the controller may have something to do for a Pod, now or later: it runs to completion, has a sidecar, and has not
-// ended. Caches have to keep such Pods with environment and status.
+// Concerns reports whether the controller may have work for a Pod, now or later: the Pod runs to completion, has a
+// sidecar, and has not ended. Caches have to keep such Pods with environment and status.
 func Concerns(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || hasEnded(pod) && !isMarked(pod) {
 		return false
@@ -19,16 +19,16 @@ func Concerns(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return roleOf(&c).isSidecar() })
 }
 
-// role is what a container's environment says about it.
+// role is a container's role by its environment.
 type role struct {
 	stop   bool   // is stopped on ordinary Nodes
-	ignore bool   // its exit code says nothing about the Pod
-	image  string // is what it gets on virtual Nodes
+	ignore bool   // the exit code is ignored
+	image  string // image for virtual Nodes
 }
 
 func (r role) isSidecar() bool { return r.stop || r.image != "" }
 
-// roleOf reads literal values. As for the kubelet, the last one of a name counts.
+// roleOf reads literal values. As in the kubelet, the last value of a name counts.
 func roleOf(c *corev1.Container) (r role) {
 	for i := range c.Env {
 		switch value := c.Env[i].Value; c.Env[i].Name {
@@ -44,23 +44,23 @@ func roleOf(c *corev1.Container) (r role) {
 	return r
 }
 
-// container is one of the Pod's, with its status.
+// container is a container of the Pod, with its status.
 type container struct {
 	role
 
 	name, runs string // runs is the image of the Pod's spec
 	status     *corev1.ContainerStatus
-	restarts   bool // it has ended, and the kubelet is about to start it again
+	restarts   bool // ended, and due for a restart by the kubelet
 }
 
 func (c *container) hasEnded() bool { return c.status.State.Terminated != nil }
 
 func (c *container) exitCode() int32 { return c.status.State.Terminated.ExitCode }
 
-// hasStarted reports whether there is an instance that can be stopped.
+// hasStarted reports whether an instance exists to stop.
 func (c *container) hasStarted() bool { return c.status.ContainerID != "" }
 
-// stuckFor is why a container waits that nobody is about to start, empty for any other.
+// stuckFor returns why a container waits without a start in sight, or "".
 func (c *container) stuckFor() string {
 	waiting := c.status.State.Waiting
 	if waiting == nil || slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waiting.Reason) {
@@ -69,7 +69,8 @@ func (c *container) stuckFor() string {
 	return waiting.Reason
 }
 
-// containersOf returns the Pod's containers, in the order of its spec; none unless each has a status and there are no others.
+// containersOf returns the Pod's containers, in the order of the spec. The result is empty unless the statuses match
+// the containers exactly.
 func containersOf(pod *corev1.Pod) (mains, sidecars []container) {
 	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
 		return nil, nil
@@ -95,7 +96,7 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isMarked reports whether the phase is this controller's: sidecars may run yet.
+// isMarked reports whether the controller itself has set the phase: sidecars may still run.
 func isMarked(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == apps.ConditionSidecarTerminated && c.Status == corev1.ConditionTrue

@@ -24,8 +24,9 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// Setup adds the controller to the manager, unless its feature gate, SidecarTerminator, is off. c is the client it writes with; it must read
-// from the manager's cache. The scheme must know ContainerRecreateRequests, and their CRD must be installed.
+// Setup adds the controller to the manager, unless its feature gate, SidecarTerminator, is off. The controller writes
+// with c, and c must read from the manager's cache. The scheme must know ContainerRecreateRequests, and their CRD must
+// be installed.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options kruise.Options) error {
 	options = options.Complete()
 	if !options.Gates[apps.GateSidecarTerminator] {
@@ -70,7 +71,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, r.watchGone(ctx, mgr)
 }
 
-// watchGone has the reconciler forget Pods that are gone.
+// watchGone makes the reconciler forget deleted Pods.
 func (r *Reconciler) watchGone(ctx context.Context, mgr kruise.Manager) error {
 	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
 	if err != nil {
@@ -98,7 +99,7 @@ func (r *Reconciler) watchGone(ctx context.Context, mgr kruise.Manager) error {
 	return nil
 }
 
-// addTo adds the loop. A Pod is woken by its own changes, and by the end of a request for it.
+// addTo adds the loop. A Pod's own changes wake the Pod, and so does the end of a request for the Pod.
 func (r *Reconciler) addTo(mgr ctrl.Manager) error {
 	err := builder.ControllerManagedBy(mgr).
 		Named("sidecarterminator").

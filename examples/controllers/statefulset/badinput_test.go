@@ -27,18 +27,19 @@ import (
 
 type edit = func(*v1beta1.StatefulSet)
 
-// badInput is a StatefulSet that cannot be what somebody asks for.
+// badInput is a StatefulSet with a wish that cannot be fulfilled.
 type badInput struct {
 	name     string
 	replicas int32
 	create   []edit
-	// others are in its way from the start: nobody touches them.
+	// others are foreign objects in the StatefulSet's way from the start. Nobody touches foreign objects.
 	others func(c *cluster, name string) []client.Object
-	// running is what it runs before it is edited; then is the edit, raw one that no Go type holds.
+	// running are the StatefulSet's Pods before the edit. then is the edit. raw is an edit outside every Go type.
 	running []int
 	then    edit
 	raw     string
-	// want are its Pods in the end, condition and event (unless it is empty) tell why there are no others, says is in the message.
+	// want are the StatefulSet's Pods in the end. condition and event (if not empty) explain the missing Pods, and the
+	// message contains says.
 	want      []int
 	condition v1beta1.StatefulSetConditionType
 	reason    string
@@ -67,7 +68,7 @@ func goWith(set *v1beta1.StatefulSet) {
 	set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: remove, WhenScaled: remove}
 }
 
-// somebody is a controller that exists, so that the garbage collector leaves alone what is its own.
+// somebody is an existing controller, so the garbage collector keeps objects controlled by somebody.
 func (c *cluster) somebody() *metav1.OwnerReference {
 	c.t.Helper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, GenerateName: "somebody-"}}
@@ -77,7 +78,7 @@ func (c *cluster) somebody() *metav1.OwnerReference {
 	return metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 }
 
-// foreignPod is a Pod that waits at a scheduling gate, so that nobody but who meddles writes to it.
+// foreignPod is a Pod waiting at a scheduling gate, so only meddlers write to the Pod.
 func (c *cluster) foreignPod(name, app string, owner *metav1.OwnerReference) client.Object {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name, Labels: map[string]string{"app": app}},
@@ -91,7 +92,7 @@ func (c *cluster) foreignPod(name, app string, owner *metav1.OwnerReference) cli
 	return pod
 }
 
-// foreignClaim is a claim without a class, which nobody binds.
+// foreignClaim is a claim without a class, so nobody binds the claim.
 func (c *cluster) foreignClaim(name string, owner *metav1.OwnerReference, finalizers ...string) client.Object {
 	set := &v1beta1.StatefulSet{Spec: v1beta1.StatefulSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{}}}}}}
 	withClaims("", "1Gi")(set)
@@ -104,7 +105,7 @@ func (c *cluster) foreignClaim(name string, owner *metav1.OwnerReference, finali
 	return claim
 }
 
-// badOrdinals are numbers that cannot be read, or of which there are not enough.
+// badOrdinals are numbers that are unreadable or too few.
 func badOrdinals() []badInput {
 	invalid := func(name string, code string, then edit, says ...string) badInput {
 		return badInput{
@@ -144,7 +145,7 @@ func badOrdinals() []badInput {
 	return cases
 }
 
-// badNeighbours are Pods and claims of others, under names and labels of the StatefulSet's.
+// badNeighbours are foreign Pods and claims under the StatefulSet's names and labels.
 func badNeighbours() []badInput {
 	return []badInput{
 		{
@@ -178,7 +179,7 @@ func badNeighbours() []badInput {
 	}
 }
 
-// badVolumes are claims that cannot become what their template says.
+// badVolumes are claims that cannot follow their template.
 func badVolumes(c *cluster) []badInput {
 	fixed, growing := c.volumes(0, "1Gi", nil), c.volumes(0, "1Gi", ptr.To(true))
 	stuck := func(name, class, code, event string, says ...string) badInput {
@@ -196,7 +197,7 @@ func badVolumes(c *cluster) []badInput {
 	return []badInput{
 		another, differs,
 		stuck("fixed", fixed, "ClassCannotExpand", apps.EventFailedResize, "spec.volumeClaimTemplates[data]", "StorageClass "+fixed),
-		// The API server lets no claim grow that has no volume.
+		// The API server refuses growth for a claim without a volume.
 		stuck("unbound", growing, "", apps.EventFailedResize, "data-unbound-0", "2Gi"),
 		{name: "smaller", replicas: 1, create: []edit{withClaims(fixed, "2Gi"), follows}, running: []int{0}, want: []int{0}, then: withClaims(fixed, "1Gi")},
 		{
@@ -212,8 +213,9 @@ func badVolumes(c *cluster) []badInput {
 	}
 }
 
-// TestBadInput: what comes past admission and cannot be done is told in a condition and an event, what can be done is done, and nothing of
-// others is touched, nor a Pod or claim of a StatefulSet that makes no sense. S-2, S-6, S-12, S-19, S-28, S-31, S-34, S-35.
+// TestBadInput: a condition and an event tell of every impossible wish past admission, and everything possible happens.
+// Foreign objects stay untouched, and so do Pods and claims of an invalid StatefulSet. S-2, S-6, S-12, S-19, S-28,
+// S-31, S-34, S-35.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
@@ -247,11 +249,11 @@ func TestBadInput(t *testing.T) {
 		c.untilTold(&cases[i])
 		c.untilRuns(&cases[i], cases[i].want)
 	}
-	c.create(c.statefulSet("witness", 2), 0, 1) // by then anything wrong with the others would have happened
+	c.create(c.statefulSet("witness", 2), 0, 1) // by then any wrong write would have happened
 	after := c.versions()
 	for key, version := range before {
 		if strings.HasPrefix(key, "Pod borrowed-") {
-			continue // it is not wanted any more
+			continue // the Pod is no longer wanted
 		}
 		if after[key] != version {
 			t.Errorf("%s was touched: version %s, now %q", key, version, after[key])
@@ -271,7 +273,7 @@ func keyOf(obj client.Object) string {
 	return "claim " + obj.GetName()
 }
 
-// createForeign creates an object. One with a finalizer is deleted, too: it is on its way out.
+// createForeign creates an object. An object with a finalizer is deleted, too, and stays in deletion.
 func (c *cluster) createForeign(obj client.Object) {
 	c.t.Helper()
 	held := len(obj.GetFinalizers()) > 0
@@ -287,7 +289,7 @@ func (c *cluster) createForeign(obj client.Object) {
 	if err := c.Delete(c.t.Context(), obj); err != nil {
 		c.t.Fatal(err)
 	}
-	// Protection goes as soon as somebody has found that no Pod uses it.
+	// Protection goes as soon as the protection controller finds no Pod using the claim.
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return err
@@ -331,7 +333,8 @@ func (c *cluster) versions() map[string]string {
 	return out
 }
 
-// untilRuns waits until the StatefulSet controls the Pods of these ordinals, and those that can be are ready.
+// untilRuns waits until the StatefulSet controls exactly the Pods of the ordinals. The Pods must be ready unless their
+// claims stay unbound.
 func (c *cluster) untilRuns(tc *badInput, want []int) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -358,7 +361,8 @@ func (c *cluster) untilRuns(tc *badInput, want []int) {
 	})
 }
 
-// untilTold waits until the newest spec was looked at, and its condition and event are there; or none where nothing is wrong.
+// untilTold waits until the controller observed the newest spec, and the condition and event exist, or neither exists
+// for a correct spec.
 func (c *cluster) untilTold(tc *badInput) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -392,7 +396,7 @@ func (c *cluster) untilTold(tc *badInput) {
 	})
 }
 
-// events are the reasons of those about a StatefulSet.
+// events returns the reasons of the events about a StatefulSet.
 func (c *cluster) events(ctx context.Context, name string) ([]string, error) {
 	var list eventsv1.EventList
 	err := c.List(ctx, &list, client.InNamespace(c.namespace))
@@ -405,7 +409,7 @@ func (c *cluster) events(ctx context.Context, name string) ([]string, error) {
 	return slices.Sorted(maps.Keys(seen)), err
 }
 
-// untilEvents waits until exactly these were told of a StatefulSet.
+// untilEvents waits for exactly the wanted events of a StatefulSet.
 func (c *cluster) untilEvents(name string, want ...string) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {

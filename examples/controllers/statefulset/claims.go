@@ -18,7 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// watchClaims wakes the StatefulSets whose Pods may use a claim. Its name ends in that of the Pod, and does not say where that begins.
+// watchClaims wakes the StatefulSets whose Pods may use a claim. The claim's name ends in the Pod's name. The start of
+// the Pod's name is unknown, so watchClaims tries every hyphen.
 func watchClaims(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, claim client.Object) (out []reconcile.Request) {
 		name, _, found := ordinals.ParseName(claim.GetName())
@@ -31,7 +32,8 @@ func watchClaims(b *builder.Builder) *builder.Builder {
 	}))
 }
 
-// lacks says which claims a Pod was made without. With InPlaceOnly no Pod is recreated for that.
+// lacks returns the claims missing in a Pod since its creation. With InPlaceOnly no update recreates a Pod for a
+// missing claim.
 func (o *observation) lacks(pod *corev1.Pod) reason.List {
 	if rules(o.set).Policy == podcontrol.InPlaceOnly {
 		return nil
@@ -39,7 +41,7 @@ func (o *observation) lacks(pod *corev1.Pod) reason.List {
 	return kruise.ClaimsLackingBlock(pod, o.claims.Templates)
 }
 
-// claimStatus says how far the claims of the Pods that exist follow the templates.
+// claimStatus reports how far the claims of existing Pods follow the templates.
 func (o *observation) claimStatus() (out []v1beta1.VolumeClaimStatus) {
 	for i := range o.claims.Templates {
 		template := &o.claims.Templates[i]

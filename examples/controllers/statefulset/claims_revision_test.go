@@ -32,8 +32,8 @@ func keep(n int32) func(*v1beta1.StatefulSet) {
 	return func(set *v1beta1.StatefulSet) { set.Spec.UpdateStrategy.RollingUpdate.Partition = &n }
 }
 
-// TestClaimTemplatesOfRevisions: a Pod that is made again at an older revision gets that revision's claims, whatever has become of the claim
-// templates meanwhile (S-13, S-24).
+// TestClaimTemplatesOfRevisions: a Pod recreated at an older revision gets the claims of the older revision, whatever
+// has become of the claim templates meanwhile (S-13, S-24).
 func TestClaimTemplatesOfRevisions(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*v1beta1.StatefulSet){
@@ -70,7 +70,7 @@ func TestClaimTemplatesOfRevisions(t *testing.T) {
 	}
 }
 
-// lose deletes Pod db-0, and perhaps its claim before, and waits until it is another one.
+// lose deletes Pod db-0, perhaps after its claim, and waits for a new Pod.
 func (c *cluster) lose(claimToo bool) {
 	c.t.Helper()
 	pod, claim := &corev1.Pod{}, &corev1.PersistentVolumeClaim{}
@@ -84,7 +84,7 @@ func (c *cluster) lose(claimToo bool) {
 		if err := c.Delete(c.t.Context(), claim); err != nil {
 			c.t.Fatal(err)
 		}
-		body := []byte(`{"metadata":{"finalizers":null}}`) // it goes at once, whoever uses it
+		body := []byte(`{"metadata":{"finalizers":null}}`) // the claim goes at once, even while a Pod uses the claim
 		if err := c.Patch(c.t.Context(), claim, client.RawPatch(types.MergePatchType, body)); err != nil {
 			c.t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func (c *cluster) lose(claimToo bool) {
 	})
 }
 
-// untilUses waits until a Pod exists that uses these claims and no other.
+// untilUses waits for a Pod with exactly the given claims.
 func (c *cluster) untilUses(name string, claims ...string) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
@@ -119,7 +119,7 @@ func (c *cluster) untilUses(name string, claims ...string) {
 	})
 }
 
-// forget removes what is written down with the revisions, as with those that OpenKruise has left.
+// forget removes the claim templates recorded with the revisions, as if OpenKruise had left the revisions.
 func (c *cluster) forget() {
 	c.t.Helper()
 	var list appsv1.ControllerRevisionList
@@ -134,8 +134,8 @@ func (c *cluster) forget() {
 	}
 }
 
-// TestClaimTemplatesOfRevisionsTakenOver: nobody has written down with OpenKruise's revisions what their claim templates were. The claim that a
-// lost Pod has left tells, and where there is none, the condition does.
+// TestClaimTemplatesOfRevisionsTakenOver: OpenKruise's revisions record no claim templates. The claim left by a lost
+// Pod shows the template. Without a claim, the condition tells of the gap.
 func TestClaimTemplatesOfRevisionsTakenOver(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -158,7 +158,8 @@ func TestClaimTemplatesOfRevisionsTakenOver(t *testing.T) {
 	c.untilUses("db-0")
 }
 
-// TestPendingClaimOfOldRevision: the claim of a Pod that waits for it is made again from the template of the Pod's own revision (S-12).
+// TestPendingClaimOfOldRevision: a Pod waits for its claim. The controller recreates the claim from the template of the
+// Pod's own revision (S-12).
 func TestPendingClaimOfOldRevision(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -190,14 +191,15 @@ func TestPendingClaimOfOldRevision(t *testing.T) {
 	})
 }
 
-// withLogs adds a claim template, which nothing mounts.
+// withLogs adds a claim template without a mount.
 func withLogs(set *v1beta1.StatefulSet) {
 	logs := set.Spec.VolumeClaimTemplates[0].DeepCopy()
 	logs.Name = "logs"
 	set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, *logs)
 }
 
-// untilLacking waits until the condition says that Pods lack the claim of a template, or until nothing does for the empty name.
+// untilLacking waits until the condition tells of Pods lacking the claim of a template. The empty name waits for the
+// end of the condition.
 func (c *cluster) untilLacking(template, pod string) {
 	c.t.Helper()
 	c.until("db", func(set *v1beta1.StatefulSet) error {
@@ -212,8 +214,8 @@ func (c *cluster) untilLacking(template, pod string) {
 	})
 }
 
-// TestAdoptedPodsLackClaims: Pods that were adopted, and that the claim templates give more claims than they have, go on running; the
-// condition names what they lack, and the next update recreates them with it, within the partition (S-1, S-32).
+// TestAdoptedPodsLackClaims: adopted Pods with fewer claims than the claim templates go on running. The condition names
+// the missing claims. The next update recreates the Pods with all claims, within the partition (S-1, S-32).
 func TestAdoptedPodsLackClaims(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -241,7 +243,8 @@ func TestAdoptedPodsLackClaims(t *testing.T) {
 	}
 }
 
-// TestClaimTemplateAdded: another claim template touches no Pod, and is told; with InPlaceOnly an update does not recreate them for it (S-19, S-32).
+// TestClaimTemplateAdded: a new claim template touches no Pod, and a condition tells of the missing claims. With
+// InPlaceOnly an update does not recreate Pods for missing claims (S-19, S-32).
 func TestClaimTemplateAdded(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")

@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// withClaims gives each Pod a claim of a class, of a size. Volumes for it have to be there.
+// withClaims gives each Pod a claim of a class and a size. The test must provide volumes.
 func withClaims(class, size string) func(*v1beta1.StatefulSet) {
 	return func(set *v1beta1.StatefulSet) {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
@@ -36,7 +36,7 @@ func withClaims(class, size string) func(*v1beta1.StatefulSet) {
 	}
 }
 
-// volumes makes a StorageClass of the test's own, and volumes of a size for so many claims. It returns the class's name.
+// volumes makes a StorageClass for the test, and volumes of a size for n claims. volumes returns the class's name.
 func (c *cluster) volumes(n int, size string, grow *bool) string {
 	c.t.Helper()
 	class := &storagev1.StorageClass{
@@ -64,7 +64,7 @@ func (c *cluster) volumes(n int, size string, grow *bool) string {
 	return class.Name
 }
 
-// owners are who owns the claims, as "Kind name", by the claim's name.
+// owners returns the owners of the claims, as "Kind name", by the claim's name.
 func (c *cluster) owners(ctx context.Context) (map[string]string, error) {
 	var list corev1.PersistentVolumeClaimList
 	if err := c.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {
@@ -95,7 +95,7 @@ func (c *cluster) untilOwners(want map[string]string) {
 	})
 }
 
-// TestRetention: claims go with whom the policy says, and no earlier (S-24, S-25, S-27).
+// TestRetention: claims go with the owner chosen by the policy, and no earlier (S-24, S-25, S-27).
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -127,7 +127,7 @@ func TestRetention(t *testing.T) {
 	c.untilPods("db", 0, 1)
 	c.change("db", replicas(1))
 	c.untilPods("db", 0)
-	c.untilOwners(map[string]string{"data-db-0": "StatefulSet db"}) // the other has gone with its Pod
+	c.untilOwners(map[string]string{"data-db-0": "StatefulSet db"}) // the second claim has gone with its Pod
 	c.change("db", policy(keep, keep))
 	c.untilOwners(map[string]string{"data-db-0": ""})
 	c.change("db", setImage("example.test/app:v2"))
@@ -135,7 +135,8 @@ func TestRetention(t *testing.T) {
 	c.untilOwners(map[string]string{"data-db-0": ""})
 }
 
-// TestSharedClaim: two StatefulSets' names and templates come to the same name of a claim. The second one's deletion does not take it away.
+// TestSharedClaim: names and templates of two StatefulSets yield the same claim name. Deleting the second StatefulSet
+// does not delete the claim.
 func TestSharedClaim(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -159,12 +160,12 @@ func TestSharedClaim(t *testing.T) {
 		}
 		return client.IgnoreNotFound(err)
 	})
-	c.change("db", setImage("example.test/app:v2")) // a Pod that nobody controls wakes no one
+	c.change("db", setImage("example.test/app:v2")) // a Pod without a controller wakes no StatefulSet
 	c.untilOwners(map[string]string{"data-1-db-0": "StatefulSet db"})
 }
 
-// TestVolumesGrow: claims follow a larger template as their Pods are updated, and a Pod whose volume has not grown is left alone
-// (S-28, S-29, S-33, S-34).
+// TestVolumesGrow: claims follow a larger template as their Pods are updated. The controller leaves a Pod alone until
+// its volume has grown (S-28, S-29, S-33, S-34).
 func TestVolumesGrow(t *testing.T) {
 	t.Parallel()
 	c := start(t, "StatefulSetAutoResizePVCGate=true")
@@ -177,7 +178,7 @@ func TestVolumesGrow(t *testing.T) {
 		withClaims(class, "3Gi")(set)
 		setImage("example.test/app:v2")(set)
 	})
-	for _, ordinal := range []int{1, 0} { // one at a time, from the highest
+	for _, ordinal := range []int{1, 0} { // a single Pod at a time, from the highest
 		c.untilClaim(ordinal, func(claim *corev1.PersistentVolumeClaim) error {
 			if got := claim.Spec.Resources.Requests.Storage().String(); got != "3Gi" || claim.Annotations[apps.AnnotationOwnedByStatefulSet] != "db" {
 				return fmt.Errorf("claim %s asks for %s, annotations %v", claim.Name, got, claim.Annotations)
@@ -202,7 +203,8 @@ func TestVolumesGrow(t *testing.T) {
 	c.untilEvents("db", "SuccessfulCreate", "SuccessfulResize", "SuccessfulUpdatePodInPlace")
 }
 
-// TestVolumesCannotGrow: a class that lets no claim grow is reported, and nothing is done to the Pods (S-28, S-37).
+// TestVolumesCannotGrow: the controller reports a class without volume expansion, and leaves the Pods alone (S-28,
+// S-37).
 func TestVolumesCannotGrow(t *testing.T) {
 	t.Parallel()
 	c := start(t, "StatefulSetAutoResizePVCGate=true")
@@ -236,7 +238,7 @@ func (c *cluster) untilClaim(ordinal int, want func(*corev1.PersistentVolumeClai
 	})
 }
 
-// grown does what the driver of the volume does: the claim has the size that it asks for.
+// grown acts for the driver of the volume: the claim gets the requested size.
 func (c *cluster) grown(ordinal int, size string) {
 	c.t.Helper()
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: fmt.Sprintf("data-db-%d", ordinal)}}

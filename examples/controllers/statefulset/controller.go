@@ -29,7 +29,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// ControllerName is the component that reports events, and the controller's name in logs.
+// ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "statefulset-controller"
 
 // Options of the controller. The zero value is usable.
@@ -40,11 +40,11 @@ type Reconciler struct {
 	*kruise.Parts[*v1beta1.StatefulSet]
 }
 
-// view is a StatefulSet and what it controls, as the cache shows it.
+// view is a StatefulSet with its controlled objects, as cached.
 type view = ownercache.View[*v1beta1.StatefulSet]
 
-// Setup adds both controllers to the manager. c is the client they write with; it must read from the manager's cache. The
-// scheme must know the StatefulSet types.
+// Setup adds both controllers to the manager. The controllers write with c, and c must read from the manager's cache.
+// The scheme must know the StatefulSet types.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -61,7 +61,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return &Reconciler{parts}, err
 }
 
-// Reconcile brings one StatefulSet a step closer to its spec.
+// Reconcile brings a StatefulSet a step closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
 	if v == nil {
@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, v, pass, o, todo, scaleErr, updateErr)
 }
 
-// observed reads what the pass is decided on.
+// observed reads the input of the pass's decisions.
 func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revision.History) *observation {
 	set, pods := v.Owner, r.Pods.For(v, pass)
 	o := &observation{
@@ -149,7 +149,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 			return pods.DeleteFrom(ctx, pod, pod.Name)
 		}),
 	)
-	// An update that is refused has taken a Pod out of service, so it rests for longer.
+	// A refused update has already taken a Pod out of service, so the Pod rests for longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
 	updateErr = pass.UntilChanged(
 		func() error {

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// observation is everything that a pass is decided on.
+// observation is the complete input of a pass.
 type observation struct {
 	set             *v1beta1.StatefulSet
 	settings        *settings
@@ -37,26 +37,26 @@ type observation struct {
 	formerClaims    *pvc.Former // see former
 }
 
-// todo is a whole pass as data. What comes first is done first, and what comes after it only if that has changed nothing.
+// todo is a whole pass as data. The pass carries out the fields in order, and stops after a step with a change.
 type todo struct {
 	release, adopt, relabel []*corev1.Pod
 	own                     []pvc.Owned
-	unowned                 sets.Set[string]                // Pods whose claims are among own: they are not deleted before that is done
-	missing                 []*corev1.PersistentVolumeClaim // of Pods that exist and cannot start without them
+	unowned                 sets.Set[string]                // Pods whose claims are in own: a Pod is not deleted before its claims have their owners
+	missing                 []*corev1.PersistentVolumeClaim // claims of existing Pods that cannot start without the claims
 	step                    rollout.NumberedStep
-	// create are the Pods of the step but for those whose claims are in the way; blocked names those claims.
+	// create are the Pods of the step without a claim in the way. blocked names the claims in the way.
 	create  []rollout.NumberedCreate
 	remove  []*corev1.Pod
 	cancel  []*corev1.Pod
 	blocked reason.List
-	// grow are claims of Pods whose turn it is to be updated; update are the Pods that no claim keeps from it; stuck says which claims
-	// cannot become what their templates say.
+	// grow are claims of Pods due for an update. update are the due Pods with fitting claims. stuck names the claims that
+	// cannot follow their templates.
 	grow   []pvc.Small
 	update []*corev1.Pod
 	stuck  reason.List
 }
 
-// decide decides a whole pass. It depends on its argument alone. The error says what of the spec makes no sense.
+// decide decides a whole pass from its argument alone. The error names the invalid parts of the spec.
 func decide(o *observation) (*todo, error) {
 	t := &todo{unowned: sets.New[string]()}
 	t.release = slices.Concat(o.pods.NotSelected, o.members.Unnumbered)
@@ -79,14 +79,14 @@ func decide(o *observation) (*todo, error) {
 		t.grow, t.stuck = append(t.grow, sizes.Small...), append(t.stuck, sizes.Stuck...)
 		if sizes.Ready() {
 			t.update = append(t.update, pod)
-		} else if p := o.pods.Of(pod); p.Leaving || p.State == lifecycle.PreparingUpdate { // it would be out of service until its claim fits
+		} else if p := o.pods.Of(pod); p.Leaving || p.State == lifecycle.PreparingUpdate { // the Pod would be out of service until its claim fits
 			t.cancel = append(t.cancel, pod)
 		}
 	}
 	return t, nil
 }
 
-// decideCreation finds the Pods that no claim keeps from being created.
+// decideCreation finds the Pods to create without a claim in the way.
 func (o *observation) decideCreation(t *todo) {
 	for _, c := range t.step.Create {
 		name, rev := ordinals.Name(o.set.Name, c.Ordinal), o.update
@@ -106,12 +106,12 @@ func (o *observation) decideCreation(t *todo) {
 	}
 }
 
-// claimsOf are the claims of a Pod: those of its revision.
+// claimsOf returns the claims of a Pod, by the Pod's revision.
 func (o *observation) claimsOf(pod *corev1.Pod) *pvc.Numbered {
 	return o.claims.With(o.history.ClaimTemplatesOf(pod.Labels[apps.LabelRevision], pod.Name, o.former()))
 }
 
-// former finds the claim templates of revisions that somebody else has written.
+// former finds the claim templates of revisions from foreign writers.
 func (o *observation) former() *pvc.Former {
 	if o.formerClaims == nil {
 		o.formerClaims = &pvc.Former{Today: o.claims.Templates, Claim: o.claims.Claim, Pods: o.pods.Names}
@@ -137,7 +137,7 @@ func (o *observation) decideOwnership(t *todo) error {
 		}
 		wanted, active := o.settings.rollout.Wanted.Contains(ordinal), o.pods.Of(pod) != nil
 		claims := o.claimsOf(pod)
-		claims = claims.With(pvc.Union(claims.Templates, o.claims.Templates)) // those that the next Pod of the name will have are kept for it
+		claims = claims.With(pvc.Union(claims.Templates, o.claims.Templates)) // keep the claims for the next Pod of the name
 		owned := claims.Owned(pod.Name, pod, wanted)
 		if t.own = append(t.own, owned...); len(owned) > 0 {
 			t.unowned.Insert(pod.Name)
@@ -153,8 +153,8 @@ func (o *observation) decideOwnership(t *todo) error {
 	return nil
 }
 
-// described are the members as the rollout sees them: a Pod whose claims are too small is to be updated, and one whose volumes are growing
-// does not serve as it should.
+// described returns the members for the rollout: a Pod with too small claims needs an update, and a Pod with growing
+// volumes counts as unavailable.
 func (o *observation) described() []rollout.NumberedPod {
 	if !o.settings.grows {
 		return o.members.Pods
@@ -175,7 +175,7 @@ func (o *observation) described() []rollout.NumberedPod {
 	return members
 }
 
-// identity are the labels that name a Pod, where it lacks any of them.
+// identity returns the labels that name a Pod, if the Pod lacks any.
 func (o *observation) identity(pod *corev1.Pod) (change podpatch.Change) {
 	index := strings.TrimPrefix(pod.Name, o.set.Name+"-")
 	if pod.Labels[apps.LabelPodName] != pod.Name || o.settings.indexLabel && pod.Labels[apps.LabelPodIndex] != index {

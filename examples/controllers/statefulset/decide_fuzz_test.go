@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// FuzzDecide decides for any StatefulSet of a few Pods in any state, with claims in any: what is decided is about what is there and is the
-// StatefulSet's own, and is the same the second time.
+// FuzzDecide decides for a StatefulSet with a few Pods and claims in any state. The decision is about existing objects
+// of the StatefulSet, and a second decision equals the first.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte{4, 0, 1, 0, 0, 0}, []byte{0, 0, 1, 0, 2, 0}, []byte{0, 0, 1, 0})
 	f.Add([]byte{5, 2, 3, 1, 1, 0}, []byte{0, 9, 1, 17, 2, 33, 3, 12, 7, 1}, []byte{0, 1, 1, 2, 2, 3, 3, 4})
@@ -45,7 +45,7 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// drawn is a StatefulSet that admission would take.
+// drawn is a StatefulSet acceptable to admission.
 func drawn(data []byte) *v1beta1.StatefulSet {
 	at := func(i int) byte {
 		if i < len(data) {
@@ -69,7 +69,7 @@ func drawn(data []byte) *v1beta1.StatefulSet {
 	return db(int32(at(0)%9), edits...)
 }
 
-// drawnPods are Pods of ordinals, at most one each, with up to two words about them.
+// drawnPods are Pods of ordinals, at most one each, with up to two words per Pod.
 func drawnPods(data []byte) string {
 	words := []string{
 		"new", "old", "down", "fresh", "pending", "failed", "succeeded", "terminating", "specified", "updating", "asked", "held", "closed", "taken",
@@ -82,7 +82,7 @@ func drawnPods(data []byte) string {
 			seen[ordinal] = true
 			first, second := words[int(pair[1]&15)], words[int(pair[1]>>4)+1]
 			if first == "pending" || first == "orphan" {
-				second = "new" // nothing else can be said of one
+				second = "new" // no second word fits
 			}
 			list = append(list, fmt.Sprintf("%d %s %s", ordinal, first, second))
 		}
@@ -105,7 +105,7 @@ func drawnClaims(data []byte) string {
 	return strings.Join(list, ", ")
 }
 
-// checkPods: Pods are the StatefulSet's own, and each is in one list; what is created is wanted and not there.
+// checkPods: all Pods belong to the StatefulSet and appear in a single list. Created Pods are wanted and missing.
 func checkPods(t *testing.T, o *observation, todo *todo) {
 	t.Helper()
 	held, in := map[int]bool{}, map[string]string{}
@@ -143,7 +143,7 @@ func checkPods(t *testing.T, o *observation, todo *todo) {
 	}
 }
 
-// checkClaims: what somebody else controls is left alone, and no claim is to shrink.
+// checkClaims: foreign claims stay untouched, and no claim shrinks.
 func checkClaims(t *testing.T, o *observation, todo *todo) {
 	t.Helper()
 	for _, owned := range todo.own {

@@ -33,7 +33,7 @@ var decidedAt = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 type edit = func(*v1beta1.StatefulSet)
 
-// db is a StatefulSet that manages its Pods in parallel.
+// db is a StatefulSet with parallel Pod management.
 func db(replicas int32, edits ...edit) *v1beta1.StatefulSet {
 	set := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", UID: "uid-db", Generation: 7}}
 	set.Spec = v1beta1.StatefulSetSpec{
@@ -98,7 +98,7 @@ func claims(size string) edit {
 	}
 }
 
-// follow is claims that follow the template.
+// follow is claims with the strategy of following the template.
 func follow(size string) edit {
 	return func(set *v1beta1.StatefulSet) {
 		claims(size)(set)
@@ -115,7 +115,7 @@ func goWith(deleted, scaled bool) edit {
 	}
 }
 
-// entries calls f for each ordinal of a list such as "0-2 old, 3 new down", with the words behind it.
+// entries calls f for each ordinal of a list such as "0-2 old, 3 new down", with the words of the entry.
 func entries(t testing.TB, list string, f func(ordinal int, words []string)) {
 	t.Helper()
 	for entry := range strings.SplitSeq(list, ", ") {
@@ -133,7 +133,7 @@ func entries(t testing.TB, list string, f func(ordinal int, words []string)) {
 	}
 }
 
-// member is a Pod that has been ready for an hour, at revision db-2 unless it is old.
+// member is a Pod ready for an hour, at revision db-2 unless the words say old.
 func member(t testing.TB, set *v1beta1.StatefulSet, ordinal int, words []string) *corev1.Pod {
 	t.Helper()
 	name := ordinals.Name("db", ordinal)
@@ -187,7 +187,8 @@ func member(t testing.TB, set *v1beta1.StatefulSet, ordinal int, words []string)
 	return pod
 }
 
-// volume is the claim of an ordinal, in class fast: "1Gi" for one that has what it asks for, "2Gi/1Gi" for one that grows.
+// volume is the claim of an ordinal, in class fast: "1Gi" for a claim of the requested size, "2Gi/1Gi" for a growing
+// claim.
 func volume(t testing.TB, ordinal int, words []string) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	pod := ordinals.Name("db", ordinal)
@@ -229,7 +230,7 @@ func volume(t testing.TB, ordinal int, words []string) *corev1.PersistentVolumeC
 	return claim
 }
 
-// situation is a StatefulSet and what there is of it.
+// situation is a StatefulSet with its objects.
 type situation struct {
 	set    *v1beta1.StatefulSet
 	gates  map[apps.Gate]bool
@@ -305,7 +306,7 @@ func observe(t testing.TB, in situation) *observation {
 	return o
 }
 
-// told renders what is to be done.
+// told renders the todo.
 func (todo *todo) told() string {
 	var parts []string
 	add := func(verb string, list []string) {
@@ -469,7 +470,7 @@ func decisions() map[string]decision {
 		},
 		"S-40 no rollingUpdate: the highest is updated": {situation{set: db(3, rollingUpdateUnset), pods: "0-2 old"}, "update db-2"},
 
-		// Who claims go with.
+		// Claim owners.
 		"S-25 kept":                     {situation{set: db(1, claims("1Gi"), goWith(false, false)), pods: "0-1 new", claims: "0-1 1Gi"}, "delete db-1"},
 		"S-25 with the StatefulSet":     {situation{set: db(1, claims("1Gi"), goWith(true, false)), pods: "0 new, 3 new", claims: "0 1Gi, 3 1Gi"}, "own data-db-0=StatefulSet, data-db-3=StatefulSet"},
 		"S-25 with the Pod":             {situation{set: db(1, claims("1Gi"), goWith(false, true)), pods: "0 new, 3 new", claims: "0 1Gi, 3 1Gi"}, "own data-db-3=Pod"},
@@ -491,7 +492,7 @@ func decisions() map[string]decision {
 			situation{set: db(1, claims("1Gi"), goWith(false, true)), pods: "0 new, 1 new failed", claims: "0-1 1Gi"}, "own data-db-1=Pod",
 		},
 
-		// Claims that grow.
+		// Growing claims.
 		"S-28 the claim of the Pod whose turn it is, and no other": {situation{set: db(3, follow("2Gi")), pods: "0-2 old", claims: "0-2 1Gi"}, "grow data-db-2 to 2Gi"},
 		"S-28 a Pod at the update revision, too":                   {situation{set: db(3, follow("2Gi")), pods: "0-2 new", claims: "0-1 1Gi, 2 2Gi"}, "grow data-db-1 to 2Gi"},
 		"S-28 within the budget":                                   {situation{set: db(4, follow("2Gi"), budget("2")), pods: "0-3 new", claims: "0-3 1Gi"}, "grow data-db-3 to 2Gi, data-db-2 to 2Gi"},

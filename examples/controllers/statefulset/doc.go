@@ -1,12 +1,12 @@
-// Package statefulset is the reference controller for apps.kruise.io StatefulSets: Pods with numbers, names and claims of their own, updated
-// in place where that is possible.
+// Package statefulset is the reference controller for apps.kruise.io StatefulSets: Pods with numbers, names and claims,
+// updated in place where possible.
 //
-// It works as the controller of CloneSets does: one loop keyed by StatefulSet reads as one paragraph, observe, decide, act, report, and
-// a second one keyed by Pod finishes what needs no budget. What is its own is which numbers there are and in which order Pods are
-// created, deleted and updated, who owns the claims, and that claims grow.
+// The controller works like the controller of CloneSets. A loop keyed by StatefulSet reads as a paragraph: observe,
+// decide, act, report. A second loop keyed by Pod finishes steps without a budget. Package statefulset adds the set of
+// ordinals, the order of creation, deletion and updates, the owners of claims, and the growth of claims.
 //
-// Where OpenKruise 1.9 has a bug, a gap or a limit, this controller does better; the table in examples/README.md lists each
-// difference that can be seen from outside.
+// Where OpenKruise 1.9 has a bug, a gap or a limit, this controller does better; the table in examples/README.md lists
+// each difference visible from outside.
 //
 // RBAC: see examples/config/rbac. Pods (all verbs), pods/status and pods/resize (patch), controllerrevisions,
 // persistentvolumeclaims, events, statefulsets with status; storageclasses read.

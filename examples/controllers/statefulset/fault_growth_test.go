@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// The classes of volumes: claims of one may grow, those of the other may not.
+// The classes of volumes: claims of class fast may grow, claims of class slow may not.
 const (
 	fast = "fast"
 	slow = "slow"
@@ -33,7 +33,7 @@ func gigabytes(n int) corev1.ResourceList {
 
 func gigabytesOf(list corev1.ResourceList) int { return int(list.Storage().Value() >> 30) }
 
-// sizeOf is what claims are to ask for.
+// sizeOf is the wanted size of claims, in gigabytes.
 func sizeOf(set *v1beta1.StatefulSet) int {
 	if len(set.Spec.VolumeClaimTemplates) == 0 {
 		return 0
@@ -41,7 +41,8 @@ func sizeOf(set *v1beta1.StatefulSet) int {
 	return gigabytesOf(set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests)
 }
 
-// storage gives the StatefulSet claims, of a class or of none. Some are there already, and are of a class that the template does not name.
+// storage gives the StatefulSet claims, with or without a class. Some claims already exist with a class different from
+// the template's.
 func (w *story) storage(set *v1beta1.StatefulSet) {
 	classes := []storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: fast}, AllowVolumeExpansion: ptr.To(true)}, {ObjectMeta: metav1.ObjectMeta{Name: slow}}}
 	for i := range classes {
@@ -70,8 +71,8 @@ func (w *story) claimsOf() (out []*corev1.PersistentVolumeClaim) {
 	return out
 }
 
-// driver does something about one volume: it makes it, or has it follow what its claim asks for. luck 0 is success; otherwise only the file
-// system may be left to grow, or nothing comes of it. It reports whether it has changed anything.
+// driver acts on a single volume: driver creates the volume, or makes the volume follow the claim's request. luck 0 is
+// success. Otherwise only the file system may be left to grow, or nothing happens. driver reports a change.
 func (w *story) driver(luck int) bool {
 	for _, claim := range w.claimsOf() {
 		switch {
@@ -106,7 +107,7 @@ func (w *story) has(claim *corev1.PersistentVolumeClaim, capacity corev1.Resourc
 	w.must(w.User.Status().Update(context.Background(), claim))
 }
 
-// uidOf is that of the Pod that uses a claim.
+// uidOf is the UID of the Pod using the claim.
 func (w *story) uidOf(claim *corev1.PersistentVolumeClaim) string {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if claimOf(pod).Name == claim.Name {
@@ -116,7 +117,7 @@ func (w *story) uidOf(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// mounted has the file systems grow that a new Pod has mounted.
+// mounted grows the file systems of volumes mounted by a new Pod.
 func (w *story) mounted() bool {
 	for _, claim := range w.claimsOf() {
 		if len(claim.Status.Conditions) > 0 && claim.Status.Conditions[0].Message != w.uidOf(claim) {
@@ -127,7 +128,7 @@ func (w *story) mounted() bool {
 	return false
 }
 
-// restart has somebody delete a Pod that nobody else is going to start again, for its volume's sake.
+// restart deletes, as a user, a Pod whose volume needs a new start and that the controller will not restart.
 func (w *story) restart() bool {
 	for _, claim := range w.claimsOf() {
 		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -155,7 +156,7 @@ func (w *story) enlarge() {
 	w.must(w.User.Update(context.Background(), claim))
 }
 
-// drop has a user delete a claim, which stays while its Pod does.
+// drop deletes a claim as a user. The claim stays as long as its Pod.
 func (w *story) drop() {
 	if claims := w.claimsOf(); len(claims) > 0 {
 		claim := claims[w.Rand().IntN(len(claims))]
@@ -165,7 +166,7 @@ func (w *story) drop() {
 	}
 }
 
-// deniesGrowth is what the API server says of claims of a class that lets none grow.
+// deniesGrowth is the API server's refusal for claims of a class without expansion.
 func (w *story) deniesGrowth(call faultapi.Call, claim *corev1.PersistentVolumeClaim) error {
 	after := &corev1.PersistentVolumeClaim{}
 	w.must(json.Unmarshal(call.Body, after))
@@ -196,7 +197,7 @@ func (w *story) lookAtClaims(t *chaos.Task, v *sight) {
 	}
 }
 
-// judgeGrowth: no claim shrinks, and one grows to the size of the template, when it is its Pod's turn and there is room for it.
+// judgeGrowth: no claim shrinks. A claim grows to the size of the template, at its Pod's turn and within the budget.
 func (w *story) judgeGrowth(v *sight, o int, before, after *corev1.PersistentVolumeClaim) {
 	asked, asks := gigabytesOf(before.Spec.Resources.Requests), gigabytesOf(after.Spec.Resources.Requests)
 	switch {
@@ -219,7 +220,8 @@ func (w *story) judgeGrowth(v *sight, o int, before, after *corev1.PersistentVol
 	}
 }
 
-// judgeUngrown: a Pod is not updated before its claim asks for enough and its volume has followed, but for what a new start does.
+// judgeUngrown: the controller updates a Pod only after its claim requests enough and the volume has followed. A volume
+// waiting for a new start of the Pod is the exception.
 func (w *story) judgeUngrown(v *sight, o int, pod *corev1.Pod) {
 	restart, grows := v.growing[o]
 	if pod.Labels[apps.LabelSpecifiedDelete] != "" || !slices.Contains(v.wanted, o) || !podstate.IsActive(pod) {
@@ -230,7 +232,7 @@ func (w *story) judgeUngrown(v *sight, o int, pod *corev1.Pod) {
 	}
 }
 
-// stuckClaims are the ordinals of Pods that are to be updated and whose claims are too small and cannot grow.
+// stuckClaims are the ordinals of Pods due for an update whose claims are too small and cannot grow.
 func (w *story) stuckClaims(set *v1beta1.StatefulSet) map[int]bool {
 	out, wanted := map[int]bool{}, ordinalsOf(set)
 	for _, claim := range w.claimsOf() {

@@ -23,23 +23,24 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is what a reconcile decides on: what it could see before it first wrote.
+// sight is the input of a reconcile: everything visible before the reconcile's first write.
 type sight struct {
 	owner  *v1beta1.StatefulSet
 	wanted []int
-	// pods are the owner's, by ordinal, serving those of them that are available, taken those that this pass has taken out of service.
+	// pods are the owner's Pods, by ordinal. serving are the available Pods. taken are the Pods taken out of service by
+	// the pass.
 	pods    map[int]*corev1.Pod
 	serving map[int]bool
 	taken   map[int]bool
 	wrote   bool
 	earlier *sight
-	// small are the ordinals whose claims ask for less than the template does, stuck those of them that cannot grow, growing those whose
-	// volumes have not followed, by what is left to do: true for a new start of the Pod.
+	// small are the ordinals whose claims request less than the template. stuck are the small ordinals that cannot grow.
+	// growing are the ordinals whose volumes have not followed, true if only a new start of the Pod is missing.
 	small, stuck map[int]bool
 	growing      map[int]bool
-	// dying are the ordinals whose claims are on their way out.
+	// dying are the ordinals whose claims are being deleted.
 	dying map[int]bool
-	// adoptable are the names of Pods that nobody controlled and that were selected at any look.
+	// adoptable are the names of Pods seen at any look as selected and without a controller.
 	adoptable map[string]bool
 }
 
@@ -73,7 +74,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 	if v.wrote {
 		if v.owner != nil && call != nil && call.Resource.Resource == "controllerrevisions" {
-			w.lookAtClaims(t, v) // they are read when the revision is there
+			w.lookAtClaims(t, v) // claims are read when the revision exists
 		}
 		return
 	}
@@ -93,7 +94,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// sawBeforeRead goes back to what was seen before the StatefulSet itself was read, where that was for an adoption: all was decided by then.
+// sawBeforeRead returns to the sight before the StatefulSet's own read, if the read was for an adoption: by then
+// everything was decided.
 func (v *sight) sawBeforeRead(call *faultapi.Call) {
 	switch {
 	case call == nil || v.wrote:
@@ -105,7 +107,7 @@ func (v *sight) sawBeforeRead(call *faultapi.Call) {
 	}
 }
 
-// serves reports whether the Pod of an ordinal is in service, and its volume is as large as its claim asks for.
+// serves reports whether the Pod of an ordinal is in service with a fully grown volume.
 func (v *sight) serves(o int) bool {
 	_, grows := v.growing[o]
 	return v.serving[o] && !grows
@@ -125,7 +127,7 @@ func (v *sight) isOutdated(pod *corev1.Pod) bool {
 	return appOf(pod.Spec) != appOf(v.owner.Spec.Template.Spec) || v.small[ordinalOf(pod.Name)]
 }
 
-// most is how many ordinals may lack a Pod in service for one more to be taken out.
+// most is how many ordinals may lack a serving Pod before the controller takes out another Pod.
 func (v *sight) most() int {
 	if budget := v.owner.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable; budget != nil {
 		return max(budget.IntValue(), 1)
@@ -141,7 +143,7 @@ func appOf(spec corev1.PodSpec) string {
 	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command)
 }
 
-// judge holds each write against what the pass saw.
+// judge compares each write with the sight of the pass.
 func (w *story) judge(x *chaos.Write) {
 	v, _ := x.Task.View.(*sight)
 	switch x.Call.Resource.Resource {
@@ -186,7 +188,7 @@ func (w *story) judgeChange(v *sight, x *chaos.Write, before, after *corev1.Pod)
 		w.Failf("unseen", "%s of Pod %s, which the pass had not seen", x.Call.Verb, before.Name)
 	}
 	touched := x.Call.Verb == "delete" || appOf(after.Spec) != appOf(before.Spec)
-	if touched || serves(before) != serves(after) { // a label that is put right is no update
+	if touched || serves(before) != serves(after) { // correcting a label is no update
 		delete(w.attempted, before.UID)
 	}
 	if held := seen.Labels[holdDelete] != "" && x.Call.Verb == "delete" || seen.Labels[holdUpdate] != "" && x.Call.Verb != "delete"; w.hooks && touched && held {
@@ -245,7 +247,7 @@ func (w *story) appOfRevision(name string) string {
 	return ""
 }
 
-// judgeTaking: a Pod is taken out of service for a reason, when it is its turn, and while others serve.
+// judgeTaking: the controller takes a Pod out of service for a reason, at the Pod's turn, and while enough Pods serve.
 func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	rank, most := slices.Index(v.wanted, o), v.most()
 	if rank < 0 {
@@ -264,7 +266,7 @@ func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	if rank < v.partition() || !v.isOutdated(pod) {
 		w.Failf("reason", "Pod %s of rank %d is taken out of service, partition %d, outdated %t", pod.Name, rank, v.partition(), v.isOutdated(pod))
 	}
-	var first []int // whose turn it is, and who are left alone
+	var first []int // the Pods due earlier, without the Pods left alone
 	for _, higher := range v.wanted[rank+1:] {
 		other := v.pods[higher]
 		if v.serves(higher) && !v.taken[higher] && v.isOutdated(other) && !v.stuck[higher] && !w.attempted[other.UID] && !w.attempted[w.claimOf(higher)] && other.Labels[apps.LabelSpecifiedDelete] == "" {
@@ -276,7 +278,7 @@ func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	}
 }
 
-// judgeScaleIn: in order, a Pod that is not wanted goes when all that are wanted serve and none above it is left.
+// judgeScaleIn: in order, an unwanted Pod goes when all wanted Pods serve and no Pod above remains.
 func (w *story) judgeScaleIn(v *sight, o int, pod *corev1.Pod) {
 	if policy := v.owner.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil && policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
 		claim := &corev1.PersistentVolumeClaim{}
@@ -310,7 +312,7 @@ func (w *story) claimOf(o int) types.UID {
 	return claim.UID
 }
 
-// judgeClaim: no claim is deleted, and none of a wanted ordinal goes with its Pod.
+// judgeClaim: no claim is deleted, and no claim of a wanted ordinal goes with its Pod.
 func (w *story) judgeClaim(v *sight, x *chaos.Write) {
 	claim, _ := x.After.(*corev1.PersistentVolumeClaim)
 	if claim == nil || claim.DeletionTimestamp != nil {
@@ -327,7 +329,7 @@ func (w *story) judgeClaim(v *sight, x *chaos.Write) {
 	}
 }
 
-// converged: there is a Pod of each wanted ordinal and no other, and each is in service and what the template says.
+// converged: exactly the wanted Pods exist, and each Pod is in service and matches the template.
 func (w *story) converged() {
 	set := w.owner()
 	wanted, partition := ordinalsOf(set), int(ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate.Partition, 0))
@@ -369,14 +371,15 @@ func (w *story) converged() {
 	}
 }
 
-// convergedClaim: the claim of a Pod is there, has the owners that the policy wants and, where it may grow, the size of the template.
+// convergedClaim: the claim of a Pod exists, has the owners wanted by the policy and, if growth is allowed, the size of
+// the template.
 func (w *story) convergedClaim(set *v1beta1.StatefulSet, pod *corev1.Pod, follows bool) {
 	if !w.claims {
 		return
 	}
 	claim := &corev1.PersistentVolumeClaim{}
 	w.must(w.User.Get(context.Background(), claimOf(pod), claim))
-	if claim.DeletionTimestamp != nil { // somebody has deleted it, and the Pod still uses it
+	if claim.DeletionTimestamp != nil { // a user has deleted the claim, and the Pod still uses the claim
 		return
 	}
 	if asks := gigabytesOf(claim.Spec.Resources.Requests); w.follow && follows && asks < sizeOf(set) {

@@ -31,13 +31,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, there are never two Pods of one ordinal and none of an ordinal that is not wanted, order and budget are
-// kept at each write, no claim goes that a Pod needs, none shrinks, and one grows when it is its Pod's turn, and nothing of anybody else's is touched; and in the end all is as the spec says.
+// TestFaults: under any faults, no ordinal ever has two Pods, and no unwanted ordinal gets a Pod. Each write keeps the
+// order and the budget. No needed claim goes, no claim shrinks, and a claim grows at its Pod's turn. Foreign objects
+// stay untouched. In the end everything matches the spec.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
 
-// TestFaultsReplay proves that a schedule depends on its seed alone.
+// TestFaultsReplay proves a schedule to depend on its seed alone.
 func TestFaultsReplay(t *testing.T) {
 	chaos.Replay(t, plan(t), 3)
 }
@@ -59,19 +60,21 @@ func plan(t testing.TB) chaos.Plan {
 	}
 }
 
-// story is one schedule.
+// story is a schedule.
 type story struct {
 	*chaos.World
 
 	parallel, claims, hooks bool
-	// follow says that claims follow their template, offline that a volume's file system grows with a new Pod alone.
+	// follow is true if claims follow their template. offline is true if file systems grow only with a new Pod.
 	follow, offline bool
-	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods.
+	// policy selects the refusals of the API server: none, patches of a Pod's spec, every write to a single Pod, or new
+	// Pods.
 	policy int
 	denied string
-	// attempted are Pods and claims of which the last write of the owner's loop has had no effect so far: it may have been refused.
+	// attempted are Pods and claims whose last write by the owner's loop has had no effect so far. The API server may have
+	// refused the write.
 	attempted map[types.UID]bool
-	// dropped are claims that users have deleted, perhaps a moment before a Pod is created that nobody could keep from it.
+	// dropped are claims deleted by users. The controller cannot prevent a deletion just before the creation of the Pod.
 	dropped map[string]bool
 }
 
@@ -79,7 +82,7 @@ const (
 	namespace  = "default"
 	holdDelete = "example.test/hold-delete" // a label
 	holdUpdate = "example.test/hold-update"
-	released   = "nobody" // the label app of Pods that users take away
+	released   = "nobody" // the label app of Pods taken away by users
 )
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
@@ -164,7 +167,7 @@ func (w *story) resize(set *v1beta1.StatefulSet) {
 	set.Spec.ReserveOrdinals = lists[w.Rand().IntN(len(lists))]
 }
 
-// users is what they do now and then.
+// users is the users' behaviour now and then.
 func (w *story) users() {
 	switch n := w.Rand().IntN(20); {
 	case n < 3:
@@ -236,7 +239,7 @@ func (w *story) update(set *v1beta1.StatefulSet) {
 	w.must(w.User.Update(context.Background(), set))
 }
 
-// meddle has somebody else take a name, as an orphan to adopt or as a Pod of their own, or give it back.
+// meddle takes a name as a foreign user, with an orphan for adoption or a foreign Pod, or gives the name back.
 func (w *story) meddle() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("web-%d", w.Rand().IntN(5))}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
@@ -251,7 +254,7 @@ func (w *story) meddle() {
 	w.giveBack()
 }
 
-// giveBack ends what others have of the names.
+// giveBack deletes the foreign Pods under the names.
 func (w *story) giveBack() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if metav1.GetControllerOf(pod) == nil && pod.DeletionTimestamp == nil {
@@ -268,7 +271,7 @@ func (w *story) mark() {
 	}
 }
 
-// relabel takes a Pod away from the StatefulSet, or has it adopted.
+// relabel takes a Pod away from the StatefulSet, or offers the Pod for adoption.
 func (w *story) relabel() {
 	pod := w.AnyPod()
 	switch {
@@ -291,7 +294,7 @@ func (w *story) label(pod *corev1.Pod, key, value string) {
 	w.must(w.User.Update(context.Background(), changed))
 }
 
-// release has whoever holds a Pod let it go.
+// release removes the hold on a Pod.
 func (w *story) release() bool {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		key := map[string]string{"PreparingDelete": holdDelete, "PreparingUpdate": holdUpdate}[pod.Labels[apps.LabelLifecycleState]]
@@ -329,7 +332,7 @@ func (w *story) denies(call faultapi.Call, before client.Object) error {
 	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
 }
 
-// settle makes the last wish one that can be fulfilled, beside a name that somebody else keeps.
+// settle makes the last wish fulfillable, even if a foreign Pod keeps a name.
 func (w *story) settle() {
 	w.policy = 0
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -350,12 +353,12 @@ func (w *story) settle() {
 		ru.MaxUnavailable = ptr.To(intstr.FromInt32(int32(lost + 1)))
 		set.Spec.ScaleStrategy = nil
 	} else if lost > 0 {
-		w.giveBack() // nothing goes on in order without it
+		w.giveBack() // nothing goes on in order without the name
 	}
 	w.update(set)
 }
 
-// lost counts the wanted ordinals that somebody else has.
+// lost counts the wanted ordinals held by foreign Pods.
 func (w *story) lost(set *v1beta1.StatefulSet) (n int) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if slices.Contains(ordinalsOf(set), ordinalOf(pod.Name)) && !w.isOurs(pod) && pod.Labels["app"] != "web" {
@@ -367,7 +370,7 @@ func (w *story) lost(set *v1beta1.StatefulSet) (n int) {
 
 func (w *story) isOurs(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, w.owner()) }
 
-// ordinalsOf are the wanted ordinals in their order, counted one by one; nil if the spec makes no sense.
+// ordinalsOf returns the wanted ordinals in order, counted singly, or nil for an invalid spec.
 func ordinalsOf(set *v1beta1.StatefulSet) []int {
 	reserved := map[int]bool{}
 	for _, entry := range set.Spec.ReserveOrdinals {
@@ -391,7 +394,7 @@ func ordinalsOf(set *v1beta1.StatefulSet) []int {
 	return list
 }
 
-// ordinalOf takes a name apart, in its own way.
+// ordinalOf parses a name independently of the controller.
 func ordinalOf(name string) int {
 	for o := range 30 {
 		if name == fmt.Sprintf("web-%d", o) {
@@ -401,12 +404,13 @@ func ordinalOf(name string) int {
 	return -1
 }
 
-// outside is what everybody else does: who holds Pods, the driver of the volumes, and whoever starts Pods again for those.
+// outside is the behaviour of everybody else: the holders of Pods, the driver of the volumes, and users restarting Pods
+// for the volumes.
 func (w *story) outside() bool {
 	return w.release() || w.claims && w.driver(0) || w.offline && w.restart()
 }
 
-// serves reports whether a Pod is in service and nobody is about to take it out.
+// serves reports whether a Pod is in service and not about to be taken out.
 func serves(pod *corev1.Pod) bool {
 	state := pod.Labels[apps.LabelLifecycleState]
 	return podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady) && (state == "" || state == "Normal")

@@ -28,7 +28,7 @@ var env = controlplanetest.NewShared(controlplane.Options{Nodes: 10, AuditLog: "
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// cluster is one test's view of the control plane.
+// cluster is the view of a single test on the control plane.
 type cluster struct {
 	client.WithWatch
 	t         testing.TB
@@ -36,7 +36,7 @@ type cluster struct {
 	namespace string
 }
 
-// idle returns a namespace of its own on the control plane, without controllers.
+// idle returns a fresh namespace on the control plane, without controllers.
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
@@ -61,7 +61,7 @@ func (c *cluster) run(gates string) (stop func()) {
 	return controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace, Gates: parsed})
 }
 
-// statefulSet is one that updates in place and in parallel, as tests begin with.
+// statefulSet is a StatefulSet with in-place updates and parallel Pod management.
 func (c *cluster) statefulSet(name string, replicas int32, change ...func(*v1beta1.StatefulSet)) *v1beta1.StatefulSet {
 	labels := map[string]string{"app": name}
 	set := &v1beta1.StatefulSet{
@@ -91,13 +91,13 @@ func (c *cluster) statefulSet(name string, replicas int32, change ...func(*v1bet
 	return set
 }
 
-// ordered manages Pods one at a time.
+// ordered switches to ordered Pod management.
 func ordered(set *v1beta1.StatefulSet) {
 	set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
 	set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = nil
 }
 
-// create creates the StatefulSet and waits until it has the Pods of these ordinals, all available.
+// create creates the StatefulSet and waits until exactly the Pods of the ordinals are available.
 func (c *cluster) create(set *v1beta1.StatefulSet, want ...int) {
 	c.t.Helper()
 	if err := c.Create(c.t.Context(), set); err != nil {
@@ -136,7 +136,8 @@ func (c *cluster) until(name string, want func(*v1beta1.StatefulSet) error) (set
 	return set
 }
 
-// settled: the status is about the newest spec, and all Pods are available, those that the partition lets at the update revision.
+// settled: the status is about the newest spec, all Pods are available, and all Pods beyond the partition are at the
+// update revision.
 func settled(set *v1beta1.StatefulSet) error {
 	s, kept := &set.Status, int32(0)
 	if ru := set.Spec.UpdateStrategy.RollingUpdate; ru != nil {
@@ -149,7 +150,7 @@ func settled(set *v1beta1.StatefulSet) error {
 	return nil
 }
 
-// pods lists the Pods that are named after the StatefulSet, by ordinal.
+// pods lists the Pods named after the StatefulSet, by ordinal.
 func (c *cluster) pods(ctx context.Context, name string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := c.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {
@@ -165,7 +166,7 @@ func (c *cluster) pods(ctx context.Context, name string) ([]*corev1.Pod, error) 
 	return pods, nil
 }
 
-// untilPods waits until there are the Pods of these ordinals and no other, and all are available.
+// untilPods waits until exactly the Pods of the ordinals exist, and all are available.
 func (c *cluster) untilPods(name string, want ...int) (pods []*corev1.Pod) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 2*time.Minute, func(ctx context.Context) (err error) {

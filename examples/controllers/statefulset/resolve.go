@@ -33,25 +33,25 @@ type settings struct {
 	minReady     time.Duration
 	historyLimit int
 
-	// claims lack what looks them up, and their owner; grows says that they follow larger templates.
+	// claims lack their lookup functions and their owner. grows is true if claims follow larger templates.
 	claims     pvc.Numbered
 	grows      bool
 	indexLabel bool
 
-	// warnings are values that OpenKruise took without a word. They are read as it read them.
+	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
 	warnings reason.List
 }
 
-// rules are what a StatefulSet wants for its Pods.
+// rules are the StatefulSet's rules for its Pods.
 func rules(set *v1beta1.StatefulSet) podcontrol.Rules {
 	ru := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{})
 	return kruise.Rules(string(ru.PodUpdatePolicy), set.Spec.Lifecycle, ru.InPlaceUpdateStrategy)
 }
 
-// resolve reads the spec, unless there are values that cannot be used; then it returns those.
+// resolve reads the spec. If some values are unusable, resolve returns the unusable values instead.
 func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, reason.List) {
 	if problems := decode.Reasons(set.Spec.Undecodable); problems != nil {
-		return nil, problems // the rest would only complain of what is missing therefore
+		return nil, problems // the rest would only complain of missing values
 	}
 	if refused := api.Unusable(set); len(refused) > 0 {
 		return nil, kruise.Refused(refused)
@@ -99,7 +99,7 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, rea
 	if scale := spec.ScaleStrategy; scale != nil && scale.MaxUnavailable != nil && parallel {
 		s.rollout.ScaleMaxUnavailable = new(limit(s.rollout.Paths.ScaleMaxUnavailable, scale.MaxUnavailable))
 	}
-	// Without a limit on scaling, Pods that are not wanted go at once.
+	// Without a limit on scaling, unwanted Pods go at once.
 	s.rollout.UnlimitedScaleIn = s.rollout.ScaleMaxUnavailable == nil
 	warnUngated(read, spec, gates)
 	s.warnings = read.Warnings

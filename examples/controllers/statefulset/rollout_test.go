@@ -63,14 +63,14 @@ func TestOrdinals(t *testing.T) {
 	})
 }
 
-// on is the cluster as another test sees it.
+// on is the cluster for another test.
 func (c *cluster) on(t testing.TB) *cluster {
 	other := *c
 	other.t = t
 	return &other
 }
 
-// TestWrites: two writes for a Pod that is created, three for one that is updated in place, or recreated; and what is told of it (S-34).
+// TestWrites: two writes for a created Pod, three for a Pod updated in place or recreated, and the events (S-34).
 func TestWrites(t *testing.T) {
 	const replicas = 20
 	c := start(t, "")
@@ -113,8 +113,8 @@ func TestWrites(t *testing.T) {
 	c.untilEvents("db", "SuccessfulCreate", "SuccessfulDelete", "SuccessfulUpdatePodInPlace", "SuccessfulUpdatePodReCreate")
 }
 
-// TestOrderedRollout watches every event of an update in order: from the highest ordinal, one at a time, until the revision is the current
-// one (S-7, S-16, S-17, S-18, S-22).
+// TestOrderedRollout watches every event of an ordered update: from the highest ordinal, a single Pod at a time, until
+// the revision is the current revision (S-7, S-16, S-17, S-18, S-22).
 func TestOrderedRollout(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []v1beta1.PodUpdatePolicy{v1beta1.ReCreate, v1beta1.InPlaceIfPossible} {
@@ -157,8 +157,8 @@ func TestOrderedRollout(t *testing.T) {
 	}
 }
 
-// TestPartition: the number of Pods that a partition keeps is counted from the lowest that is not reserved; those that are deleted below it
-// come up as they were, and the current revision stays while they do (S-13, S-14, S-15, S-22, S-23).
+// TestPartition: the partition counts Pods from the lowest unreserved ordinal. Pods deleted below the partition return
+// at their old revision, and the current revision stays as long (S-13, S-14, S-15, S-22, S-23).
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -215,8 +215,8 @@ func startAt(ordinal int32) *appsv1.StatefulSetOrdinals {
 	return &appsv1.StatefulSetOrdinals{Start: ordinal}
 }
 
-// TestOrderedScaleInHalts: in order, Pods that are broken together are not scaled in before they are mended, and the condition says which one
-// is waited for, and why (S-7).
+// TestOrderedScaleInHalts: in order, scale-in waits for the repair of Pods broken together. The condition names the
+// awaited Pod and the reason (S-7).
 func TestOrderedScaleInHalts(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -247,7 +247,7 @@ func TestOrderedScaleInHalts(t *testing.T) {
 		}
 		return nil
 	})
-	c.create(c.statefulSet("witness", 1), 0) // by then the others would have gone
+	c.create(c.statefulSet("witness", 1), 0) // by then the unwanted Pods would have gone
 	if pods, err := c.pods(t.Context(), "seq"); err != nil || len(pods) != 3 {
 		t.Fatalf("%d Pods are left, %v", len(pods), err)
 	}

@@ -24,7 +24,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *
 	return pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// stop reports that a pass could not begin.
+// stop reports a pass stopped before its start.
 func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.StatefulSetConditionType, err error) (ctrl.Result, error) {
 	status := v.Owner.Status.DeepCopy()
 	status.ObservedGeneration = v.Owner.Generation
@@ -41,7 +41,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 		LabelSelector: o.settings.selector.String(), Conditions: slices.Clone(o.set.Status.Conditions),
 	}
 	for _, pod := range o.pods.Inactive {
-		if pod.Status.Phase != "" { // it still holds its number
+		if pod.Status.Phase != "" { // an inactive Pod still holds its ordinal
 			status.Replicas++
 		}
 		if podstate.IsReady(pod) {

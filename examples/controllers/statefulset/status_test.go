@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// TestNextStatus: what is counted, of Pods and of claims.
+// TestNextStatus: the counts of Pods and claims.
 func TestNextStatus(t *testing.T) {
 	type counts = v1beta1.StatefulSetStatus
 	for _, tc := range []struct {
@@ -70,7 +70,7 @@ func TestNextStatus(t *testing.T) {
 	})
 }
 
-// TestConditions: S-35, they last as long as their errors, follow them, and say what of the spec is odd.
+// TestConditions: S-35, conditions last as long as their errors, follow the errors, and tell of odd values in the spec.
 func TestConditions(t *testing.T) {
 	set := db(1, budget("100%"), rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.MinReadySeconds = ptr.To[int32](-1) }))
 	earlier := metav1.NewTime(decidedAt.Add(-1))
@@ -101,7 +101,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestWaiting: what keeps a rollout from going on is told, unless the spec says it.
+// TestWaiting: a condition tells of every obstacle to a rollout beyond the spec's own.
 func TestWaiting(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -134,7 +134,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestResolveRefuses: a spec that makes no sense, past admission, is answered with paths and values, and with nothing to go by.
+// TestResolveRefuses: resolve refuses an invalid spec past admission, with paths and values, and returns no settings.
 func TestResolveRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name string

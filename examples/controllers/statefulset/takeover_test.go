@@ -23,7 +23,7 @@ import (
 
 const minute = time.Minute
 
-// identity is what an in-place update must not change.
+// identity is the part of a Pod to survive an in-place update.
 type identity struct{ Name, Node, IP string }
 
 func identities(pods []*corev1.Pod) map[types.UID]identity {
@@ -34,8 +34,8 @@ func identities(pods []*corev1.Pod) map[types.UID]identity {
 	return out
 }
 
-// TestTakeOver recreates what OpenKruise 1.9 left, starts our controller, and demands that it writes to no Pod, revision or claim; then
-// the rollout that was halted is continued to its end in place.
+// TestTakeOver recreates the objects left by OpenKruise 1.9, starts the controller, and demands no write to any Pod,
+// revision or claim. Then the halted rollout continues in place to its end.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"settled", "midway"} {
@@ -49,7 +49,7 @@ func TestTakeOver(t *testing.T) {
 			before := identities(pods)
 			offset := controllertest.End(t, c.cp.AuditLog())
 			c.run("")
-			c.create(c.statefulSet("witness", 2), 0, 1) // by then anything wrong with the other would have happened
+			c.create(c.statefulSet("witness", 2), 0, 1) // by then any wrong write would have happened
 			c.until("db", settled)
 			requests, _ := controllertest.Requests(t, c.cp.AuditLog(), offset, "kruise-manager/")
 			for _, r := range requests {
@@ -91,7 +91,8 @@ func (c *cluster) continueRollout(before map[types.UID]identity) {
 	}
 }
 
-// orphan deletes a StatefulSet, leaves its Pods behind, and waits until it is gone. It returns the StatefulSet as it was.
+// orphan deletes a StatefulSet but keeps its Pods, and waits for the end of the StatefulSet. orphan returns the last
+// state of the StatefulSet.
 func (c *cluster) orphan(name string) *v1beta1.StatefulSet {
 	c.t.Helper()
 	set, err := c.get(c.t.Context(), name)
@@ -110,7 +111,8 @@ func (c *cluster) orphan(name string) *v1beta1.StatefulSet {
 	return set
 }
 
-// TestAdoption: Pods and revisions that a StatefulSet has left behind belong to the next one of its name, and go on running (S-1).
+// TestAdoption: Pods and revisions left behind by a StatefulSet belong to the next StatefulSet of the name, and go on
+// running (S-1).
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")

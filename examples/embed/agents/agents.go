@@ -1,6 +1,6 @@
-// Package agents is a whole operator for a kind of its own, Agent: a Pod on every Node that fits, updated in place where that is possible.
-// Everything hard comes from the kit. What is left reads from top to bottom: observe, decide, act, report. Package fleet, where Pods may be
-// anywhere, is the simpler one to read first.
+// Package agents is a whole operator for its own kind, Agent: a Pod on every fitting Node, updated in place where
+// possible. The kit does all hard work. The rest reads from top to bottom: observe, decide, act, report. Package fleet,
+// with Pods anywhere, is simpler and better read first.
 package agents
 
 import (
@@ -28,7 +28,7 @@ const (
 	gate          = group + "/Updated"
 )
 
-// historyLimit is how many revisions are kept that no Pod has any more.
+// historyLimit is how many revisions without Pods are kept.
 const historyLimit = 10
 
 type reconciler struct {
@@ -37,7 +37,7 @@ type reconciler struct {
 	fits *ownercache.Memo[*Agent, fit]
 }
 
-// Reconcile takes one Agent a step closer to its spec.
+// Reconcile takes an Agent a step closer to its spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil {
@@ -75,7 +75,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return err
 		},
 		each("delete Pods", step.Delete, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-			node, _ := nodefit.NodeOf(pod) // where Pods end again and again, the next one waits
+			node, _ := nodefit.NodeOf(pod) // after repeated ends of Pods on the Node, the next Pod waits
 			return pods.DeleteFrom(ctx, pod, node)
 		}),
 		each("update Pods", step.Update, pods.UpdateTo(h.Update, r.PlansTo(h, h.Update))),
@@ -85,7 +85,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, v, pass, h, &step, errors.Join(err, truncateErr))
 }
 
-// report writes the status where it differs, and says when to look again. h and step are nil where the pass did not get that far.
+// report writes a changed status, and returns when to look again. h and step are nil if the pass ended early.
 func (r *reconciler) report(
 	ctx context.Context, v *ownercache.View[*Agent], pass *fanout.Pass, h *revision.History, step *rollout.NodeStep, err error,
 ) (ctrl.Result, error) {

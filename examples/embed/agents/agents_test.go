@@ -43,7 +43,7 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// fixture is a running operator and a client for its kind.
+// fixture is a running operator with a client for its kind.
 type fixture struct {
 	client.Client
 	t         *testing.T
@@ -72,10 +72,10 @@ func start(t *testing.T) *fixture {
 	return &fixture{Client: c, t: t, namespace: env.Namespace(t)}
 }
 
-// owned is the label and the taint of the test's own Nodes, which are among those of others; the value is its namespace.
+// owned is the label and the taint of the test's own Nodes among foreign Nodes, with the test's namespace as value.
 const owned = "agents.example.com/owned"
 
-// node is the whole name of one of the test's own Nodes.
+// node is the whole name of the test's own Node.
 func (f *fixture) node(short string) string { return f.namespace + "-" + short }
 
 func (f *fixture) addNode(short string) {
@@ -103,7 +103,7 @@ func (f *fixture) changeNode(short string, edit func(*corev1.Node)) {
 	})
 }
 
-// agent is one for the test's own Nodes.
+// agent is an Agent for the test's own Nodes.
 func (f *fixture) agent(name string) *Agent {
 	agent := &Agent{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
 	agent.Spec.Template.Labels = map[string]string{"agent": name}
@@ -127,8 +127,8 @@ func (f *fixture) change(agent *Agent, edit func(*Agent)) {
 	})
 }
 
-// settle waits until the Agent has one ready Pod on each of the Nodes, and on no other, all with the image and the command. It returns their
-// UIDs by Node, and how many were ready at least at any time that it looked.
+// settle waits until the Agent has a ready Pod on exactly the Nodes, all with the image and the command. settle returns
+// the Pods' UIDs by Node, and the fewest ready Pods seen.
 func (f *fixture) settle(name, image string, command []string, nodes ...string) (uids map[string]types.UID, fewest int) {
 	f.t.Helper()
 	fewest = len(nodes)
@@ -164,8 +164,8 @@ func (f *fixture) settle(name, image string, command []string, nodes ...string) 
 	return uids, fewest
 }
 
-// waits waits until the status has these numbers, all Pods are available, and the condition Waiting has the reason, or is false where it is
-// empty.
+// waits waits until the status has the numbers, all Pods are available, and the condition Waiting has the reason, or is
+// false for an empty reason.
 func (f *fixture) waits(agent *Agent, nodes, updated int32, why error) {
 	f.t.Helper()
 	controlplanetest.Eventually(f.t, time.Minute, func(ctx context.Context) error {
@@ -226,7 +226,7 @@ func TestAgent(t *testing.T) {
 	stopsNobody(f)
 }
 
-// stopsNobody has Agents that make no sense: others go on, and so do these once they are mended.
+// stopsNobody creates invalid Agents: valid Agents go on, and so do corrected Agents.
 func stopsNobody(f *fixture) {
 	t := f.t
 	t.Helper()

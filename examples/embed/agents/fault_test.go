@@ -26,12 +26,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, no Pod is made for a Node that does not fit or has one, no Pod goes without need, no Node loses a Pod
-// that serves beyond the budget or the partition; and in the end all is as the spec says.
+// TestFaults: under any faults, no Pod is made for an unfit or occupied Node, no Pod goes without need, and no Node
+// loses a serving Pod beyond the budget or the partition. In the end everything matches the spec.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, chaos.Plan{
 		Scheme: newScheme(t), Kinds: []client.Object{&Agent{}, &corev1.Node{}},
-		Quiet: 6 * time.Minute, Steps: 200, // quiet is longer than an update rests that was refused
+		Quiet: 6 * time.Minute, Steps: 200, // quiet is longer than the rest of a refused update
 		New: func(w *chaos.World) chaos.Subject {
 			s := &season{World: w, ended: map[endings]ending{}}
 			return chaos.Subject{
@@ -46,19 +46,20 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// season is one schedule.
+// season is a schedule.
 type season struct {
 	*chaos.World
 	operator *reconciler // of the last process
 
-	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods, deletions, patches of a status.
+	// policy selects the refusals of the API server: none, patches of a Pod's spec, every write to a single Pod, new Pods,
+	// deletions, or patches of a status.
 	policy int
 	denied string
-	// ended are the Pods that were deleted because they had ended.
+	// ended are the Pods deleted after their end.
 	ended map[endings]ending
 }
 
-// denies is an admission policy that users switch on and off.
+// denies is an admission policy switched by users.
 func (s *season) denies(call faultapi.Call, _ client.Object) error {
 	refused := false
 	switch patches := call.Verb == "patch" && call.Subresource == ""; s.policy {
@@ -106,7 +107,7 @@ func (s *season) agent() *Agent {
 	return agent
 }
 
-// users is what they do now and then.
+// users is the users' behaviour now and then.
 func (s *season) users() {
 	switch n := s.Rand().IntN(40); {
 	case n < 5:
@@ -125,7 +126,7 @@ func (s *season) users() {
 		s.Logf("user: another Agent of that name")
 		s.must(s.User.Delete(context.Background(), s.agent()))
 		s.create()
-	case n < 23: // a day of many releases, more than are kept
+	case n < 23: // a day of many releases, more than the history limit
 		for i := range historyLimit + 3 {
 			agent := s.agent()
 			agent.Spec.Template.Spec.Containers[0].Image = fmt.Sprintf("app:v%d", i)
@@ -166,13 +167,13 @@ func (s *season) update(agent *Agent) {
 	s.must(s.User.Update(context.Background(), agent))
 }
 
-// Taints of Nodes: one keeps new Pods away, one sends all away.
+// Taints of Nodes: the first keeps new Pods away, the second evicts all Pods.
 const (
 	dedicated = "example.test/dedicated"
 	broken    = "example.test/broken"
 )
 
-// join adds a Node under a name that none has.
+// join adds a Node under a free name.
 func (s *season) join() {
 	var free []string
 	for i := range 8 {
@@ -186,7 +187,7 @@ func (s *season) join() {
 	s.must(s.User.Create(context.Background(), node))
 }
 
-// changeNodes does something to one Node.
+// changeNodes changes a Node.
 func (s *season) changeNodes() {
 	nodes := faultapi.All[*corev1.Node](s.Server)
 	node := nodes[s.Rand().IntN(len(nodes))].DeepCopy()
@@ -218,9 +219,9 @@ func (s *season) changeNodes() {
 	case n < 9:
 		toggle(broken, corev1.TaintEffectNoExecute)
 	case n < 10:
-		toggle(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute) // which is tolerated
+		toggle(corev1.TaintNodeNotReady, corev1.TaintEffectNoExecute) // tolerated by the Pods
 	case n < 11:
-		node.Spec.Unschedulable = !node.Spec.Unschedulable // so is this
+		node.Spec.Unschedulable = !node.Spec.Unschedulable // tolerated as well
 	default:
 		node.Labels["pool"] = map[string]string{"web": "db", "db": "web"}[node.Labels["pool"]]
 	}
@@ -245,7 +246,7 @@ func (s *season) evict(pod *corev1.Pod) {
 	s.Logf("node: evict %s, changed %v, reported %v", pod.Name, s.Nodes.Evict(pod.UID), s.Nodes.Report(pod.UID))
 }
 
-// endAgain has the Pods of a Node end one after the other.
+// endAgain makes the Pods of a Node end in sequence.
 func (s *season) endAgain() {
 	first := s.AnyPod()
 	if first == nil {
@@ -263,8 +264,8 @@ func (s *season) endAgain() {
 	}
 }
 
-// settle makes the last wish one that can be fulfilled. Before a policy is lifted everybody has half an hour, and does what can be done under
-// it. The last thing that happens is that a Node joins, when all are at rest.
+// settle makes the last wish fulfillable. Before a policy is lifted everybody has half an hour for work possible under
+// the policy. The last event is a Node joining, when all are at rest.
 func (s *season) settle() {
 	s.CatchUp()
 	s.admitPending()
@@ -285,7 +286,7 @@ func (s *season) settle() {
 	}
 }
 
-// admitPending lifts what keeps a Pod waiting for its Node since that was tainted: it would wait for ever.
+// admitPending clears the way for a Pod waiting for a Node tainted since: the Pod would wait for ever.
 func (s *season) admitPending() {
 	for _, pod := range faultapi.All[*corev1.Pod](s.Server) {
 		node, ok := s.Server.Stored(&corev1.Node{}, client.ObjectKey{Name: nodeOf(pod)}).(*corev1.Node)
@@ -298,33 +299,33 @@ func (s *season) admitPending() {
 	}
 }
 
-// nodeOf is the Node that a Pod is on, or that it waits for.
+// nodeOf is a Pod's Node, or the Node awaited by a Pod.
 func nodeOf(pod *corev1.Pod) string {
 	node, _ := nodefit.NodeOf(pod)
 	return node
 }
 
-// appOf is all of a Pod's spec that the schedules change in templates.
+// appOf is the part of a Pod's spec changed by the schedules in templates.
 func appOf(spec corev1.PodSpec) string {
 	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command, spec.NodeSelector)
 }
 
-// place is a Node with the Agent's Pods: whether it is to have one, and may keep one.
+// place is a Node with the Agent's Pods, and whether the Node wants a Pod, or may keep a Pod.
 type place struct {
 	name      string
 	run, stay bool
 	pods      []*corev1.Pod
 }
 
-// sight is what a reconcile decides on: what the cache showed when it began, or at the last question about an earlier write.
+// sight is the input of a reconcile: the cache at the beginning, or at the last question about an earlier write.
 type sight struct {
 	agent *Agent
 	now   time.Time
 	pods  map[types.UID]*corev1.Pod
-	// places are in the order in which they are updated.
+	// places are in update order.
 	places []*place
 	wrote  bool
-	// taken are the Nodes that lack an available Pod because of this pass.
+	// taken are the Nodes without an available Pod because of the pass.
 	taken map[string]bool
 }
 
@@ -358,7 +359,8 @@ func pointers[T any](items []T) (out []*T) {
 	return out
 }
 
-// arrange puts the Pods in their places. One that has ended and terminates is in none: nothing of it is left on the Node.
+// arrange puts the Pods in their places. An ended, terminating Pod is in no place: nothing of the Pod is left on the
+// Node.
 func (v *sight) arrange(pods []*corev1.Pod, nodes []*corev1.Node) {
 	v.places, v.pods = nil, map[types.UID]*corev1.Pod{}
 	byName := map[string]*place{}
@@ -394,15 +396,15 @@ func (v *sight) isOutdated(pod *corev1.Pod) bool {
 	return appOf(pod.Spec) != appOf(v.agent.Spec.Template.Spec)
 }
 
-// serves reports whether a Node has an available Pod that this pass has left alone.
+// serves reports whether a Node has an available Pod untouched by the pass.
 func (v *sight) serves(p *place) bool { return !v.taken[p.name] && slices.ContainsFunc(p.pods, serves) }
 
 func serves(pod *corev1.Pod) bool {
 	return podstate.IsActive(pod) && podstate.IsReady(pod) && podstate.GateOpen(pod, gate)
 }
 
-// updated are the Nodes that may be at the newest revision: those that are, those that are about to be, and from the highest name on as many
-// others as the partition leaves.
+// updated are the Nodes that may be at the newest revision: Nodes already there, Nodes about to be, and from the
+// highest name on as many further Nodes as the partition leaves.
 func (v *sight) updated() []*place {
 	var first, next, last []*place
 	for _, p := range v.places {
@@ -421,7 +423,7 @@ func (v *sight) updated() []*place {
 	return all[:max(len(all)-v.agent.Spec.Partition, 0)]
 }
 
-// judge holds each write to a Pod against what the pass saw.
+// judge compares each write to a Pod with the sight of the pass.
 func (s *season) judge(w *chaos.Write) {
 	v, _ := w.Task.View.(*sight)
 	before, _ := w.Before.(*corev1.Pod)
@@ -442,7 +444,7 @@ func (s *season) judge(w *chaos.Write) {
 	}
 }
 
-// judgeCreation: a Pod is made for a Node that is to have one, where nothing of another is left.
+// judgeCreation: a Pod is made only for a Node in want of a Pod, without remains of a former Pod.
 func (s *season) judgeCreation(v *sight, pod *corev1.Pod) {
 	p := v.place(nodeOf(pod))
 	if p == nil || !p.run || len(p.pods) > 0 {
@@ -459,8 +461,8 @@ func (s *season) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// judgeChange: a Pod is deleted or taken out of service because its Node is not to have it, because it has ended, or for its update, when it is
-// its turn and while enough others serve.
+// judgeChange: a Pod is deleted or taken out of service because its Node wants no Pod, because the Pod has ended, or
+// for its update, at the Pod's turn and while enough Pods serve.
 func (s *season) judgeChange(v *sight, w *chaos.Write, before *corev1.Pod) {
 	verb, pod := w.Call.Verb, v.pods[before.UID]
 	if pod == nil || pod.DeletionTimestamp != nil {
@@ -490,7 +492,7 @@ func (s *season) judgeChange(v *sight, w *chaos.Write, before *corev1.Pod) {
 	}
 }
 
-// endings are the Pods that end one after the other on a Node, while nobody changes the spec and the process lives.
+// endings identifies Pods ending in a row on a Node, during a single spec and a single process.
 type endings struct {
 	process    int
 	node       string
@@ -498,13 +500,13 @@ type endings struct {
 	generation int64
 }
 
-// ending is when the next of them may be deleted, and how long that was after the one before.
+// ending is the earliest time for the next deletion, and the wait since the deletion before.
 type ending struct {
 	next time.Time
 	wait time.Duration
 }
 
-// judgeEnding: Pods that end again and again are replaced less and less often.
+// judgeEnding: replacements of Pods ending again and again become rarer and rarer.
 func (s *season) judgeEnding(v *sight, key endings) {
 	const most = 15 * time.Minute
 	last, again := s.ended[key]
@@ -518,8 +520,8 @@ func (s *season) judgeEnding(v *sight, key endings) {
 	s.ended[key] = ending{v.now.Add(wait), wait}
 }
 
-// possible judges what can be done under a policy: as long as there is room in the budget, each Node that takes part in the update has what it is
-// to have. Exempt is what the policy holds up, and the Agent says so.
+// possible judges the work possible under a policy: as long as the budget has room, each Node in the update reaches its
+// wanted state. Exempt are Nodes held up by the policy, and the Agent says so.
 func (s *season) possible() {
 	v := s.now()
 	without, trouble := 0, false
@@ -543,14 +545,14 @@ func (s *season) possible() {
 	}
 }
 
-// isHeldUp reports whether it is the policy that keeps a Node from what it is to have.
+// isHeldUp reports whether the policy keeps a Node from its wanted state.
 func (s *season) isHeldUp(v *sight, p *place) bool {
 	if len(p.pods) == 0 {
 		return s.policy == 3
 	}
 	pod := p.pods[0]
 	switch s.policy {
-	case 1: // its update had begun
+	case 1: // the update had begun
 		return podstate.IsActive(pod) && !podstate.GateOpen(pod, gate)
 	case 2:
 		return pod.Name == s.denied
@@ -564,15 +566,15 @@ func (s *season) isHeldUp(v *sight, p *place) bool {
 	return false
 }
 
-// now is everything as it is.
+// now is the present state of everything.
 func (s *season) now() *sight {
 	v := &sight{agent: s.agent()}
 	v.arrange(faultapi.All[*corev1.Pod](s.Server), faultapi.All[*corev1.Node](s.Server))
 	return v
 }
 
-// converged: each Node that is to have a Pod has one that is available, no other but those that may keep theirs has, the Pods are at the
-// revision that the partition says, status and conditions say so, and what is over is forgotten.
+// converged: each Node in want of a Pod has an available Pod, further Nodes only keep tolerated Pods, the Pods are at
+// the revisions set by the partition, status and conditions say so, and memory of the past is gone.
 func (s *season) converged() {
 	v := s.now()
 	revisions := faultapi.All[*appsv1.ControllerRevision](s.Server)

@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestDeniedNodesHideNobody: a policy denies the updates of eight Nodes that come before the last one. Each denial rests, and none has its
-// turn again before the last Node has had its own.
+// TestDeniedNodesHideNobody: a policy denies the updates of eight Nodes before the last Node. Each denial rests, and no
+// denied Node has a second turn before the last Node's first.
 func TestDeniedNodesHideNobody(t *testing.T) {
 	const denied = 8
 	chaos.Run(t, chaos.Plan{
@@ -45,7 +45,7 @@ func TestDeniedNodesHideNobody(t *testing.T) {
 	})
 }
 
-// beginOn has an Agent on so many Nodes, of which one at a time may lack a Pod.
+// beginOn creates an Agent on the given number of Nodes, with a budget of a single Node.
 func (s *season) beginOn(nodes int) {
 	for i := range nodes {
 		s.must(s.User.Create(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)}}))
@@ -56,7 +56,7 @@ func (s *season) beginOn(nodes int) {
 	s.update(agent)
 }
 
-// updateLast releases an image that all Nodes but the last are denied, and gives it half an hour.
+// updateLast releases an image denied to all Nodes except the last, and waits half an hour.
 func (s *season) updateLast(old map[string]bool) {
 	rest := func() {
 		s.Sleep(10 * time.Second)

@@ -39,7 +39,8 @@ func Run(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds both loops to the manager: that of the Agents, which Nodes wake too, and that of their Pods, which finishes what was begun.
+// setup adds both loops to the manager: the loop of Agents, also woken by Nodes, and the loop of their Pods, for
+// finishing started work.
 func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("agents"), clock.RealClock{})
 	if err != nil {
@@ -72,7 +73,7 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 	return &reconciler{parts, ownercache.NewMemo(parts.Cache, fitOf)}, nil
 }
 
-// fit is what an Agent requires of Nodes, or why its spec makes no sense.
+// fit is an Agent's requirements for Nodes, or the fault of its spec.
 type fit struct {
 	*nodefit.Requirements
 
@@ -88,7 +89,7 @@ func fitOf(agent *Agent) (f fit) {
 	return f
 }
 
-// claim is what a Node is to an Agent, or nothing: where no Pod may be, or the spec makes no sense.
+// claim is the role of a Node for an Agent. The zero value means: no Pod may be there, or the spec is invalid.
 func (r *reconciler) claim(agent *Agent, node *corev1.Node) rollout.Node {
 	fit := r.fits.Of(agent)
 	if fit.err != nil {

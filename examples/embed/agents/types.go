@@ -20,7 +20,7 @@ var CRD []byte
 // GroupVersion of the kind.
 var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
 
-// Agent keeps a Pod on every Node that fits.
+// Agent keeps a Pod on every fitting Node.
 type Agent struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -28,9 +28,9 @@ type Agent struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is what its users write. No schema checks the template.
+// Spec is written by users. No schema checks the template.
 type Spec struct {
-	// MaxUnavailable is how many of the Nodes that are updated may lack an available Pod for an update. Less than 1 means 1.
+	// MaxUnavailable is how many of the Nodes under update may lack an available Pod for an update. Less than 1 means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 	// Partition is on how many Nodes Pods stay at the old revision.
 	Partition int                    `json:"partition,omitempty"`
@@ -39,7 +39,7 @@ type Spec struct {
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out what makes no sense: a list of all Agents must not fail for one of them.
+// UnmarshalJSON leaves out invalid values: a list of all Agents must not fail for a single Agent.
 func (s *Spec) UnmarshalJSON(data []byte) error {
 	type plain Spec
 	var read plain
@@ -49,7 +49,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// MarshalJSON refuses what was not read in full. The operator writes no specs, but somebody may copy this.
+// MarshalJSON refuses an incompletely read spec. The operator writes no specs, but somebody may copy the code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	if len(s.undecodable) > 0 {
 		return nil, s.undecodable[0]
@@ -58,11 +58,11 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// Status is what the operator reports.
+// Status is written by the operator.
 type Status struct {
 	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
 	Revision           string `json:"revision,omitempty"`
-	// Nodes are those that are to have a Pod. Available and Updated count them by their Pods.
+	// Nodes counts the Nodes in want of a Pod. Available and Updated count the Nodes by their Pods.
 	Nodes     int32 `json:"nodes"`
 	Available int32 `json:"available"`
 	Updated   int32 `json:"updated"`

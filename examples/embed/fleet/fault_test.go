@@ -28,8 +28,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, a Fleet never has more Pods than it wants, never takes a ready one away too many, and ends up
-// as its spec says. This is all that testing an operator of one's own under faults takes.
+// TestFaults: under any faults, a Fleet never has more Pods than wanted, never loses too many ready Pods, and ends up
+// as specified. No more code is necessary for testing your own operator under faults.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, chaos.Plan{
 		Scheme: newScheme(t), Kinds: []client.Object{&Fleet{}}, Quiet: quiet,
@@ -47,24 +47,25 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// down is the policy whose webhook is down.
+// down is the policy of a failing webhook.
 const down = 4
 
-// quiet is longer than an update rests that was refused.
+// quiet is longer than the rest of a refused update.
 const quiet = 6 * time.Minute
 
-// sailing is one schedule.
+// sailing is a schedule.
 type sailing struct {
 	*chaos.World
 	operator *reconciler // of the last process
 
-	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods, patches because a webhook is down.
+	// policy selects the refusals of the API server: none, patches of a Pod's spec, every write to a single Pod, new Pods,
+	// or patches because of a failing webhook.
 	policy int
 	denied string
-	asked  int // how often the webhook was, since somebody began to count
+	asked  int // calls of the webhook, since the start of the count
 }
 
-// denies is an admission policy that users switch on and off. It answers 403 or 422, and 500 where its webhook is down.
+// denies is an admission policy switched by users. The answers are 403 or 422, and 500 for a failing webhook.
 func (s *sailing) denies(call faultapi.Call, _ client.Object) error {
 	if call.Resource.Resource != "pods" {
 		return nil
@@ -111,7 +112,7 @@ func (s *sailing) fleet() *Fleet {
 	return fleet
 }
 
-// edit is what a user does now and then.
+// edit is a user's action now and then.
 func (s *sailing) edit() {
 	fleet := s.fleet()
 	switch n := s.Rand().IntN(40); {
@@ -127,7 +128,7 @@ func (s *sailing) edit() {
 		s.Logf("user: another Fleet of that name")
 		s.must(s.User.Delete(context.Background(), fleet))
 		s.create()
-	case n < 12: // a day of many releases, more than are kept
+	case n < 12: // a day of many releases, more than the history limit
 		for i := range historyLimit + 3 {
 			s.release(fmt.Sprintf("app:v%d", i), nil)
 			s.CatchUp()
@@ -144,7 +145,7 @@ func (s *sailing) edit() {
 	}
 }
 
-// release changes what the Pods run. Another image can be had in place, another command cannot.
+// release changes the Pods' program. A new image is possible in place, a new command is not.
 func (s *sailing) release(image string, command []string) {
 	fleet := s.fleet()
 	app := &fleet.Spec.Template.Spec.Containers[0]
@@ -155,7 +156,7 @@ func (s *sailing) release(image string, command []string) {
 	s.must(s.User.Update(context.Background(), fleet))
 }
 
-// spoil has somebody overwrite what the operator keeps on a Pod. Nobody knows then where its update stands.
+// spoil overwrites the operator's records on a Pod. Nobody knows the progress of the Pod's update then.
 func (s *sailing) spoil(pod *corev1.Pod) {
 	if pod == nil || !podstate.IsActive(pod) {
 		return
@@ -166,7 +167,7 @@ func (s *sailing) spoil(pod *corev1.Pod) {
 	s.must(s.User.Update(context.Background(), pod))
 }
 
-// settle lifts the policy. Before that everybody has time, and does what can be done under it.
+// settle lifts the policy. Before, everybody has time for the work possible under the policy.
 func (s *sailing) settle() {
 	if s.asked = 0; s.policy != 0 {
 		for range 60 {
@@ -188,7 +189,7 @@ func (s *sailing) must(err error) {
 	}
 }
 
-// sight is what a reconcile decides on: the Fleet as it was when it began, the Pods as they were before it first wrote one.
+// sight is the input of a reconcile: the Fleet at the beginning, and the Pods before the first write to a Pod.
 type sight struct {
 	fleet        *Fleet
 	ready, taken map[types.UID]bool
@@ -217,9 +218,9 @@ func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
 	s.must(t.Process.Cache.List(context.Background(), &pods))
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		// A Pod in the middle of an update is about to restart, whatever it shows.
+		// A Pod in the middle of an update is about to restart, whatever its status shows.
 		next, err := inPlace.Next(pod, time.Now())
-		// One that somebody has spoilt is left as it is.
+		// A spoilt Pod is left alone.
 		whole := err != nil && podstate.IsTrue(pod, gate) || err == nil && next.Complete
 		if metav1.IsControlledBy(pod, v.fleet) && podstate.IsActive(pod) && podstate.IsReady(pod) && whole {
 			v.ready[pod.UID] = true
@@ -227,8 +228,8 @@ func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// judge: on what it saw, a reconcile never takes so many ready Pods away that more are missing than may be, and never creates
-// more Pods than are wanted.
+// judge: by its sight, a reconcile never takes away ready Pods beyond the budget, and never creates more Pods than
+// wanted.
 func (s *sailing) judge(w *chaos.Write) {
 	v, _ := w.Task.View.(*sight)
 	old, _ := w.Before.(*corev1.Pod)
@@ -253,8 +254,8 @@ func (s *sailing) judge(w *chaos.Write) {
 	}
 }
 
-// converged: the Pods are as many as are wanted, ready, and what the template says, the status says so, and what is over
-// is forgotten.
+// converged: the wanted number of Pods exists, all ready and equal to the template, the status says so, and memory of
+// the past is gone.
 func (s *sailing) converged() {
 	pods := s.possible()
 	fleet, revisions := s.fleet(), faultapi.All[*appsv1.ControllerRevision](s.Server)
@@ -282,8 +283,9 @@ func (s *sailing) converged() {
 	}
 }
 
-// possible judges what does not wait for anybody outside: there are as many Pods as are wanted and, as long as there is room in the
-// budget, they are ready and what the template says. Exempt are Pods that are spoilt or that a policy holds up, and the Fleet says so.
+// possible judges the work possible without outside help: the wanted number of Pods exists and, as long as the budget
+// has room, the Pods are ready and equal to the template. Exempt are spoilt Pods and Pods held up by a policy, and the
+// Fleet says so.
 func (s *sailing) possible() []*corev1.Pod {
 	fleet, inPlace := s.fleet(), s.inPlace()
 	want := fleet.Spec.Template.Spec.Containers[0]

@@ -1,5 +1,5 @@
-// Package fleet is a whole operator for a kind of its own, Fleet: a number of equal Pods, updated in place where that is possible.
-// Everything hard comes from the kit. What is left reads from top to bottom: observe, decide, act, report.
+// Package fleet is a whole operator for its own kind, Fleet: a number of equal Pods, updated in place where possible.
+// The kit does all hard work. The rest reads from top to bottom: observe, decide, act, report.
 package fleet
 
 import (
@@ -27,12 +27,12 @@ const (
 	gate          = group + "/Updated"
 )
 
-// historyLimit is how many revisions are kept that no Pod has any more.
+// historyLimit is how many revisions without Pods are kept.
 const historyLimit = 10
 
 type reconciler struct{ *executor.Parts[*Fleet] }
 
-// Reconcile takes one Fleet a step closer to its spec.
+// Reconcile takes a Fleet a step closer to its spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil {
@@ -73,7 +73,7 @@ func (r *reconciler) create(ctx context.Context, v *ownercache.View[*Fleet], pas
 	return err
 }
 
-// report writes the status where it differs, and says when to look again. h and set are nil where the pass did not get that far.
+// report writes a changed status, and returns when to look again. h and set are nil if the pass ended early.
 func (r *reconciler) report(
 	ctx context.Context, v *ownercache.View[*Fleet], pass *fanout.Pass, h *revision.History, set *podcontrol.Set, err error,
 ) (ctrl.Result, error) {

@@ -37,7 +37,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// fixture is a running operator and a client for its kind.
+// fixture is a running operator with a client for its kind.
 type fixture struct {
 	client.Client
 	t         *testing.T
@@ -66,7 +66,7 @@ func start(t *testing.T) *fixture {
 	return &fixture{Client: c, t: t, namespace: env.Namespace(t)}
 }
 
-// settle waits until the Fleet has its number of ready Pods, all with the image, and returns them by UID.
+// settle waits until the Fleet has its number of ready Pods, all with the image, and returns the Pods by UID.
 func (f *fixture) settle(name, image string, replicas int) map[types.UID]corev1.Pod {
 	f.t.Helper()
 	var pods map[types.UID]corev1.Pod
@@ -151,7 +151,7 @@ func uids(pods map[types.UID]corev1.Pod) map[types.UID]bool {
 	return out
 }
 
-// stopsNobody has a Fleet that makes no sense: others go on, and so does this one once it is mended.
+// stopsNobody creates an invalid Fleet: valid Fleets go on, and so does the corrected Fleet.
 func stopsNobody(f *fixture) {
 	t := f.t
 	t.Helper()

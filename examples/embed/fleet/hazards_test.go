@@ -46,7 +46,7 @@ func (p *policy) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-// harbour is a Fleet, its operator and its nodes.
+// harbour is a Fleet with its operator and its nodes.
 type harbour struct {
 	*reconciler
 
@@ -60,9 +60,10 @@ type harbour struct {
 	scheme *runtime.Scheme
 	added  []manager.Runnable
 	clock  *testingclock.FakePassiveClock
-	// sound reports whether a Pod's containers are ready when they run.
+	// sound reports whether a Pod's containers are ready when running.
 	sound func(*corev1.Pod) bool
-	// failed counts what the operator handed to its queue as errors, and fewest the Pods that were ready at any time.
+	// failed counts the errors handed by the operator to its queue. fewest is the smallest number of ready Pods at any
+	// time.
 	failed, fewest int
 }
 
@@ -97,7 +98,7 @@ func newHarbour(t *testing.T, replicas int) *harbour {
 		t.Fatal(err)
 	}
 	h.deliver()
-	for _, r := range h.added { // the barrier is lifted when this process leads
+	for _, r := range h.added { // the barrier is lifted when the process leads
 		if err := r.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +188,7 @@ func isSpecPatch(c faultapi.Call) bool {
 	return c.Verb == "patch" && c.Resource.Resource == "pods" && c.Subresource == ""
 }
 
-// TestRefusedUpdates: Pods that may not be updated in place are recreated, one after the other, and nothing is tried in a loop.
+// TestRefusedUpdates: Pods refused an update in place are recreated in sequence, and nothing is retried in a loop.
 func TestRefusedUpdates(t *testing.T) {
 	h := newHarbour(t, 3)
 	h.rounds(10)
@@ -204,8 +205,8 @@ func TestRefusedUpdates(t *testing.T) {
 	}
 }
 
-// TestDeniedPod: a webhook that denies whatever is done to one Pod does not have it flap in and out of service, nor keep others
-// from being updated, and the Fleet says so.
+// TestDeniedPod: a webhook denying every write to a single Pod neither makes the Pod flap in and out of service, nor
+// blocks further updates, and the Fleet says so.
 func TestDeniedPod(t *testing.T) {
 	h := newHarbour(t, 3)
 	h.rounds(10)
@@ -236,8 +237,8 @@ func TestDeniedPod(t *testing.T) {
 	}
 }
 
-// TestRefusedFinish: a policy that comes in the middle of an update keeps the Pod out of service; the Fleet says so, and goes on as soon as
-// its spec changes.
+// TestRefusedFinish: a policy starting in the middle of an update keeps the Pod out of service. The Fleet says so, and
+// goes on as soon as its spec changes.
 func TestRefusedFinish(t *testing.T) {
 	h := newHarbour(t, 1)
 	h.rounds(10)
@@ -257,7 +258,7 @@ func TestRefusedFinish(t *testing.T) {
 	}
 }
 
-// TestFinishingDoesNotWaitForTheOwner: a Pod comes back into service while the cache lacks what its owner has written.
+// TestFinishingDoesNotWaitForTheOwner: a Pod returns into service while the cache lacks its owner's writes.
 func TestFinishingDoesNotWaitForTheOwner(t *testing.T) {
 	h := newHarbour(t, 1)
 	h.rounds(10)
@@ -286,7 +287,7 @@ func TestFinishingDoesNotWaitForTheOwner(t *testing.T) {
 	}
 }
 
-// TestBrokenPodIsUpdatedFirst: an old broken Pod does not stop the update that mends it, wherever its name comes.
+// TestBrokenPodIsUpdatedFirst: an old broken Pod does not stop the repairing update, wherever the Pod's name comes.
 func TestBrokenPodIsUpdatedFirst(t *testing.T) {
 	for at := range 3 {
 		h := newHarbour(t, 3)
@@ -300,7 +301,7 @@ func TestBrokenPodIsUpdatedFirst(t *testing.T) {
 	}
 }
 
-// TestScaleInTakesBrokenPodsFirst: what serves stays.
+// TestScaleInTakesBrokenPodsFirst: serving Pods stay.
 func TestScaleInTakesBrokenPodsFirst(t *testing.T) {
 	h := newHarbour(t, 6)
 	h.rounds(15)
@@ -318,7 +319,7 @@ func TestScaleInTakesBrokenPodsFirst(t *testing.T) {
 	}
 }
 
-// TestUnreadablePodBlocksNobody: one Pod whose annotation somebody has spoilt is left alone, and the others are not.
+// TestUnreadablePodBlocksNobody: a Pod with a spoilt annotation is left alone, and the remaining Pods are updated.
 func TestUnreadablePodBlocksNobody(t *testing.T) {
 	h := newHarbour(t, 2)
 	h.rounds(10)
@@ -340,7 +341,7 @@ func TestUnreadablePodBlocksNobody(t *testing.T) {
 	}
 }
 
-// TestUnreadableNewPod: a Pod that was spoilt before it ever served never will, and the Fleet says so.
+// TestUnreadableNewPod: a Pod spoilt before ever serving never will serve, and the Fleet says so.
 func TestUnreadableNewPod(t *testing.T) {
 	h := newHarbour(t, 1)
 	for len(h.all()) == 0 {
@@ -357,7 +358,7 @@ func TestUnreadableNewPod(t *testing.T) {
 	}
 }
 
-// TestQuotaStopsNoUpdates: Pods that cannot be created do not keep those that there are from being updated.
+// TestQuotaStopsNoUpdates: failed creations do not stop updates of existing Pods.
 func TestQuotaStopsNoUpdates(t *testing.T) {
 	h := newHarbour(t, 2)
 	h.rounds(10)
@@ -385,7 +386,7 @@ func TestMistypedReplicas(t *testing.T) {
 	}
 }
 
-// TestHistoryIsTruncated: revisions that no Pod has any more do not pile up.
+// TestHistoryIsTruncated: revisions without Pods do not pile up.
 func TestHistoryIsTruncated(t *testing.T) {
 	h := newHarbour(t, 1)
 	for i := range 30 {
@@ -397,7 +398,7 @@ func TestHistoryIsTruncated(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfDeletedFleets: neither what was awaited, nor what was refused, nor what was read.
+// TestNothingIsLeftOfDeletedFleets: no memory remains of awaited writes, refusals, or read specs.
 func TestNothingIsLeftOfDeletedFleets(t *testing.T) {
 	h := newHarbour(t, 2)
 	h.policy.refuses = func(c faultapi.Call) bool {

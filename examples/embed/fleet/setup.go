@@ -37,7 +37,7 @@ func Run(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// Setup adds both loops to the manager: that of the Fleets, and that of their Pods, which finishes what was begun.
+// Setup adds both loops to the manager: the loop of Fleets, and the loop of their Pods, for finishing started work.
 func Setup(ctx context.Context, mgr ctrl.Manager) error {
 	_, err := setup(ctx, mgr)
 	return err

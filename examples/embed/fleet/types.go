@@ -28,19 +28,19 @@ type Fleet struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is what its users write. No schema checks the template.
+// Spec is written by users. No schema checks the template.
 type Spec struct {
 	Replicas int `json:"replicas"`
 	// MaxUnavailable is how many Pods may be out of service for an update. Less than 1 means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
-	// GracePeriodSeconds is how long a Pod is out of service before it is updated in place, for its clients to leave.
+	// GracePeriodSeconds is how long a Pod is out of service before its update in place, for its clients to leave.
 	GracePeriodSeconds int                    `json:"gracePeriodSeconds,omitempty"`
 	Template           corev1.PodTemplateSpec `json:"template"`
 
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out what makes no sense: a list of all Fleets must not fail for one of them.
+// UnmarshalJSON leaves out invalid values: a list of all Fleets must not fail for a single Fleet.
 func (s *Spec) UnmarshalJSON(data []byte) error {
 	type plain Spec
 	var read plain
@@ -50,7 +50,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// MarshalJSON refuses what was not read in full. The operator writes no specs, but somebody may copy this.
+// MarshalJSON refuses an incompletely read spec. The operator writes no specs, but somebody may copy the code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	if len(s.undecodable) > 0 {
 		return nil, s.undecodable[0]
@@ -59,7 +59,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// Status is what the operator reports.
+// Status is written by the operator.
 type Status struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Revision           string             `json:"revision,omitempty"`

@@ -28,9 +28,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: whatever happens, there are never two Pods of one ordinal and none of an ordinal that is not wanted, not more ordinals
-// go without an available Pod than may, Pods are updated from the highest on, none while its match runs, and none of anybody else's
-// is touched; and in the end all is as the spec says.
+// TestFaults: under any faults, no ordinal ever has two Pods, no unwanted ordinal gets a Pod, and the ordinals without
+// an available Pod stay within the budget. Pods are updated from the highest ordinal on, none during its match, and
+// foreign Pods stay untouched. In the end everything matches the spec.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, chaos.Plan{
 		Scheme: newScheme(t), Kinds: []client.Object{&GameServers{}}, Quiet: 6 * time.Minute, // longer than a refused update rests
@@ -45,14 +45,16 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// lobby is one schedule.
+// lobby is a schedule.
 type lobby struct {
 	*chaos.World
 
-	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods.
+	// policy selects the refusals of the API server: none, patches of a Pod's spec, every write to a single Pod, or new
+	// Pods.
 	policy int
 	denied string
-	// attempted are Pods of which the last write of the owner's loop has had no effect so far: it may have been refused.
+	// attempted are Pods whose last write by the owner's loop has had no effect so far. The API server may have refused
+	// the write.
 	attempted map[types.UID]bool
 }
 
@@ -102,7 +104,7 @@ func (l *lobby) resize(g *GameServers) {
 	g.Spec.Reserved = lists[l.Rand().IntN(len(lists))]
 }
 
-// users is what they do now and then.
+// users is the users' behaviour now and then.
 func (l *lobby) users() {
 	switch n := l.Rand().IntN(20); {
 	case n < 3:
@@ -155,7 +157,7 @@ func (l *lobby) update(g *GameServers) {
 	}
 }
 
-// meddle has somebody else take a name, or give it back.
+// meddle takes a name as a foreign user, or gives the name back.
 func (l *lobby) meddle() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("games-%d", l.Rand().IntN(5))}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
@@ -184,7 +186,7 @@ func (l *lobby) mark() {
 	}
 }
 
-// mangle spoils what one Pod says about its update. Nobody ever mends it.
+// mangle spoils a Pod's record of its update. Nobody ever repairs the record.
 func (l *lobby) mangle() {
 	pod := l.AnyPod()
 	if pod == nil || metav1.GetControllerOf(pod) == nil || slices.ContainsFunc(faultapi.All[*corev1.Pod](l.Server), isMangled) {
@@ -231,7 +233,7 @@ func (l *lobby) releaseOne() bool {
 
 func (l *lobby) release() bool { return l.releaseOne() }
 
-// settle makes the last wish one that can be fulfilled, beside a name that somebody else keeps and a Pod that nobody can read.
+// settle makes the last wish fulfillable, apart from a name kept by a foreign Pod and an unreadable Pod.
 func (l *lobby) settle() {
 	l.policy = 0
 	if l.Chance(50) {
@@ -250,7 +252,7 @@ func (l *lobby) settle() {
 	l.update(g)
 }
 
-// ordinalsOf are the wanted ordinals in their order, counted one by one; nil if the spec makes no sense.
+// ordinalsOf returns the wanted ordinals in order, counted singly, or nil for an invalid spec.
 func ordinalsOf(g *GameServers) []int {
 	if g.Spec.Partition < 0 {
 		return nil
@@ -275,7 +277,7 @@ func ordinalsOf(g *GameServers) []int {
 	return list
 }
 
-// ordinalOf takes a name apart, in its own way.
+// ordinalOf parses a name independently of the operator.
 func ordinalOf(name string) int {
 	for o := range 20 {
 		if name == fmt.Sprintf("games-%d", o) {
@@ -285,11 +287,12 @@ func ordinalOf(name string) int {
 	return -1
 }
 
-// sight is what a reconcile decides on: what it could see before it first wrote.
+// sight is the input of a reconcile: everything visible before the reconcile's first write.
 type sight struct {
 	owner  *GameServers
 	wanted []int
-	// pods are the owner's, by ordinal, serving those of them that are available, taken those that this pass has taken out of service.
+	// pods are the owner's Pods, by ordinal. serving are the available Pods. taken are the Pods taken out of service by
+	// the pass.
 	pods    map[int]*corev1.Pod
 	serving map[int]bool
 	taken   map[int]bool
@@ -333,7 +336,7 @@ func (l *lobby) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
-// serves reports whether a Pod is in service and nobody is about to take it out.
+// serves reports whether a Pod is in service and not about to be taken out.
 func serves(pod *corev1.Pod) bool {
 	state := pod.Labels[stateLabel]
 	return podstate.IsReady(pod) && podstate.GateOpen(pod, gate) && (state == "" || state == "Normal")
@@ -357,7 +360,7 @@ func appOf(spec corev1.PodSpec) string {
 	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command)
 }
 
-// judge holds each write of a Pod against what the pass saw.
+// judge compares each write of a Pod with the sight of the pass.
 func (l *lobby) judge(w *chaos.Write) {
 	if w.Call.Resource.Resource != "pods" {
 		return
@@ -429,7 +432,7 @@ func (l *lobby) appOfRevision(name string) string {
 	return ""
 }
 
-// judgeHook: a Pod that the match maker holds is neither deleted nor restarted.
+// judgeHook: a Pod held by the match maker is neither deleted nor restarted.
 func (l *lobby) judgeHook(v *sight, w *chaos.Write, seen, after *corev1.Pod) {
 	touched := w.Call.Verb == "delete" || appOf(after.Spec) != appOf(w.Before.(*corev1.Pod).Spec)
 	if touched && v.owner.Spec.AskMatchMaker && seen.Labels[holdLabel] != "" {
@@ -437,7 +440,7 @@ func (l *lobby) judgeHook(v *sight, w *chaos.Write, seen, after *corev1.Pod) {
 	}
 }
 
-// judgeTaking: a Pod is taken out of service for a reason, when it is its turn, and while others serve.
+// judgeTaking: the operator takes a Pod out of service for a reason, at the Pod's turn, and while enough Pods serve.
 func (l *lobby) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	rank, most := slices.Index(v.wanted, o), max(v.owner.Spec.MaxUnavailable, 1)
 	marked := pod.Labels[deleteLabel] != ""
@@ -462,7 +465,7 @@ func (l *lobby) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	if rank < v.owner.Spec.Partition || !v.isOutdated(pod) {
 		l.Failf("reason", "Pod %s of rank %d is taken out of service, partition %d, outdated %t", pod.Name, rank, v.owner.Spec.Partition, v.isOutdated(pod))
 	}
-	var first []int // whose turn it is, and who are left alone
+	var first []int // the Pods due earlier, without the Pods left alone
 	for _, higher := range v.wanted[rank+1:] {
 		other := v.pods[higher]
 		if v.serving[higher] && !v.taken[higher] && v.isOutdated(other) && !l.attempted[other.UID] && !isMangled(other) && other.Labels[deleteLabel] == "" {
@@ -474,7 +477,7 @@ func (l *lobby) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	}
 }
 
-// converged: there is a Pod of each wanted ordinal and no other, and each is in service and what the template says.
+// converged: exactly the wanted Pods exist, and each Pod is in service and matches the template.
 func (l *lobby) converged() {
 	g := l.owner()
 	wanted := ordinalsOf(g)
@@ -499,7 +502,7 @@ func (l *lobby) converged() {
 	if c := meta.FindStatusCondition(g.Status.Conditions, "Failed"); c == nil || c.Status != metav1.ConditionFalse && !odd {
 		l.Failf("converged", "condition %+v", c)
 	}
-	// Kept are those in use, the current one, that of the template, and as many as the limit says.
+	// Kept are used revisions, the current revision, the template's revision, and as many more as the limit.
 	if n := len(faultapi.All[*appsv1.ControllerRevision](l.Server)); n == 0 || n > len(got)+2+g.Spec.HistoryLimit {
 		l.Failf("converged", "%d revisions", n)
 	}

@@ -1,6 +1,6 @@
-// Package gameservers is a whole operator for a kind of its own, GameServers: Pods with numbers, updated in place where that is
-// possible, and not while a match runs on them. Everything hard comes from the kit; what is left reads from top to bottom: observe,
-// decide, act, report. Package fleet, where Pods are all alike, is the simpler one to read first.
+// Package gameservers is a whole operator for its own kind, GameServers: Pods with ordinals, updated in place where
+// possible, and never during a match. The kit does all hard work; the rest reads from top to bottom: observe, decide,
+// act, report. Package fleet, with Pods all alike, is simpler and better read first.
 package gameservers
 
 import (
@@ -28,18 +28,18 @@ type reconciler struct{ *executor.Parts[*GameServers] }
 
 type view = ownercache.View[*GameServers]
 
-// seen is what a pass has seen and decided. Fields are nil where it did not get that far.
+// seen is the sight and the decision of a pass. Fields are nil if the pass ended early.
 type seen struct {
 	history *revision.History
 	current *appsv1.ControllerRevision
 	pods    *podcontrol.Set
 	members *podcontrol.Numbered
 	step    rollout.NumberedStep
-	// unfinished says what is waited for, nil where all is as it is wanted.
+	// unfinished is the awaited event, or nil if everything is as wanted.
 	unfinished error
 }
 
-// Reconcile takes one GameServers a step closer to its spec.
+// Reconcile takes a GameServers a step closer to its spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil {
@@ -62,7 +62,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, v, pass, s, errors.Join(err, truncateErr))
 }
 
-// decide is pure but for what is remembered of refusals.
+// decide is pure apart from the memory of refusals.
 func (r *reconciler) decide(v *view, wanted ordinals.Set, h *revision.History) (*seen, error) {
 	spec := &v.Owner.Spec
 	s := &seen{history: h, current: h.Current(v.Owner.Status.CurrentRevision)}
@@ -101,7 +101,7 @@ func (r *reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *see
 	)
 }
 
-// report writes the status where it differs, and says when to look again.
+// report writes a changed status, and returns when to look again.
 func (r *reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, s *seen, err error) (ctrl.Result, error) {
 	status := v.Owner.DeepCopyObject().(*GameServers).Status
 	status.ObservedGeneration = v.Owner.Generation

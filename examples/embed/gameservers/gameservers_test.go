@@ -44,7 +44,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// fixture is a running operator and a client for its kind.
+// fixture is a running operator with a client for its kind.
 type fixture struct {
 	client.Client
 	t         *testing.T
@@ -139,7 +139,7 @@ func image(image string) func(*Spec) {
 	return func(s *Spec) { s.Template.Spec.Containers[0].Image = image }
 }
 
-// settle waits until there are exactly these Pods, ready, with their images, and returns them by name.
+// settle waits until exactly the wanted Pods exist, ready, with their images, and returns the Pods by name.
 func (f *fixture) settle(name string, want map[string]string) map[string]corev1.Pod {
 	f.t.Helper()
 	var pods map[string]corev1.Pod
@@ -165,7 +165,7 @@ func (f *fixture) settle(name string, want map[string]string) map[string]corev1.
 	return pods
 }
 
-// images are the names of Pods of ordinals, each with its image.
+// images maps the names of the ordinals' Pods to the image.
 func images(name, image string, ordinals ...int) map[string]string {
 	out := map[string]string{}
 	for _, o := range ordinals {
@@ -180,7 +180,7 @@ func both(a, b map[string]string) map[string]string {
 	return out
 }
 
-// kept counts the Pods of before that are still there.
+// kept counts the Pods of before still present.
 func kept(before, after map[string]corev1.Pod) (n int) {
 	for name, pod := range after {
 		if pod.UID == before[name].UID {
@@ -249,7 +249,7 @@ func (f *fixture) lifeOfOrdinals() {
 	})
 }
 
-// matchMaker: a Pod is neither updated nor deleted before its match is over, and held again afterwards.
+// matchMaker: a Pod is neither updated nor deleted before the end of its match, and held again afterwards.
 func (f *fixture) matchMaker() {
 	t := f.t
 	g := f.game("go", 2)
@@ -340,8 +340,8 @@ func (f *fixture) refusals(t *testing.T) {
 	}
 }
 
-// pastAdmission: what was stored before the webhook was there is reported and left alone, can be changed but for its spec, and
-// goes on when it is mended.
+// pastAdmission: an object stored before the webhook existed is reported and left alone, accepts changes outside its
+// spec, and goes on after its correction.
 func (f *fixture) pastAdmission(g *GameServers) {
 	t := f.t
 	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {

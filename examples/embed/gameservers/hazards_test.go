@@ -47,7 +47,7 @@ func (p *policy) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-// arena is a GameServers, its operator and its nodes.
+// arena is a GameServers with its operator and its nodes.
 type arena struct {
 	*reconciler
 
@@ -60,11 +60,12 @@ type arena struct {
 	scheme *runtime.Scheme
 	added  []manager.Runnable
 	clock  *testingclock.FakePassiveClock
-	// sound reports whether a Pod's containers are ready when they run, ending how many seconds a Pod takes to end.
+	// sound reports whether a Pod's containers are ready when running. ending is how many seconds a Pod takes to end.
 	sound  func(*corev1.Pod) bool
 	ending int
 	since  map[types.UID]int
-	// failed counts what the operator handed to its queue as errors, and fewest the Pods that were in service at any time.
+	// failed counts the errors handed by the operator to its queue. fewest is the smallest number of serving Pods at any
+	// time.
 	failed, fewest int
 }
 
@@ -100,7 +101,7 @@ func newArena(t *testing.T, edit func(*Spec)) *arena {
 		t.Fatal(err)
 	}
 	a.deliver()
-	for _, r := range a.added { // the barrier is lifted when this process leads
+	for _, r := range a.added { // the barrier is lifted when the process leads
 		if err := r.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +188,7 @@ func (a *arena) owner() *GameServers {
 	return g
 }
 
-// told returns reason and message of a condition that is True.
+// told returns reason and message of a True condition.
 func (a *arena) told(condition string) string {
 	a.t.Helper()
 	if c := meta.FindStatusCondition(a.owner().Status.Conditions, condition); c != nil && c.Status == metav1.ConditionTrue {
@@ -196,7 +197,7 @@ func (a *arena) told(condition string) string {
 	return ""
 }
 
-// updated names the Pods that are ready with an image.
+// updated names the ready Pods with an image.
 func (a *arena) updated(image string) []string {
 	names := []string{}
 	for _, pod := range a.all() {
@@ -208,7 +209,7 @@ func (a *arena) updated(image string) []string {
 	return names
 }
 
-// expect fails the test unless exactly these ordinals have a ready Pod with the image, and nothing has failed.
+// expect fails the test unless exactly the ordinals have a ready Pod with the image, and nothing has failed.
 func (a *arena) expect(image string, ordinals ...int) {
 	a.t.Helper()
 	var want []string
@@ -225,8 +226,8 @@ func isSpecPatch(c faultapi.Call) bool {
 	return c.Verb == "patch" && c.Resource.Resource == "pods" && c.Subresource == ""
 }
 
-// TestSlowTermination: where Pods are recreated and take long to end, those that are ending count. An operator that counts active
-// Pods alone takes all ten down.
+// TestSlowTermination: if Pods are recreated and end slowly, ending Pods count. An operator that counts only active
+// Pods takes all ten down.
 func TestSlowTermination(t *testing.T) {
 	a := newArena(t, func(s *Spec) { s.Replicas, s.MaxUnavailable = 10, 2 })
 	a.rounds(10)
@@ -240,11 +241,11 @@ func TestSlowTermination(t *testing.T) {
 	}
 }
 
-// TestMovedStart: Pods that are not wanted any more stay until those that are have come.
+// TestMovedStart: unwanted Pods stay until the wanted Pods have come.
 func TestMovedStart(t *testing.T) {
 	a := newArena(t, replicas(4))
 	a.rounds(10)
-	a.sound = func(p *corev1.Pod) bool { return p.Name < "games-4" } // what is new does not work
+	a.sound = func(p *corev1.Pod) bool { return p.Name < "games-4" } // new Pods do not work
 	a.edit(func(s *Spec) { s.Start = 4 })
 	a.rounds(40)
 	if got := a.updated("app:v1"); len(got) != 3 || a.fewest != 3 {
@@ -255,21 +256,21 @@ func TestMovedStart(t *testing.T) {
 	a.expect("app:v1", 4, 5, 6, 7)
 }
 
-// TestBrokenPod: a broken Pod does not stop the update that mends it, wherever it is.
+// TestBrokenPod: a broken Pod does not stop the repairing update, whatever its ordinal.
 func TestBrokenPod(t *testing.T) {
 	for at := range 3 {
 		a := newArena(t, replicas(3))
 		a.rounds(10)
 		worst := fmt.Sprintf("games-%d", at)
 		a.sound = func(p *corev1.Pod) bool { return p.Name != worst || p.Spec.Containers[0].Image == "app:v2" }
-		a.rounds(150) // it has had its time to start
+		a.rounds(150) // after time enough to start
 		a.edit(image("app:v2"))
 		a.rounds(40)
 		a.expect("app:v2", 0, 1, 2)
 	}
 }
 
-// TestBadRevision: a revision that does not work is not given to more Pods than may be out of service, and is replaced in place.
+// TestBadRevision: a broken revision reaches at most as many Pods as the budget allows, and is replaced in place.
 func TestBadRevision(t *testing.T) {
 	a := newArena(t, replicas(4))
 	a.rounds(10)
@@ -285,7 +286,7 @@ func TestBadRevision(t *testing.T) {
 	a.expect("app:v3", 0, 1, 2, 3)
 }
 
-// TestRefusedPatches: Pods that may not be updated in place are recreated, one after the other, and nothing is tried in a loop.
+// TestRefusedPatches: Pods refused an update in place are recreated in sequence, and nothing is retried in a loop.
 func TestRefusedPatches(t *testing.T) {
 	a := newArena(t, replicas(3))
 	a.rounds(10)
@@ -299,8 +300,8 @@ func TestRefusedPatches(t *testing.T) {
 	}
 }
 
-// TestDeniedPod: a Pod whose every change is denied keeps its service, is told of, and keeps no other from its update, though it
-// would be its turn first.
+// TestDeniedPod: a Pod with every change denied keeps serving, is reported, and blocks no further update, though first
+// in turn.
 func TestDeniedPod(t *testing.T) {
 	for at := range 3 {
 		a := newArena(t, replicas(3))
@@ -323,7 +324,8 @@ func TestDeniedPod(t *testing.T) {
 	}
 }
 
-// TestUnreadablePod: a Pod whose annotation somebody has spoilt is left alone, wherever it is, and the others are not.
+// TestUnreadablePod: a Pod with a spoilt annotation is left alone, whatever its ordinal, and the remaining Pods are
+// updated.
 func TestUnreadablePod(t *testing.T) {
 	for at := range 3 {
 		a := newArena(t, replicas(3))
@@ -345,7 +347,7 @@ func TestUnreadablePod(t *testing.T) {
 	}
 }
 
-// TestQuota: Pods that cannot be created keep those that there are neither from their update nor from their deletion.
+// TestQuota: failed creations stop neither updates nor deletions of existing Pods.
 func TestQuota(t *testing.T) {
 	a := newArena(t, replicas(3))
 	a.rounds(10)
@@ -359,7 +361,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestMistypedNumbers: numbers near the limit cost neither memory nor a pass without end, and those beyond it leave Pods alone.
+// TestMistypedNumbers: numbers near the limit cost neither memory nor a pass without end, and numbers beyond the limit
+// leave Pods alone.
 func TestMistypedNumbers(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -394,8 +397,8 @@ func TestMistypedNumbers(t *testing.T) {
 	}
 }
 
-// TestStrangers: Pods that are not the owner's are never written to, whatever their names and labels; the ordinals beside them get
-// their Pods, and theirs when they are gone.
+// TestStrangers: foreign Pods are never written, whatever their names and labels. The free ordinals get their Pods at
+// once, and the occupied ordinals after the foreign Pods are gone.
 func TestStrangers(t *testing.T) {
 	a := newArena(t, replicas(0))
 	a.rounds(2)
@@ -408,7 +411,7 @@ func TestStrangers(t *testing.T) {
 	for name, owners := range strangers {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels, OwnerReferences: owners}}
 		if name == "games-03" || name == "games-x" {
-			pod.Labels = nil // with them, its own loop would have work
+			pod.Labels = nil // with labels, the owner's loop would have work
 		}
 		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
 		if err := a.user.Create(t.Context(), pod); err != nil {
@@ -447,7 +450,7 @@ func TestStrangers(t *testing.T) {
 	a.expect("app:v2", 1, 2, 3, 4)
 }
 
-// TestHistoryIsTruncated: revisions that no Pod has any more do not pile up, and the current one stays while it is needed.
+// TestHistoryIsTruncated: revisions without Pods do not pile up, and the current revision stays while needed.
 func TestHistoryIsTruncated(t *testing.T) {
 	a := newArena(t, func(s *Spec) { s.Replicas, s.HistoryLimit, s.Partition = 2, 3, 1 })
 	a.rounds(6)
@@ -467,7 +470,7 @@ func TestHistoryIsTruncated(t *testing.T) {
 	a.expect("app:v1", 0)
 }
 
-// TestNothingIsLeft: of what is gone, neither what was awaited nor what was refused is remembered.
+// TestNothingIsLeft: no memory remains of deleted objects, neither of awaited writes nor of refusals.
 func TestNothingIsLeft(t *testing.T) {
 	a := newArena(t, replicas(2))
 	a.policy.refuses = func(c faultapi.Call) bool {

@@ -34,7 +34,7 @@ import (
 type Options struct {
 	// Namespace of the Secret with the certificate, and of the Service gameservers.
 	Namespace string
-	// Port is where the webhook listens, and Host, if set, the IP address at which the API server finds it instead of the Service.
+	// Port is the webhook's port. Host, if set, is the IP address for the API server in place of the Service.
 	Host string
 	Port int
 	// Probes is the address of /readyz.
@@ -74,7 +74,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// newRotator returns what keeps the webhook's certificate, in a Secret and in the webhook's configuration.
+// newRotator returns the rotator of the webhook's certificate, in a Secret and in the webhook's configuration.
 func newRotator(config *rest.Config, scheme *runtime.Scheme, o Options) (*rotator.Rotator, error) {
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -82,14 +82,15 @@ func newRotator(config *rest.Config, scheme *runtime.Scheme, o Options) (*rotato
 	}
 	return rotator.New(rotator.Options{
 		Config: webhookcert.Config{
-			DNSNames: []string{"gameservers." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host), // one or none
+			DNSNames: []string{"gameservers." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host), // at most a single address
 		},
 		Client: c, Secret: client.ObjectKey{Namespace: o.Namespace, Name: "gameservers-webhook"},
 		Validating: []string{"gameservers." + group}, Host: o.Host, Port: o.Port, Address: net.JoinHostPort("localhost", strconv.Itoa(o.Port)),
 	})
 }
 
-// setup adds both loops to the manager: that of the GameServers, and that of their Pods, which finishes what was begun.
+// setup adds both loops to the manager: the loop of GameServers, and the loop of their Pods, for finishing started
+// work.
 func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("gameservers"), clock.RealClock{})
 	if err != nil {
@@ -118,7 +119,7 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 	return &reconciler{parts}, err
 }
 
-// rules say what is asked before a Pod is touched.
+// rules are the conditions for touching a Pod.
 func rules(g *GameServers) podcontrol.Rules {
 	rules := podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible}
 	if g.Spec.AskMatchMaker {

@@ -22,7 +22,7 @@ const (
 	sinceKey      = group + "/since"
 	// holdLabel is the match maker's.
 	holdLabel = group + "/hold"
-	// deleteLabel is for users: it has a Pod deleted and created again.
+	// deleteLabel is for users: a Pod with the label is deleted and recreated.
 	deleteLabel = group + "/delete"
 	gate        = group + "/Updated"
 )
@@ -40,7 +40,7 @@ var Webhook []byte
 // GroupVersion of the kind.
 var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
 
-// GameServers keeps Pods that have numbers: NAME-0, NAME-1 and so on.
+// GameServers keeps Pods with ordinals: NAME-0, NAME-1 and so on.
 type GameServers struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -48,27 +48,29 @@ type GameServers struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is what its users write. The webhook checks it, and no schema the template.
+// Spec is written by users. The webhook checks the spec, and no schema checks the template.
 type Spec struct {
 	Replicas int `json:"replicas"`
 	// Start is the lowest ordinal. Reserved ordinals, such as 3 or "10-19", are left out.
 	Start    int                  `json:"start,omitempty"`
 	Reserved []intstr.IntOrString `json:"reserved,omitempty"`
-	// Partition is how many Pods stay at the revision before, those of the lowest ordinals.
+	// Partition is how many Pods, of the lowest ordinals, stay at the revision before.
 	Partition int `json:"partition,omitempty"`
-	// MaxUnavailable is how many ordinals may lack an available Pod for one more to be taken out of service. 0 stands for 1.
+	// MaxUnavailable is how many ordinals may lack an available Pod before the operator takes another Pod out of service.
+	// 0 stands for 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 	// AskMatchMaker has Pods carry the label games.example.com/hold=match. Before a Pod is updated or deleted, its label
-	// games.example.com/state becomes PreparingUpdate or PreparingDelete; the match maker removes the first label when no match runs.
+	// games.example.com/state becomes PreparingUpdate or PreparingDelete; the match maker removes the first label when no
+	// match runs.
 	AskMatchMaker bool `json:"askMatchMaker,omitempty"`
-	// HistoryLimit is how many revisions are kept that no Pod has any more.
+	// HistoryLimit is how many revisions without Pods are kept.
 	HistoryLimit int                    `json:"historyLimit,omitempty"`
 	Template     corev1.PodTemplateSpec `json:"template"`
 
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out what makes no sense: a list of all GameServers must not fail for one of them.
+// UnmarshalJSON leaves out invalid values: a list of all GameServers must not fail for a single object.
 func (s *Spec) UnmarshalJSON(data []byte) error {
 	type plain Spec
 	var read plain
@@ -78,7 +80,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// MarshalJSON refuses what was not read in full.
+// MarshalJSON refuses an incompletely read spec.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	if len(s.undecodable) > 0 {
 		return nil, s.undecodable[0]
@@ -87,16 +89,16 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// Status is what the operator reports.
+// Status is written by the operator.
 type Status struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Revision is that of today's template, CurrentRevision the one that it replaces.
+	// Revision is the template's revision, CurrentRevision the replaced revision.
 	Revision        string `json:"revision,omitempty"`
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	Pods            int32  `json:"pods"`
 	Available       int32  `json:"available"`
 	Updated         int32  `json:"updated"`
-	// Conditions are Failed, which says what is wrong, and Progressing, which says what is waited for.
+	// Conditions are Failed, with the fault, and Progressing, with the awaited event.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

@@ -11,18 +11,18 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Why a GameServers is left alone, and why it is Progressing where no limit of the rollout says so.
+// Reasons for leaving a GameServers alone, and for Progressing without a limit of the rollout.
 const (
 	InvalidSpec reason.Code = "InvalidSpec"
 	UnderWay    reason.Code = "UnderWay"
 )
 
-// wanted returns the ordinals that are to have a Pod, or all that is wrong with the spec: the webhook refuses it then, and where it
-// is stored nevertheless, nothing is done about Pods.
+// wanted returns the ordinals for Pods, or all problems of the spec. The webhook refuses a spec with problems. If such
+// a spec is stored nevertheless, Pods are left alone.
 func wanted(g *GameServers, inPlace *inplaceupdate.Updater) (ordinals.Set, reason.List) {
 	spec := &g.Spec
 	if problems := decode.Reasons(spec.undecodable); problems != nil {
-		return ordinals.Set{}, problems // the rest would only complain of what is missing therefore
+		return ordinals.Set{}, problems // the rest would only complain of missing values
 	}
 	paths := ordinals.Paths{Start: "spec.start", Replicas: "spec.replicas", Reserved: "spec.reserved"}
 	set, err := ordinals.Of(paths, spec.Start, spec.Replicas, spec.Reserved...)

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// world is a manager whose cache shows everything at once.
+// world is a manager with an immediately current cache.
 type world struct {
 	t     *testing.T
 	cache *faultapi.Cache
@@ -40,8 +40,8 @@ func (w *world) must(err error) {
 	w.cache.Announce()
 }
 
-// TestSetsOfNamespaces: the set of an owner in a namespace is for the Pods there; another one's of the same name is not touched. Owners may be
-// of a kind without generation.
+// TestSetsOfNamespaces: the set of an owner in a namespace is for the Pods there; a foreign set of the same name is not
+// touched. Owners may be of a kind without generation.
 func TestSetsOfNamespaces(t *testing.T) {
 	server, err := faultapi.New(clientgoscheme.Scheme, time.Now, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Namespace{}))
 	if err != nil {
@@ -95,7 +95,7 @@ func TestSetsOfNamespaces(t *testing.T) {
 	}
 }
 
-// injectedBy returns what a set puts into a Pod.
+// injectedBy returns the containers injected by a set.
 func injectedBy(set *sidecarcontrol.Set) ([]corev1.Container, error) {
 	control, err := sidecarcontrol.New(sidecarcontrol.Config{Keys: keys()})
 	if err != nil {

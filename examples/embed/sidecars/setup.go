@@ -30,7 +30,7 @@ import (
 type Options struct {
 	// Namespace of the Secret with the certificate, and of the Service sidecars.
 	Namespace string
-	// Port is where the webhook listens, and Host, if set, the IP address at which the API server finds it instead of the Service.
+	// Port is the webhook's port. Host, if set, is the IP address for the API server in place of the Service.
 	Host string
 	Port int
 	// Probes is the address of /readyz.
@@ -48,7 +48,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	certificates, err := rotator.New(rotator.Options{
-		Config: webhookcert.Config{DNSNames: []string{"sidecars." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host)}, // one or none
+		Config: webhookcert.Config{DNSNames: []string{"sidecars." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host)}, // at most a single address
 		Client: c, Secret: client.ObjectKey{Namespace: o.Namespace, Name: "sidecars-webhook"},
 		Mutating: []string{"sidecars." + group}, Host: o.Host, Port: o.Port, Address: net.JoinHostPort("localhost", strconv.Itoa(o.Port)),
 	})
@@ -68,7 +68,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds the webhook, which serves on every replica, and the controller.
+// setup adds the webhook, serving on every replica, and the controller.
 func setup(ctx context.Context, mgr ctrl.Manager) error {
 	control, err := sidecarcontrol.New(sidecarcontrol.Config{Keys: keys()})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package sidecars is a whole operator for a kind of its own, Sidecar: a container that Pods get when they are created, whoever creates
-// them, and whose image is changed later in the Pods that run, without a restart of anything else in them. A webhook injects, a controller
-// upgrades; both come from the kit.
+// Package sidecars is a whole operator for its own kind, Sidecar: a container injected into Pods at their creation,
+// whoever creates the Pods. A later change of the image updates running Pods without a restart of further containers. A
+// webhook injects, a controller upgrades; both come from the kit.
 package sidecars
 
 import (
@@ -22,7 +22,7 @@ import (
 // group begins all names of the operator's own: the kit has none.
 const group = "sidecars.example.com"
 
-// keys are the names that are written on Pods.
+// keys are the names written on Pods.
 func keys() sidecarcontrol.Keys {
 	return sidecarcontrol.Keys{
 		HashAnnotation: group + "/hash", HashWithoutImagesAnnotation: group + "/hash-without-images", InjectedAnnotation: group + "/injected",
@@ -30,7 +30,8 @@ func keys() sidecarcontrol.Keys {
 	}
 }
 
-// setOf says what a Sidecar injects, or what about it makes no sense. Webhook and controller both ask it, and so agree.
+// setOf returns the injected parts of a Sidecar, or the fault of an invalid Sidecar. Webhook and controller both use
+// setOf, and so agree.
 func setOf(s *Sidecar) (*sidecarcontrol.Set, error) {
 	if problems := decode.Reasons(s.Spec.undecodable); problems != nil {
 		return nil, problems
@@ -44,10 +45,10 @@ func setOf(s *Sidecar) (*sidecarcontrol.Set, error) {
 
 type reconciler struct{ *upgrader.Upgrader[*Sidecar] }
 
-// Reconcile takes the Pods of one Sidecar a step closer to its spec.
+// Reconcile takes the Pods of a Sidecar a step closer to its spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil { // what was injected stays where it is
+	if v == nil || v.Owner.DeletionTimestamp != nil { // injected containers stay
 		return result, err
 	}
 	pass, status := r.Fanout.Begin(v), v.Owner.DeepCopyObject().(*Sidecar).Status
@@ -89,7 +90,7 @@ func count(pods []sidecarcontrol.Standing) (all, updated, ready int32) {
 	return int32(len(pods)), updated, ready
 }
 
-// blocked says why Pods cannot be upgraded where they are.
+// blocked returns why Pods cannot be upgraded in place.
 func blocked(pods []sidecarcontrol.Standing) error {
 	var errs []error
 	for i := range pods {

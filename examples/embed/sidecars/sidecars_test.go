@@ -29,7 +29,7 @@ var env = controlplanetest.New(controlplane.Options{Nodes: 3})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
-// fixture is a running operator and a client for its kind.
+// fixture is a running operator with a client for its kind.
 type fixture struct {
 	client.Client
 	t         *testing.T
@@ -91,7 +91,7 @@ func start(t *testing.T) *fixture {
 	return f
 }
 
-// pod creates a Pod of its own container, and returns it as the API server has it.
+// pod creates a Pod with its own container, and returns the Pod as stored by the API server.
 func (f *fixture) pod(name string) *corev1.Pod {
 	f.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name, Labels: map[string]string{"team": f.namespace}}}
@@ -103,7 +103,7 @@ func (f *fixture) pod(name string) *corev1.Pod {
 	return pod
 }
 
-// settle waits until the Sidecar reports these counts.
+// settle waits until the Sidecar reports the counts.
 func (f *fixture) settle(name string, pods, updated, ready int32) *Sidecar {
 	f.t.Helper()
 	s := &Sidecar{}
@@ -131,7 +131,8 @@ func (f *fixture) change(name string, edit func(*Spec)) {
 	})
 }
 
-// TestSidecar: a container is injected, upgraded in the Pods that run, one at a time, and left alone where it cannot be.
+// TestSidecar: a container is injected, upgraded in running Pods, a single Pod at a time, and left alone if not
+// upgradable.
 func TestSidecar(t *testing.T) {
 	f := start(t)
 	s := &Sidecar{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}

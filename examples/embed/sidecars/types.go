@@ -23,7 +23,7 @@ var (
 // GroupVersion of the kind.
 var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
 
-// Sidecar is a container that all Pods with some labels get, in all namespaces.
+// Sidecar is a container for all Pods with some labels, in all namespaces.
 type Sidecar struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -31,12 +31,12 @@ type Sidecar struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is what its users write. No schema checks the container.
+// Spec is written by users. No schema checks the container.
 type Spec struct {
-	// Selector selects Pods. An empty one selects none.
+	// Selector selects Pods. An empty selector selects none.
 	Selector metav1.LabelSelector `json:"selector"`
-	// Container is injected, as a native sidecar. When its image changes, it is upgraded where it is; Pods have to be recreated for
-	// anything else.
+	// Container is injected, as a native sidecar. A changed image is upgraded in place; every further change needs new
+	// Pods.
 	Container corev1.Container `json:"container"`
 	Volumes   []corev1.Volume  `json:"volumes,omitempty"`
 	// MaxUnavailable is how many Pods may be out of service for an upgrade. Less than 1 means 1.
@@ -45,7 +45,7 @@ type Spec struct {
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out what makes no sense: a list of all Sidecars must not fail for one of them.
+// UnmarshalJSON leaves out invalid values: a list of all Sidecars must not fail for a single Sidecar.
 func (s *Spec) UnmarshalJSON(data []byte) error {
 	type plain Spec
 	var read plain
@@ -55,7 +55,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// MarshalJSON refuses what was not read in full. The operator writes no specs, but somebody may copy this.
+// MarshalJSON refuses an incompletely read spec. The operator writes no specs, but somebody may copy the code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	if len(s.undecodable) > 0 {
 		return nil, s.undecodable[0]
@@ -64,14 +64,15 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// Status is what the operator reports.
+// Status is written by the operator.
 type Status struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Pods are those that have the container. Updated and Ready count them by what they have been given.
+	// Pods counts the Pods with the container. Updated and Ready count the Pods with the newest container, and the ready
+	// Pods.
 	Pods    int32 `json:"pods"`
 	Updated int32 `json:"updated"`
 	Ready   int32 `json:"ready"`
-	// Conditions are Failed, Blocked (Pods that have to be recreated), and Waiting: why the upgrade does not go on.
+	// Conditions are Failed, Blocked (Pods in need of recreation), and Waiting: why the upgrade does not go on.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

@@ -1,4 +1,5 @@
-// Command controlplane starts a real Kubernetes control plane with simulated Nodes on this machine, and builds its binaries.
+// Command controlplane starts a real Kubernetes control plane with simulated Nodes on the local machine, and builds the
+// binaries.
 package main
 
 import (
@@ -47,12 +48,12 @@ use this one:
 
 `
 
-// usageError marks mistakes in the command line, which exit with 2 rather than 1.
+// usageError marks mistakes in the command line, with exit code 2 in place of 1.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// commandError is the end of a command that failed, whose exit code becomes that of this one.
+// commandError is the failure of a child command. Command controlplane exits with the child's exit code.
 type commandError struct {
 	error
 	code int
@@ -62,7 +63,7 @@ func (e commandError) Unwrap() error { return e.error }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	// A second signal finds the default handling again and ends the process at once; its children die with it.
+	// A second signal finds the default handling again and ends the process at once; its children die with the process.
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if err == nil || errors.Is(err, flag.ErrHelp) {
@@ -97,7 +98,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 }
 
-// newFlags returns the flags of a command, which prints its usage when asked for help alone: a mistake is said in one line.
+// newFlags returns the flags of a command. The flags print the usage only on request: a mistake costs a single line.
 func newFlags(opts *controlplane.Options) *flag.FlagSet {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -120,7 +121,7 @@ func parse(flags *flag.FlagSet, args []string, about string, out io.Writer) erro
 	return nil
 }
 
-// parseAll reads flags, which may stand before and after the arguments that it returns.
+// parseAll reads flags before and after the returned arguments.
 func parseAll(flags *flag.FlagSet, args []string, about string, out io.Writer) (rest []string, err error) {
 	for {
 		if err := parse(flags, args, about, out); err != nil || flags.NArg() == 0 {
@@ -192,7 +193,7 @@ func runCommand(ctx context.Context, args []string, out, progress io.Writer) (er
 	return err
 }
 
-// startFlags are those of the commands that start a control plane.
+// startFlags are the flags of commands with a control plane.
 func startFlags(opts *controlplane.Options) *flag.FlagSet {
 	flags := newFlags(opts)
 	flags.IntVar(&opts.Nodes, "nodes", 3, "`number` of simulated Nodes")

@@ -1,5 +1,5 @@
-// Package audit answers "who asked the API server for what?": it reads the log that a control plane started with an audit log
-// writes, one JSON object a line.
+// Package audit answers "who asked the API server for what?". The package reads the audit log of a control plane, a
+// JSON object per line.
 package audit
 
 import (
@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// Request is one answered request.
+// Request is an answered request.
 type Request struct {
-	// Verb is that of the API: get, list, watch, create, update, patch, delete, deletecollection.
+	// Verb is the API verb: get, list, watch, create, update, patch, delete, deletecollection.
 	Verb string
 	// Resource is the plural, with its subresource behind a slash: pods/status.
 	Resource string
@@ -27,7 +27,7 @@ type Request struct {
 	UserAgent string
 	// Code is the HTTP status of the answer.
 	Code int
-	// DryRun is set where the query asks for a dry run, which changes nothing.
+	// DryRun is set for dry runs, which change nothing.
 	DryRun bool
 }
 
@@ -36,8 +36,8 @@ func (r Request) IsWrite() bool {
 	return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" && !r.DryRun
 }
 
-// String renders verb, resource, whether it was a dry run and, for a request that failed, the code: "patch pods/status (409)",
-// "patch pods/resize (dry run)".
+// String renders verb, resource, dry run and, for a failed request, the code: "patch pods/status (409)", "patch
+// pods/resize (dry run)".
 func (r Request) String() string {
 	out := r.Verb + " " + r.Resource
 	if r.DryRun {
@@ -49,13 +49,13 @@ func (r Request) String() string {
 	return out
 }
 
-// Read returns the requests in the log from an offset on whose user agents begin with agent, and the offset to go on from.
-// A line that is still being written is left for the next call.
+// Read returns the requests in the log from an offset on whose user agents begin with agent, and the offset of the next
+// call. An incomplete last line is left for the next call.
 func Read(path string, offset int64, agent string) (requests []Request, next int64, err error) {
 	return Select(path, offset, func(r Request) bool { return strings.HasPrefix(r.UserAgent, agent) })
 }
 
-// Select is Read for whatever keep tells: the requests of one user, say.
+// Select is Read with a free choice of requests by keep, for example the requests of a user.
 func Select(path string, offset int64, keep func(Request) bool) (requests []Request, next int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -99,8 +99,7 @@ func Select(path string, offset int64, keep func(Request) bool) (requests []Requ
 	}
 }
 
-// End returns the offset behind the last whole line, to read from there what is requested from now on. It reads no more than the end
-// of the log.
+// End returns the offset behind the last whole line, for reading later requests. End reads only the end of the log.
 func End(path string) (offset int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestEnd: reading goes on behind the last whole line, however long the one is that is being written.
+// TestEnd: reading goes on behind the last whole line, however long the incomplete line is.
 func TestEnd(t *testing.T) {
 	long := strings.Repeat("x", 200_000)
 	for _, tt := range []struct {

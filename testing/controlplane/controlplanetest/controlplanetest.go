@@ -1,6 +1,6 @@
-// Package controlplanetest answers the question: how does a test package get a real control plane cheaply? The package starts
-// one for all its tests, in a temporary directory, when the first test asks for it, and every test works in a namespace of its
-// own:
+// Package controlplanetest answers the question: how does a test package get a real control plane cheaply? The package
+// starts a control plane for all its tests, in a temporary directory, when the first test asks for the control plane.
+// Every test works in its own namespace:
 //
 //	var env = controlplanetest.New(controlplane.Options{Nodes: 3})
 //
@@ -11,8 +11,8 @@
 //		...
 //	}
 //
-// A package whose tests leave alone what belongs to the whole cluster takes [NewShared] instead of [New]: where the environment names a control
-// plane that runs already, it uses that, together with others.
+// A package whose tests leave cluster-wide objects alone takes [NewShared] in place of [New]: if the environment names
+// a running control plane, the package shares the control plane with further packages.
 package controlplanetest
 
 import (
@@ -34,13 +34,13 @@ import (
 // KeepEnv names an environment variable that, when set, keeps the directory of the control plane with its logs.
 const KeepEnv = "WORKLOADKIT_KEEP"
 
-// SharedEnv names an environment variable with the directory of a running control plane that packages with [NewShared] use together.
-// "controlplane run" sets it for the command that it runs.
+// SharedEnv names an environment variable with the directory of a running control plane shared by packages with
+// [NewShared]. "controlplane run" sets the variable for its command.
 const SharedEnv = "WORKLOADKIT_CONTROLPLANE"
 
 const startTimeout = 15 * time.Minute
 
-// Env is the control plane that the tests of one package share. It is safe for concurrent use.
+// Env is the control plane shared by the tests of a package. An Env is safe for concurrent use.
 type Env struct {
 	opts   controlplane.Options
 	shared bool
@@ -50,21 +50,21 @@ type Env struct {
 	err    error
 }
 
-// New returns an environment that will start a control plane with these options. An empty Dir is a temporary directory; an
-// audit log without a directory lies in it too.
+// New returns an environment for a control plane with the options. An empty Dir is a temporary directory; an audit log
+// without a directory lies there, too.
 func New(opts controlplane.Options) *Env { return &Env{opts: opts} }
 
-// NewShared is New for tests that may share a control plane with those of other packages, which run at the same time. They must work in
-// namespaces of their own ([Env.Namespace]) and leave alone what belongs to others:
+// NewShared is New for tests able to share a control plane with concurrent tests of further packages. The tests must
+// work in their own namespaces ([Env.Namespace]) and leave foreign objects alone:
 //
-//   - a webhook configuration matches namespaces of the test alone, and bears a name of its own;
-//   - a CRD that other packages install too stays as they all install it;
-//   - a controller acts on a namespace of the test, or on a kind that no other package has objects of;
-//   - other objects without a namespace have names of their own, and are deleted when the test ends;
-//   - nothing depends on how full the Nodes are, or on how many there are: they may be more than was asked for.
+//   - a webhook configuration matches only namespaces of the test, and has a unique name;
+//   - a CRD also installed by further packages stays as installed by all;
+//   - a controller acts on a namespace of the test, or on a kind used by no further package;
+//   - cluster-wide objects have unique names, and are deleted when the test ends;
+//   - nothing depends on the load of the Nodes, or on their number: there may be more Nodes than requested.
 func NewShared(opts controlplane.Options) *Env { return &Env{opts: opts, shared: true} }
 
-// Main runs the tests, stops the control plane if one was started, and returns the exit code.
+// Main runs the tests, stops a started control plane, and returns the exit code.
 func (e *Env) Main(m *testing.M) int {
 	code := m.Run()
 	if err := e.stop(); err != nil {
@@ -74,7 +74,7 @@ func (e *Env) Main(m *testing.M) int {
 	return code
 }
 
-// Start returns the running control plane and starts it when called first. With -short the test is skipped.
+// Start returns the running control plane, started by the first call. With -short the test is skipped.
 func (e *Env) Start(t testing.TB) *controlplane.ControlPlane {
 	t.Helper()
 	if testing.Short() {
@@ -134,7 +134,7 @@ func (e *Env) stop() error {
 	return nil
 }
 
-// Namespace creates a namespace that Pods can be created in at once, and deletes it when the test ends.
+// Namespace creates a namespace ready for Pods at once, and deletes the namespace when the test ends.
 func (e *Env) Namespace(t testing.TB) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(e.Start(t).Config())
@@ -160,8 +160,8 @@ func (e *Env) Namespace(t testing.TB) string {
 	return namespace.Name
 }
 
-// Eventually polls until check returns nil, and fails the test with the last error when that takes too long. It asks less and less often,
-// at least 5 times a second: what many tests ask side by side keeps the machine from what they wait for.
+// Eventually polls until check returns nil, and fails the test with the last error after the time limit. The polls
+// become rarer, down to 5 per second: many concurrent polls would slow the machine.
 func Eventually(t testing.TB, within time.Duration, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -175,7 +175,7 @@ func Eventually(t testing.TB, within time.Duration, check func(context.Context) 
 		if err == nil {
 			return
 		}
-		// That the time is up says less than what was wrong until then.
+		// A timeout says less than the last error before.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}

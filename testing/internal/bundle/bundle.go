@@ -1,5 +1,6 @@
-// Package bundle packs a few text files into one and unpacks them again, in the txtar format: a line "-- NAME --" opens each
-// file. A nested module cannot be embedded by its parent and does not travel with it; one text file beside it does both.
+// Package bundle packs a few text files into a single text and unpacks the text again, in the txtar format: a line "--
+// NAME --" opens each file. A nested module cannot be embedded by its parent and does not travel with the parent; a
+// text file beside the module does both.
 package bundle
 
 import (
@@ -10,7 +11,7 @@ import (
 	"strings"
 )
 
-// Pack reads the named files below dir and returns them as one text.
+// Pack reads the named files below dir and returns the files as a single text.
 func Pack(dir string, names []string) ([]byte, error) {
 	var out bytes.Buffer
 	for _, name := range names {

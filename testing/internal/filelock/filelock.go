@@ -12,12 +12,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
-// ErrHeld means that another process has the lock.
+// ErrHeld means that a foreign process has the lock.
 var ErrHeld = errors.New("locked by another process")
 
 const interval = 200 * time.Millisecond
 
-// Try takes the lock of a file, which is created if need be, or returns ErrHeld. The kernel drops the lock when this process dies.
+// Try takes the lock of a file, or returns ErrHeld. Try creates a missing file. The kernel drops the lock when the
+// process dies.
 func Try(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -34,7 +35,7 @@ func Try(path string) (unlock func(), err error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// Wait takes the lock of a file, and calls waiting once if that takes time.
+// Wait takes the lock of a file, and calls waiting once if the lock is not free.
 func Wait(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	for first := true; ; first = false {
 		unlock, err := Try(path)

@@ -1,4 +1,5 @@
-// Package gobuild builds the programs that tests need from Go modules which a package carries with it, into the user's cache.
+// Package gobuild builds the programs needed by tests into the user's cache. The programs come from Go modules carried
+// by a package.
 package gobuild
 
 import (
@@ -19,23 +20,23 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/progress"
 )
 
-// Program is one binary and how it is built.
+// Program is a binary with its build instructions.
 type Program struct {
 	Name string
-	// Module is the directory of the module that Package is named from.
+	// Module is the directory of the module for naming Package.
 	Module, Package string
 	Tags, LDFlags   string
 	Cgo             bool
 }
 
-// Set is what a package needs.
+// Set is the programs of a package.
 type Set struct {
-	// Modules is an archive that package bundle unpacks.
+	// Modules is an archive for package bundle.
 	Modules  string
 	Programs []Program
 }
 
-// CacheDir returns a directory in the user's cache that is named by everything that determines the programs.
+// CacheDir returns a directory in the user's cache, named by everything relevant to the programs.
 func (s Set) CacheDir(ctx context.Context, name string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -52,8 +53,8 @@ func (s Set) CacheDir(ctx context.Context, name string) (string, error) {
 	return filepath.Join(cache, "workloadkit", name, hex.EncodeToString(sum[:8])), nil
 }
 
-// Build builds those of the named programs that are missing in the directory, one after the other. Calls of several processes
-// build each program once.
+// Build builds the named programs missing in the directory, in sequence. Calls of several processes build each program
+// once.
 func (s Set) Build(ctx context.Context, dir string, names []string, p progress.Progress) error {
 	if len(s.missing(dir, names)) == 0 {
 		return nil
@@ -95,7 +96,7 @@ func (s Set) missing(dir string, names []string) []Program {
 	return out
 }
 
-// unpack puts the modules in place, and beside them a directory for what the go command leaves behind when it is interrupted.
+// unpack puts the modules in place, and beside the modules a directory for leftovers of an interrupted go command.
 func (s Set) unpack(source string) error {
 	if err := os.RemoveAll(source); err != nil {
 		return err
@@ -106,7 +107,7 @@ func (s Set) unpack(source string) error {
 	return bundle.Unpack(s.Modules, source)
 }
 
-// build writes to a temporary file and renames it, so that nobody ever starts half of a binary.
+// build writes to a temporary file and renames the file, so nobody ever starts half of a binary.
 func (p Program) build(ctx context.Context, source, path string) error {
 	temporary := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
 	defer func() { _ = os.Remove(temporary) }()
@@ -132,7 +133,7 @@ func (p Program) build(ctx context.Context, source, path string) error {
 	return nil
 }
 
-// LastLines returns the end of what a program has printed.
+// LastLines returns the end of a program's output.
 func LastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")

@@ -1,4 +1,4 @@
-// Package progress tells whoever waits what takes long.
+// Package progress tells a waiting user about slow work.
 package progress
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Progress writes lines, with one live line where the writer is a terminal. Make one with New.
+// Progress writes lines, with a live line on terminals. Make a Progress with New.
 type Progress struct {
 	w        io.Writer
 	terminal bool
@@ -22,7 +22,7 @@ func New(w io.Writer) Progress {
 	return Progress{w: w, terminal: IsTerminal(w)}
 }
 
-// IsTerminal reports whether w shows what it is given to a person, who can see a line replaced.
+// IsTerminal reports whether w is a terminal, where a line can be replaced.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -35,7 +35,7 @@ func IsTerminal(w io.Writer) bool {
 // Line writes a line.
 func (p Progress) Line(text string) { fmt.Fprintln(p.w, text) }
 
-// During runs f and reports it under the label with the seconds it takes.
+// During runs f and reports f under the label with its seconds.
 func (p Progress) During(label string, f func() error) error {
 	start := time.Now()
 	seconds := func() int { return int(time.Since(start).Round(time.Second).Seconds()) }

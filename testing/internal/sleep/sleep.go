@@ -1,4 +1,4 @@
-// Package sleep lets a goroutine wait for time to pass without outliving its context.
+// Package sleep lets a goroutine wait without outliving its context.
 package sleep
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits, or returns the context's cause when that ends first.
+// For waits, or returns the context's cause when the context ends first.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,10 +1,10 @@
-// Command verdict reads what "go test -json" prints. It prints what go test would, and appends a line for each test that has failed to a file,
-// with the first error: a long log hides it.
+// Command verdict reads the output of "go test -json". Verdict prints the usual output of go test, and appends a line
+// for each failed test to a file, with the first error: a long log hides errors.
 //
 //	go test -json ./... | verdict -failures bin/failures.txt
 //
-// A line has the package, the test and the error, separated by tabs; the test is empty where the package failed by itself. It ends with 1 if
-// anything has failed, or if nothing was run.
+// A line has the package, the test and the error, separated by tabs; the test is empty if the package failed by itself.
+// Verdict exits with 1 after any failure, or if nothing was run.
 package main
 
 import (
@@ -52,18 +52,18 @@ func add(path string, failed []failure) error {
 	return errors.Join(err, file.Close())
 }
 
-// event is what test2json says (go doc test2json).
+// event is an event of test2json (go doc test2json).
 type event struct {
 	Action, Package, ImportPath, Test, Output string
 }
 
-// failure is a test that has failed, or a package that has without one.
+// failure is a failed test, or a package failed without a failed test.
 type failure struct{ pkg, test, first string }
 
 // key names a test; without Test, its package.
 type key struct{ pkg, test string }
 
-// read returns the failures, in the order in which they happened. With all, what is said is shown when it is said.
+// read returns the failures, in order. With all, output is shown at once.
 func read(from io.Reader, to io.Writer, all bool) (failed []failure, err error) {
 	said := map[key][]string{}
 	packages := 0
@@ -73,7 +73,7 @@ func read(from io.Reader, to io.Writer, all bool) (failed []failure, err error) 
 		if line != "" {
 			e := event{}
 			if json.Unmarshal([]byte(line), &e) != nil {
-				fmt.Fprint(to, line) // go itself says something
+				fmt.Fprint(to, line) // a message of go itself
 				continue
 			}
 			if e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
@@ -97,7 +97,7 @@ func read(from io.Reader, to io.Writer, all bool) (failed []failure, err error) 
 	}
 }
 
-// note takes an event into account. What a test says is shown if it fails.
+// note handles an event. The output of a test is shown if the test fails.
 func (e *event) note(said map[key][]string, failed []failure, to io.Writer) []failure {
 	k := key{e.Package, e.Test}
 	switch e.Action {
@@ -127,11 +127,11 @@ func (e *event) note(said map[key][]string, failed []failure, to io.Writer) []fa
 	return failed
 }
 
-// hasFailedPart reports whether a part of a test or package is among the failures: the whole fails for that.
+// hasFailedPart reports whether a part of a test or package is among the failures: a failed part fails the whole.
 func (e *event) hasFailedPart(failed []failure) bool {
 	return slices.ContainsFunc(failed, func(f failure) bool {
 		switch {
-		case e.Test == "" && f.test == "": // a build that failed, of this package or of its tests
+		case e.Test == "" && f.test == "": // a failed build, of the package or of its tests
 			return f.pkg == e.Package || strings.HasPrefix(f.pkg, e.Package+" ")
 		case e.Test == "":
 			return f.pkg == e.Package
@@ -140,12 +140,12 @@ func (e *event) hasFailedPart(failed []failure) bool {
 	})
 }
 
-// isResult reports whether a line of a package is the last one that go test prints without -v.
+// isResult reports whether a line is a package's last line of go test without -v.
 func isResult(line string) bool {
 	return strings.HasPrefix(line, "ok  ") || strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "?   ")
 }
 
-// firstError returns the first line that says what went wrong: of a test, a panic, a race or the compiler.
+// firstError returns the first line about the fault: from a test, a panic, a race or the compiler.
 func firstError(lines []string) string {
 	telling := regexp.MustCompile(`\.go:\d+(:\d+)?: |^panic: |DATA RACE|^fatal error: `)
 	first := ""

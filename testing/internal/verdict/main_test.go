@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOfRealRuns has go test run packages that fail in all ways that there are.
+// TestOfRealRuns has go test run packages with all kinds of failures.
 func TestOfRealRuns(t *testing.T) {
 	const head = "package x\n\nimport (\n\t\"testing\"\n)\n\n"
 	for _, tc := range []struct {
@@ -78,14 +78,14 @@ func TestOfRealRuns(t *testing.T) {
 	}
 }
 
-// TestNothingWasRun: a stream that ends at once is no success.
+// TestNothingWasRun: a stream with an immediate end is no success.
 func TestNothingWasRun(t *testing.T) {
 	if err := run(strings.NewReader("go: no such directory\n"), &bytes.Buffer{}, "", false); err == nil {
 		t.Error("no error")
 	}
 }
 
-// TestFailuresAreAdded: several runs write to one file.
+// TestFailuresAreAdded: several runs write to the same file.
 func TestFailuresAreAdded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "failures.txt")
 	for _, stream := range []string{

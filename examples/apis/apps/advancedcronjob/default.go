@@ -1,11 +1,13 @@
-// Package advancedcronjob answers "what does the API make of an AdvancedCronJob somebody writes: what is filled in, what is refused?"
+// Package advancedcronjob answers "what does the API do with an AdvancedCronJob written by a user: the defaults and the
+// refusals?"
 //
-// There is one set of rules for what no controller can work with, [Unusable], which controllers ask too, because objects come past admission.
-// What a schedule and a time zone are is for examples/schedule to say, and what a Job is for the API server.
+// A common set of rules, [Unusable], finds values unusable for every controller. Controllers ask Unusable too, because
+// objects can bypass admission. examples/schedule judges schedules and time zones, and the API server judges Jobs.
 //
-// The functions are pure and work on v1beta1, the hub. Templates are stored as they were written, and jobs get the API server's defaults when
-// they are made. Names are short enough for the names of jobs, which have the seconds since 1970 behind a dash. A template of ImageListPullJobs is
-// refused: nobody carries it out here. An update is never refused for a problem that the stored object already has.
+// The functions are pure and work on v1beta1, the hub. Templates are stored as written, and jobs get the API server's
+// defaults at their creation. Names are short enough for the names of jobs, which add a dash and the seconds since
+// 1970. A template of ImageListPullJobs is refused: nobody here carries the template out. An update is never refused
+// for a problem already in the stored object.
 package advancedcronjob
 
 import (
@@ -23,7 +25,7 @@ const (
 	DefaultPullBackoffLimit           int32 = 3
 )
 
-// Default fills in what the user left out. It is idempotent.
+// Default sets the fields left out by the user. Default is idempotent.
 func Default(obj *v1beta1.AdvancedCronJob) {
 	spec := &obj.Spec
 	if spec.ConcurrencyPolicy == "" {
@@ -40,7 +42,8 @@ func Default(obj *v1beta1.AdvancedCronJob) {
 	}
 }
 
-// defaultImageList fills in what the schema demands and users leave out, so that they are told the reason why there is no such job here.
+// defaultImageList sets the fields demanded by the schema and left out by users, so users learn the true reason for the
+// lack of such jobs here.
 func defaultImageList(spec *v1beta1.ImageListPullJobSpec) {
 	if spec.CompletionPolicy.Type != "" {
 		return

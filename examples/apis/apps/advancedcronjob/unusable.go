@@ -10,10 +10,11 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// Unusable returns every value of the spec that a controller cannot work with, but for the schedule. Controllers ask it of whatever is stored,
-// because objects come past admission too; [ValidateCreate] and [ValidateUpdate] refuse all of this and more.
+// Unusable returns every value of the spec that a controller cannot work with, apart from the schedule. Controllers ask
+// Unusable about stored objects, because objects can bypass admission; [ValidateCreate] and [ValidateUpdate] refuse all
+// unusable values and more.
 //
-// The spec need not be defaulted. The order of what is returned depends on the spec alone.
+// The spec need not be defaulted. The order of the result depends on the spec alone.
 func Unusable(spec *v1beta1.AdvancedCronJobSpec) field.ErrorList {
 	errs := oneTemplate(&spec.Template)
 	if spec.Template.ImageListPullJobTemplate != nil {
@@ -56,7 +57,7 @@ func oneTemplate(t *v1beta1.CronJobTemplate) field.ErrorList {
 	return field.ErrorList{field.Forbidden(templatePath(), "has several templates; use one")}
 }
 
-// oneOf refuses a policy that is none of the known ones. Empty stands for the default.
+// oneOf refuses unknown policies. Empty stands for the default.
 func oneOf(policy v1beta1.ConcurrencyPolicy) field.ErrorList {
 	known := []v1beta1.ConcurrencyPolicy{v1beta1.AllowConcurrent, v1beta1.ForbidConcurrent, v1beta1.ReplaceConcurrent}
 	if policy == "" || slices.Contains(known, policy) {

@@ -17,21 +17,23 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// maxName is the longest name, in characters: with a dash and ten digits it is the name of a job, which is a label of Pods.
+// maxName is the longest name, in characters: with a dash and ten digits the name becomes the name of a job, and a
+// label of Pods.
 const maxName = utilvalidation.LabelValueMaxLength - 1 - 10
 
-// JobName is the name of the job that an AdvancedCronJob of a name starts for a time. It is always the same, so that nobody starts two.
+// JobName is the name of the job of an AdvancedCronJob for a slot. The name is always the same, so nobody starts two
+// jobs.
 func JobName(name string, slot time.Time) string {
 	return name + "-" + strconv.FormatInt(slot.Unix(), 10)
 }
 
-// ValidateCreate returns what is wrong with a new, defaulted object, but for its schedule. Names have no dots.
+// ValidateCreate returns the problems of a new, defaulted object, apart from its schedule. Names have no dots.
 func ValidateCreate(obj *v1beta1.AdvancedCronJob) field.ErrorList {
 	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSLabel), validateSpec(&obj.Spec)...)
 }
 
-// ValidateUpdate returns what is wrong with an update: that a template changes, and all of [ValidateCreate] but the name. Problems of spec that old
-// has in the same place with the same value are left out.
+// ValidateUpdate returns the problems of an update: a changed template, and all problems of [ValidateCreate] except the
+// name. Problems of spec already in old, in the same place with the same value, are left out.
 func ValidateUpdate(obj, old *v1beta1.AdvancedCronJob) field.ErrorList {
 	errs := validation.NewProblems(validateSpec(&obj.Spec), validateSpec(&old.Spec))
 	next, stored := &obj.Spec.Template, &old.Spec.Template
@@ -64,8 +66,8 @@ func validateSpec(spec *v1beta1.AdvancedCronJobSpec) field.ErrorList {
 	return append(errs, validation.NewProblems(broadcastjob.ValidateSpec(&broadcast.Spec, path), errs)...)
 }
 
-// sameJobs reports whether two templates make the same Jobs. OpenKruise has stored defaults in templates, and who sends an object as he
-// wrote it has none.
+// sameJobs reports whether two templates make the same Jobs. OpenKruise has stored defaults in templates, and the
+// user's own file has none.
 func sameJobs(a, b *batchv1.JobTemplateSpec) bool {
 	if a == nil || b == nil || apiequality.Semantic.DeepEqual(a, b) {
 		return (a == nil) == (b == nil)
@@ -93,7 +95,7 @@ func completeBroadcastJob(t *v1beta1.BroadcastJobTemplateSpec) *v1beta1.Broadcas
 	return t
 }
 
-// completePods fills in what OpenKruise does.
+// completePods repeats OpenKruise's defaults.
 func completePods(template *corev1.PodTemplateSpec) {
 	defaults.PodTemplate(template, defaults.Options{ContainerImagePullPolicy: corev1.PullAlways})
 }

@@ -22,7 +22,7 @@ func pods() corev1.PodTemplateSpec {
 	}}
 }
 
-// valid returns a defaulted object that validation accepts, after edits.
+// valid returns a valid, defaulted object, after edits.
 func valid(edits ...func(*v1beta1.AdvancedCronJob)) *v1beta1.AdvancedCronJob {
 	obj := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "default"}}
 	obj.Spec.Schedule = "0 3 * * *"
@@ -126,7 +126,7 @@ func TestValidateCreate(t *testing.T) {
 }
 
 func TestValidateUpdate(t *testing.T) {
-	// stored is a template as OpenKruise leaves it.
+	// stored is a template as left by OpenKruise.
 	defaulted := func(obj *v1beta1.AdvancedCronJob) {
 		broadcast(obj)
 		spec := &obj.Spec.Template.BroadcastJobTemplate.Spec

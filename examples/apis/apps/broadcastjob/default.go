@@ -1,13 +1,14 @@
-// Package broadcastjob answers "what does the API make of a BroadcastJob somebody writes: what is filled in, what is refused?"
+// Package broadcastjob answers "what does the API do with a BroadcastJob written by a user: the defaults and the
+// refusals?"
 //
-// There is one set of rules for what no controller can work with, [Unusable], which controllers ask too, because objects come past
-// admission. Admission refuses that and what is merely a mistake. The functions that take a spec and a path are for kinds that have such a
-// spec in a template.
+// A common set of rules, [Unusable], finds values unusable for every controller. Controllers ask Unusable too, because
+// objects can bypass admission. Admission also refuses mere mistakes. The functions with a spec and a path are for
+// kinds with such a spec in a template.
 //
-// The functions are pure and work on v1beta1, which v1alpha1 is the same as. Admission is stricter than that of OpenKruise 1.9 where values
-// would be stored that nobody can use: a parallelism that is no count, policies of unknown types and negative numbers are refused. The Pod
-// template is stored as it was written, so a restartPolicy has to be given: what Kubernetes takes for a missing one, Always, never ends. An
-// update is never refused for a problem that the stored object already has.
+// The functions are pure and work on v1beta1; v1alpha1 is the same. Admission is stricter than in OpenKruise 1.9
+// against unusable values: a parallelism other than a count, policies of unknown types and negative numbers are
+// refused. The Pod template is stored as written, so a restartPolicy is required: the default of Kubernetes, Always,
+// never ends. An update is never refused for a problem already in the stored object.
 package broadcastjob
 
 import (
@@ -22,7 +23,7 @@ import (
 // DefaultParallelism is no limit.
 const DefaultParallelism int32 = math.MaxInt32
 
-// Default fills in what the user left out. It is idempotent.
+// Default sets the fields left out by the user. Default is idempotent.
 func Default(obj *v1beta1.BroadcastJob) { DefaultSpec(&obj.Spec) }
 
 // DefaultSpec is [Default] for a spec.

@@ -11,14 +11,16 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// mostNodes is more than any cluster has: a percentage that is too large of so many is refused, and no other is too large later.
+// mostNodes is beyond every cluster: a percentage too large for mostNodes is refused, so no accepted percentage is too
+// large later.
 const mostNodes = 100_000
 
-// Unusable returns every value of the spec that a controller cannot work with. Controllers ask it of whatever is stored, because objects
-// come past admission too; [ValidateCreate] and [ValidateUpdate] refuse all of this and more.
+// Unusable returns every value of the spec that a controller cannot work with. Controllers ask Unusable about stored
+// objects, because objects can bypass admission; [ValidateCreate] and [ValidateUpdate] refuse all unusable values and
+// more.
 //
-// The spec need not be defaulted. Fields that could not be decoded are no problem here; the spec tells of them itself. The order of what is
-// returned depends on the spec alone.
+// The spec need not be defaulted. Undecodable fields are no problem here; the spec itself reports undecodable fields.
+// The order of the result depends on the spec alone.
 func Unusable(spec *v1beta1.BroadcastJobSpec, path *field.Path) field.ErrorList {
 	pod := path.Child("template", "spec")
 	errs := validation.CountOf(spec.Parallelism, mostNodes, path.Child("parallelism"))
@@ -34,7 +36,7 @@ func Unusable(spec *v1beta1.BroadcastJobSpec, path *field.Path) field.ErrorList 
 	return append(errs, validation.NotNegative(&spec.FailurePolicy.RestartLimit, failure.Child("restartLimit"))...)
 }
 
-// endingRestartPolicy wants Pods that end.
+// endingRestartPolicy wants a policy of ending Pods.
 func endingRestartPolicy(policy corev1.RestartPolicy, path *field.Path) field.ErrorList {
 	switch policy {
 	case corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure:
@@ -45,7 +47,7 @@ func endingRestartPolicy(policy corev1.RestartPolicy, path *field.Path) field.Er
 	return field.ErrorList{field.NotSupported(path, policy, []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure})}
 }
 
-// oneOf refuses what is none of the known values. Empty stands for the default.
+// oneOf refuses unknown values. Empty stands for the default.
 func oneOf[T ~string](value T, path *field.Path, known ...T) field.ErrorList {
 	if value == "" {
 		return nil

@@ -10,22 +10,23 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// maxName is the longest name, in characters: it is the value of a label on every Pod.
+// maxName is the longest name, in characters: the name is the value of a label on every Pod.
 const maxName = utilvalidation.LabelValueMaxLength
 
-// ValidateCreate returns what is wrong with a new, defaulted object. Names have no dots.
+// ValidateCreate returns the problems of a new, defaulted object. Names have no dots.
 func ValidateCreate(obj *v1beta1.BroadcastJob) field.ErrorList {
 	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSLabel), ValidateSpec(&obj.Spec, specPath())...)
 }
 
-// ValidateUpdate returns what is wrong with an update. Problems of spec that old has in the same place with the same value are left out.
+// ValidateUpdate returns the problems of an update. Problems of spec already in old, in the same place with the same
+// value, are left out.
 func ValidateUpdate(obj, old *v1beta1.BroadcastJob) field.ErrorList {
 	return validation.NewProblems(ValidateSpec(&obj.Spec, specPath()), ValidateSpec(&old.Spec, specPath()))
 }
 
 func specPath() *field.Path { return field.NewPath("spec") }
 
-// ValidateSpec returns what is wrong with a spec: all that is [Unusable], and what works but is a mistake.
+// ValidateSpec returns the problems of a spec: [Unusable] values, and working mistakes.
 func ValidateSpec(spec *v1beta1.BroadcastJobSpec, path *field.Path) field.ErrorList {
 	errs := Unusable(spec, path)
 	errs = append(errs, validation.Reserved(&spec.Template, apps.ReservedBroadcastJobLabels(), path.Child("template", "metadata"))...)

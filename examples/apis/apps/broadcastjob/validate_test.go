@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// valid returns a defaulted job that validation accepts, after edits.
+// valid returns a valid, defaulted job, after edits.
 func valid(edits ...func(*v1beta1.BroadcastJob)) *v1beta1.BroadcastJob {
 	obj := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Name: "upgrade", Namespace: "default"}}
 	obj.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -62,7 +62,7 @@ func TestValidate(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		edit func(*v1beta1.BroadcastJob)
-		want []string // paths, with the beginning of what is said
+		want []string // paths, with the beginning of the message
 	}{
 		{"nothing", named("upgrade"), nil},
 		{"1.1 a name with a dot", named("a.b"), []string{"metadata.name: Invalid value"}},

@@ -1,12 +1,13 @@
-// Package containerrecreaterequest answers "what does the API make of a ContainerRecreateRequest somebody writes: what is filled in, what
-// is refused?"
+// Package containerrecreaterequest answers "what does the API do with a ContainerRecreateRequest written by a user: the
+// defaults and the refusals?"
 //
-// A request is about a Pod as it is when the request is made. So what is copied from the Pod, and what is refused because of it, depends on the Pod
-// and its Node, which callers look up; [Complete] and [ValidatePod] are given both. What can be told from the request alone is in [Default] and
-// [ValidateCreate].
+// A request is about the Pod's state at the time of the request. So the values copied from the Pod, and refusals
+// because of the Pod, depend on the Pod and its Node. Callers look up both for [Complete] and [ValidatePod]. [Default]
+// and [ValidateCreate] have the rules for the request alone.
 //
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. Admission is stricter than that of OpenKruise
-// 1.9 where a value would be stored that v1beta1 does not take: minStartedSeconds and ttlSecondsAfterFinished must not be negative.
+// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. Admission is stricter than
+// in OpenKruise 1.9 against values refused by v1beta1: minStartedSeconds and ttlSecondsAfterFinished must not be
+// negative.
 package containerrecreaterequest
 
 import (
@@ -18,10 +19,10 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// DefaultFailurePolicy is that of OpenKruise 1.9.
+// DefaultFailurePolicy is the default of OpenKruise 1.9.
 const DefaultFailurePolicy = v1beta1.ContainerRecreateRequestFailurePolicyFail
 
-// Default fills in what the user left out and nobody has to look up. It is idempotent.
+// Default sets the fields left out by the user, without lookups. Default is idempotent.
 func Default(obj *v1beta1.ContainerRecreateRequest) {
 	if obj.Spec.Strategy == nil {
 		obj.Spec.Strategy = &v1beta1.ContainerRecreateRequestStrategy{}
@@ -31,10 +32,11 @@ func Default(obj *v1beta1.ContainerRecreateRequest) {
 	}
 }
 
-// Complete copies onto a new request that is valid and has its defaults what the node agent needs to know of the Pod, and labels by which
-// the agent finds the request. nodeLabels are those of the Pod's Node.
+// Complete copies the Pod's facts for the node agent onto a valid, defaulted new request, and adds labels for the agent
+// to find the request. nodeLabels are the labels of the Pod's Node.
 //
-// An HTTP hook without a host gets the Pod's address, which stands for the same and which the agent has no other way to learn.
+// An HTTP hook without a host gets the Pod's address: the meaning is the same, and the agent has no other way to learn
+// the address.
 func Complete(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, nodeLabels map[string]string) {
 	if obj.Labels == nil {
 		obj.Labels = map[string]string{}

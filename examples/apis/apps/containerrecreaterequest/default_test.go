@@ -37,7 +37,7 @@ func request(containers ...string) *v1beta1.ContainerRecreateRequest {
 	return obj
 }
 
-// runningPod has containers app, which has an HTTP hook, and log, which has none.
+// runningPod has containers app, with an HTTP hook, and log, without a hook.
 func runningPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "u1"},

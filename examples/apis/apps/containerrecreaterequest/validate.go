@@ -16,12 +16,12 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// minDeadline is the shortest activeDeadlineSeconds: agent and controller need that long to react.
+// minDeadline is the shortest activeDeadlineSeconds: agent and controller need as long to react.
 const minDeadline = 3
 
 func specPath() *field.Path { return field.NewPath("spec") }
 
-// ValidateCreate returns what is wrong with a new, defaulted object whatever the Pod is like.
+// ValidateCreate returns the problems of a new, defaulted object, independent of the Pod.
 func ValidateCreate(obj *v1beta1.ContainerRecreateRequest) field.ErrorList {
 	spec, path := &obj.Spec, specPath()
 	var errs field.ErrorList
@@ -47,7 +47,8 @@ func ValidateCreate(obj *v1beta1.ContainerRecreateRequest) field.ErrorList {
 	return append(errs, validateStrategy(spec.Strategy, path.Child("strategy"))...)
 }
 
-// validatePreset refuses what is copied from the Pod: a hook of somebody's own would run with the rights of the node agent.
+// validatePreset refuses preset values of fields copied from the Pod: a user's own hook would run with the rights of
+// the node agent.
 func validatePreset(c *v1beta1.ContainerRecreateRequestContainer, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	forbid := func(set bool, name string) {
@@ -77,7 +78,7 @@ func validateStrategy(strategy *v1beta1.ContainerRecreateRequestStrategy, path *
 	return append(errs, validation.NotNegative(&strategy.MinStartedSeconds, path.Child("minStartedSeconds"))...)
 }
 
-// ValidatePod returns what is wrong with a new object because of its Pod. nil stands for a Pod that there is none of.
+// ValidatePod returns the problems of a new object because of its Pod. nil stands for a missing Pod.
 func ValidatePod(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) field.ErrorList {
 	path, name := specPath().Child("podName"), obj.Spec.PodName
 	switch {
@@ -100,7 +101,7 @@ func ValidatePod(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) field.E
 	return errs
 }
 
-// ValidateNode returns what is wrong with a new object whose Pod is on a Node that there is none of.
+// ValidateNode returns the problem of a new object with a Pod on a missing Node.
 func ValidateNode(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) field.ErrorList {
 	return field.ErrorList{field.Invalid(specPath().Child("podName"), obj.Spec.PodName, "the Pod's Node "+pod.Spec.NodeName+" does not exist")}
 }
@@ -123,14 +124,14 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isMarked reports whether the phase was set before the last sidecars have ended: those are to be stopped yet.
+// isMarked reports whether the phase was set before the end of the last sidecars: such sidecars may still be stopped.
 func isMarked(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == apps.ConditionSidecarTerminated && c.Status == corev1.ConditionTrue
 	})
 }
 
-// ValidateUpdate returns what is wrong with an update: a request is carried out as it was made.
+// ValidateUpdate returns the problems of an update: a request is carried out as created.
 func ValidateUpdate(obj, old *v1beta1.ContainerRecreateRequest) field.ErrorList {
 	var errs field.ErrorList
 	if !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
@@ -146,8 +147,8 @@ func ValidateUpdate(obj, old *v1beta1.ContainerRecreateRequest) field.ErrorList 
 	return errs
 }
 
-// ValidateV1alpha1 returns the problems of an update that conversion to v1beta1 would hide: since when the Pod is not ready. old is nil on
-// creation.
+// ValidateV1alpha1 returns the problems of an update hidden by conversion to v1beta1: a change of the time since when
+// the Pod is not ready. old is nil on creation.
 func ValidateV1alpha1(obj, old *v1alpha1.ContainerRecreateRequest) field.ErrorList {
 	if old == nil {
 		return nil

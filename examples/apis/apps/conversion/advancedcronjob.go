@@ -18,8 +18,8 @@ const (
 	imageListKey        = "imageListPullJobTemplate"
 )
 
-// AdvancedCronJobToV1beta1 converts and restores what [AdvancedCronJobToV1alpha1] kept. The result shares no memory with src. An error means that src
-// was not decoded in full.
+// AdvancedCronJobToV1beta1 converts and restores the values kept by [AdvancedCronJobToV1alpha1]. The result shares no
+// memory with src. An error means: src was not decoded in full.
 func AdvancedCronJobToV1beta1(src *v1alpha1.AdvancedCronJob) (*v1beta1.AdvancedCronJob, error) {
 	if broadcast := src.Spec.Template.BroadcastJobTemplate; broadcast != nil && len(broadcast.Spec.Undecodable) > 0 {
 		problem := broadcast.Spec.Undecodable[0]
@@ -29,8 +29,8 @@ func AdvancedCronJobToV1beta1(src *v1alpha1.AdvancedCronJob) (*v1beta1.AdvancedC
 	return throughJSON[v1beta1.AdvancedCronJob](src, kindAdvancedCronJob, v1alpha1.GroupVersion.String(), cronJobToBeta)
 }
 
-// AdvancedCronJobToV1alpha1 converts, and keeps a template of ImageListPullJobs in an annotation. The result shares no memory with src. An error means
-// that src was not decoded in full.
+// AdvancedCronJobToV1alpha1 converts, and keeps a template of ImageListPullJobs in an annotation. The result shares no
+// memory with src. An error means: src was not decoded in full.
 func AdvancedCronJobToV1alpha1(src *v1beta1.AdvancedCronJob) (*v1alpha1.AdvancedCronJob, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -49,10 +49,10 @@ func cronJobToBeta(object []byte) ([]byte, error) {
 	})
 }
 
-// imageListPath is where the template is that only v1beta1 has.
+// imageListPath is the path of the template known only to v1beta1.
 func imageListPath() []string { return []string{specKey, templateKey, imageListKey} }
 
-// templatesOf returns the templates of a spec, nil if it has none.
+// templatesOf returns the templates of a spec, or nil.
 func templatesOf(spec map[string]json.RawMessage) map[string]json.RawMessage {
 	var templates map[string]json.RawMessage
 	if json.Unmarshal(spec[templateKey], &templates) != nil {
@@ -78,7 +78,7 @@ func putImageListAway(meta metav1.Object, spec map[string]json.RawMessage) error
 	return note{Fields: []keptField{{Path: imageListPath(), Kept: kept}}}.write(meta, apps.AnnotationV1beta1Only)
 }
 
-// bringImageListBack moves it from the annotation into a spec that lacks it.
+// bringImageListBack moves the template from the annotation into a spec without the template.
 func bringImageListBack(meta metav1.Object, spec map[string]json.RawMessage) {
 	n := takeNote(meta, apps.AnnotationV1beta1Only)
 	dropAnnotation(meta, apps.AnnotationV1alpha1Only)
@@ -92,7 +92,8 @@ func bringImageListBack(meta metav1.Object, spec map[string]json.RawMessage) {
 	}
 }
 
-// isImageList reports whether the API server would take a value as such a template. It would take numbers that are too large for Go types.
+// isImageList reports whether the API server would accept a value as the template, apart from numbers too large for Go
+// types.
 func isImageList(value json.RawMessage) bool {
 	var template v1beta1.ImageListPullJobTemplateSpec
 	var fields struct {
@@ -106,7 +107,7 @@ func isImageList(value json.RawMessage) bool {
 	return fields.Spec == nil || hasImages && hasCompletion
 }
 
-// cronJobParts is the template, as it is written.
+// cronJobParts returns the template as written.
 func cronJobParts(object []byte, _ string) (map[string]any, error) {
 	whole, err := split(object)
 	if err != nil {

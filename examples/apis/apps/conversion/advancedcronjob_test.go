@@ -58,7 +58,7 @@ func TestAdvancedCronJobConversion(t *testing.T) {
 	}
 }
 
-// withoutEmpty drops annotations that are none.
+// withoutEmpty drops null annotations.
 func withoutEmpty(tree map[string]any) map[string]any {
 	if meta, ok := tree["metadata"].(map[string]any); ok && meta["annotations"] == nil {
 		delete(meta, "annotations")
@@ -66,7 +66,7 @@ func withoutEmpty(tree map[string]any) map[string]any {
 	return tree
 }
 
-// TestAdvancedCronJobRoom: what there is no room for is told before it is stored.
+// TestAdvancedCronJobRoom: missing room is reported before an object is stored.
 func TestAdvancedCronJobRoom(t *testing.T) {
 	long := strings.Replace(imageList, "nginx", strings.Repeat("n", 300<<10), 1)
 	problems := conversion.Check([]byte(cronJob("v1beta1", "", `{"imageListPullJobTemplate":`+long+`}`)))

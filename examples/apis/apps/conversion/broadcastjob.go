@@ -7,7 +7,7 @@ import (
 
 const kindBroadcastJob = "BroadcastJob"
 
-// BroadcastJobToV1beta1 converts. The result shares no memory with src. An error means that src was not decoded in full.
+// BroadcastJobToV1beta1 converts. The result shares no memory with src. An error means: src was not decoded in full.
 func BroadcastJobToV1beta1(src *v1alpha1.BroadcastJob) (*v1beta1.BroadcastJob, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -18,7 +18,7 @@ func BroadcastJobToV1beta1(src *v1alpha1.BroadcastJob) (*v1beta1.BroadcastJob, e
 	return dst, nil
 }
 
-// BroadcastJobToV1alpha1 converts. The result shares no memory with src. An error means that src was not decoded in full.
+// BroadcastJobToV1alpha1 converts. The result shares no memory with src. An error means: src was not decoded in full.
 func BroadcastJobToV1alpha1(src *v1beta1.BroadcastJob) (*v1alpha1.BroadcastJob, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -37,7 +37,7 @@ func broadcastJobToAlpha(object []byte) ([]byte, error) {
 	return inVersion(object, v1alpha1.GroupVersion.String())
 }
 
-// inVersion writes an object of which nothing but the version differs.
+// inVersion writes an object with a new version and no further change.
 func inVersion(object []byte, apiVersion string) ([]byte, error) {
 	whole, err := split(object)
 	if err != nil {
@@ -46,5 +46,5 @@ func inVersion(object []byte, apiVersion string) ([]byte, error) {
 	return whole.in(apiVersion)
 }
 
-// broadcastJobParts is empty: nothing of it needs room in an annotation.
+// broadcastJobParts is empty: no part needs room in an annotation.
 func broadcastJobParts([]byte, string) (map[string]any, error) { return map[string]any{}, nil }

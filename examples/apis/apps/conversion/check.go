@@ -21,8 +21,9 @@ import (
 // roomy is how much can be written twice into an annotation, in bytes, whatever has to be escaped.
 const roomy = 256 << 10 / 8
 
-// Check returns what a serialised object would lose on its way to the other version and back: what has no place there and for which
-// there is no room in the annotation. Admission refuses such objects, because [JSON] converts whatever is stored.
+// Check returns the parts of a serialised object that a round trip through the second version would lose: parts without
+// a place there and without room in the annotation. Admission refuses such objects, because [JSON] converts every
+// stored object.
 func Check(object []byte) field.ErrorList {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
@@ -47,7 +48,8 @@ func Check(object []byte) field.ErrorList {
 	return lost(k, object, back, meta.APIVersion, other)
 }
 
-// fits reports whether what conversion reads is so little that nothing can be lost. It is wrong about nothing else.
+// fits reports whether the parts read by conversion are so small that nothing can be lost. A false answer proves
+// nothing.
 func fits(object []byte, specKeys []string) bool {
 	whole, err := split(object)
 	if err != nil {
@@ -62,7 +64,7 @@ func fits(object []byte, specKeys []string) bool {
 	return size <= roomy
 }
 
-// cloneSetParts are as the Go types of a CloneSet have them.
+// cloneSetParts returns the parts as in the Go types of a CloneSet.
 func cloneSetParts(object []byte, apiVersion string) (map[string]any, error) {
 	if apiVersion == v1alpha1.GroupVersion.String() {
 		return readParts[v1alpha1.CloneSet](object, specKeys[:])
@@ -70,7 +72,7 @@ func cloneSetParts(object []byte, apiVersion string) (map[string]any, error) {
 	return readParts[v1beta1.CloneSet](object, specKeys[:])
 }
 
-// readParts returns what conversion reads of an object, by path, as its Go types have it.
+// readParts returns the parts read by conversion, by path, as in the Go types.
 func readParts[T any](object []byte, keys []string) (map[string]any, error) {
 	_, obj, err := read[T](object, keys)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 const kindCloneSet = "CloneSet"
 
-// ToV1beta1 converts and restores what [ToV1alpha1] kept. The result shares no memory with src. An error means that src
-// holds values JSON cannot express, such as an IntOrString of no type.
+// ToV1beta1 converts and restores the values kept by [ToV1alpha1]. The result shares no memory with src. An error
+// means: src holds values outside JSON, such as an IntOrString of no type.
 func ToV1beta1(src *v1alpha1.CloneSet) (*v1beta1.CloneSet, error) {
 	src = src.DeepCopy()
 	note := takeNote(src, apps.AnnotationV1beta1Only)
@@ -27,8 +27,8 @@ func ToV1beta1(src *v1alpha1.CloneSet) (*v1beta1.CloneSet, error) {
 	return dst, nil
 }
 
-// ToV1alpha1 converts and restores what [ToV1beta1] kept. The result shares no memory with src. An error means that src
-// holds values JSON cannot express, such as an IntOrString of no type, or was not decoded in full.
+// ToV1alpha1 converts and restores the values kept by [ToV1beta1]. The result shares no memory with src. An error
+// means: src holds values outside JSON, such as an IntOrString of no type, or was not decoded in full.
 func ToV1alpha1(src *v1beta1.CloneSet) (*v1alpha1.CloneSet, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -138,7 +138,7 @@ func alphaStrategy(nested v1beta1.CloneSetUpdateStrategy) v1alpha1.CloneSetUpdat
 	}
 	kind := v1alpha1.CloneSetUpdateStrategyType(rolling.PodUpdatePolicy)
 	if kind == v1alpha1.OnDelete {
-		// No policy of v1beta1, and as a type of v1alpha1 it would mean something else.
+		// No policy of v1beta1, and as a type of v1alpha1 the value would have a second meaning.
 		kind = v1alpha1.ReCreate
 	}
 	return v1alpha1.CloneSetUpdateStrategy{

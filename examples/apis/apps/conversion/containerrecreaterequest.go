@@ -20,14 +20,14 @@ import (
 
 const kindContainerRecreateRequest = "ContainerRecreateRequest"
 
-// ContainerRecreateRequestToV1beta1 converts and restores what [ContainerRecreateRequestToV1alpha1] kept. The result shares no memory
-// with src.
+// ContainerRecreateRequestToV1beta1 converts and restores the values kept by [ContainerRecreateRequestToV1alpha1]. The
+// result shares no memory with src.
 func ContainerRecreateRequestToV1beta1(src *v1alpha1.ContainerRecreateRequest) (*v1beta1.ContainerRecreateRequest, error) {
 	return throughJSON[v1beta1.ContainerRecreateRequest](src, kindContainerRecreateRequest, v1alpha1.GroupVersion.String(), requestToBeta)
 }
 
-// ContainerRecreateRequestToV1alpha1 converts and restores what [ContainerRecreateRequestToV1beta1] kept. The result shares no memory
-// with src. An error means that src was not decoded in full.
+// ContainerRecreateRequestToV1alpha1 converts and restores the values kept by [ContainerRecreateRequestToV1beta1]. The
+// result shares no memory with src. An error means: src was not decoded in full.
 func ContainerRecreateRequestToV1alpha1(src *v1beta1.ContainerRecreateRequest) (*v1alpha1.ContainerRecreateRequest, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -35,7 +35,7 @@ func ContainerRecreateRequestToV1alpha1(src *v1beta1.ContainerRecreateRequest) (
 	return throughJSON[v1alpha1.ContainerRecreateRequest](src, kindContainerRecreateRequest, v1beta1.GroupVersion.String(), requestToAlpha)
 }
 
-// throughJSON converts an object by what converts it serialised, so that there is one way to do it.
+// throughJSON converts an object with the converter of serialised objects, so a single way of conversion exists.
 func throughJSON[D any](src any, kind, apiVersion string, convert func([]byte) ([]byte, error)) (*D, error) {
 	tree := map[string]json.RawMessage{}
 	encoded, err := json.Marshal(src)
@@ -74,13 +74,14 @@ func requestToAlpha(object []byte) ([]byte, error) {
 // place is where conversion of a request finds or puts a value.
 type place string
 
-// The two annotations of v1alpha1, and the two fields of the status that v1beta1 has for them.
+// The two annotations of v1alpha1, and the two matching fields of the v1beta1 status.
 const (
 	statusesPlace  place = metadataKey + "/annotations/" + apps.AnnotationRequestSyncContainerStatuses
 	unreadyPlace   place = metadataKey + "/annotations/" + apps.AnnotationRequestUnreadyAcquired
 	snapshotPlace  place = statusKey + "/containerStatusSnapshot"
 	conditionPlace place = statusKey + "/conditions"
-	// phasePlace is the same in both versions. A status of v1beta1 must have one: nothing is put into a status without it.
+	// phasePlace is the same in both versions. A v1beta1 status must have a phase: conversion adds nothing to a status
+	// without a phase.
 	phasePlace place = statusKey + "/phase"
 )
 
@@ -88,7 +89,7 @@ func requestPlaces() [4]place {
 	return [...]place{statusesPlace, unreadyPlace, snapshotPlace, conditionPlace}
 }
 
-// path is that of a kept field. Keys of annotations have slashes, too.
+// path is the path of a kept field. Keys of annotations have slashes, too.
 func (p place) path() []string {
 	if p.isInStatus() {
 		return strings.SplitN(string(p), "/", 2)
@@ -104,16 +105,16 @@ func (p place) key() string {
 
 func (p place) isInStatus() bool { return strings.HasPrefix(string(p), statusKey) }
 
-// values are what is in the places, as JSON. There is no entry for a place with nothing in it.
+// values are the values in the places, as JSON. An empty place has no entry.
 type values map[place]json.RawMessage
 
-// shared are the values that both versions may have.
+// shared returns the values possible in both versions.
 func (v values) shared() values {
 	return values{statusesPlace: v[statusesPlace], unreadyPlace: v[unreadyPlace], phasePlace: v[phasePlace]}
 }
 
-// moveStatus converts a serialised request. plain makes the values of the wanted version, back those of the other; they know no notes.
-// restored and written are the annotations of the notes that are read and that are left.
+// moveStatus converts a serialised request. plain makes the values of the wanted version, and back the values of the
+// source version; both ignore notes. restored and written are the annotations of the note read and of the note left.
 func moveStatus(object []byte, apiVersion, restored, written string, plain, back func(values) values) ([]byte, error) {
 	r, err := readRequest(object)
 	if err != nil {
@@ -136,7 +137,7 @@ func moveStatus(object []byte, apiVersion, restored, written string, plain, back
 	return r.in(apiVersion)
 }
 
-// plainRequestBeta moves what the annotations say into the status.
+// plainRequestBeta moves the annotations' values into the status.
 func plainRequestBeta(from values) values {
 	to := from.shared()
 	if textOf(from[phasePlace]) == "" {
@@ -155,8 +156,8 @@ func plainRequestBeta(from values) values {
 	return to.withoutNothing()
 }
 
-// plainRequestAlpha moves what the annotations have room for out of the status. They say what is in effect: one that says something else goes,
-// and one that says nothing stays.
+// plainRequestAlpha moves values with room in annotations out of the status. Annotations show the values in effect: a
+// contradicting annotation goes, and an unreadable annotation stays.
 func plainRequestAlpha(from values) values {
 	to := from.shared()
 	if statuses := readStatuses(string(from[snapshotPlace])); statuses != nil {
@@ -172,7 +173,7 @@ func plainRequestAlpha(from values) values {
 	return to.withoutNothing()
 }
 
-// readStatuses returns nil for what is no list of containers, or an empty one.
+// readStatuses returns nil for an invalid or empty list of containers.
 func readStatuses(text string) []v1beta1.ContainerRecreateRequestContainerStatus {
 	var statuses []v1beta1.ContainerRecreateRequestContainerStatus
 	if json.Unmarshal([]byte(text), &statuses) != nil || len(statuses) == 0 {
@@ -181,7 +182,7 @@ func readStatuses(text string) []v1beta1.ContainerRecreateRequestContainerStatus
 	return statuses
 }
 
-// readInstant returns nil for what is no time, and for the time that stands for none.
+// readInstant returns nil for an invalid time, and for the zero time.
 func readInstant(text string) *time.Time {
 	instant, err := time.Parse(time.RFC3339, text)
 	if err != nil || instant.IsZero() {
@@ -190,7 +191,7 @@ func readInstant(text string) *time.Time {
 	return &instant
 }
 
-// condition is a [metav1.Condition] with a time that need not make sense.
+// condition is a [metav1.Condition] with a possibly invalid time.
 type condition struct {
 	Type, Status, Reason, Message string
 
@@ -198,7 +199,7 @@ type condition struct {
 	ObservedGeneration int64
 }
 
-// readConditions returns nil for what is no list of conditions.
+// readConditions returns nil for an invalid list of conditions.
 func readConditions(raw json.RawMessage) (conditions []condition) {
 	if json.Unmarshal(raw, &conditions) != nil {
 		return nil
@@ -206,7 +207,7 @@ func readConditions(raw json.RawMessage) (conditions []condition) {
 	return conditions
 }
 
-// graceSince is the time of the condition that v1alpha1 has an annotation for, nil without it.
+// graceSince returns the time of the condition with an annotation in v1alpha1, or nil.
 func graceSince(raw json.RawMessage) *time.Time {
 	for _, c := range readConditions(raw) {
 		if c.Type == apps.ConditionPreRecreateGrace && c.Status == string(metav1.ConditionTrue) {
@@ -216,7 +217,7 @@ func graceSince(raw json.RawMessage) *time.Time {
 	return nil
 }
 
-// difference returns what of the truth would not come back.
+// difference returns the values of truth lost in back.
 func difference(truth, back values) (fields []keptField) {
 	for _, p := range requestPlaces() {
 		if !sameValue(truth[p], back[p]) {
@@ -226,8 +227,8 @@ func difference(truth, back values) (fields []keptField) {
 	return fields
 }
 
-// restore puts a kept value back where nobody has touched what it depends on. Anybody may write notes, so it must have the type that
-// belongs there.
+// restore puts a kept value back if the values behind the field are untouched. Any user may write notes, so the kept
+// value must have the right type.
 func (v values) restore(k keptField) {
 	for _, p := range requestPlaces() {
 		if !slices.Equal(p.path(), k.Path) || !sameValue(v[p], k.Shown) || p.isInStatus() && textOf(v[phasePlace]) == "" {
@@ -250,7 +251,7 @@ func (p place) takes(raw json.RawMessage) bool {
 		return json.Unmarshal(raw, &statuses) == nil
 	case conditionPlace:
 		for _, c := range readConditions(raw) {
-			if readInstant(strings.ToUpper(c.LastTransitionTime)) == nil { // its schema takes small letters
+			if readInstant(strings.ToUpper(c.LastTransitionTime)) == nil { // the schema accepts small letters
 				return false
 			}
 		}
@@ -267,7 +268,7 @@ func (v values) withoutNothing() values {
 	return v
 }
 
-// sameValue compares JSON by its meaning. Large numbers count to the last digit.
+// sameValue compares JSON by meaning. Large numbers count to the last digit.
 func sameValue(a, b json.RawMessage) bool { return reflect.DeepEqual(exactly(a), exactly(b)) }
 
 func exactly(raw json.RawMessage) any {
@@ -280,13 +281,13 @@ func exactly(raw json.RawMessage) any {
 	return value
 }
 
-// textOf returns the text that JSON is, empty for anything else.
+// textOf returns the text of a JSON string, or "".
 func textOf(raw json.RawMessage) string {
 	text, _ := decoded(raw).(string)
 	return text
 }
 
-// encodedValue is for values that can be encoded.
+// encodedValue is for encodable values.
 func encodedValue(value any) json.RawMessage {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -295,7 +296,7 @@ func encodedValue(value any) json.RawMessage {
 	return raw
 }
 
-// request is a serialised ContainerRecreateRequest with what conversion looks at taken apart.
+// request is a serialised ContainerRecreateRequest, split into the parts read by conversion.
 type request struct {
 	parts
 
@@ -335,7 +336,8 @@ func (r *request) values() values {
 	return v.withoutNothing()
 }
 
-// set makes the values the object's, and drops those that annotations have no room for: whatever is stored can be converted.
+// set writes the values into the object, and drops values without room in annotations: every stored object can be
+// converted.
 func (r *request) set(v values) {
 	for _, p := range requestPlaces() {
 		raw, ok := v[p]
@@ -368,7 +370,7 @@ func (r *request) in(apiVersion string) ([]byte, error) {
 	return r.parts.in(apiVersion)
 }
 
-// requestParts are what conversion keeps in annotations. The status is no matter of admission.
+// requestParts returns the values kept in annotations. The status is not subject to admission.
 func requestParts(object []byte, _ string) (map[string]any, error) {
 	r, err := readRequest(object)
 	if err != nil {

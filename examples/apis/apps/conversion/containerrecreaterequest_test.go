@@ -53,7 +53,7 @@ func requestToAlpha(t *testing.T, obj *v1beta1.ContainerRecreateRequest) *v1alph
 	return result
 }
 
-// requestWords are what conversion looks at, which the filler hits too seldom.
+// requestWords writes values relevant to conversion, too rare in the filler's output.
 func (f *filler) requestWords(meta *metav1.ObjectMeta) {
 	for key, words := range map[string][]string{
 		apps.AnnotationRequestSyncContainerStatuses: {
@@ -78,13 +78,13 @@ func randomBetaRequest(data []byte) *v1beta1.ContainerRecreateRequest {
 	f := &filler{data}
 	f.object(&obj.ObjectMeta, &obj.Spec, &obj.Status)
 	f.requestWords(&obj.ObjectMeta)
-	obj.Status.Phase = []v1beta1.ContainerRecreateRequestPhase{"Pending", "Completed"}[f.choose(2)] // the schema takes no other
+	obj.Status.Phase = []v1beta1.ContainerRecreateRequestPhase{"Pending", "Completed"}[f.choose(2)] // the schema accepts no further phase
 	for i := range obj.Status.Conditions {
 		c := &obj.Status.Conditions[i]
 		c.Type = []string{apps.ConditionPreRecreateGrace, "Other"}[f.choose(2)]
 		c.Status = []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse}[f.choose(2)]
 		c.LastTransitionTime = metav1.Unix(int64(f.choose(256))+1, 0)
-		c.ObservedGeneration <<= f.choose(60) // beyond what a float holds
+		c.ObservedGeneration <<= f.choose(60) // beyond the precision of a float
 	}
 	return obj
 }
@@ -98,7 +98,7 @@ func randomAlphaRequest(data []byte) *v1alpha1.ContainerRecreateRequest {
 	return obj
 }
 
-// checkBetaRequest converts there and back, as objects and serialised, twice, and looks at what the source became meanwhile.
+// checkBetaRequest converts there and back, as objects and serialised, twice, and compares the source before and after.
 func checkBetaRequest(t *testing.T, obj *v1beta1.ContainerRecreateRequest) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -145,7 +145,7 @@ func FuzzContainerRecreateRequestV1alpha1RoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkAlphaRequest(t, randomAlphaRequest(data)) })
 }
 
-// FuzzContainerRecreateRequestNote shows that nothing users write into the annotations does harm.
+// FuzzContainerRecreateRequestNote: no annotation written by users does harm.
 func FuzzContainerRecreateRequestNote(f *testing.F) {
 	f.Add(`{"fields":[{"path":["status","conditions"],"kept":7}]}`, `[]`, "")
 	f.Add(`{"fields":[{"path":["status","conditions"],"kept":[{"type":"A","status":"True","lastTransitionTime":"2026-03-01t02:00:03z"}]}]}`, `[{}]`, "2026-03-01T02:00:03Z")
@@ -166,7 +166,7 @@ func FuzzContainerRecreateRequestNote(f *testing.F) {
 	})
 }
 
-// TestRandomContainerRecreateRequestRoundTrips is the part of the fuzzing that every run repeats.
+// TestRandomContainerRecreateRequestRoundTrips is the repeatable part of the fuzzing.
 func TestRandomContainerRecreateRequestRoundTrips(t *testing.T) {
 	const rounds, length = 500, 400
 	random := rand.NewChaCha8([32]byte{3})
@@ -290,7 +290,7 @@ func TestContainerRecreateRequestToV1alpha1(t *testing.T) {
 	}
 }
 
-// TestContainerRecreateRequestMergeRule edits an object in the version that does not know all of it.
+// TestContainerRecreateRequestMergeRule edits an object in the version with less knowledge.
 func TestContainerRecreateRequestMergeRule(t *testing.T) {
 	at := time.Date(2026, 3, 1, 2, 0, 3, 0, time.UTC)
 	other := metav1.Condition{Type: "Other", Status: "True", Reason: "Because", LastTransitionTime: metav1.NewTime(at)}
@@ -319,7 +319,7 @@ func TestContainerRecreateRequestMergeRule(t *testing.T) {
 	})
 }
 
-// TestHostileContainerRecreateRequests converts what users can store: none of it may fail, nor lose the spec.
+// TestHostileContainerRecreateRequests converts storable objects: no conversion may fail or lose the spec.
 func TestHostileContainerRecreateRequests(t *testing.T) {
 	long := strings.Repeat("x", 262_100)
 	for name, object := range map[string]string{
@@ -346,7 +346,7 @@ func TestHostileContainerRecreateRequests(t *testing.T) {
 	}
 }
 
-// TestCheckContainerRecreateRequest: how an annotation is spelled must have room in the other version.
+// TestCheckContainerRecreateRequest: the spelling of an annotation must have room in the second version.
 func TestCheckContainerRecreateRequest(t *testing.T) {
 	object := func(padding int) []byte {
 		return []byte(`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"ContainerRecreateRequest","metadata":{"annotations":{"a":"` + strings.Repeat("x", padding) +

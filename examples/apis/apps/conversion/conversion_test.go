@@ -213,7 +213,7 @@ func TestToV1alpha1(t *testing.T) {
 				apps.AnnotationImagePreDownloadTimeoutSeconds:      "60",
 				apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "0",
 			},
-			wantNote: true, // that the stored object has no such annotations
+			wantNote: true, // that the stored object lacks such annotations
 		},
 		{
 			name: "V-41 annotations not in effect are not shown, those without a field stay",
@@ -274,7 +274,7 @@ func TestToV1alpha1(t *testing.T) {
 	}
 }
 
-// TestMergeRule edits an object in the version that does not know all of it.
+// TestMergeRule edits an object in the version with less knowledge.
 func TestMergeRule(t *testing.T) {
 	alpha := func(edit func(*v1alpha1.CloneSet)) *v1alpha1.CloneSet {
 		obj := &v1alpha1.CloneSet{}
@@ -352,7 +352,7 @@ func TestMergeRule(t *testing.T) {
 	}
 }
 
-// TestEditedAnnotationWins changes, in v1alpha1, the annotation that stands for a field whose absence was kept.
+// TestEditedAnnotationWins changes, in v1alpha1, the annotation for a field whose absence was kept.
 func TestEditedAnnotationWins(t *testing.T) {
 	stored := &v1beta1.CloneSet{}
 	stored.Annotations = map[string]string{apps.AnnotationImagePreDownloadTimeoutSeconds: "60"}
@@ -368,7 +368,7 @@ func TestEditedAnnotationWins(t *testing.T) {
 	}
 }
 
-// TestReservedKeys puts each note on the version it does not belong to, where it must not survive.
+// TestReservedKeys puts each note on the wrong version, where the note must not survive.
 func TestReservedKeys(t *testing.T) {
 	const kept = `{"when":["ReCreate"],"fields":[{"path":["spec","scaleStrategy","disablePVCReuse"],"kept":true}]}`
 	alpha := &v1alpha1.CloneSet{}
@@ -434,7 +434,7 @@ func TestJSONRefuses(t *testing.T) {
 	}
 }
 
-// TestHostile converts what users can store: none of it may fail, nor give an object that the API server does not take.
+// TestHostile converts storable objects: no conversion may fail, or make an object unacceptable to the API server.
 func TestHostile(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	deep := strings.Repeat("[", 9_900) + strings.Repeat("]", 9_900)
@@ -488,7 +488,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// noted is an object with a note that somebody else wrote, on both versions.
+// noted is an object with a foreign note, on both versions.
 func noted(field string) string {
 	note, err := json.Marshal(`{"when":["RollingUpdate","ReCreate"],"fields":[` + field + `]}`)
 	if err != nil {
@@ -498,7 +498,7 @@ func noted(field string) string {
 		apps.AnnotationV1alpha1Only, note, apps.AnnotationV1beta1Only, note)
 }
 
-// stored checks what the API server checks of an object that it had converted.
+// stored repeats the API server's checks of a converted object.
 func stored(t *testing.T, object []byte) {
 	t.Helper()
 	var meta metav1.PartialObjectMetadata
@@ -511,7 +511,7 @@ func stored(t *testing.T, object []byte) {
 	}
 }
 
-// TestCheck: what is kept for the other version must have room there.
+// TestCheck: values kept for the second version must have room there.
 func TestCheck(t *testing.T) {
 	onDelete := func(filling string, annotation int) string {
 		return `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"annotations":{"a":"` + strings.Repeat("x", annotation) + `"}},` +

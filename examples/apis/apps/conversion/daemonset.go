@@ -11,11 +11,12 @@ import (
 
 const kindDaemonSet = "DaemonSet"
 
-// DaemonSetToV1beta1 converts and restores what [DaemonSetToV1alpha1] kept. The result shares no memory with src. An error means that src
-// holds values JSON cannot express, such as an IntOrString of no type.
+// DaemonSetToV1beta1 converts and restores the values kept by [DaemonSetToV1alpha1]. The result shares no memory with
+// src. An error means: src holds values outside JSON, such as an IntOrString of no type.
 //
-// The type Surging, which v1beta1 does not have, is Standard there, with the numbers as they are. The annotation
-// [apps.AnnotationProgressiveCreate] stands for scaleStrategy.partitionedScaling: a v1alpha1 object shows it exactly when that is true.
+// The type Surging, unknown to v1beta1, becomes Standard with unchanged numbers. The annotation
+// [apps.AnnotationProgressiveCreate] stands for scaleStrategy.partitionedScaling: a v1alpha1 object shows the
+// annotation exactly when the field is true.
 func DaemonSetToV1beta1(src *v1alpha1.DaemonSet) (*v1beta1.DaemonSet, error) {
 	src = src.DeepCopy()
 	note := takeNote(src, apps.AnnotationV1beta1Only)
@@ -31,8 +32,8 @@ func DaemonSetToV1beta1(src *v1alpha1.DaemonSet) (*v1beta1.DaemonSet, error) {
 	return dst, nil
 }
 
-// DaemonSetToV1alpha1 converts and restores what [DaemonSetToV1beta1] kept. The result shares no memory with src. An error means that src
-// holds values JSON cannot express, such as an IntOrString of no type, or was not decoded in full.
+// DaemonSetToV1alpha1 converts and restores the values kept by [DaemonSetToV1beta1]. The result shares no memory with
+// src. An error means: src holds values outside JSON, such as an IntOrString of no type, or was not decoded in full.
 func DaemonSetToV1alpha1(src *v1beta1.DaemonSet) (*v1alpha1.DaemonSet, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -67,7 +68,7 @@ func daemonSetToAlpha(object []byte) ([]byte, error) {
 	return convertJSON(object, v1alpha1.GroupVersion.String(), specKeys[:], DaemonSetToV1alpha1)
 }
 
-// withStatusKey returns the object with another name for a key of its status, and the value as it was.
+// withStatusKey returns the object with a renamed key in its status and an unchanged value.
 func withStatusKey(object []byte, from, to string) ([]byte, error) {
 	var all, status map[string]json.RawMessage
 	if err := json.Unmarshal(object, &all); err != nil {
@@ -95,7 +96,7 @@ func withStatusKey(object []byte, from, to string) ([]byte, error) {
 
 const statusKey = "status"
 
-// daemonSetParts are as the Go types of a DaemonSet have them.
+// daemonSetParts returns the parts as in the Go types of a DaemonSet.
 func daemonSetParts(object []byte, apiVersion string) (map[string]any, error) {
 	if apiVersion == v1alpha1.GroupVersion.String() {
 		return readParts[v1alpha1.DaemonSet](object, specKeys[:])
@@ -103,7 +104,7 @@ func daemonSetParts(object []byte, apiVersion string) (map[string]any, error) {
 	return readParts[v1beta1.DaemonSet](object, specKeys[:])
 }
 
-// plainDaemonSetBeta converts without the annotation of this package.
+// plainDaemonSetBeta converts without the annotation of package conversion.
 func plainDaemonSetBeta(src *v1alpha1.DaemonSet) *v1beta1.DaemonSet {
 	src = src.DeepCopy()
 	dst := &v1beta1.DaemonSet{TypeMeta: src.TypeMeta, ObjectMeta: src.ObjectMeta}
@@ -140,7 +141,7 @@ func plainDaemonSetBeta(src *v1alpha1.DaemonSet) *v1beta1.DaemonSet {
 	return dst
 }
 
-// plainDaemonSetAlpha converts without the annotation of this package.
+// plainDaemonSetAlpha converts without the annotation of package conversion.
 func plainDaemonSetAlpha(src *v1beta1.DaemonSet) *v1alpha1.DaemonSet {
 	src = src.DeepCopy()
 	dst := &v1alpha1.DaemonSet{TypeMeta: src.TypeMeta, ObjectMeta: src.ObjectMeta}
@@ -178,7 +179,7 @@ func plainDaemonSetAlpha(src *v1beta1.DaemonSet) *v1alpha1.DaemonSet {
 
 const annotationTrue = "true"
 
-// readTrue returns nil for every other text.
+// readTrue returns nil for every text except "true".
 func readTrue(text string) *bool {
 	if text != annotationTrue {
 		return nil
@@ -197,7 +198,7 @@ func daemonSetAlphaFields(obj *v1alpha1.DaemonSet) fields {
 	return daemonSetFields(&obj.Labels, &obj.Annotations, &obj.Spec.UpdateStrategy)
 }
 
-// daemonSetFields are those of both versions.
+// daemonSetFields are the fields of both versions.
 func daemonSetFields(labels, annotations *map[string]string, strategy *v1beta1.DaemonSetUpdateStrategy) fields {
 	return fields{
 		labels: labels, annotations: annotations, when: []string{string(strategy.Type)},

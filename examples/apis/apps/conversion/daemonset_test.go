@@ -52,7 +52,7 @@ func daemonSetToAlpha(t *testing.T, obj *v1beta1.DaemonSet) *v1alpha1.DaemonSet 
 	return result
 }
 
-// daemonSetWords are what conversion looks at, which the filler hits too seldom.
+// daemonSetWords writes values relevant to conversion, too rare in the filler's output.
 func (f *filler) daemonSetWords(meta *metav1.ObjectMeta, strategy *v1beta1.DaemonSetUpdateStrategy) {
 	types := []v1beta1.RollingUpdateType{"", "Standard", "InPlaceIfPossible", "Surging"}
 	if rolling := strategy.RollingUpdate; rolling != nil {
@@ -84,7 +84,8 @@ func randomAlphaDaemonSet(data []byte) *v1alpha1.DaemonSet {
 	return obj
 }
 
-// checkBetaDaemonSet converts there and back, as objects and serialised, twice, and looks at what the source became meanwhile.
+// checkBetaDaemonSet converts there and back, as objects and serialised, twice, and compares the source before and
+// after.
 func checkBetaDaemonSet(t *testing.T, obj *v1beta1.DaemonSet) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -179,7 +180,7 @@ func addDaemonSetSeeds(f *testing.F) {
 	}
 }
 
-// TestRandomDaemonSetRoundTrips is the part of the fuzzing that every run repeats.
+// TestRandomDaemonSetRoundTrips is the repeatable part of the fuzzing.
 func TestRandomDaemonSetRoundTrips(t *testing.T) {
 	const rounds, length = 300, 400
 	random := rand.NewChaCha8([32]byte{2})
@@ -289,7 +290,7 @@ func TestDaemonSetToV1alpha1(t *testing.T) {
 	}
 }
 
-// TestDaemonSetMergeRule edits an object in the version that does not know all of it.
+// TestDaemonSetMergeRule edits an object in the version with less knowledge.
 func TestDaemonSetMergeRule(t *testing.T) {
 	t.Run("V-44 switched off in v1beta1, it stays off when v1alpha1 writes", func(t *testing.T) {
 		stored := &v1beta1.DaemonSet{}
@@ -347,7 +348,7 @@ func TestDaemonSetMergeRule(t *testing.T) {
 	}
 }
 
-// TestDaemonSetReservedKeys puts each note on the version it does not belong to, where it must not survive.
+// TestDaemonSetReservedKeys puts each note on the wrong version, where the note must not survive.
 func TestDaemonSetReservedKeys(t *testing.T) {
 	const kept = `{"when":[""],"fields":[{"path":["spec","updateStrategy","type"],"kept":"OnDelete"}]}`
 	alpha, beta := &v1alpha1.DaemonSet{}, &v1beta1.DaemonSet{}
@@ -361,7 +362,7 @@ func TestDaemonSetReservedKeys(t *testing.T) {
 	}
 }
 
-// TestDaemonSetNotesAreForeign: a note restores nothing that conversion of this kind does not write.
+// TestDaemonSetNotesAreForeign: a note restores no value outside the conversion of the kind.
 func TestDaemonSetNotesAreForeign(t *testing.T) {
 	for _, key := range []string{"a", apps.AnnotationImagePreDownloadParallelism, apps.AnnotationV1beta1Only} {
 		beta := &v1beta1.DaemonSet{}
@@ -410,7 +411,7 @@ func TestDaemonSetJSON(t *testing.T) {
 	}
 }
 
-// TestHostileDaemonSets converts what users can store: none of it may fail, nor lose the template.
+// TestHostileDaemonSets converts storable objects: no conversion may fail or lose the template.
 func TestHostileDaemonSets(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	for name, object := range map[string]string{
@@ -442,7 +443,7 @@ func TestHostileDaemonSets(t *testing.T) {
 	}
 }
 
-// TestCheckDaemonSet: what is kept for the other version must have room there.
+// TestCheckDaemonSet: values kept for the second version must have room there.
 func TestCheckDaemonSet(t *testing.T) {
 	object := func(version, spec string, annotation int) string {
 		return `{"apiVersion":"apps.kruise.io/` + version + `","kind":"DaemonSet","metadata":{"annotations":{"a":"` + strings.Repeat("x", annotation) +

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// noteKeys are the annotation whose note an object brings on its way to a version, and the one whose note it gets.
+// noteKeys returns the key of the note read on the way to a version, and the key of the note written.
 func noteKeys(apiVersion string) (brought, written string) {
 	if strings.HasSuffix(apiVersion, "/v1beta1") {
 		return apps.AnnotationV1beta1Only, apps.AnnotationV1alpha1Only
@@ -23,8 +23,8 @@ func noteKeys(apiVersion string) (brought, written string) {
 	return apps.AnnotationV1alpha1Only, apps.AnnotationV1beta1Only
 }
 
-// emptyValues are the values in a part of a spec that are written and say nothing, such as false, and that the Go type leaves out when it is
-// written: plain is that part as the Go type writes it.
+// emptyValues returns the written values of a spec's part without a meaning, such as false, that the Go type leaves
+// out. plain is the part as written by the Go type.
 func emptyValues(path []string, written, plain any) (out []keptField) {
 	switch written := written.(type) {
 	case map[string]any:
@@ -47,7 +47,7 @@ func emptyValues(path []string, written, plain any) (out []keptField) {
 	return out
 }
 
-// isEmpty reports whether a value is the zero value of its type, or has nothing but such values.
+// isEmpty reports whether a value is the zero value of its type, or contains only zero values.
 func isEmpty(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -65,8 +65,8 @@ func isEmpty(value any) bool {
 	return value == false || value == ""
 }
 
-// convertEmpty carries empty values of the source, which is of type S as its Go type has it in src, over to what conversion has made of it, of type D:
-// those that the source's note has are put in place, and those that src lacks are noted.
+// convertEmpty carries empty values of the source over to the converted object. src is the source as its Go type S, and
+// D is the converted Go type. Values in the source's note return to their places, and values missing in src are noted.
 func convertEmpty[S, D any](source parts, src *S, converted parts, apiVersion string, keys []string) error {
 	brought, written := noteKeys(apiVersion)
 	annotations, err := annotationsOf(source)
@@ -91,7 +91,7 @@ func convertEmpty[S, D any](source parts, src *S, converted parts, apiVersion st
 	return nil
 }
 
-// emptyIn are the empty values of the source that its Go type leaves out.
+// emptyIn returns the empty values of the source left out by its Go type.
 func emptyIn[S any](source parts, src *S, keys []string) ([]keptField, error) {
 	encoded, err := json.Marshal(src)
 	if err != nil {
@@ -127,8 +127,9 @@ func annotationsOf(p parts) (annotations map[string]string, err error) {
 	return annotations, err
 }
 
-// restoreEmpty writes empty values back into the spec of an object whose type is D: each at its path where nothing is now, and those of one field of
-// the spec if they change nothing that D reads. Anybody may write notes: a field is read once, however many values are noted for it.
+// restoreEmpty writes empty values back into the spec of an object of type D: each at its path if the path is free, and
+// all values of a spec field only if D's reading stays the same. Any user may write notes, so a field is read once,
+// however many values are noted for the field.
 func restoreEmpty[D any](spec map[string]json.RawMessage, keys []string, empties []keptField) {
 	for _, key := range keys {
 		of := slices.DeleteFunc(slices.Clone(empties), func(field keptField) bool {
@@ -160,7 +161,7 @@ func restoreEmpty[D any](spec map[string]json.RawMessage, keys []string, empties
 	}
 }
 
-// putEmpty puts a value at a path where there is none, if what the path leads through is there.
+// putEmpty puts a value at a free path, if the path's parents exist.
 func putEmpty(at any, path []string, value any) {
 	for _, step := range path[:len(path)-1] {
 		switch inner := at.(type) {
@@ -182,7 +183,7 @@ func putEmpty(at any, path []string, value any) {
 	}
 }
 
-// sameMeaning reports whether two specs of D that differ in a key are the same to D.
+// sameMeaning reports whether two specs of D with a different key mean the same to D.
 func sameMeaning[D any](a, b map[string]json.RawMessage, key string) bool {
 	var written [2]json.RawMessage
 	for i, spec := range []map[string]json.RawMessage{a, b} {
@@ -203,7 +204,7 @@ func sameMeaning[D any](a, b map[string]json.RawMessage, key string) bool {
 	return bytes.Equal(written[0], written[1])
 }
 
-// numbered decodes JSON, with numbers as they are written.
+// numbered decodes JSON, with numbers as written.
 func numbered(raw json.RawMessage) (value any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

@@ -23,7 +23,7 @@ import (
 	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// specs are the types of the specs that have two versions, by their kinds: of v1alpha1 and of v1beta1.
+// specs are the spec types of kinds with two versions, by kind: of v1alpha1 and of v1beta1.
 func specs() map[string][2]reflect.Type {
 	return map[string][2]reflect.Type{
 		"AdvancedCronJob":          {reflect.TypeFor[v1alpha1.AdvancedCronJobSpec](), reflect.TypeFor[v1beta1.AdvancedCronJobSpec]()},
@@ -85,14 +85,14 @@ func drawFields(r *rand.Rand, t reflect.Type, depth int, into map[string]any) {
 		switch {
 		case name == "" && field.Anonymous:
 			drawFields(r, field.Type, depth, into)
-		case name == "imageListPullJobTemplate", name == "strategy": // what has no place is refused, or dropped
+		case name == "imageListPullJobTemplate", name == "strategy": // values without a place are refused, or dropped
 		case name != "-" && depth < 7 && r.IntN(3) > 0:
 			into[name] = drawEmpty(r, field.Type, depth+1)
 		}
 	}
 }
 
-// missing returns the paths of what is written in one value and is not the same in another.
+// missing returns the paths of written values that differ in read.
 func missing(path string, written, read any) (out []string) {
 	switch written := written.(type) {
 	case map[string]any:
@@ -124,8 +124,8 @@ func missing(path string, written, read any) (out []string) {
 	return nil
 }
 
-// TestEmptyValuesSurvive: whatever is written in one version, false and 0 and the like included, is there after the way through the other, so that who
-// applies an unchanged file changes nothing.
+// TestEmptyValuesSurvive: every value written in a version, including false and 0, survives the way through the second
+// version. So applying an unchanged file changes nothing.
 func TestEmptyValuesSurvive(t *testing.T) {
 	for kind, types := range specs() {
 		group := "apps.kruise.io/"
@@ -160,7 +160,7 @@ func written(t *testing.T, value any) []byte {
 	return out
 }
 
-// throughOther converts an object with a spec to the other version and back.
+// throughOther converts an object with a spec to the second version and back.
 func throughOther(t *testing.T, group, kind, version string, spec any) (there, back map[string]any) {
 	t.Helper()
 	other := map[string]string{"v1alpha1": "v1beta1", "v1beta1": "v1alpha1"}[version]

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// filler fills objects from a stream of bytes, which a fuzzer can steer. An exhausted stream gives zeros.
+// filler fills objects from a stream of bytes, steered by a fuzzer. An exhausted stream gives zeros.
 type filler struct{ data []byte }
 
 func (f *filler) choose(n int) int {
@@ -26,7 +26,7 @@ func (f *filler) choose(n int) int {
 	return b % n
 }
 
-// words are values that mean something somewhere, so that fields meet them by accident.
+// word draws a value with a meaning in some field, so fields meet meaningful values by accident.
 func (f *filler) word() string {
 	words := []string{
 		"", "true", "5", "+5", "30%", "99999999999", "ReCreate", "InPlaceIfPossible", "InPlaceOnly", "OnDelete",
@@ -90,7 +90,7 @@ func (f *filler) value(v reflect.Value) {
 	case *corev1.Volume:
 		field.Name = f.word()
 		return
-	case **runtime.RawExtension: // what conversion drops
+	case **runtime.RawExtension: // dropped by conversion
 		return
 	case *[]decode.Problem:
 		return

@@ -17,16 +17,16 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 )
 
-// ErrUnknown is wrapped by errors of [JSON] about kinds and versions it does not convert.
+// ErrUnknown is wrapped by errors of [JSON] about unknown kinds and versions.
 var ErrUnknown = errors.New("not of a kind and version that is converted here")
 
-// kind is what [JSON] and [Check] need of one kind.
+// kind is the description of a kind for [JSON] and [Check].
 type kind struct {
 	group           string
 	toAlpha, toBeta func(object []byte) ([]byte, error)
-	// specKeys is what conversion reads of a spec, and may change; metadataKeys are the same of all kinds.
+	// specKeys are the keys of a spec that conversion reads and may change; metadataKeys are the same for all kinds.
 	specKeys []string
-	// parts returns what conversion could lose of an object of a version, by path.
+	// parts returns the parts of an object that conversion could lose, by path.
 	parts func(object []byte, apiVersion string) (map[string]any, error)
 }
 
@@ -61,14 +61,16 @@ func (k kind) versions() (alpha, beta string) {
 	return k.group + "/" + v1alpha1.GroupVersion.Version, k.group + "/" + v1beta1.GroupVersion.Version
 }
 
-// JSON converts a serialised AdvancedCronJob, BroadcastJob, CloneSet, ContainerRecreateRequest, StatefulSet, DaemonSet, SidecarSet, ResourceDistribution, PersistentPodState or
-// PodUnavailableBudget to the given apiVersion, v1alpha1 or v1beta1 of its group. An object that has that version already is returned as it is. Of CloneSets and
-// DaemonSets, labels, annotations, spec.scaleStrategy and spec.updateStrategy are read, and of a DaemonSet the name that the revision has
-// in the status; of a StatefulSet annotations and the fields of spec that only v1beta1 has; of a ContainerRecreateRequest annotations and
-// the fields of the status that only v1beta1 has; of a SidecarSet labels, annotations, and namespace, namespaceSelector and customVersion
-// of spec; of a ResourceDistribution the targets and the conditions of the status; of a PersistentPodState the two topologies of
-// spec; of a PodUnavailableBudget annotations and the fields of
-// spec that only v1beta1 has. Keys are read by their exact case; everything else is in the result as it was.
+// JSON converts a serialised AdvancedCronJob, BroadcastJob, CloneSet, ContainerRecreateRequest, StatefulSet, DaemonSet,
+// SidecarSet, ResourceDistribution, PersistentPodState or PodUnavailableBudget to the given apiVersion, v1alpha1 or
+// v1beta1 of its group. An object that has that version already is returned as it is. Of CloneSets and DaemonSets,
+// labels, annotations, spec.scaleStrategy and spec.updateStrategy are read, and of a DaemonSet the name that the
+// revision has in the status; of a StatefulSet annotations and the fields of spec that only v1beta1 has; of a
+// ContainerRecreateRequest annotations and the fields of the status that only v1beta1 has; of a SidecarSet labels,
+// annotations, and namespace, namespaceSelector and customVersion of spec; of a ResourceDistribution the targets and
+// the conditions of the status; of a PersistentPodState the two topologies of spec; of a PodUnavailableBudget
+// annotations and the fields of spec that only v1beta1 has. Keys are read by their exact case; everything else is in
+// the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
@@ -97,8 +99,8 @@ func cloneSetToAlpha(object []byte) ([]byte, error) {
 	return convertJSON(object, v1alpha1.GroupVersion.String(), specKeys[:], ToV1alpha1)
 }
 
-// What conversion of a CloneSet reads and writes, below metadata and spec. Everything else is the same in both versions and is carried over as it
-// is, without being decoded: it may hold what these Go types do not know, or what makes no sense.
+// Keys read and written by conversion of a CloneSet, below metadata and spec. Everything else is the same in both
+// versions and is carried over without decoding: the rest may hold fields unknown to the Go types, or invalid values.
 var (
 	metadataKeys = [...]string{"labels", "annotations"}
 	specKeys     = [...]string{scaleKey, updateKey}
@@ -127,7 +129,7 @@ func convertJSON[S, D any](object []byte, apiVersion string, keys []string, conv
 	return whole.with(converted, apiVersion, keys)
 }
 
-// read returns an object, and what conversion reads of it as its Go type.
+// read returns an object, and the part read by conversion as its Go type.
 func read[S any](object []byte, keys []string) (parts, *S, error) {
 	whole, err := split(object)
 	if err != nil {
@@ -140,7 +142,7 @@ func read[S any](object []byte, keys []string) (parts, *S, error) {
 	src := new(S)
 	err = utiljson.Unmarshal(part, src)
 	if err != nil || len(undecodable(src)) > 0 {
-		// One object that admission has not seen must not keep all others from being converted.
+		// A single object from past admission must not keep the rest from being converted.
 		src = new(S)
 		err = utiljson.Unmarshal(withSmallNumbers(part), src)
 	}
@@ -150,7 +152,7 @@ func read[S any](object []byte, keys []string) (parts, *S, error) {
 	return whole, src, nil
 }
 
-// undecodable returns what of an object was left out when it was decoded.
+// undecodable returns the parts of an object left out by decoding.
 func undecodable(obj any) []decode.Problem {
 	switch obj := obj.(type) {
 	case *v1beta1.CloneSet:
@@ -163,14 +165,14 @@ func undecodable(obj any) []decode.Problem {
 	return nil
 }
 
-// withSmallNumbers makes numbers that do not fit into 32 bits the largest or smallest that do. The schema does not say how many bits a
-// number has that may be a percentage, and all numbers of a strategy have 32.
+// withSmallNumbers replaces numbers beyond 32 bits by the nearest 32-bit number. The schema sets no size for a number
+// that may be a percentage, and all numbers of a strategy have 32 bits.
 func withSmallNumbers(encoded []byte) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(encoded))
 	decoder.UseNumber()
 	var tree any
 	if decoder.Decode(&tree) != nil {
-		return encoded // to be said by whoever decodes it
+		return encoded // the decoder reports the fault
 	}
 	out, err := json.Marshal(smallNumbers(tree))
 	if err != nil {
@@ -197,7 +199,7 @@ func smallNumbers(value any) any {
 	return value
 }
 
-// parts are an object with its metadata and spec taken apart. Keys are as they were written: no other case stands for them.
+// parts are an object with its metadata and spec taken apart. Keys stay as written: no different case matches.
 type parts struct {
 	all, metadata, spec map[string]json.RawMessage
 }
@@ -220,7 +222,7 @@ func split(object []byte) (parts, error) {
 	return p, nil
 }
 
-// chosen returns these keys alone.
+// chosen returns only the given keys.
 func chosen(from map[string]json.RawMessage, keys []string) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for _, key := range keys {
@@ -229,7 +231,7 @@ func chosen(from map[string]json.RawMessage, keys []string) map[string]json.RawM
 	return out
 }
 
-// with returns the object in another version, with what conversion has made of it.
+// with returns the object in the second version, with the result of conversion.
 func (p parts) with(converted parts, apiVersion string, keys []string) ([]byte, error) {
 	for _, key := range metadataKeys {
 		replace(p.metadata, converted.metadata, key)
@@ -251,7 +253,7 @@ func (p parts) in(apiVersion string) ([]byte, error) {
 	return json.Marshal(p.all)
 }
 
-// replace makes dst's key what it is in src.
+// replace copies a key from src to dst, or removes the key.
 func replace(dst, src map[string]json.RawMessage, key string) {
 	value, ok := src[key]
 	if !ok {

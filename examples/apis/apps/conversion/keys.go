@@ -14,7 +14,7 @@ import (
 
 const labelTrue = "true"
 
-// imageKeys are the annotations of v1alpha1 that stand for fields.
+// imageKeys are the annotations of v1alpha1 in place of fields.
 func imageKeys() []string {
 	return []string{
 		apps.AnnotationImagePreDownloadParallelism, apps.AnnotationImagePreDownloadTimeoutSeconds,
@@ -22,7 +22,7 @@ func imageKeys() []string {
 	}
 }
 
-// betaInPlace reads the image annotations of v1alpha1; the fields of the same names in its spec have no effect there.
+// betaInPlace reads the image annotations of v1alpha1. The fields of the same names in a v1alpha1 spec have no effect.
 func betaInPlace(flat *pub.InPlaceUpdateStrategy, policy v1beta1.CloneSetPodUpdatePolicy,
 	annotations map[string]string,
 ) *pub.InPlaceUpdateStrategy {
@@ -41,7 +41,7 @@ func betaInPlace(flat *pub.InPlaceUpdateStrategy, policy v1beta1.CloneSetPodUpda
 	return &nested
 }
 
-// alphaInPlace keeps what v1alpha1 has no annotation for; nothing left is shown as none.
+// alphaInPlace keeps the fields without an annotation in v1alpha1, and returns nil for an empty rest.
 func alphaInPlace(nested *pub.InPlaceUpdateStrategy) *pub.InPlaceUpdateStrategy {
 	if nested == nil || nested.GracePeriodSeconds == 0 {
 		return nil
@@ -49,7 +49,7 @@ func alphaInPlace(nested *pub.InPlaceUpdateStrategy) *pub.InPlaceUpdateStrategy 
 	return &pub.InPlaceUpdateStrategy{GracePeriodSeconds: nested.GracePeriodSeconds}
 }
 
-// showImages makes the image annotations say what is in effect.
+// showImages updates the image annotations to the values in effect.
 func showImages(dst *v1alpha1.CloneSet, rolling *v1beta1.RollingUpdateCloneSet) {
 	var images pub.InPlaceUpdateStrategy
 	if rolling != nil && rolling.InPlaceUpdateStrategy != nil {
@@ -62,8 +62,8 @@ func showImages(dst *v1alpha1.CloneSet, rolling *v1beta1.RollingUpdateCloneSet) 
 		formatInt)
 }
 
-// show writes, keeps or removes one annotation. A spelling that reads as the value is kept, and one that reads as
-// nothing is not ours to remove.
+// show writes, keeps or removes an annotation. A spelling of the same value is kept, and an unreadable value is foreign
+// and stays.
 func show[T comparable](obj metav1.Object, key string, value *T, read func(string) *T, format func(T) string) {
 	current := read(obj.GetAnnotations()[key])
 	switch {
@@ -76,7 +76,7 @@ func show[T comparable](obj metav1.Object, key string, value *T, read func(strin
 	}
 }
 
-// showExclude makes the label say what is in effect.
+// showExclude updates the label to the value in effect.
 func showExclude(dst *v1alpha1.CloneSet, exclude bool) {
 	shown := dst.Labels[apps.LabelExcludePreparingDelete] == labelTrue
 	switch {

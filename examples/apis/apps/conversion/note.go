@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// note is the content of the annotation. The package comment explains it.
+// note is the content of the annotation. The package comment explains the note.
 type note struct {
 	When   []string    `json:"when,omitempty"`
 	Fields []keptField `json:"fields,omitempty"`
@@ -29,15 +29,15 @@ type keptField struct {
 	Kept  json.RawMessage `json:"kept,omitempty"`
 }
 
-// fields is the part of an object that conversion can change: pointers into it, to read and to write.
+// fields is the convertible part of an object: pointers into the object, to read and to write.
 type fields struct {
 	labels      *map[string]string
 	annotations *map[string]string
 	// strategies are fields of spec, by their names in JSON: most kinds have the two strategies.
 	strategies map[string]any
-	// when is what decides how an updateStrategy is understood, and the namespaces of a SidecarSet.
+	// when decides the meaning of an updateStrategy, and of a SidecarSet's namespaces.
 	when []string
-	// ownLabels and ownAnnotations are those that conversion of the kind writes.
+	// ownLabels and ownAnnotations are written by the kind's conversion.
 	ownLabels, ownAnnotations []string
 }
 
@@ -71,9 +71,9 @@ const (
 	updateKey      = "updateStrategy"
 )
 
-// tree returns the fields as decoded JSON. The two annotations of this package are not part of it.
+// tree returns the fields as decoded JSON, without the two annotations of package conversion.
 func (f fields) tree() (map[string]any, error) {
-	// Absent maps count as empty, so that every key has a difference of its own.
+	// Absent maps count as empty, so every key has its own difference.
 	labels, annotations := map[string]string{}, map[string]string{}
 	maps.Copy(labels, *f.labels)
 	maps.Copy(annotations, *f.annotations)
@@ -111,7 +111,7 @@ func (f fields) set(tree map[string]any) error {
 	for name, target := range f.strategies {
 		reflect.ValueOf(target).Elem().SetZero()
 		raw, there := parts.Spec[name]
-		if !there { // as a note had it
+		if !there { // as in a note
 			continue
 		}
 		if err := utiljson.Unmarshal(raw, target); err != nil {
@@ -128,7 +128,7 @@ func noneIfEmpty(m map[string]string) map[string]string {
 	return m
 }
 
-// takeNote removes the annotation and returns its content, nothing if it does not parse.
+// takeNote removes the annotation and returns its content, or an empty note for an unreadable annotation.
 func takeNote(obj metav1.Object, key string) note {
 	var n note
 	text := obj.GetAnnotations()[key]
@@ -139,7 +139,7 @@ func takeNote(obj metav1.Object, key string) note {
 	return n
 }
 
-// restore applies the merge rule to f. A note whose values do not fit the types is out of date as a whole.
+// restore applies the merge rule to f. A note with values of wrong types is out of date as a whole.
 func (n note) restore(f fields) error {
 	if len(n.Fields) == 0 {
 		return nil
@@ -169,7 +169,7 @@ func (n note) restore(f fields) error {
 	return nil
 }
 
-// owns reports whether conversion writes such fields into notes, with a value that may be there. Anybody may write notes.
+// owns reports whether conversion writes such fields into notes, with a possible value. Any user may write notes.
 func (f fields) owns(k keptField) bool {
 	if len(k.Path) < 2 {
 		return false
@@ -195,7 +195,7 @@ func (f fields) owns(k keptField) bool {
 	return false
 }
 
-// restore puts the kept value in place if the tree has the shown one there, and reports whether it did.
+// restore puts the kept value in place if the tree has the shown value there, and reports so.
 func (k keptField) restore(tree map[string]any) bool {
 	parent := tree
 	for _, step := range k.Path[:len(k.Path)-1] {
@@ -218,7 +218,7 @@ func (k keptField) restore(tree map[string]any) bool {
 	return true
 }
 
-// decoded returns nil for no value, which is what reading an absent key of a tree gives too.
+// decoded returns nil for no value, the same as reading an absent key of a tree.
 func decoded(raw json.RawMessage) any {
 	var value any
 	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil {
@@ -227,7 +227,7 @@ func decoded(raw json.RawMessage) any {
 	return value
 }
 
-// writeNote annotates obj with what differs between the truth and what converting back shows, if anything does.
+// writeNote annotates obj with the differences, if any, between the truth and the object converted back.
 func writeNote(obj metav1.Object, key string, truth, back fields) error {
 	want, err := truth.tree()
 	if err != nil {
@@ -256,7 +256,7 @@ func (n note) write(obj metav1.Object, key string) error {
 			return nil
 		}
 		if len(n.Empty) > 0 {
-			n.Empty = nil // nothing depends on them
+			n.Empty = nil // nothing depends on empty values
 			continue
 		}
 		longest := 0
@@ -272,7 +272,7 @@ func (n note) write(obj metav1.Object, key string) error {
 
 func (k keptField) size() int { return len(k.Shown) + len(k.Kept) }
 
-// hasRoom reports whether the API server would accept the annotations with this one.
+// hasRoom reports whether the API server would accept the annotations with the new annotation.
 func hasRoom(annotations map[string]string, key, value string) bool {
 	size := len(key) + len(value)
 	for k, v := range annotations {

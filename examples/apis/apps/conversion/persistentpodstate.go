@@ -14,7 +14,8 @@ func PersistentPodStateToV1beta1(src *v1alpha1.PersistentPodState) (*v1beta1.Per
 	return throughJSON[v1beta1.PersistentPodState](src, kindPersistentPodState, v1alpha1.GroupVersion.String(), podStateToBeta)
 }
 
-// PersistentPodStateToV1alpha1 converts. The result shares no memory with src. An error means that src was not decoded in full.
+// PersistentPodStateToV1alpha1 converts. The result shares no memory with src. An error means: src was not decoded in
+// full.
 func PersistentPodStateToV1alpha1(src *v1beta1.PersistentPodState) (*v1alpha1.PersistentPodState, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -30,11 +31,12 @@ func podStateToAlpha(object []byte) ([]byte, error) {
 	return renameInPodState(object, v1alpha1.GroupVersion.String())
 }
 
-// The field whose name differs.
+// The field with two names.
 const alphaTopologyKeys, betaTopologyKeys = "nodeTopologyKeys", "keys"
 
-// renameInPodState gives the lists of keys the name of the other version. Of both names in one place, which the API server prunes, each becomes the
-// other, so that nothing is lost. What has another type than the schema says is carried over as it is.
+// renameInPodState renames the lists of keys for the second version. If both names are in the same place, where the API
+// server prunes, each becomes its counterpart, so nothing is lost. Values of a type outside the schema are carried over
+// unchanged.
 func renameInPodState(object []byte, apiVersion string) ([]byte, error) {
 	whole, err := split(object)
 	if err != nil {
@@ -68,5 +70,5 @@ func renameKeys(fields map[string]json.RawMessage, name string) bool {
 	return true
 }
 
-// podStateParts is empty: nothing of it needs room in an annotation.
+// podStateParts is empty: no part needs room in an annotation.
 func podStateParts([]byte, string) (map[string]any, error) { return map[string]any{}, nil }

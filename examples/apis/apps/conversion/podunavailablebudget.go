@@ -29,8 +29,8 @@ func budgetAnnotations() []string {
 	return []string{policy.AnnotationProtectOperations, policy.AnnotationProtectTotalReplicas}
 }
 
-// PodUnavailableBudgetToV1beta1 converts and restores what [PodUnavailableBudgetToV1alpha1] kept. The result shares no memory with src. An
-// error means that src holds values JSON cannot express.
+// PodUnavailableBudgetToV1beta1 converts and restores what [PodUnavailableBudgetToV1alpha1] kept. The result shares no
+// memory with src. An error means that src holds values JSON cannot express.
 //
 // Two annotations stand for fields of v1beta1, and stay. One that makes no sense stands for nothing.
 func PodUnavailableBudgetToV1beta1(src *policyv1alpha1.PodUnavailableBudget) (*policyv1beta1.PodUnavailableBudget, error) {
@@ -48,8 +48,8 @@ func PodUnavailableBudgetToV1beta1(src *policyv1alpha1.PodUnavailableBudget) (*p
 	return dst, nil
 }
 
-// PodUnavailableBudgetToV1alpha1 converts and restores what [PodUnavailableBudgetToV1beta1] kept. The result shares no memory with src. An
-// error means that src holds values JSON cannot express.
+// PodUnavailableBudgetToV1alpha1 converts and restores what [PodUnavailableBudgetToV1beta1] kept. The result shares no
+// memory with src. An error means that src holds values JSON cannot express.
 func PodUnavailableBudgetToV1alpha1(src *policyv1beta1.PodUnavailableBudget) (*policyv1alpha1.PodUnavailableBudget, error) {
 	src = src.DeepCopy()
 	note := takeNote(src, apps.AnnotationV1alpha1Only)

@@ -88,7 +88,8 @@ func randomAlphaBudget(data []byte) *policyv1alpha1.PodUnavailableBudget {
 	return obj
 }
 
-// checkBetaBudget converts there and back, as objects and serialised, twice, and looks at what the source became meanwhile.
+// checkBetaBudget converts there and back, as objects and serialised, twice, and looks at what the source became
+// meanwhile.
 func checkBetaBudget(t *testing.T, obj *policyv1beta1.PodUnavailableBudget) {
 	t.Helper()
 	untouched := obj.DeepCopy()

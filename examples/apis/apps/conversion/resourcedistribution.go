@@ -14,7 +14,8 @@ func ResourceDistributionToV1beta1(src *v1alpha1.ResourceDistribution) (*v1beta1
 	return throughJSON[v1beta1.ResourceDistribution](src, kindResourceDistribution, v1alpha1.GroupVersion.String(), distributionToBeta)
 }
 
-// ResourceDistributionToV1alpha1 converts. The result shares no memory with src. An error means that src was not decoded in full.
+// ResourceDistributionToV1alpha1 converts. The result shares no memory with src. An error means that src was not
+// decoded in full.
 func ResourceDistributionToV1alpha1(src *v1beta1.ResourceDistribution) (*v1alpha1.ResourceDistribution, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -36,8 +37,9 @@ const (
 	alphaFailed, betaFailed     = "failedNamespace", "failedNamespaces"
 )
 
-// renameInDistribution gives the two fields the names of the other version. An object that has both names, which the API server prunes, has them
-// exchanged, so that nothing is lost. What has another type than the schema says is carried over as it is.
+// renameInDistribution gives the two fields the names of the other version. An object that has both names, which the
+// API server prunes, has them exchanged, so that nothing is lost. What has another type than the schema says is carried
+// over as it is.
 func renameInDistribution(object []byte, apiVersion string) ([]byte, error) {
 	whole, err := split(object)
 	if err != nil {

@@ -26,11 +26,11 @@ func sidecarSetKeys() []string {
 	return []string{namespaceKey, namespaceSelectorKey, customVersionKey, oldStrategyKey}
 }
 
-// SidecarSetToV1beta1 converts and restores what [SidecarSetToV1alpha1] kept. The result shares no memory with src. An error means that src
-// holds values JSON cannot express.
+// SidecarSetToV1beta1 converts and restores what [SidecarSetToV1alpha1] kept. The result shares no memory with src. An
+// error means that src holds values JSON cannot express.
 //
-// spec.namespace becomes a namespaceSelector, and goes before the one that is there. The label [apps.LabelSidecarSetCustomVersion] becomes
-// spec.customVersion. spec.strategy is dropped.
+// spec.namespace becomes a namespaceSelector, and goes before the one that is there. The label
+// [apps.LabelSidecarSetCustomVersion] becomes spec.customVersion. spec.strategy is dropped.
 func SidecarSetToV1beta1(src *v1alpha1.SidecarSet) (*v1beta1.SidecarSet, error) {
 	src = src.DeepCopy()
 	note := takeNote(src, apps.AnnotationV1beta1Only)
@@ -46,8 +46,8 @@ func SidecarSetToV1beta1(src *v1alpha1.SidecarSet) (*v1beta1.SidecarSet, error) 
 	return dst, nil
 }
 
-// SidecarSetToV1alpha1 converts and restores what [SidecarSetToV1beta1] kept. The result shares no memory with src. An error means that src
-// holds values JSON cannot express, or was not decoded in full.
+// SidecarSetToV1alpha1 converts and restores what [SidecarSetToV1beta1] kept. The result shares no memory with src. An
+// error means that src holds values JSON cannot express, or was not decoded in full.
 func SidecarSetToV1alpha1(src *v1beta1.SidecarSet) (*v1alpha1.SidecarSet, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -150,8 +150,8 @@ func sidecarSetBetaFields(obj *v1beta1.SidecarSet) fields {
 	}
 }
 
-// sidecarSetAlphaFields depend on the selector that v1beta1 shows: without an edit of it, the namespace and the selector beside that are
-// what they were.
+// sidecarSetAlphaFields depend on the selector that v1beta1 shows: without an edit of it, the namespace and the
+// selector beside that are what they were.
 func sidecarSetAlphaFields(obj *v1alpha1.SidecarSet) fields {
 	shown, _ := json.Marshal(obj.Spec.NamespaceSelector) // texts alone
 	return fields{

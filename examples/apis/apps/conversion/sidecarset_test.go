@@ -85,7 +85,8 @@ func randomAlphaSidecarSet(data []byte) *v1alpha1.SidecarSet {
 	return obj
 }
 
-// checkBetaSidecarSet converts there and back, as objects and serialised, twice, and looks at what the source became meanwhile.
+// checkBetaSidecarSet converts there and back, as objects and serialised, twice, and looks at what the source became
+// meanwhile.
 func checkBetaSidecarSet(t *testing.T, obj *v1beta1.SidecarSet) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -292,7 +293,8 @@ func TestSidecarSetMergeRule(t *testing.T) {
 	})
 }
 
-// TestSidecarSetStored converts what OpenKruise stored of a v1alpha1 object: there is no note, so the namespace is a selector.
+// TestSidecarSetStored converts what OpenKruise stored of a v1alpha1 object: there is no note, so the namespace is a
+// selector.
 func TestSidecarSetStored(t *testing.T) {
 	raw, err := os.ReadFile("../sidecarset/testdata/mesh.yaml")
 	if err != nil {

@@ -30,8 +30,9 @@ func betaOnly(spec *v1beta1.StatefulSetSpec) v1beta1.StatefulSetSpec {
 	}
 }
 
-// StatefulSetToV1beta1 converts and restores what [StatefulSetToV1alpha1] kept. The result shares no memory with src. An error means that
-// the annotation holds what a v1beta1 object may hold and Go types cannot, such as a number of more than 32 bits; it is a Problem of package decode.
+// StatefulSetToV1beta1 converts and restores what [StatefulSetToV1alpha1] kept. The result shares no memory with src.
+// An error means that the annotation holds what a v1beta1 object may hold and Go types cannot, such as a number of more
+// than 32 bits; it is a Problem of package decode.
 func StatefulSetToV1beta1(src *v1alpha1.StatefulSet) (*v1beta1.StatefulSet, error) {
 	src = src.DeepCopy()
 	kept := map[string]json.RawMessage{}
@@ -58,8 +59,9 @@ func StatefulSetToV1beta1(src *v1alpha1.StatefulSet) (*v1beta1.StatefulSet, erro
 	return dst, nil
 }
 
-// StatefulSetToV1alpha1 converts, and keeps what v1alpha1 cannot say in an annotation. The result shares no memory with src. An error means
-// that src was not decoded in full, or holds values JSON cannot express, such as an IntOrString of no type.
+// StatefulSetToV1alpha1 converts, and keeps what v1alpha1 cannot say in an annotation. The result shares no memory with
+// src. An error means that src was not decoded in full, or holds values JSON cannot express, such as an IntOrString of
+// no type.
 func StatefulSetToV1alpha1(src *v1beta1.StatefulSet) (*v1alpha1.StatefulSet, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -121,7 +123,8 @@ func bringBack(meta metav1.Object, spec map[string]json.RawMessage) {
 	}
 }
 
-// hasType reports whether the API server would take a value in a field of spec. It would take numbers that are too large for Go types.
+// hasType reports whether the API server would take a value in a field of spec. It would take numbers that are too
+// large for Go types.
 func hasType(key string, value json.RawMessage) bool {
 	encoded, err := json.Marshal(map[string]json.RawMessage{key: value})
 	if err != nil {

@@ -175,7 +175,8 @@ func FuzzStatefulSetForeignNote(f *testing.F) {
 	})
 }
 
-// TestStatefulSetToV1alpha1: what v1alpha1 lacks is in the annotation and nowhere else, and comes back whatever is edited beside it.
+// TestStatefulSetToV1alpha1: what v1alpha1 lacks is in the annotation and nowhere else, and comes back whatever is
+// edited beside it.
 func TestStatefulSetToV1alpha1(t *testing.T) {
 	budget := intstr.FromString("30%")
 	tests := []struct {
@@ -264,7 +265,8 @@ func TestStatefulSetReservedKeys(t *testing.T) {
 	}
 }
 
-// TestStatefulSetJSONKeepsAll: what Go types do not know or cannot hold is carried over, and bad values come back as they were.
+// TestStatefulSetJSONKeepsAll: what Go types do not know or cannot hold is carried over, and bad values come back as
+// they were.
 func TestStatefulSetJSONKeepsAll(t *testing.T) {
 	for name, spec := range map[string]string{
 		"unknown fields": `{"selector":{},"template":{"metadata":{"creationTimestamp":null},"spec":{"future":{"b":1.0,"a":[null]}}},` +
@@ -314,8 +316,8 @@ func numbersAsTheyAre(t *testing.T, object string) any {
 	return tree
 }
 
-// TestStatefulSetHostile converts what users can write into the annotation: none of it may fail, nor bring back what the API server does
-// not take.
+// TestStatefulSetHostile converts what users can write into the annotation: none of it may fail, nor bring back what
+// the API server does not take.
 func TestStatefulSetHostile(t *testing.T) {
 	for name, fields := range map[string]string{
 		"a template":               `{"path":["spec","template"],"kept":5}`,
@@ -393,7 +395,8 @@ func TestStatefulSetUndecodable(t *testing.T) {
 	}
 }
 
-// TestStatefulSetCheck: what is kept for the other version must have room there. What has none does not stop conversion.
+// TestStatefulSetCheck: what is kept for the other version must have room there. What has none does not stop
+// conversion.
 func TestStatefulSetCheck(t *testing.T) {
 	object := func(reserved, annotation int) string {
 		return `{"apiVersion":"apps.kruise.io/v1beta1","kind":"StatefulSet","metadata":{"annotations":{"a":"` + strings.Repeat("x", annotation) + `"}},` +

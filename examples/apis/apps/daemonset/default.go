@@ -1,13 +1,14 @@
-// Package daemonset answers "what does the API make of a DaemonSet somebody writes: what is filled in, what is refused?"
+// Package daemonset answers "what does the API do with a DaemonSet written by a user: the defaults and the refusals?"
 //
-// There is one set of rules for what no controller can work with, [Unusable], which controllers ask too, because objects come past
-// admission. Admission refuses that and what is merely a mistake.
+// A common set of rules, [Unusable], finds values unusable for every controller. Controllers ask Unusable too, because
+// objects can bypass admission. Admission also refuses mere mistakes.
 //
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first, after [DefaultV1alpha1]. Admission is stricter than that
-// of OpenKruise 1.9 where values would be stored that no controller can use, or that have no effect: a budget that is no count is
-// refused and not taken for 0, burstReplicas must be a count, the template must not set what the controller writes on Pods, preNormal is
-// refused as inPlaceUpdate is, rollingUpdate.selector must be well-formed, and minReadySeconds and revisionHistoryLimit must not
-// be negative. An update is never refused for a problem the stored object already has, so objects taken over from another controller stay editable.
+// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first, after [DefaultV1alpha1].
+// Admission is stricter than in OpenKruise 1.9 against unusable values and values without effect: a budget other than a
+// count is refused and not taken for 0, burstReplicas must be a count, the template must not set keys written by the
+// controller on Pods, preNormal is refused as inPlaceUpdate is, rollingUpdate.selector must be well-formed, and
+// minReadySeconds and revisionHistoryLimit must not be negative. An update is never refused for a problem the stored
+// object already has, so objects taken over from another controller stay editable.
 package daemonset
 
 import (
@@ -26,8 +27,8 @@ const (
 	DefaultMaxUnavailable int32 = 1
 )
 
-// Default fills in what the user left out. It is idempotent. The Pod template stays as it was written, so that a default that a newer
-// version learned rolls no Pod; nor are partition and paused written, as OpenKruise does not.
+// Default sets the fields left out by the user. Default is idempotent. The Pod template stays as written, so a default
+// added in a newer version rolls no Pod. partition and paused are not written either, as in OpenKruise.
 func Default(obj *v1beta1.DaemonSet) {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.BurstReplicas, intstr.FromInt32(DefaultBurstReplicas))
@@ -50,8 +51,8 @@ func Default(obj *v1beta1.DaemonSet) {
 	}
 }
 
-// DefaultV1alpha1 writes out what the deprecated type Surging stands for, which conversion would hide: Standard, and where they are unset
-// maxSurge 1 and maxUnavailable 0. The rest is for [Default].
+// DefaultV1alpha1 writes out the meaning of the deprecated type Surging, because conversion would hide the type:
+// Standard, and if unset maxSurge 1 and maxUnavailable 0. [Default] sets the rest.
 func DefaultV1alpha1(obj *v1alpha1.DaemonSet) {
 	strategy := &obj.Spec.UpdateStrategy
 	rolling := strategy.RollingUpdate

@@ -47,8 +47,8 @@ func readStored(t *testing.T) *v1beta1.DaemonSet {
 	return stored
 }
 
-// TestDefaultAgreesWithStoredObjects defaults what a user applied in v1alpha1 and compares it with what OpenKruise stored; the image was
-// changed by a patch afterwards.
+// TestDefaultAgreesWithStoredObjects defaults the object applied by a user in v1alpha1 and compares the result with the
+// object stored by OpenKruise; a later patch changed the image.
 func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 	stored := readStored(t)
 	alpha := &v1alpha1.DaemonSet{}
@@ -67,7 +67,7 @@ func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 	}
 }
 
-// TestStoredObjectsAreValidAndSettled shows that a take-over changes and refuses nothing.
+// TestStoredObjectsAreValidAndSettled: a take-over changes and refuses nothing.
 func TestStoredObjectsAreValidAndSettled(t *testing.T) {
 	stored := readStored(t)
 	obj := stored.DeepCopy()

@@ -11,15 +11,17 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Crowding is why the new Pod of an update with maxSurge may not run beside the old one on its Node. The update does not end there.
+// Crowding is the reason why the new Pod of an update with maxSurge may not run beside the old Pod on its Node. The
+// update never ends on such a Node.
 type Crowding struct {
-	// Path and Value are the field of the template that keeps Pods apart.
+	// Path and Value are the obstructing field of the template.
 	Path, Value string
-	// Certain says that the scheduler keeps them apart. Otherwise they share the network of their Node, and it depends on what they listen on.
+	// Certain is true if the scheduler keeps the Pods apart. Otherwise the Pods share the network of their Node, and their
+	// listening ports decide.
 	Certain bool
 }
 
-// CrowdingRemedy is what helps against it.
+// CrowdingRemedy is the remedy.
 const CrowdingRemedy = "set maxSurge to 0 and maxUnavailable to 1 or more, so that the old Pod goes first, or take the host port out of the template"
 
 func (c *Crowding) String() string {
@@ -29,8 +31,8 @@ func (c *Crowding) String() string {
 	return c.Path + ": Pods share the network of their Node, so a second one beside the old, which maxSurge asks for, cannot listen on the same ports: " + CrowdingRemedy
 }
 
-// CrowdingOf returns the first field of the template that may keep the Pods of an update with maxSurge apart, nil for none. The object need not
-// be defaulted.
+// CrowdingOf returns the first field of the template that may keep the Pods of an update with maxSurge apart, or nil.
+// The object need not be defaulted.
 func CrowdingOf(obj *v1beta1.DaemonSet) *Crowding {
 	strategy := &obj.Spec.UpdateStrategy
 	rolling := strategy.RollingUpdate
@@ -56,7 +58,7 @@ func CrowdingOf(obj *v1beta1.DaemonSet) *Crowding {
 	return nil
 }
 
-// hostPortOf finds the first port of the Node that a container takes. In the network of the Node each of its ports is one.
+// hostPortOf finds the first host port of a container. In the network of the Node every port is a host port.
 func hostPortOf(container *corev1.Container, hostNetwork bool, path *field.Path) *Crowding {
 	for i := range container.Ports {
 		port, at := &container.Ports[i], path.Child("ports").Index(i)

@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestCrowding: an update that has a second Pod on a Node first does not end where there is room for one.
+// TestCrowding: an update with a second Pod on a Node first never ends on a Node with room for a single Pod.
 func TestCrowding(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	ports := func(ports ...corev1.ContainerPort) func(*v1beta1.DaemonSet) {

@@ -15,18 +15,21 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// mostNodes is more than any cluster has: a percentage that is too large of so many is refused, and no other is too large later.
+// mostNodes is beyond every cluster: a percentage too large for mostNodes is refused, so no accepted percentage is too
+// large later.
 const mostNodes = 100_000
 
-// Unusable returns every value of the spec that a controller cannot work with. Controllers ask it of whatever is stored, because objects
-// come past admission too; [ValidateCreate] and [ValidateUpdate] refuse all of this and more.
+// Unusable returns every value of the spec that a controller cannot work with. Controllers ask Unusable about stored
+// objects, because objects can bypass admission; [ValidateCreate] and [ValidateUpdate] refuse all unusable values and
+// more.
 //
-// The object need not be defaulted. What OpenKruise stores and reads in its own way, such as a negative minReadySeconds, two budgets or
-// none, is no problem here: it has to go on working when somebody else takes over. Nor is rollingUpdate where the type is OnDelete, which
-// leaves it unread, or fields that could not be decoded; the spec tells of them itself.
+// The object need not be defaulted. Values stored and read by OpenKruise in its own way, such as a negative
+// minReadySeconds, two budgets or none, are no problem: such objects have to keep working after a take-over. Neither is
+// rollingUpdate with the type OnDelete, unread then, nor are undecodable fields; the spec itself reports undecodable
+// fields.
 //
-// Selectors of more than [apps.MaxTerms] terms are not looked into, so that the time this takes has a bound. The order of what is returned
-// depends on the object alone, so that a condition that shows it does not change from pass to pass.
+// Unusable does not look into selectors of more than [apps.MaxTerms] terms, so its time has a bound. The order of the
+// result depends on the object alone, so a condition with the result stays the same from pass to pass.
 func Unusable(obj *v1beta1.DaemonSet) field.ErrorList {
 	spec, path := &obj.Spec, specPath()
 	errs := validation.Selector(spec.Selector, spec.Template.Labels, apps.ReservedDaemonSetLabels(), path)
@@ -66,7 +69,7 @@ func unusableRolling(rolling *v1beta1.RollingUpdateDaemonSet, path *field.Path) 
 	return append(errs, count(rolling.Partition, path.Child("partition"))...)
 }
 
-// unusableNodes checks the selector of Nodes, which may be unset or empty: then it selects all.
+// unusableNodes checks the selector of Nodes. An unset or empty selector selects all Nodes.
 func unusableNodes(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if errs := validation.NotTooMany(apps.SelectorTerms(selector), path); len(errs) > 0 {
 		return errs
@@ -76,7 +79,8 @@ func unusableNodes(selector *metav1.LabelSelector, path *field.Path) field.Error
 	return errs
 }
 
-// count refuses what is no integer or percentage, and says what admission takes: OpenKruise reads no percentage with decimals.
+// count refuses values that are neither integer nor percentage, and names the values accepted by admission: OpenKruise
+// reads no percentage with decimals.
 func count(value *intstr.IntOrString, path *field.Path) field.ErrorList {
 	errs := validation.CountOf(value, mostNodes, path)
 	for _, err := range errs {

@@ -17,17 +17,17 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// maxName is the longest name, in characters: with a dash and a hash of up to 10 it is the name of a revision. Pods have the hash alone in
-// a label.
+// maxName is the longest name, in characters: with a dash and a hash of up to 10 the name becomes the name of a
+// revision. Pods have the hash alone in a label.
 const maxName = utilvalidation.DNS1123SubdomainMaxLength - 1 - 10
 
-// ValidateCreate returns what is wrong with a new, defaulted object.
+// ValidateCreate returns the problems of a new, defaulted object.
 func ValidateCreate(obj *v1beta1.DaemonSet) field.ErrorList {
 	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSSubdomain), validateSpec(&obj.Spec, Unusable(obj))...)
 }
 
-// ValidateUpdate returns what is wrong with an update: that the selector changes, and all of [ValidateCreate] but the name. Problems
-// of spec that old has in the same place with the same value are left out.
+// ValidateUpdate returns the problems of an update: a changed selector, and all problems of [ValidateCreate] except the
+// name. Problems of spec already in old, in the same place with the same value, are left out.
 func ValidateUpdate(obj, old *v1beta1.DaemonSet) field.ErrorList {
 	errs := validation.NewProblems(validateSpec(&obj.Spec, Unusable(obj)), validateSpec(&old.Spec, Unusable(old)))
 	if !apiequality.Semantic.DeepEqual(obj.Spec.Selector, old.Spec.Selector) {
@@ -37,8 +37,8 @@ func ValidateUpdate(obj, old *v1beta1.DaemonSet) field.ErrorList {
 	return errs
 }
 
-// ValidateV1alpha1 returns the problems that conversion to v1beta1 would hide: the type Surging is Standard there, and has a maxUnavailable
-// of 0. old is nil on creation. What old has already is accepted.
+// ValidateV1alpha1 returns the problems hidden by conversion to v1beta1: the type Surging becomes Standard, with a
+// maxUnavailable of 0. old is nil on creation. Problems already in old are accepted.
 func ValidateV1alpha1(obj, old *v1alpha1.DaemonSet) field.ErrorList {
 	errs := surging(obj)
 	if old != nil {
@@ -60,7 +60,7 @@ func surging(obj *v1alpha1.DaemonSet) field.ErrorList {
 
 func specPath() *field.Path { return field.NewPath("spec") }
 
-// validateSpec adds to what is [Unusable] what works but is a mistake.
+// validateSpec adds working mistakes to the [Unusable] values.
 func validateSpec(spec *v1beta1.DaemonSetSpec, errs field.ErrorList) field.ErrorList {
 	path := specPath()
 	errs = append(errs, validation.NotNegative(spec.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
@@ -72,7 +72,7 @@ func validateSpec(spec *v1beta1.DaemonSetSpec, errs field.ErrorList) field.Error
 	return append(errs, validateUpdateStrategy(&spec.UpdateStrategy, path.Child("updateStrategy"))...)
 }
 
-// validateLifecycle refuses hooks that nobody asks: an update in place does not wait, and a new Pod counts at once.
+// validateLifecycle refuses hooks never asked: an update in place does not wait, and a new Pod counts at once.
 func validateLifecycle(lifecycle *pub.Lifecycle, path *field.Path) field.ErrorList {
 	if lifecycle == nil {
 		return nil
@@ -93,7 +93,7 @@ func validateUpdateStrategy(strategy *v1beta1.DaemonSetUpdateStrategy, path *fie
 	case strategy.Type == "":
 		return field.ErrorList{field.Required(path.Child("type"), "use RollingUpdate or OnDelete")}
 	case strategy.Type != v1beta1.RollingUpdateDaemonSetStrategyType:
-		return nil // nothing is defaulted here, and nothing is read
+		return nil // no defaults, and nothing is read
 	case rolling == nil:
 		return field.ErrorList{field.Required(at, "type RollingUpdate needs it")}
 	}
@@ -103,11 +103,11 @@ func validateUpdateStrategy(strategy *v1beta1.DaemonSetUpdateStrategy, path *fie
 	return append(errs, validateBudget(rolling, at)...)
 }
 
-// validateBudget wants exactly one of the two budgets to be more than 0.
+// validateBudget wants exactly a single budget above 0.
 func validateBudget(rolling *v1beta1.RollingUpdateDaemonSet, path *field.Path) field.ErrorList {
 	unavailable, surge := rolling.MaxUnavailable, rolling.MaxSurge
 	switch {
-	case unavailable == nil && surge == nil, isOdd(unavailable), isOdd(surge): // has its default, or is reported already
+	case unavailable == nil && surge == nil, isOdd(unavailable), isOdd(surge): // defaulted, or reported already
 		return nil
 	case isNone(unavailable) && isNone(surge):
 		return field.ErrorList{field.Required(path.Child("maxUnavailable"), "must be at least 1 or 1% when maxSurge is 0")}
@@ -123,7 +123,8 @@ func isNone(value *intstr.IntOrString) bool { return value == nil || !validation
 // isOdd reports whether a value is no count.
 func isOdd(value *intstr.IntOrString) bool { return len(count(value, nil)) > 0 }
 
-// wholePercent refuses percentages with decimals, which OpenKruise cannot read. What is no count at all is reported elsewhere.
+// wholePercent refuses percentages with decimals, unreadable for OpenKruise. Another function reports values other than
+// counts.
 func wholePercent(value *intstr.IntOrString, path *field.Path) field.ErrorList {
 	if value == nil || value.Type == intstr.Int || isOdd(value) || len(utilvalidation.IsValidPercent(value.StrVal)) == 0 {
 		return nil

@@ -20,7 +20,7 @@ import (
 
 type edit = func(*v1beta1.DaemonSet)
 
-// valid returns a defaulted object that validation accepts, after edits.
+// valid returns a valid, defaulted object, after edits.
 func valid(edits ...edit) *v1beta1.DaemonSet {
 	obj := &v1beta1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: "default", UID: "1"}}
 	obj.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}}
@@ -67,7 +67,8 @@ func onDelete(obj *v1beta1.DaemonSet) {
 
 const ru = "spec.updateStrategy.rollingUpdate."
 
-// TestUnusable: each message names path and value, and says what is wanted. What is unusable is refused at creation in the same words.
+// TestUnusable: each message names path, value and the expected value. Creation refuses unusable values in the same
+// words.
 func TestUnusable(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	const allowed = `use an integer of at least 0, or a whole percentage such as "30%"`
@@ -178,7 +179,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestOnlyAdmissionRefuses: what is stored with such values goes on working, and nobody can write them any more.
+// TestOnlyAdmissionRefuses: stored objects with such values keep working, and nobody can write such values any more.
 func TestOnlyAdmissionRefuses(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	reserve := func(obj *v1beta1.DaemonSet) {

@@ -1,4 +1,4 @@
-// Package persistentpodstate answers "does this PersistentPodState make sense?", and which kinds its target may have.
+// Package persistentpodstate answers "is this PersistentPodState valid?", and lists the possible kinds of targets.
 package persistentpodstate
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TargetKind returns the kind of a target. Its version does not matter.
+// TargetKind returns the kind of a target, without the version.
 func TargetKind(ref v1beta1.PersistentPodStateTarget) (schema.GroupKind, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -20,20 +20,21 @@ func TargetKind(ref v1beta1.PersistentPodStateTarget) (schema.GroupKind, error) 
 	return schema.GroupKind{Group: gv.Group, Kind: ref.Kind}, nil
 }
 
-// BuiltIn is the StatefulSet that comes with Kubernetes.
+// BuiltIn is the StatefulSet of Kubernetes.
 func BuiltIn() schema.GroupKind { return schema.GroupKind{Group: "apps", Kind: "StatefulSet"} }
 
 // Advanced is the StatefulSet of this group.
 func Advanced() schema.GroupKind { return schema.GroupKind{Group: apps.Group, Kind: "StatefulSet"} }
 
-// IsStatefulSet reports whether a kind is one of the two that are always allowed.
+// IsStatefulSet reports whether a kind is among the two kinds always allowed.
 func IsStatefulSet(kind schema.GroupKind) bool { return kind == BuiltIn() || kind == Advanced() }
 
 // most is how many kinds are read of a list: each costs a watch.
 const most = 100
 
-// ParseKinds reads the kinds that a configuration lists: {"workloads":[{"Group":"game.io","Version":"v1","Kind":"GameServerSet"}]}. An empty text
-// lists none. An entry without a version or kind, and those after the first hundred, are an error, with which the others are returned.
+// ParseKinds reads the kinds listed by a configuration:
+// {"workloads":[{"Group":"game.io","Version":"v1","Kind":"GameServerSet"}]}. An empty text lists none. Entries without
+// a version or kind, and entries after the first hundred, cause an error, returned together with the valid entries.
 func ParseKinds(text string) (kinds []schema.GroupVersionKind, err error) {
 	if text == "" {
 		return nil, nil

@@ -14,27 +14,28 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// Weights of preferences, as the API server takes them in Pods.
+// Weights of preferences, as accepted by the API server in Pods.
 const (
 	MinWeight = 1
 	MaxWeight = 100
 )
 
-// Lookups find what an object has to agree with.
+// Lookups find the objects that an object has to agree with.
 type Lookups struct {
-	// Listed reports whether the configuration lists a kind beside the StatefulSets. Nil stands for an unknown configuration: any kind passes.
+	// Listed reports whether the configuration lists a kind beside the StatefulSets. Nil stands for an unknown
+	// configuration: any kind passes.
 	Listed func(schema.GroupKind) bool
 	// Others are the PersistentPodStates of the namespace.
 	Others []v1beta1.PersistentPodState
 }
 
-// ValidateCreate returns what is wrong with a new object.
+// ValidateCreate returns the problems of a new object.
 func ValidateCreate(obj *v1beta1.PersistentPodState, l Lookups) field.ErrorList {
 	return append(validateTarget(obj, l), validateTopology(&obj.Spec)...)
 }
 
-// ValidateUpdate returns what is wrong with an object that takes the place of another. A spec that stays as it is is not judged: finalizers must be
-// able to go. Neither is what stays of it, because OpenKruise has accepted more.
+// ValidateUpdate returns the problems of an update. An unchanged spec is not judged: finalizers must be able to go.
+// Unchanged parts are not judged either, because OpenKruise has accepted more.
 func ValidateUpdate(obj, stored *v1beta1.PersistentPodState) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(obj.Spec, stored.Spec) {
 		return nil
@@ -57,7 +58,7 @@ func shown(ref v1beta1.PersistentPodStateTarget) string {
 	return fmt.Sprintf("%s %s of %s", ref.Kind, ref.Name, ref.APIVersion)
 }
 
-// validateTarget judges the reference, and whether it is the only one.
+// validateTarget judges the reference, and its uniqueness.
 func validateTarget(obj *v1beta1.PersistentPodState, l Lookups) (errs field.ErrorList) {
 	ref, path := obj.Spec.TargetReference, targetPath()
 	for _, part := range []struct{ name, value, what string }{
@@ -90,7 +91,7 @@ func validateTarget(obj *v1beta1.PersistentPodState, l Lookups) (errs field.Erro
 	return errs
 }
 
-// validateTopology judges what is recorded.
+// validateTopology judges the recorded keys.
 func validateTopology(spec *v1beta1.PersistentPodStateSpec) (errs field.ErrorList) {
 	path := field.NewPath("spec")
 	required := path.Child("requiredPersistentTopology")

@@ -66,7 +66,7 @@ func named(namespace, name string) func(*object) {
 	return func(obj *object) { obj.Namespace, obj.Name = namespace, name }
 }
 
-// said is problems by path, each with its type.
+// said lists problems by path, each with its type.
 func said(errs field.ErrorList) (out []string) {
 	for _, err := range errs {
 		out = append(out, fmt.Sprintf("%s: %s", err.Field, err.Type))
@@ -154,7 +154,7 @@ func TestValidateUpdate(t *testing.T) {
 }
 
 func TestParseKinds(t *testing.T) {
-	many := strings.Repeat(`{"Group":"a","Version":"v1","Kind":"K"},`, 3) // one kind, whatever its version
+	many := strings.Repeat(`{"Group":"a","Version":"v1","Kind":"K"},`, 3) // a kind, whatever its version
 	for _, c := range []struct {
 		name, text string
 		want       []schema.GroupVersionKind

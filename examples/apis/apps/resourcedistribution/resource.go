@@ -1,4 +1,4 @@
-// Package resourcedistribution answers "what does this ResourceDistribution distribute, and does its spec make sense?"
+// Package resourcedistribution answers "what does a ResourceDistribution distribute, and is its spec valid?"
 package resourcedistribution
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Kinds that can be distributed.
+// Distributable kinds.
 const (
 	ConfigMap = "ConfigMap"
 	Secret    = "Secret"
@@ -31,11 +31,11 @@ type Object interface {
 	runtime.Object
 }
 
-// Resource is what a ResourceDistribution distributes. It is read only, and safe for concurrent use.
+// Resource is the resource of a ResourceDistribution. A Resource is read-only, and safe for concurrent use.
 type Resource struct {
 	// Kind is [ConfigMap] or [Secret].
 	Kind string
-	// Name that all copies have.
+	// Name of all copies.
 	Name string
 	// Hash is the value of [apps.AnnotationDistributedHash].
 	Hash string
@@ -43,8 +43,9 @@ type Resource struct {
 	template Object
 }
 
-// Read reads a resource as it is stored in spec.resource. What the API server would make of a Secret is done already: stringData is part of the
-// data, and the type is Opaque if it is not set. path is where problems are. There is no resource where there are problems.
+// Read reads a resource stored in spec.resource. Read also applies the API server's changes to a Secret: stringData
+// becomes part of the data, and an unset type becomes Opaque. path is the path for problems. With problems there is no
+// resource.
 func Read(raw []byte, path *field.Path) (*Resource, field.ErrorList) {
 	if len(raw) == 0 {
 		return nil, field.ErrorList{field.Required(path, "a whole ConfigMap or Secret")}
@@ -79,7 +80,7 @@ func Read(raw []byte, path *field.Path) (*Resource, field.ErrorList) {
 	return &Resource{Kind: head.Kind, Name: template.GetName(), Hash: hex.EncodeToString(sum[:]), template: template}, nil
 }
 
-// Named returns kind and name of a resource, without judging it; they are empty where they cannot be read.
+// Named returns kind and name of a resource without a judgement; both are "" for an unreadable resource.
 func Named(raw []byte) (kind, name string) {
 	var head struct {
 		Kind     string `json:"kind"`
@@ -115,7 +116,8 @@ func validateMeta(template Object, path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// kept refuses what Kubernetes writes to itself in each namespace: it and a distributor would undo each other's work without end.
+// kept refuses resources written by Kubernetes itself in each namespace: Kubernetes and a distributor would undo each
+// other's work without end.
 func kept(template Object, path *field.Path) field.ErrorList {
 	switch t := template.(type) {
 	case *corev1.ConfigMap:
@@ -133,7 +135,7 @@ func kept(template Object, path *field.Path) field.ErrorList {
 // rootCertificates is kept by pkg/controller/certificates/rootcacertpublisher.
 const rootCertificates = "kube-root-ca.crt"
 
-// complete does what the API server does when an object is created, so that copies can be compared with the template.
+// complete repeats the API server's changes at a creation, for comparing copies with the template.
 func complete(template Object, path *field.Path) field.ErrorList {
 	size := 0
 	switch t := template.(type) {
@@ -159,18 +161,18 @@ func complete(template Object, path *field.Path) field.ErrorList {
 			size += len(key) + len(value)
 		}
 	}
-	if size > corev1.MaxSecretSize { // it is the same for both
+	if size > corev1.MaxSecretSize { // the limit is the same for both
 		return field.ErrorList{field.TooLong(path.Child("data"), field.OmitValueType{}, corev1.MaxSecretSize)}
 	}
 	return nil
 }
 
-// Copy returns a copy of the resource for a namespace, as the distributor of that name and UID wants it. Of the template's metadata it has name,
-// labels, annotations and finalizers.
+// Copy returns a copy of the resource for a namespace, as wanted by the given distributor. Of the template's metadata
+// the copy has name, labels, annotations and finalizers.
 func (r *Resource) Copy(namespace string, distributor metav1.OwnerReference) Object {
 	out, ok := r.template.DeepCopyObject().(Object)
 	if !ok {
-		panic(fmt.Sprintf("a copy of a %T is a %T", r.template, out)) // which DeepCopyObject rules out
+		panic(fmt.Sprintf("a copy of a %T is a %T", r.template, out)) // impossible by DeepCopyObject
 	}
 	annotations := map[string]string{}
 	maps.Copy(annotations, out.GetAnnotations())

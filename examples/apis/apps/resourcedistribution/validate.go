@@ -14,14 +14,14 @@ import (
 // ResourcePath is where the resource is.
 func ResourcePath() *field.Path { return field.NewPath("spec", "resource") }
 
-// ValidateCreate returns what is wrong with a new object, but for what the API server alone knows about its resource.
+// ValidateCreate returns the problems of a new object, apart from problems of the resource known only to the API
+// server.
 func ValidateCreate(obj *v1beta1.ResourceDistribution) field.ErrorList {
 	_, errs := Read(obj.Spec.Resource.Raw, ResourcePath())
 	return append(errs, ValidateTargets(&obj.Spec.Targets, field.NewPath("spec", "targets"))...)
 }
 
-// ValidateUpdate returns what is wrong with an object that takes the place of another. A spec that stays as it is is not judged: finalizers must be
-// able to go.
+// ValidateUpdate returns the problems of an update. An unchanged spec is not judged: finalizers must be able to go.
 func ValidateUpdate(obj, stored *v1beta1.ResourceDistribution) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(obj.Spec, stored.Spec) {
 		return nil
@@ -42,7 +42,7 @@ func ValidateUpdate(obj, stored *v1beta1.ResourceDistribution) field.ErrorList {
 	return errs
 }
 
-// ValidateTargets returns what is wrong with targets. path is where they are.
+// ValidateTargets returns the problems of targets, found at path.
 func ValidateTargets(targets *v1beta1.ResourceDistributionTargets, path *field.Path) field.ErrorList {
 	included := sets.New[string]()
 	errs := namespaces(targets.IncludedNamespaces.List, path.Child("includedNamespaces", "list"), func(name string) string {
@@ -59,7 +59,7 @@ func ValidateTargets(targets *v1beta1.ResourceDistributionTargets, path *field.P
 		&targets.NamespaceSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("namespaceSelector"))...)
 }
 
-// namespaces judges the names of a list, each with what wrong says about it, too.
+// namespaces judges the names of a list. wrong returns a further problem of a name.
 func namespaces(list []v1beta1.ResourceDistributionNamespace, path *field.Path, wrong func(name string) string) (errs field.ErrorList) {
 	for i := range list {
 		at, name := path.Index(i).Child("name"), list[i].Name
@@ -77,7 +77,7 @@ func namespaces(list []v1beta1.ResourceDistributionNamespace, path *field.Path, 
 	return errs
 }
 
-// IsSystem reports whether no copy goes to a namespace, whatever chooses it.
+// IsSystem reports whether a namespace never gets a copy, whatever the targets.
 func IsSystem(namespace string) bool {
 	return namespace == metav1.NamespaceSystem || namespace == metav1.NamespacePublic
 }

@@ -40,7 +40,7 @@ func distribution(resource string, edits ...func(*v1beta1.ResourceDistributionTa
 	return obj
 }
 
-// said is problems by path, each with its type.
+// said lists problems by path, each with its type.
 func said(errs field.ErrorList) (out []string) {
 	for _, err := range errs {
 		out = append(out, fmt.Sprintf("%s: %s", err.Field, err.Type))
@@ -120,7 +120,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// TestHash: it is that of OpenKruise for the same resource.
+// TestHash: the hash equals OpenKruise's hash of the same resource.
 func TestHash(t *testing.T) {
 	r, errs := resourcedistribution.Read([]byte(`{"apiVersion":"v1","data":{"game.properties":"enemies=aliens","player":"one"},"kind":"ConfigMap","metadata":{"name":"game-demo"}}`), nil)
 	if len(errs) > 0 || r.Hash != "5cbc7c8cda3dfc4be83a27a510597a8ffdbb7448aeae0769c80172284e23fd6f" {
@@ -128,7 +128,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever is in a spec, it is read or refused with a path, and a copy is as the template but for its metadata.
+// FuzzRead: every spec is read or refused with a path, and a copy equals the template apart from its metadata.
 func FuzzRead(f *testing.F) {
 	f.Add(demo)
 	f.Add(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","uid":"u","labels":{"a":"b"},"finalizers":["x/y"]},"stringData":{"k":"v"},"type":"x"}`)

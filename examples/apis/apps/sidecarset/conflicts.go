@@ -14,12 +14,12 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// isCanary reports whether an object stands in for another one.
+// isCanary reports whether an object stands in for a base.
 func isCanary(obj *v1beta1.SidecarSet) bool {
 	return obj.Annotations[apps.AnnotationSidecarSetCanary] == "true" && obj.Annotations[apps.AnnotationSidecarSetBase] != ""
 }
 
-// standsInFor reports whether Pods that get one do not get the other.
+// standsInFor reports whether Pods with the sidecars of canary get none of base, or the reverse.
 func standsInFor(canary, base *v1beta1.SidecarSet) bool {
 	return isCanary(canary) && canary.Annotations[apps.AnnotationSidecarSetBase] == base.Name
 }
@@ -44,14 +44,14 @@ func validateBase(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts Op
 	return nil
 }
 
-// taken is what an object wants to have for itself in a Pod, and where it says so.
+// taken are the exclusive claims of an object on a Pod, with their places in the object.
 type taken struct {
 	names       map[string]place
 	volumes     map[string]int
 	annotations map[string]int // by key, the patch
 }
 
-// place is a container of an object. The path alone does not tell it from another one of its name.
+// place is a container of an object. The path alone does not distinguish containers of the same name.
 type place struct {
 	path *field.Path
 	list string
@@ -76,14 +76,15 @@ func takenBy(obj *v1beta1.SidecarSet, at indexing) taken {
 	return t
 }
 
-// Conflicts returns what an object and others want to have in the same Pods, by name: all of these Pods are refused. Admission does not see two
-// objects that are created at the same moment.
+// Conflicts returns the conflicts between obj and others about the same Pods, by name: all such Pods are refused.
+// Admission does not see two objects created at the same moment.
 func Conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
 	return conflicts(obj, others, byName)
 }
 
-// conflicts returns what an object and others want to have in the same Pods. Whether there can be such Pods is asked last: with few objects
-// there is a reason to. The others are looked at in their order; obj itself, as it is stored, may be among them.
+// conflicts returns the conflicts between obj and others about the same Pods. The check for common Pods comes last:
+// with few objects there is a reason for the check. conflicts checks others in order; the stored form of obj may be
+// among others.
 func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexing) field.ErrorList {
 	var errs field.ErrorList
 	mine, selectors := takenBy(obj, at), compile(&obj.Spec)
@@ -98,7 +99,7 @@ func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexin
 	return errs
 }
 
-// conflicts names the other object, which may be one that whoever writes this one has never heard of.
+// conflicts names the conflicting object, which may be unknown to the writer of obj.
 func (t taken) conflicts(obj, other *v1beta1.SidecarSet, at indexing) field.ErrorList {
 	var errs field.ErrorList
 	by := "; SidecarSet " + other.Name + " is for some of the same Pods"
@@ -140,13 +141,14 @@ func overwrites(a, b pub.SidecarSetPatchPolicy) bool {
 	return a != pub.SidecarSetRetain && b != pub.SidecarSetRetain && (a == pub.SidecarSetOverwrite || b == pub.SidecarSetOverwrite)
 }
 
-// Overlap reports whether a Pod can be selected by both. Selectors that select nothing overlap with none.
+// Overlap reports whether both selectors can match a common Pod. An empty selector matches no Pod and overlaps with
+// none.
 func Overlap(a, b *v1beta1.SidecarSetSpec) bool { return compile(a).overlaps(b) }
 
-// compiled are the selectors of an object that is compared with many.
+// compiled are the selectors of an object for many comparisons.
 type compiled struct{ pods, namespaces terms }
 
-// terms are what a selector asks of labels, by their keys. Nil selects all.
+// terms are a selector's demands on labels, by key. Nil selects all.
 type terms map[string]*wanted
 
 func compile(spec *v1beta1.SidecarSetSpec) compiled {
@@ -168,7 +170,7 @@ func isEmpty(s *metav1.LabelSelector) bool {
 	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
 
-// wanted is what is asked of the value of one label.
+// wanted is the demand on the value of a label.
 type wanted struct {
 	exists, absent bool
 	in             sets.Set[string] // nil for any
@@ -204,7 +206,7 @@ func termsOf(s *metav1.LabelSelector) terms {
 	return t
 }
 
-// compatible reports whether some labels match both selectors. Labels of different keys do not depend on each other.
+// compatible reports whether some labels match both selectors. Labels of different keys are independent.
 func (t terms) compatible(other *metav1.LabelSelector) bool {
 	if len(other.MatchExpressions) == 0 { // as most, and nothing has to be put together
 		for key, value := range other.MatchLabels {

@@ -1,4 +1,4 @@
-// Package sidecarset answers "what does the API make of a SidecarSet somebody writes: what is filled in, what is refused?"
+// Package sidecarset answers "what does the API do with a SidecarSet written by a user: the defaults and the refusals?"
 package sidecarset
 
 import (
@@ -18,7 +18,8 @@ const (
 	DefaultMaxUnavailable       int32 = 1
 )
 
-// Default fills in what the user left out, and writes the hashes. It is idempotent. The error is that of the hashes.
+// Default sets the fields left out by the user, and writes the hashes. Default is idempotent. The error comes from the
+// hashes.
 func Default(obj *v1beta1.SidecarSet) error {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.RevisionHistoryLimit, DefaultRevisionHistoryLimit)

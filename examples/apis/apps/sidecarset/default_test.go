@@ -51,7 +51,8 @@ func readStored(t *testing.T, name string) *v1beta1.SidecarSet {
 	return stored
 }
 
-// TestDefaultAgreesWithStoredObjects defaults what a user applied and compares it, hashes and all, with what OpenKruise stored.
+// TestDefaultAgreesWithStoredObjects defaults the objects applied by users and compares the results, including hashes,
+// with the objects stored by OpenKruise.
 func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 	for _, name := range []string{"mesh", "native"} {
 		t.Run("SC-1 SC-2 "+name, func(t *testing.T) {
@@ -92,7 +93,7 @@ func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 	}
 }
 
-// TestStoredObjectsAreValidAndSettled shows that a take-over changes and refuses nothing.
+// TestStoredObjectsAreValidAndSettled: a take-over changes and refuses nothing.
 func TestStoredObjectsAreValidAndSettled(t *testing.T) {
 	others := []*v1beta1.SidecarSet{readStored(t, "mesh"), readStored(t, "native")}
 	for _, stored := range others {
@@ -109,7 +110,7 @@ func TestStoredObjectsAreValidAndSettled(t *testing.T) {
 	}
 }
 
-// TestDefault holds what the stored objects do not show.
+// TestDefault covers the cases missing in the stored objects.
 func TestDefault(t *testing.T) {
 	var spec v1beta1.SidecarSetSpec
 	if err := yaml.UnmarshalStrict([]byte(`

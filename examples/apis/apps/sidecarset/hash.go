@@ -13,9 +13,9 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Hashes returns what stands for the sidecars of a SidecarSet, and the same without their images. Volumes, strategies and init containers
-// that end are not in it: a change of them makes no Pod outdated. With a native sidecar, all init containers are. The error is that of the
-// encoding.
+// Hashes returns a hash of the sidecars of a SidecarSet, and a hash without images. Volumes, strategies and ordinary
+// init containers are left out: changing such fields makes no Pod outdated. With a native sidecar, all init containers
+// are included. The error comes from the encoding.
 func Hashes(containers, initContainers []pub.SidecarContainer) (hash, withoutImages string, err error) {
 	if !slices.ContainsFunc(initContainers, func(c pub.SidecarContainer) bool { return podstate.IsNativeSidecar(&c.Container) }) {
 		initContainers = nil

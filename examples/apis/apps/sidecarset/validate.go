@@ -16,16 +16,17 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// Options say what is known beside the objects. The zero value leaves out the rules about annotations and needs the others.
+// Options are the facts known beside the objects. The zero value skips the rules about annotations and needs all
+// SidecarSets.
 type Options struct {
-	// Annotations limits the annotations that SidecarSets add to Pods. Nil leaves that out.
+	// Annotations limits the annotations added to Pods by SidecarSets. Nil skips the check.
 	Annotations *AnnotationRules
-	// OthersUnknown says that others could not be looked up: a base that is not among them may exist all the same.
+	// OthersUnknown is true if the remaining SidecarSets could not be read: a missing base may exist all the same.
 	OthersUnknown bool
 }
 
-// ValidateCreate returns what is wrong with a new, defaulted object beside the others in the cluster. What every container and volume must
-// have is for the API server to say.
+// ValidateCreate returns the problems of a new, defaulted object beside the remaining SidecarSets of the cluster. The
+// API server judges the general rules of containers and volumes.
 func ValidateCreate(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts Options) field.ErrorList {
 	errs := validation.NameUpTo(utilvalidation.DNS1123LabelMaxLength, obj, apivalidation.NameIsDNSLabel)
 	errs = append(errs, validate(obj, opts, byIndex)...)
@@ -33,9 +34,9 @@ func ValidateCreate(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts 
 	return append(errs, conflicts(obj, others, byIndex)...)
 }
 
-// ValidateUpdate returns what is wrong with an update: that it adds or renames containers, that it changes how one is upgraded or which
-// SidecarSet this one stands in for, and all of [ValidateCreate] but the name. Problems that stored has already are left out, also where
-// containers, volumes and patches have changed their places.
+// ValidateUpdate returns the problems of an update: added or renamed containers, a change of a container's upgrade type
+// or of the base, and all problems of [ValidateCreate] except the name. Problems already in stored are left out, even
+// after containers, volumes and patches have changed their places.
 func ValidateUpdate(obj, stored *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts Options) field.ErrorList {
 	all := func(obj *v1beta1.SidecarSet, at indexing) field.ErrorList {
 		errs := append(validate(obj, opts, at), validateBase(obj, others, opts)...)
@@ -53,13 +54,13 @@ func ValidateUpdate(obj, stored *v1beta1.SidecarSet, others []*v1beta1.SidecarSe
 	return errs
 }
 
-// indexing makes the path of an element of a list. Problems are told with the index, and told from others by the name.
+// indexing makes the path of an element of a list. Reports use the index; comparisons use the name.
 type indexing func(list *field.Path, i int, name string) *field.Path
 
 func byIndex(list *field.Path, i int, _ string) *field.Path   { return list.Index(i) }
 func byName(list *field.Path, _ int, name string) *field.Path { return list.Key(name) }
 
-// fresh returns the errors that are not in before. named are the same errors by name.
+// fresh returns the errors missing in before. named are the same errors by name.
 func fresh(errs, named, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}
 	for _, err := range before {
@@ -110,7 +111,8 @@ func selects(spec *v1beta1.SidecarSetSpec, path *field.Path) field.ErrorList {
 	return append(errs, validation.Selects(spec.NamespaceSelector, at)...)
 }
 
-// validateUpdateStrategy also checks what NotUpdate leaves unread, but for what excludes each other: new Pods get a revision by it.
+// validateUpdateStrategy also checks the fields unused with NotUpdate, because the fields choose the revision of new
+// Pods. The rules of mutual exclusion are left out then.
 func validateUpdateStrategy(strategy *pub.SidecarSetUpdateStrategy, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	types := []pub.SidecarSetUpdateStrategyType{pub.SidecarSetNotUpdate, pub.SidecarSetRollingUpdate}
@@ -151,7 +153,7 @@ func validateScatter(terms []pub.ScatterTerm, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// count refuses what is no integer or percentage, and decimals, which OpenKruise cannot read.
+// count refuses values that are neither integer nor percentage, and decimals, which OpenKruise cannot read.
 func count(value *intstr.IntOrString, path *field.Path) field.ErrorList {
 	errs := validation.Count(value, path)
 	if len(errs) > 0 || value == nil || value.Type == intstr.Int || len(utilvalidation.IsValidPercent(value.StrVal)) == 0 {
@@ -177,11 +179,11 @@ func validateRevision(revision *pub.SidecarSetInjectRevision, path *field.Path) 
 
 func isNone(text *string) bool { return text == nil || *text == "" }
 
-// validateChange checks what an update may not change.
+// validateChange checks the immutable parts.
 func validateChange(obj, stored *v1beta1.SidecarSet) field.ErrorList {
 	var errs field.ErrorList
 	path := specPath().Child("containers")
-	had := map[string][]pub.SidecarUpgradeType{} // more than one where a name was stored twice
+	had := map[string][]pub.SidecarUpgradeType{} // several entries for a name stored twice
 	for i := range stored.Spec.Containers {
 		c := &stored.Spec.Containers[i]
 		had[c.Name] = append(had[c.Name], c.UpgradeStrategy.UpgradeType)
@@ -198,7 +200,7 @@ func validateChange(obj, stored *v1beta1.SidecarSet) field.ErrorList {
 	return errs
 }
 
-// sourceField is what the name of a container can be read from.
+// sourceField matches the possible sources of a container's name.
 const sourceField = `^metadata\.(labels|annotations)\['([^']+)'\]$`
 
 func validateSource(source *pub.SourceContainerNameSource, path *field.Path) field.ErrorList {

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
-// sidecars calls visit for each container, with the list that it is in.
+// sidecars calls visit for each container, with the name of the container's list.
 func sidecars(spec *v1beta1.SidecarSetSpec, visit func(list string, i int, c *pub.SidecarContainer)) {
 	for i := range spec.InitContainers {
 		visit("initContainers", i, &spec.InitContainers[i])
@@ -27,7 +27,8 @@ func sidecars(spec *v1beta1.SidecarSetSpec, visit func(list string, i int, c *pu
 	}
 }
 
-// injectedNames are the names that a sidecar takes in a Pod. A hot one takes its own name too, by which annotations know it.
+// injectedNames returns the names taken by a sidecar in a Pod. A hot sidecar also takes its own name, because
+// annotations use the name.
 func injectedNames(c *pub.SidecarContainer) []string {
 	if c.UpgradeStrategy.UpgradeType == pub.SidecarHotUpgrade {
 		return []string{c.Name, c.Name + "-1", c.Name + "-2"}
@@ -67,7 +68,7 @@ func validateSidecar(c *pub.SidecarContainer, init bool, path *field.Path) field
 	if devices := c.ShareVolumeDevicePolicy; devices != nil && devices.Type != "" && !slices.Contains(shares, devices.Type) {
 		errs = append(errs, field.NotSupported(path.Child("shareVolumeDevicePolicy", "type"), devices.Type, shares))
 	}
-	if c.Image != strings.TrimSpace(c.Image) { // the API server takes it in a template, and in no Pod
+	if c.Image != strings.TrimSpace(c.Image) { // the API server accepts such an image in a template, but in no Pod
 		errs = append(errs, field.Invalid(path.Child("image"), c.Image, "must not begin or end with space"))
 	}
 	if !init {
@@ -80,7 +81,7 @@ func validateSidecar(c *pub.SidecarContainer, init bool, path *field.Path) field
 	return append(errs, validateResources(c, init, path)...)
 }
 
-// validateLaunchOrder: what admission of Pods refuses would have each Pod refused that the set matches.
+// validateLaunchOrder: values refused by the admission of Pods would make every matching Pod fail.
 func validateLaunchOrder(c *pub.SidecarContainer, path *field.Path) (errs field.ErrorList) {
 	for i := range c.Env {
 		env, at := &c.Env[i], path.Index(i)
@@ -151,7 +152,7 @@ func validateResources(c *pub.SidecarContainer, init bool, path *field.Path) fie
 	return errs
 }
 
-// Sizing returns a policy of the API as package sizing takes it.
+// Sizing converts a policy of the API for package sizing.
 func Sizing(policy *pub.SidecarResourcesPolicy) sizing.Policy {
 	out := sizing.Policy{Mode: sizing.Mode(policy.TargetContainersMode), Containers: policy.TargetContainersNameRegex}
 	if limits := policy.ResourcesExpr.Limits; limits != nil {

@@ -21,7 +21,7 @@ import (
 
 type edit = func(*v1beta1.SidecarSet)
 
-// valid returns a defaulted object that validation accepts, after edits. Its containers are a and b, its init container is i.
+// valid returns a valid, defaulted object, after edits. The containers are a and b, the init container is i.
 func valid(t testing.TB, edits ...edit) *v1beta1.SidecarSet {
 	t.Helper()
 	obj := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "mesh"}}
@@ -92,7 +92,7 @@ func source(apiVersion, path string) func(*pub.SidecarContainer) {
 	}
 }
 
-// check compares what is told with how it should begin.
+// check compares the errors with their wanted beginnings.
 func check(t *testing.T, want []string, errs field.ErrorList) {
 	t.Helper()
 	got := []string{}
@@ -270,7 +270,7 @@ func TestValidateUpdate(t *testing.T) {
 			obj.Spec.UpdateStrategy.Type = pub.SidecarSetNotUpdate
 		}
 	}
-	bad := func(obj *v1beta1.SidecarSet) { // in each list at its end, where removals move it
+	bad := func(obj *v1beta1.SidecarSet) { // at the end of each list, to be moved by removals
 		obj.Spec.Containers[1].UpgradeStrategy.UpgradeType = "Warm"
 		obj.Spec.PatchPodMetadata = []pub.SidecarSetPatchPodMetadata{patch("Retain", "x"), patch("Sometimes", "secret")}
 		obj.Spec.UpdateStrategy.Type = "Recreate"
@@ -322,7 +322,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// away is for other Pods.
+// away selects different Pods.
 func away(obj *v1beta1.SidecarSet) { obj.Spec.Selector = labels("mesh", "off") }
 
 func TestAnnotationRules(t *testing.T) {
@@ -397,7 +397,7 @@ func TestConflicts(t *testing.T) {
 			obj.Spec.UpdateStrategy.Type = pub.SidecarSetNotUpdate
 		}
 	}
-	// only leaves one container, and nothing else that others might have.
+	// only leaves a single container, and nothing shared with further SidecarSets.
 	only := func(name string, edits ...func(*pub.SidecarContainer)) edit {
 		return func(obj *v1beta1.SidecarSet) {
 			obj.Spec.InitContainers, obj.Spec.Containers = nil, obj.Spec.Containers[:1]
@@ -491,7 +491,7 @@ func TestConflicts(t *testing.T) {
 			}
 			others := []*v1beta1.SidecarSet{valid(t, named("base"), away), other}
 			check(t, tc.want, sidecarset.ValidateCreate(obj, others, sidecarset.Options{}))
-			if len(tc.want) > 0 { // What is stored with a conflict can be changed, and moved.
+			if len(tc.want) > 0 { // A stored conflict can be edited, and moved.
 				next := obj.DeepCopy()
 				slices.Reverse(next.Spec.Containers)
 				check(t, nil, sidecarset.ValidateUpdate(next, obj, others, sidecarset.Options{}))
@@ -565,8 +565,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// BenchmarkValidateCreate has 1,000 others: for other Pods, with other containers, and, as bad as can be, with the same ones and a selector
-// that is no help until its last term.
+// BenchmarkValidateCreate has 1,000 further SidecarSets: for different Pods, with different containers, and, as the
+// worst case, with the same containers and a selector that only differs in its last term.
 func BenchmarkValidateCreate(b *testing.B) {
 	many := func(value string) edit {
 		return func(obj *v1beta1.SidecarSet) {

@@ -20,7 +20,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// AnnotationRules say which annotations SidecarSets may add to Pods. They are immutable. Make them with ParseAnnotationRules.
+// AnnotationRules limit the annotations added to Pods by SidecarSets. AnnotationRules are immutable. Make
+// AnnotationRules with ParseAnnotationRules.
 type AnnotationRules struct {
 	rules   []annotationRule
 	lenient bool
@@ -31,8 +32,9 @@ type annotationRule struct {
 	keys     []*regexp.Regexp
 }
 
-// ParseAnnotationRules reads the rules of the ConfigMap [apps.ConfigurationName]; an empty text has none. lenient allows all annotations to
-// SidecarSets that no rule is about, as the gate [apps.GateSidecarSetPatchPodMetadataDefaults] wants it; otherwise they may add none.
+// ParseAnnotationRules reads the rules of the ConfigMap [apps.ConfigurationName]; an empty text has none. With lenient,
+// SidecarSets without a rule may add all annotations, as wanted by the gate
+// [apps.GateSidecarSetPatchPodMetadataDefaults]; otherwise none.
 func ParseAnnotationRules(text string, lenient bool) (*AnnotationRules, error) {
 	out := &AnnotationRules{lenient: lenient}
 	if strings.TrimSpace(text) == "" {
@@ -67,7 +69,7 @@ func ParseAnnotationRules(text string, lenient bool) (*AnnotationRules, error) {
 	return out, nil
 }
 
-// validate refuses annotations that the rules do not allow. Nil rules allow all.
+// validate refuses annotations not allowed by the rules. Nil rules allow all.
 func (r *AnnotationRules) validate(obj *v1beta1.SidecarSet, path *field.Path, at indexing) field.ErrorList {
 	if r == nil {
 		return nil
@@ -94,7 +96,7 @@ func (r *AnnotationRules) validate(obj *v1beta1.SidecarSet, path *field.Path, at
 	return errs
 }
 
-// anyPatch names no patch: a key is in one alone, and stays the same if others are added to it.
+// anyPatch names no patch: a key is in a single patch, and stays the same when the patch gets more keys.
 const anyPatch = ""
 
 // patchName tells patches apart.
@@ -132,5 +134,6 @@ func validatePatches(patches []pub.SidecarSetPatchPodMetadata, path *field.Path,
 	return errs
 }
 
-// roomForPatches is how large all annotations of a set may be, in bytes: half of what the API server takes of a Pod, which has others.
+// roomForPatches is the maximum size of all annotations of a set, in bytes: half of the API server's limit for a Pod,
+// because Pods have annotations of their own.
 const roomForPatches = apivalidation.TotalAnnotationSizeLimitB / 2

@@ -1,14 +1,17 @@
-// Package statefulset answers "what does the API make of a StatefulSet somebody writes: what is filled in, what is refused?"
+// Package statefulset answers "what does the API do with a StatefulSet written by a user: the defaults and the
+// refusals?"
 //
-// There is one set of rules for what no controller can work with, [Unusable], which controllers ask too, because objects come past
-// admission. Admission refuses that and what is merely a mistake. [Ordinals] is the reading that both share, and whether claims may grow is for package pvc to say.
+// A common set of rules, [Unusable], finds values unusable for every controller. Controllers ask Unusable too, because
+// objects can bypass admission. Admission also refuses mere mistakes. Both share [Ordinals]. Package pvc decides
+// whether claims may grow.
 //
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. Differences from OpenKruise 1.9, where that
-// was wrong or left a gap: InPlaceOnly is checked for the whole container and not for paths that contain "image"; claim templates are
-// judged by the strategy that the update asks for; a class that does not say whether claims may grow does not let them, as for controllers,
-// and is asked only where claims grow; ordinals.start and reserveOrdinals must leave room for all replicas; serviceName must be one that
-// Pods can have; and revisionHistoryLimit and gracePeriodSeconds must not be negative. An update is never refused for a problem the
-// stored object already has, so objects taken over from another controller stay editable.
+// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. Differences from OpenKruise
+// 1.9, to close errors or gaps: InPlaceOnly is checked for the whole container and not for paths containing "image";
+// claim templates are judged by the update's own strategy; a class without a word about growth forbids growth, as for
+// controllers, and is read only if claims grow; ordinals.start and reserveOrdinals must leave room for all replicas;
+// serviceName must be possible for Pods; and revisionHistoryLimit and gracePeriodSeconds must not be negative. An
+// update is never refused for a problem the stored object already has, so objects taken over from another controller
+// stay editable.
 package statefulset
 
 import (
@@ -27,10 +30,10 @@ const (
 	DefaultMaxUnavailable       int32 = 1
 )
 
-// MaxMinReadySeconds is the largest minReadySeconds that admission accepts.
+// MaxMinReadySeconds is the largest minReadySeconds accepted by admission.
 const MaxMinReadySeconds int32 = 300
 
-// DefaultOptions are the feature gates that change defaulting. The zero value has all of them off.
+// DefaultOptions are the feature gates with an effect on defaulting. The zero value has all gates off.
 type DefaultOptions struct {
 	// TemplateNoDefaults leaves the Pod template and the claim templates as written.
 	TemplateNoDefaults bool
@@ -42,9 +45,9 @@ type DefaultOptions struct {
 	AutoResizePVC bool
 }
 
-// Default fills in what the user left out. stored is the object before an update and nil on creation:
-// a Pod template or claim template that is unchanged gets no new defaults, because a default that a newer version
-// learned would otherwise roll every Pod. It is idempotent.
+// Default sets the fields left out by the user. stored is the object before an update and nil on creation: an unchanged
+// Pod template or claim template gets no new defaults, because a default added in a newer version would otherwise roll
+// every Pod. Default is idempotent.
 func Default(obj, stored *v1beta1.StatefulSet, opts DefaultOptions) {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.Replicas, DefaultReplicas)

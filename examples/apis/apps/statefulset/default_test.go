@@ -51,7 +51,8 @@ func everyGate() statefulset.DefaultOptions {
 	return statefulset.DefaultOptions{AutoDeletePVC: true, AutoResizePVC: true}
 }
 
-// TestDefaultAgreesWithStoredObject defaults what a user applied and compares it with what OpenKruise stored.
+// TestDefaultAgreesWithStoredObject defaults the object applied by a user and compares the result with the object
+// stored by OpenKruise.
 func TestDefaultAgreesWithStoredObject(t *testing.T) {
 	stored := readStored(t)
 	applied := &v1beta1.StatefulSet{}
@@ -65,7 +66,7 @@ func TestDefaultAgreesWithStoredObject(t *testing.T) {
 	}
 }
 
-// TestStoredObjectIsValidAndSettled shows that a take-over changes and refuses nothing, whatever gates are on.
+// TestStoredObjectIsValidAndSettled: a take-over changes and refuses nothing, with any gates on.
 func TestStoredObjectIsValidAndSettled(t *testing.T) {
 	for _, opts := range []statefulset.DefaultOptions{{}, everyGate()} {
 		stored := readStored(t)
@@ -92,7 +93,7 @@ func TestDefault(t *testing.T) {
 			},
 		}
 	}
-	// full is what defaults make of nothing, with other gates than the templates' off.
+	// full is the defaulted empty spec, with all gates off except the templates' gates.
 	full := func(edit func(*v1beta1.StatefulSetSpec)) v1beta1.StatefulSetSpec {
 		spec := v1beta1.StatefulSetSpec{
 			Replicas: ptr[int32](1), RevisionHistoryLimit: ptr[int32](10), PodManagementPolicy: "OrderedReady", UpdateStrategy: rolling(),

@@ -14,22 +14,25 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// MaxReserved is how many entries reserveOrdinals may have; a range is one. Nobody needs more, and each is read in every pass.
+// MaxReserved is the maximum number of entries in reserveOrdinals; a range is a single entry. Nobody needs more, and
+// each pass reads all entries.
 const MaxReserved = 10_000
 
-// Unusable returns every value of the spec that a controller cannot work with. Controllers ask it of whatever is stored, because objects
-// come past admission too; [ValidateCreate] and [ValidateUpdate] refuse all of this and more.
+// Unusable returns every value of the spec that a controller cannot work with. Controllers ask Unusable about stored
+// objects, because objects can bypass admission; [ValidateCreate] and [ValidateUpdate] refuse all unusable values and
+// more.
 //
-// The object need not be defaulted. What a controller has a way to read, such as a maxUnavailable of 0, which is 1, is no problem here.
-// Nor are fields that could not be decoded; the spec tells of them itself. ordinals.start is judged whether or not its feature gate is on.
+// The object need not be defaulted. Values readable by a controller, such as a maxUnavailable of 0, read as 1, are no
+// problem. Neither are undecodable fields; the spec itself reports undecodable fields. ordinals.start is judged with or
+// without its feature gate.
 //
-// Lists that are too long are not looked into, so that the time this takes has a bound. The order of what is returned depends on the
-// object alone, so that a condition that shows it does not change from pass to pass.
+// Unusable does not look into overlong lists, so its time has a bound. The order of the result depends on the object
+// alone, so a condition with the result stays the same from pass to pass.
 func Unusable(obj *v1beta1.StatefulSet) field.ErrorList {
 	return unusable(obj, max(replicasOf(obj), 0))
 }
 
-// unusable judges percentages as those of so many replicas.
+// unusable judges percentages of the given number of replicas.
 func unusable(obj *v1beta1.StatefulSet, replicas int32) field.ErrorList {
 	spec, path := &obj.Spec, specPath()
 	errs := unusableOrdinals(obj)
@@ -59,8 +62,9 @@ func unusable(obj *v1beta1.StatefulSet, replicas int32) field.ErrorList {
 	return errs
 }
 
-// Ordinals returns the numbers of the Pods that the object asks for. fromStart says whether ordinals.start counts (gate
-// StatefulSetStartOrdinal). The error is a [reason.List] and names paths of the object; where [Unusable] finds nothing there is none.
+// Ordinals returns the ordinals wanted by the object. fromStart is true if ordinals.start counts (gate
+// StatefulSetStartOrdinal). The error is a [reason.List] and names paths of the object; without findings of [Unusable]
+// there is no error.
 func Ordinals(obj *v1beta1.StatefulSet, fromStart bool) (ordinals.Set, error) {
 	start := 0
 	if numbers := obj.Spec.Ordinals; numbers != nil && fromStart {
@@ -70,8 +74,8 @@ func Ordinals(obj *v1beta1.StatefulSet, fromStart bool) (ordinals.Set, error) {
 	return ordinals.Of(paths, start, int(replicasOf(obj)), obj.Spec.ReserveOrdinals...)
 }
 
-// unusableOrdinals checks that there is a number for each replica. From a start on there are never more of them than from 0 on, so that
-// the gate of the start need not be known.
+// unusableOrdinals checks for an ordinal for each replica. A start above 0 never leaves more ordinals than 0, so the
+// gate of the start need not be known.
 func unusableOrdinals(obj *v1beta1.StatefulSet) field.ErrorList {
 	if n := len(obj.Spec.ReserveOrdinals); n > MaxReserved {
 		return append(validation.NotNegative(obj.Spec.Replicas, specPath().Child("replicas")),
@@ -85,7 +89,7 @@ func unusableOrdinals(obj *v1beta1.StatefulSet) field.ErrorList {
 	return errs
 }
 
-// written returns a value as the user wrote it: a reason has it as text, and in quotes unless it is sure to be a number.
+// written returns a value as written by the user: a reason has the value as text, in quotes unless certainly a number.
 func written(text string) any {
 	if s, err := strconv.Unquote(text); err == nil {
 		text = s
@@ -96,14 +100,14 @@ func written(text string) any {
 	return text
 }
 
-// retention checks what becomes of claims. Others are values that are fine besides.
+// retention checks the retention policy of claims. others are further valid values.
 func retention(policy *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy, others ...appsv1.PersistentVolumeClaimRetentionPolicyType) field.ErrorList {
 	path := specPath().Child("persistentVolumeClaimRetentionPolicy")
 	allowed := append(others, appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)
 	return append(oneOf(path.Child("whenDeleted"), policy.WhenDeleted, allowed...), oneOf(path.Child("whenScaled"), policy.WhenScaled, allowed...)...)
 }
 
-// oneOf refuses every value but these. An empty one stands for a default, and is not recommended to anybody.
+// oneOf refuses every value outside allowed. An empty value stands for a default, and is not recommended to anybody.
 func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if slices.Contains(allowed, value) {
 		return nil

@@ -20,7 +20,7 @@ import (
 
 type change = func(*v1beta1.StatefulSet)
 
-// valid returns a defaulted object that validation accepts, after edits.
+// valid returns a valid, defaulted object, after edits.
 func valid(edits ...change) *v1beta1.StatefulSet {
 	obj := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "default", UID: "1"}}
 	obj.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
@@ -99,7 +99,8 @@ const (
 	priority = ru + "unorderedUpdate.priorityStrategy"
 )
 
-// TestUnusable: each message names path and value, and says what is wanted. What is unusable is refused at creation in the same words.
+// TestUnusable: each message names path, value and the expected value. Creation refuses unusable values in the same
+// words.
 func TestUnusable(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	const (
@@ -219,7 +220,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestOnlyAdmissionRefuses: what is stored with such values goes on working, and nobody can write them any more.
+// TestOnlyAdmissionRefuses: stored objects with such values keep working, and nobody can write such values any more.
 func TestOnlyAdmissionRefuses(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	tests := []struct {
@@ -324,7 +325,8 @@ func TestOrdinals(t *testing.T) {
 	}
 }
 
-// FuzzReserved: where nothing is unusable there are numbers for all replicas, with the gate of the start and without. S-6.
+// FuzzReserved: where nothing is unusable there are numbers for all replicas, with the gate of the start and without.
+// S-6.
 func FuzzReserved(f *testing.F) {
 	f.Add(int32(3), int32(0), "1 3-5")
 	f.Add(int32(4), int32(2147483645), "2147483646")

@@ -11,10 +11,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// ValidateOptions are what validation needs to know besides the object. The zero value is right for tools without a
-// cluster.
+// ValidateOptions are the facts for validation besides the object. The zero value suits tools without a cluster.
 type ValidateOptions struct {
-	// StorageClasses finds the classes of claims that are to grow. Nil leaves that check out.
+	// StorageClasses finds the classes of growing claims. Nil skips the check.
 	StorageClasses StorageClasses
 	// AutoResizePVC has claims grow with their templates (gate StatefulSetAutoResizePVCGate).
 	AutoResizePVC bool
@@ -24,13 +23,14 @@ type ValidateOptions struct {
 	DeletionProtection bool
 }
 
-// ValidateCreate returns what is wrong with a new, defaulted object.
+// ValidateCreate returns the problems of a new, defaulted object.
 func ValidateCreate(obj *v1beta1.StatefulSet) field.ErrorList {
 	return append(validateName(obj), validateSpec(obj)...)
 }
 
-// ValidateUpdate returns what is wrong with an update: its own rules, and all of [ValidateCreate] about the spec. Problems of spec that
-// old has in the same place with the same value are left out. The error says that a storage class could not be looked up.
+// ValidateUpdate returns the problems of an update: by its own rules, and by [ValidateCreate] for the spec. Problems of
+// spec already in old, in the same place with the same value, are left out. The error means: a storage class could not
+// be read.
 func ValidateUpdate(obj, old *v1beta1.StatefulSet, opts ValidateOptions) (field.ErrorList, error) {
 	errs := validation.NewProblems(validateSpec(obj), validateSpec(old))
 	errs = append(errs, validateFixed(&obj.Spec, &old.Spec)...)
@@ -39,8 +39,8 @@ func ValidateUpdate(obj, old *v1beta1.StatefulSet, opts ValidateOptions) (field.
 	return append(errs, more...), err
 }
 
-// ValidateDelete refuses to delete a protected object. It does nothing unless opts.DeletionProtection is set.
-// Values of the label other than Always and Cascading protect nothing.
+// ValidateDelete refuses to delete a protected object. ValidateDelete does nothing unless opts.DeletionProtection is
+// set. Label values besides Always and Cascading protect nothing.
 func ValidateDelete(obj *v1beta1.StatefulSet, opts ValidateOptions) field.ErrorList {
 	if !opts.DeletionProtection {
 		return nil
@@ -48,7 +48,7 @@ func ValidateDelete(obj *v1beta1.StatefulSet, opts ValidateOptions) field.ErrorL
 	return validation.DeletionProtected("StatefulSet", obj.Labels, replicasOf(obj))
 }
 
-// validateFixed refuses changes of what Pods are known by.
+// validateFixed refuses changes of the Pods' identity.
 func validateFixed(next, old *v1beta1.StatefulSetSpec) field.ErrorList {
 	var errs field.ErrorList
 	for _, fixed := range []struct {
@@ -68,7 +68,7 @@ func validateFixed(next, old *v1beta1.StatefulSetSpec) field.ErrorList {
 	return errs
 }
 
-// validateInPlaceOnly refuses a template change that InPlaceOnly could not carry out.
+// validateInPlaceOnly refuses a template change impossible with InPlaceOnly.
 func validateInPlaceOnly(obj, old *v1beta1.StatefulSet, opts ValidateOptions) field.ErrorList {
 	strategy := obj.Spec.UpdateStrategy
 	if strategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || strategy.RollingUpdate == nil ||
@@ -81,12 +81,12 @@ func validateInPlaceOnly(obj, old *v1beta1.StatefulSet, opts ValidateOptions) fi
 	return validation.InPlaceOnly(&old.Spec.Template, &obj.Spec.Template, obstacles, specPath().Child("template"))
 }
 
-// validateName checks the name. It is the hostname of each Pod, together with its number, so that it has no dots.
+// validateName checks the name. The name, together with an ordinal, is the hostname of a Pod, so the name has no dots.
 func validateName(obj *v1beta1.StatefulSet) field.ErrorList {
 	return validation.Name(obj, apivalidation.NameIsDNSLabel)
 }
 
-// managementOf returns the policy that is in effect.
+// managementOf returns the effective policy.
 func managementOf(spec *v1beta1.StatefulSetSpec) appsv1.PodManagementPolicyType {
 	if spec.PodManagementPolicy == "" {
 		return appsv1.OrderedReadyPodManagement

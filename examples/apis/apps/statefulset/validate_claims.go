@@ -14,19 +14,20 @@ import (
 	"github.com/workloadkit/workloadkit/pvc"
 )
 
-// StorageClasses finds storage classes. Both functions return nil for a class that there is not, and an error if they could not find out.
+// StorageClasses finds storage classes. Both functions return nil for a missing class, and an error if the answer is
+// unknown.
 type StorageClasses interface {
 	// Named returns the class of a name.
 	Named(name string) (*storagev1.StorageClass, error)
-	// Default returns the class of claims that name none; [DefaultClass] says which that is.
+	// Default returns the class of claims without a class; see [DefaultClass].
 	Default() (*storagev1.StorageClass, error)
 }
 
-// annotationDefaultClass makes a class the default one, with value "true".
+// annotationDefaultClass marks the default class, with value "true".
 const annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
 
-// DefaultClass returns the class that the API server gives to claims that name none: the newest of those that are marked for it, and of
-// several that are as new the first by name. Nil means that there is none.
+// DefaultClass returns the class given by the API server to claims without a class: the newest marked class, and of
+// several equally new classes the first by name. Nil means: there is none.
 func DefaultClass(classes []storagev1.StorageClass) *storagev1.StorageClass {
 	var marked []*storagev1.StorageClass
 	for i := range classes {
@@ -42,8 +43,8 @@ func DefaultClass(classes []storagev1.StorageClass) *storagev1.StorageClass {
 	})
 }
 
-// validateClaimUpdate checks changes of claim templates that claims are to follow. The strategy is that of the update. With others,
-// templates concern claims that are created later, and may change in any way.
+// validateClaimUpdate checks changes of claim templates followed by claims. The update's strategy decides. Without
+// following claims, templates only concern later claims, and may change in any way.
 func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts ValidateOptions) (field.ErrorList, error) {
 	if !opts.AutoResizePVC || next.VolumeClaimUpdateStrategy.Type != v1beta1.ClaimsOnPodRollingUpdate {
 		return nil, nil
@@ -81,7 +82,7 @@ func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts ValidateOption
 	return errs, nil
 }
 
-// claimChange checks a change of one template. Its storage alone may change, and its class may be said where it was not.
+// claimChange checks a change of a template. Only the storage may change, and a missing class may be added.
 func claimChange(next, old *corev1.PersistentVolumeClaim, classes StorageClasses, path *field.Path) (field.ErrorList, error) {
 	var errs field.ErrorList
 	at, is, was := path.Child("spec"), next.Spec.DeepCopy(), old.Spec.DeepCopy()
@@ -108,7 +109,7 @@ func claimChange(next, old *corev1.PersistentVolumeClaim, classes StorageClasses
 	return growth(next, classes, at)
 }
 
-// growth checks that claims of a template may grow, by the class that new ones would get.
+// growth checks that claims of a template may grow, by the class of new claims.
 func growth(claim *corev1.PersistentVolumeClaim, classes StorageClasses, path *field.Path) (field.ErrorList, error) {
 	at, named := path.Child("resources", "requests").Key(string(corev1.ResourceStorage)), claim.Spec.StorageClassName
 	wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -140,7 +141,7 @@ func growth(claim *corev1.PersistentVolumeClaim, classes StorageClasses, path *f
 	return nil, nil
 }
 
-// sameModes compares access modes, whose order means nothing.
+// sameModes compares access modes in any order.
 func sameModes(a, b []corev1.PersistentVolumeAccessMode) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
 }

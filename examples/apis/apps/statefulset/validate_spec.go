@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateSpec refuses what is [Unusable], and what works but is a mistake. Percentages are judged as those of one replica where there is
-// none: scaling up later does not come by here.
+// validateSpec refuses [Unusable] values, and working mistakes. Without replicas, percentages are judged as of a single
+// replica: no later validation sees scaling up.
 func validateSpec(obj *v1beta1.StatefulSet) field.ErrorList {
 	spec, path := &obj.Spec, specPath()
 	errs := unusable(obj, max(replicasOf(obj), 1))
@@ -40,7 +40,7 @@ func validateSpec(obj *v1beta1.StatefulSet) field.ErrorList {
 	return append(errs, validateUpdateStrategy(spec, path.Child("updateStrategy"))...)
 }
 
-// unset refuses a retention policy that says nothing of one of its two cases: only defaults may leave that to others.
+// unset refuses a retention policy without a value for either of its two cases: only defaults may leave a case open.
 func unset(policy *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy) field.ErrorList {
 	return slices.DeleteFunc(retention(policy), func(err *field.Error) bool {
 		return err.BadValue != appsv1.PersistentVolumeClaimRetentionPolicyType("") // said before
@@ -76,7 +76,8 @@ func validateUpdateStrategy(spec *v1beta1.StatefulSetSpec, path *field.Path) fie
 	return append(errs, validation.InPlaceStrategy(rolling.InPlaceUpdateStrategy, at.Child("inPlaceUpdateStrategy"))...)
 }
 
-// validateBudget refuses what allows nothing, and what OrderedReady cannot make use of. What is no count is refused elsewhere.
+// validateBudget refuses budgets of nothing, and budgets useless with OrderedReady. Another function refuses values
+// other than counts.
 func validateBudget(limit *intstr.IntOrString, spec *v1beta1.StatefulSetSpec, path *field.Path) field.ErrorList {
 	switch {
 	case limit == nil || len(validation.Count(limit, path)) > 0:
@@ -89,7 +90,7 @@ func validateBudget(limit *intstr.IntOrString, spec *v1beta1.StatefulSetSpec, pa
 	return nil
 }
 
-// validateGate refuses in-place updates of Pods that could not be made unready meanwhile.
+// validateGate refuses in-place updates of Pods without a way to become unready meanwhile.
 func validateGate(policy v1beta1.PodUpdatePolicy, template *corev1.PodTemplateSpec) field.ErrorList {
 	gate := corev1.PodReadinessGate{ConditionType: apps.ConditionInPlaceUpdateReady}
 	inPlace := policy == v1beta1.InPlaceIfPossible || policy == v1beta1.InPlaceOnly

@@ -125,7 +125,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// classes are storage classes by name; the default is among them.
+// classes are storage classes by name, including the default.
 type classes map[string]*bool
 
 func (c classes) Named(name string) (*storagev1.StorageClass, error) {
@@ -148,7 +148,7 @@ func (c classes) Default() (*storagev1.StorageClass, error) {
 
 var errBroken = errors.New("the API server is away")
 
-// claim is a template: a name, a size, and edits of its spec.
+// claim is a claim template: a name, a size, and edits of its spec.
 func claim(name, size string, edits ...func(*corev1.PersistentVolumeClaimSpec)) corev1.PersistentVolumeClaim {
 	c := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{"ReadWriteOnce"}
@@ -368,7 +368,7 @@ func TestValidateDelete(t *testing.T) {
 	}
 }
 
-// TestSupportedManagement keeps the two values that the API has.
+// TestSupportedManagement keeps the two values of the API.
 func TestSupportedManagement(t *testing.T) {
 	for _, policy := range []appsv1.PodManagementPolicyType{"", "OrderedReady", "Parallel"} {
 		if errs := statefulset.ValidateCreate(valid(management(policy))); len(errs) > 0 {

@@ -1,4 +1,4 @@
-// Package podunavailablebudget answers "is this PodUnavailableBudget one that can be kept?"
+// Package podunavailablebudget answers "can this PodUnavailableBudget be kept?"
 package podunavailablebudget
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Operations are all that a budget can be asked about.
+// Operations returns all operations for a budget to cover.
 func Operations() []v1beta1.Operation {
 	return []v1beta1.Operation{v1beta1.OperationDelete, v1beta1.OperationUpdate, v1beta1.OperationEvict, v1beta1.OperationResize}
 }
 
-// OperationsIn returns the operations that a text lists with commas; none if one of them is unknown.
+// OperationsIn returns the operations listed by a text with commas, or nil if an operation is unknown.
 func OperationsIn(text string) (list []v1beta1.Operation) {
 	for word := range strings.SplitSeq(text, ",") {
 		operation := v1beta1.Operation(strings.TrimSpace(word))
@@ -38,7 +38,8 @@ func OperationsIn(text string) (list []v1beta1.Operation) {
 	return list
 }
 
-// validateAnnotations: those that stand for fields in v1alpha1 make sense, and the number of Pods is that of the field where both are there.
+// validateAnnotations: annotations in place of v1alpha1 fields must be valid, and the number of Pods must equal the
+// field if both exist.
 func validateAnnotations(obj *v1beta1.PodUnavailableBudget) (errs field.ErrorList) {
 	path := field.NewPath("metadata", "annotations")
 	if text, ok := obj.Annotations[policy.AnnotationProtectOperations]; ok && text != "" {
@@ -57,13 +58,14 @@ func validateAnnotations(obj *v1beta1.PodUnavailableBudget) (errs field.ErrorLis
 	return errs
 }
 
-// ValidateCreate returns what is wrong with a new object beside the others of its namespace. The name is for the API server to judge.
+// ValidateCreate returns the problems of a new object beside the further budgets of its namespace. The API server
+// judges the name.
 func ValidateCreate(obj *v1beta1.PodUnavailableBudget, others []*v1beta1.PodUnavailableBudget) field.ErrorList {
 	return slices.Concat(validateAnnotations(obj), validateSpec(&obj.Spec, field.NewPath("spec")), conflicts(obj, others))
 }
 
-// ValidateUpdate returns what is wrong with an update: all of [ValidateCreate] that stored has not already, and that which Pods are
-// protected cannot change. Others of the namespace need not be looked at therefore.
+// ValidateUpdate returns the problems of an update: all problems of [ValidateCreate] missing in stored, and every
+// change of the selected Pods. So ValidateUpdate need not look at further budgets of the namespace.
 func ValidateUpdate(obj, stored *v1beta1.PodUnavailableBudget) field.ErrorList {
 	known := map[string]bool{}
 	for _, err := range ValidateCreate(stored, nil) {
@@ -139,14 +141,14 @@ func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.Er
 	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
 }
 
-// A selector is compared with each Pod of its namespace, and with other budgets: MaxTerms is how many labels it may look at, and MaxValues how many
-// values its expressions may list together.
+// A selector is compared with each Pod of its namespace, and with the namespace's budgets. MaxTerms bounds the labels
+// in a selector, and MaxValues the values in its expressions together.
 const (
 	MaxTerms  = 100
 	MaxValues = 1000
 )
 
-// validateBounds: exactly one of the two.
+// validateBounds: exactly a single bound is set.
 func validateBounds(spec *v1beta1.PodUnavailableBudgetSpec, path *field.Path) (errs field.ErrorList) {
 	most, least := spec.MaxUnavailable, spec.MinAvailable
 	switch {
@@ -166,8 +168,9 @@ func validateBounds(spec *v1beta1.PodUnavailableBudgetSpec, path *field.Path) (e
 	return errs
 }
 
-// conflicts returns which others protect Pods that this one is for: the same workload, or labels that a Pod could have for both. Where labels of
-// different keys are selected, a Pod may match both without anybody having meant it, and that is let pass.
+// conflicts returns the budgets among others for the same Pods as obj: with the same target, or with labels possible on
+// a common Pod. If the selectors use different keys, a Pod may match both by accident, and conflicts lets such
+// selectors pass.
 func conflicts(obj *v1beta1.PodUnavailableBudget, others []*v1beta1.PodUnavailableBudget) (errs field.ErrorList) {
 	path, own := field.NewPath("spec"), termsOf(obj.Spec.Selector)
 	for _, other := range others {
@@ -197,7 +200,7 @@ func isSameTarget(a, b *v1beta1.TargetReference) bool {
 	return errA == nil && errB == nil && ga.Group == gb.Group
 }
 
-// overlap reports whether a Pod could have labels for both selectors, if they look at the same keys.
+// overlap reports whether a Pod could have labels for both selectors, if both use the same keys.
 func overlap(a, b map[string]term) bool {
 	if !sets.KeySet(a).Equal(sets.KeySet(b)) {
 		return false
@@ -210,14 +213,14 @@ func overlap(a, b map[string]term) bool {
 	return true
 }
 
-// term is what a selector wants of the label of one key.
+// term is a selector's demand on the label of a key.
 type term struct {
 	exists, absent bool
 	in             sets.Set[string] // nil for any value
 	notIn          sets.Set[string]
 }
 
-// termsOf returns those of a selector by their keys; none of one that makes no sense.
+// termsOf returns the terms of a selector by key, or nil for an invalid selector.
 func termsOf(selector *metav1.LabelSelector) map[string]term {
 	if _, err := metav1.LabelSelectorAsSelector(selector); selector == nil || err != nil {
 		return nil
@@ -244,7 +247,7 @@ func termsOf(selector *metav1.LabelSelector) map[string]term {
 	return out
 }
 
-// and returns what both want.
+// and returns the conjunction of both terms.
 func (t term) and(other term) term {
 	out := term{exists: t.exists || other.exists, absent: t.absent || other.absent, in: t.in, notIn: t.notIn.Union(other.notIn)}
 	switch {
@@ -256,13 +259,13 @@ func (t term) and(other term) term {
 	return out
 }
 
-// canBe reports whether a label could be so: with a value, or by its absence.
+// canBe reports whether a label could satisfy the term: with a value, or by absence.
 func (t term) canBe() bool {
 	switch {
 	case t.absent:
 		return !t.exists
 	case t.in == nil:
-		return true // there are values that nobody names
+		return true // some value is named by nobody
 	}
 	return t.in.Difference(t.notIn).Len() > 0
 }

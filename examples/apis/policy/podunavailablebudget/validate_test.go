@@ -32,7 +32,7 @@ func target(apiVersion, kind, name string) *v1beta1.TargetReference {
 	return &v1beta1.TargetReference{APIVersion: apiVersion, Kind: kind, Name: name}
 }
 
-// budget is one that is valid, with edits.
+// budget is a valid budget, with edits.
 func budget(edits ...func(*v1beta1.PodUnavailableBudget)) *v1beta1.PodUnavailableBudget {
 	b := &v1beta1.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
