@@ -42,21 +42,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 
 func run(ctx context.Context, config *rest.Config, options Options) error {
 	log := logr.FromContextOrDiscard(ctx)
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = options.QPS, options.Burst
-	if options.QPS == 0 {
-		config.QPS = -1
-	}
-	config.UserAgent = userAgent(options.Version, "manager")
-	options.Gates = orGates(options.Gates)
-	if options.Kinds == nil {
-		options.Kinds = kinds.All()
-	}
-	if options.Loops == nil {
-		options.Loops = kinds.Loops()
-	}
-	options.Registry = orDefault[prometheus.Registerer](options.Registry, metrics.Registry)
-
+	config, options = complete(config, options)
 	version, err := serverVersion(config)
 	if err != nil {
 		return err
@@ -113,12 +99,37 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 			return err
 		}
 	}
+	return start(ctx, mgr, launch, ended)
+}
+
+// complete fills in the defaults.
+func complete(config *rest.Config, options Options) (*rest.Config, Options) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = options.QPS, options.Burst
+	if options.QPS == 0 {
+		config.QPS = -1
+	}
+	config.UserAgent = userAgent(options.Version, "manager")
+	options.Gates = orGates(options.Gates)
+	if options.Kinds == nil {
+		options.Kinds = kinds.All()
+	}
+	if options.Loops == nil {
+		options.Loops = kinds.Loops()
+	}
+	options.Registry = orDefault[prometheus.Registerer](options.Registry, metrics.Registry)
+	return config, options
+}
+
+// start runs a manager until ctx ends, and closes ended when the manager is to stop. The error is the cause of ctx, such as a failed server, if
+// there is a cause.
+func start(ctx context.Context, mgr ctrl.Manager, launch *launcher, ended chan<- struct{}) error {
 	running, end := launch.untilLaunched(ctx)
 	defer end()
 	defer context.AfterFunc(running, func() { close(ended) })()
-	defer served.follow(running)()
-	err = mgr.Start(running)
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && ctx.Err() != nil {
+	defer launch.served.follow(running)()
+	err := mgr.Start(running)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return err

@@ -137,7 +137,7 @@ func TestWayBack(t *testing.T) {
 		t.Errorf("a dry run: %s", out)
 	}
 	t.Log(c.migrate("--to", "v1alpha1"))
-	for _, name := range append(names, "statefulsets.apps.kruise.io") {
+	for _, name := range slices.Concat(names, []string{"statefulsets.apps.kruise.io"}) {
 		want := []string{"v1alpha1"}
 		if name == "statefulsets.apps.kruise.io" {
 			want = []string{"v1beta1"} // 1.9.0 knows the version

@@ -608,7 +608,7 @@ func TestPortIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { _ = taken.Close() })
 	port := taken.Addr().(*net.TCPAddr).Port
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -30,7 +30,8 @@ func crd(stored ...any) *unstructured.Unstructured {
 		"spec": map[string]any{
 			"group": "example.test", "names": map[string]any{"kind": "Widget", "listKind": "WidgetList", "plural": "widgets"}, "scope": "Namespaced",
 			"versions": []any{
-				map[string]any{"name": "v1", "served": true, "storage": false}, map[string]any{"name": "v2", "served": true, "storage": true},
+				map[string]any{"name": "v1", "served": true, "storage": false},
+				map[string]any{"name": "v2", "served": true, "storage": true},
 				map[string]any{"name": "v0", "served": false, "storage": false},
 			},
 		},
