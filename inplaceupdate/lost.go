@@ -84,7 +84,7 @@ func (s *savedState) isUndelivered() bool {
 // ContainersChanged or ContainerEnded.
 func (u *Updater) Redo(pod *corev1.Pod, template *corev1.PodTemplateSpec, target Target, now time.Time) (podpatch.Change, error) {
 	plan := &Plan{Blocking: unknownRevision()}
-	if template != nil {
+	if template != nil && len(template.Spec.Containers) > 0 {
 		plan = u.restore(pod, template)
 	}
 	if err := u.startable(pod, plan, &target, now); err != nil {

@@ -58,6 +58,9 @@ func (u *Updater) Next(pod *corev1.Pod, now time.Time) (Step, error) {
 	return v.finish()
 }
 
+// skew is the largest difference of two clocks.
+const skew = time.Minute
+
 // inGracePeriod waits for the end of the grace period, then delivers the held-back change.
 func (v *view) inGracePeriod() (Step, error) {
 	change := v.change(true)
@@ -71,7 +74,11 @@ func (v *view) inGracePeriod() (Step, error) {
 	if v.saved.Revision != v.grace.Revision {
 		return Step{Change: change}, nil // of a superseded update
 	}
-	ends := v.saved.UpdateTimestamp.Add(time.Duration(v.grace.GraceSeconds) * time.Second)
+	begun := v.saved.UpdateTimestamp.Time
+	if begun.After(v.now.Add(skew)) { // by a clock that was wrong, and nobody knows how much of the period is over
+		begun = time.Time{}
+	}
+	ends := begun.Add(time.Duration(v.grace.GraceSeconds) * time.Second)
 	if left := ends.Sub(v.now); left > 0 {
 		return Step{
 			Waiting:      reason.List{{Code: GracePeriodRunning, Object: v.object(), Detail: "ends " + ends.UTC().Format(time.RFC3339)}},

@@ -102,6 +102,20 @@ func (d *nodeDecision) assign(byName map[string]int) error {
 		}
 	}
 	slices.SortFunc(d.lost, func(a, b int) int { return strings.Compare(d.pods[a].Name, d.pods[b].Name) })
+	return d.twice()
+}
+
+// twice refuses Pods given twice: one of the two would be deleted for the other.
+func (d *nodeDecision) twice() error {
+	for i := range d.nodes {
+		pods := d.nodes[i].pods
+		for j, at := range pods {
+			name := d.pods[at].Name
+			if name != "" && slices.ContainsFunc(pods[:j], func(other int) bool { return d.pods[other].Name == name }) {
+				return invalidNodes("pods", name, "the Pod is given twice", "give each Pod once")
+			}
+		}
+	}
 	return nil
 }
 

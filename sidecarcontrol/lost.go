@@ -4,8 +4,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -13,32 +13,48 @@ import (
 // same one: a kubelet ends a container within the grace period.
 const lostPatience = 10 * time.Minute
 
+// given are the records of a Pod about its sidecars, by set. The zero value reads them when a set needs them, once for all sets: a user with access
+// to the Pod decides their length.
+type given struct {
+	read                  bool
+	hashes, withoutImages records
+}
+
+// load reads the records. Unreadable ones are empty, and Control.Read reports why.
+func (g *given) load(pod *corev1.Pod, keys *Keys) {
+	if !g.read {
+		g.hashes, _ = readRecords(pod.Annotations, keys.HashAnnotation)
+		g.withoutImages, _ = readRecords(pod.Annotations, keys.HashWithoutImagesAnnotation)
+		g.read = true
+	}
+}
+
 // lost returns the sidecars of a set that do not run their image, in a Pod whose upgrade has no state: somebody has removed the state. again is
 // when the time alone may change the answer.
-func (c *Control) lost(pod *corev1.Pod, set string, now time.Time) (waiting reason.List, again time.Duration) {
-	hashes, err := readRecords(pod.Annotations, c.keys.HashAnnotation)
-	if err != nil {
-		return nil, 0 //nolint:nilerr // Control.Read reports the error.
-	}
-	withoutImages, err := readRecords(pod.Annotations, c.keys.HashWithoutImagesAnnotation)
-	if err != nil {
-		return nil, 0 //nolint:nilerr // As above.
-	}
-	given := hashes.of(set)
-	// Injection writes both records at once, an upgrade of images the first alone.
-	again = given.UpdateTimestamp.Add(lostPatience).Sub(now)
-	if !given.UpdateTimestamp.After(withoutImages.of(set).UpdateTimestamp.Time) || again <= 0 {
+func (c *Control) lost(pod *corev1.Pod, set string, g *given, now time.Time) (waiting reason.List, again time.Duration) {
+	g.load(pod, &c.keys)
+	if len(g.hashes[set]) == 0 || len(g.withoutImages[set]) == 0 {
 		return nil, 0
 	}
-	for _, name := range given.SidecarList {
-		for _, container := range append([]string{name}, twinsOf(name)...) {
-			if podstate.Container(pod, container) != nil {
-				waiting = append(waiting, reason.From(c.updater.LostImage(pod, container))...)
+	hash, withoutImages := g.hashes.of(set), g.withoutImages.of(set)
+	since := now.Sub(hash.UpdateTimestamp.Time)
+	// Injection writes both records at once, an upgrade of images the first alone. Clocks differ by less than a minute.
+	if !hash.UpdateTimestamp.After(withoutImages.UpdateTimestamp.Time) || since >= lostPatience || since < -time.Minute {
+		return nil, 0
+	}
+	names := sets.New[string]()
+	for _, name := range hash.SidecarList {
+		names.Insert(name).Insert(twinsOf(name)...)
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if names.Has(list[i].Name) {
+				waiting = append(waiting, reason.From(c.updater.LostImage(pod, list[i].Name))...)
 			}
 		}
 	}
 	if len(waiting) == 0 {
-		again = 0
+		return nil, 0
 	}
-	return waiting, again
+	return waiting, lostPatience - since
 }

@@ -1,7 +1,11 @@
 package sidecarcontrol_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,5 +97,41 @@ func TestNotLost(t *testing.T) {
 				t.Errorf("%s, generation %d: waiting %v, again in %s", name, generation, standing.Waiting, standing.RequeueAfter)
 			}
 		}
+	}
+}
+
+// TestForgedLostRecords: a user with access to a Pod decides the length and the times of its records.
+func TestForgedLostRecords(t *testing.T) {
+	c, set := newControl(t), newSet(t, spec("one", "a"))
+	pod := injected(t, set)
+	names, hashes, without := []string{"one"}, map[string]any{}, map[string]any{}
+	for i := range 99 {
+		names = append(names, fmt.Sprintf("s%d", i))
+	}
+	for _, name := range names {
+		hashes[name] = map[string]any{"updateTimestamp": now.Add(time.Minute), "sidecarList": slices.Repeat([]string{"a"}, 100)}
+		without[name] = map[string]any{"updateTimestamp": now}
+	}
+	pod.Annotations[keys().InjectedAnnotation] = strings.Join(names, ",")
+	for key, value := range map[string]any{keys().HashAnnotation: hashes, keys().HashWithoutImagesAnnotation: without} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod.Annotations[key] = string(text)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		pod.Status.ContainerStatuses[i].Image = "mirror.test/other:stable"
+	}
+	if n := len(c.Unfinished(pod, now.Add(2*time.Minute))); n != len(names) {
+		t.Errorf("%d reasons for %d sets with a container each", n, len(names))
+	}
+	for name, at := range map[string]time.Time{"before the times of the records": now.Add(-time.Hour), "long after": now.Add(time.Hour)} {
+		if waiting := c.Unfinished(pod, at); len(waiting) > 0 {
+			t.Errorf("%s: %d reasons", name, len(waiting))
+		}
+	}
+	if s := c.Read(pod, nil, now); s.Injected {
+		t.Errorf("of no set: %+v", s)
 	}
 }

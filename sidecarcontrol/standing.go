@@ -81,6 +81,9 @@ func (s *Standing) Settled() bool {
 // without meaning.
 func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	s := Standing{Pod: pod}
+	if pod == nil || set == nil {
+		return s
+	}
 	injected := c.Injected(pod)
 	if !slices.Contains(injected, set.spec.Name) || !set.isIn(pod) {
 		return s
@@ -88,7 +91,8 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	s.Shared = len(injected) > 1
 	states, err := readRecords(pod.Annotations, c.keys.StateAnnotation)
 	s.Blocked.Add(UnreadableRecord, err)
-	waits := c.wait(&s, set, states, now)
+	g := &given{}
+	waits := c.wait(&s, set, states, g, now)
 	settled := func(container *corev1.Container) bool {
 		status := podstate.ContainerStatus(pod, container.Name)
 		// A spec not yet seen by the node delays only the waiting containers. The second twin of a pair goes on.
@@ -101,7 +105,7 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 		return Standing{Pod: pod}
 	}
 	s.Injected, s.set, s.upgraded = true, set, len(states[set.spec.Name]) > 0
-	s.Busy = c.isBusy(&s, set, states, now)
+	s.Busy = c.isBusy(&s, set, states, g, now)
 	s.Failing = c.failing(pod)
 	s.Ready = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && podstate.IsReady(pod)
 	if len(s.Blocked) == 0 {
@@ -195,11 +199,11 @@ func (c *Control) compare(s *Standing, set *Set) {
 
 // wait finds the containers of the set without a running instance of their image, and returns the names. An empty name
 // stands for all containers.
-func (c *Control) wait(s *Standing, set *Set, states records, now time.Time) sets.Set[string] {
+func (c *Control) wait(s *Standing, set *Set, states records, g *given, now time.Time) sets.Set[string] {
 	waits := sets.Set[string]{}
 	view := c.viewOf(s.Pod, states[set.spec.Name])
 	if view == nil {
-		s.Waiting, s.RequeueAfter = c.lost(s.Pod, set.spec.Name, now)
+		s.Waiting, s.RequeueAfter = c.lost(s.Pod, set.spec.Name, g, now)
 		addContainers(waits, s.Waiting)
 		return waits
 	}
@@ -293,7 +297,7 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 const flipPatience = 10 * time.Minute
 
 // isBusy reports whether another set's upgrade of the Pod goes on.
-func (c *Control) isBusy(s *Standing, set *Set, states records, now time.Time) bool {
+func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now time.Time) bool {
 	var begun time.Time // the last upgrade of another set
 	for _, name := range c.Injected(s.Pod) {
 		if name == set.spec.Name {
@@ -301,7 +305,7 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, now time.Time) b
 		}
 		view := c.viewOf(s.Pod, states[name])
 		if view == nil {
-			lost, again := c.lost(s.Pod, name, now)
+			lost, again := c.lost(s.Pod, name, g, now)
 			if len(lost) > 0 {
 				s.requeue(again)
 				return true
@@ -335,10 +339,11 @@ func (s *Standing) requeue(after time.Duration) {
 // annotations without meaning.
 func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.List) {
 	states, _ := readRecords(pod.Annotations, c.keys.StateAnnotation)
+	g := &given{}
 	for _, name := range c.Injected(pod) {
 		view := c.viewOf(pod, states[name])
 		if view == nil {
-			lost, _ := c.lost(pod, name, now)
+			lost, _ := c.lost(pod, name, g, now)
 			waiting = append(waiting, lost...)
 		} else if step, err := c.updater.Next(view, now); err == nil {
 			waiting = append(waiting, step.Waiting...)

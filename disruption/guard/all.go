@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,7 @@ func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request 
 	if len(keys) == 0 {
 		return decision, by, errors.New("guard: no budget is named")
 	}
+	keys = distinct(keys)
 	if len(keys) == 1 {
 		decision, err = g.Ask(ctx, keys[0], request, dryRun)
 		return decision, keys[0], err
@@ -31,6 +33,16 @@ func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request 
 		}
 	}
 	return contended(by), by, nil
+}
+
+// distinct returns the keys, each once: a budget named twice would be spent from twice.
+func distinct(keys []client.ObjectKey) (out []client.ObjectKey) {
+	for _, key := range keys {
+		if !slices.Contains(out, key) {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
 // rounds is how often all budgets of a Pod are asked if asking takes longer than prompt: the first budget may count the

@@ -58,6 +58,13 @@ type Config[O client.Object] struct {
 	Clock clock.PassiveClock
 }
 
+// budgetKey tells budgets apart. Some clients of tests give no UIDs.
+type budgetKey struct {
+	client.ObjectKey
+
+	uid types.UID
+}
+
 // Guard asks the budgets of a kind. A Guard is safe for concurrent use. Make a Guard with New.
 type Guard[O client.Object] struct {
 	client client.Client
@@ -66,7 +73,7 @@ type Guard[O client.Object] struct {
 	empty  O
 
 	mu      sync.Mutex
-	budgets map[types.UID]*budget[O]
+	budgets map[budgetKey]*budget[O]
 	swept   time.Time
 }
 
@@ -103,7 +110,7 @@ func New[O client.Object](c client.Client, live client.Reader, empty O, config C
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	return &Guard[O]{client: c, live: live, empty: empty, config: config, budgets: map[types.UID]*budget[O]{}}, nil
+	return &Guard[O]{client: c, live: live, empty: empty, config: config, budgets: map[budgetKey]*budget[O]{}}, nil
 }
 
 // Ask decides about a request, and stores the spending unless dryRun is set. A missing budget, or a budget being
@@ -120,7 +127,7 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 	if err != nil {
 		return disruption.Decision{}, err
 	}
-	b, err := g.enter(ctx, object.GetUID())
+	b, err := g.enter(ctx, budgetKey{key, object.GetUID()})
 	if errors.Is(err, errCrowded) {
 		return contended(key), nil
 	}
@@ -289,12 +296,12 @@ const crowd = 64
 var errCrowded = errors.New("guard: too many requests wait")
 
 // enter waits for one's turn, unless too many do. The error is errCrowded then.
-func (g *Guard[O]) enter(ctx context.Context, uid types.UID) (*budget[O], error) {
+func (g *Guard[O]) enter(ctx context.Context, of budgetKey) (*budget[O], error) {
 	g.mu.Lock()
-	b := g.budgets[uid]
+	b := g.budgets[of]
 	if b == nil {
 		b = &budget[O]{turn: make(chan struct{}, 1)}
-		g.budgets[uid] = b
+		g.budgets[of] = b
 	}
 	if b.users >= crowd {
 		g.mu.Unlock()
@@ -325,9 +332,9 @@ func (g *Guard[O]) leave(b *budget[O]) {
 		return
 	}
 	g.swept = now
-	for uid, b := range g.budgets {
+	for of, b := range g.budgets {
 		if b.users == 0 && now.Sub(b.used) >= remembered {
-			delete(g.budgets, uid)
+			delete(g.budgets, of)
 		}
 	}
 }

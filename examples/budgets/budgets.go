@@ -114,10 +114,11 @@ func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	if err != nil {
 		return Answer{}, err
 	}
+	if len(all) == 0 {
+		return free(NoBudget, "", "no budget is for it")
+	}
 	serves, _ := b.Serves(pod, b.clock.Now())
 	switch {
-	case len(all) == 0:
-		return free(NoBudget, "", "no budget is for it")
 	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
 		return free(NotProtected, all[0].Name, "it mirrors a static Pod, which runs on without it")
 	case isExempt(pod):

@@ -81,14 +81,14 @@ func Migrate(ctx context.Context, c client.Client, o Options) error {
 		return err != nil
 	}
 	var all []*migration
-	changed := false
+	settle := false
 	for _, name := range o.CRDs {
 		m := &migration{Options: o, client: c, name: name}
 		if !failed(name, m.store(ctx)) {
-			all, changed = append(all, m), changed || m.changed
+			all, settle = append(all, m), settle || m.mixed
 		}
 	}
-	if changed {
+	if settle && !o.DryRun {
 		select {
 		case <-ctx.Done():
 			return errors.Join(append(errs, ctx.Err())...)
@@ -108,7 +108,7 @@ type migration struct {
 	client  client.Client
 	name    string
 	from    string
-	changed bool // by this migration: the storage version
+	mixed   bool // objects may be stored in other versions: API servers are given time
 	written int
 }
 
@@ -158,6 +158,7 @@ func (m *migration) store(ctx context.Context) error {
 		if at < 0 || !crd.Spec.Versions[at].Served {
 			return ErrNotServed
 		}
+		m.mixed = !slices.Equal(crd.Status.StoredVersions, []string{m.To})
 		if m.from = storageVersion(crd); m.from == m.To || m.DryRun {
 			return nil
 		}
@@ -173,7 +174,7 @@ func (m *migration) store(ctx context.Context) error {
 		if err := unstructured.SetNestedSlice(object.Object, versions, "spec", "versions"); err != nil {
 			return err
 		}
-		m.changed = true
+		m.mixed = true
 		return m.client.Update(ctx, object)
 	})
 }
@@ -209,8 +210,8 @@ func (m *migration) rewrite(ctx context.Context, kind schema.GroupVersionKind) e
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
 		err := m.client.List(ctx, list, client.Limit(pageSize), client.Continue(next))
-		if apierrors.IsResourceExpired(err) { // it took long: begin again, objects that are written already stay as they are
-			next = ""
+		if token := continuation(err); token != "" {
+			next = token
 			continue
 		}
 		if err != nil {
@@ -229,6 +230,16 @@ func (m *migration) rewrite(ctx context.Context, kind schema.GroupVersionKind) e
 			return errors.Join(refused...)
 		}
 	}
+}
+
+// continuation returns the token with which a list goes on after its first token has expired, empty where the error is another. The rest of such a
+// list is of a later time, which does no harm: objects made since are stored in the new version.
+func continuation(err error) string {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().ListMeta.Continue
 }
 
 func (m *migration) write(ctx context.Context, object *unstructured.Unstructured) error {

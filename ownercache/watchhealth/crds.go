@@ -2,8 +2,12 @@ package watchhealth
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +27,8 @@ type CRDs struct {
 	watches   *Watches
 	informers map[schema.GroupVersionKind]toolscache.SharedIndexInformer
 
+	started atomic.Bool
+
 	mu      sync.Mutex
 	changed chan struct{} // closed with each change
 }
@@ -32,8 +38,17 @@ func crdKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 }
 
-// FollowCRDs returns CRDs for kinds and their resources. Nothing is known before Start.
+// FollowCRDs returns CRDs for kinds and their resources. Nothing is known before Start. The client, and group and plural of each kind, are
+// required: a definition of another name would never be found, and the kind would count as absent.
 func FollowCRDs(c client.WithWatch, resources map[schema.GroupVersionKind]Resource) (*CRDs, error) {
+	if c == nil {
+		return nil, errors.New("watchhealth: FollowCRDs needs a client")
+	}
+	for kind, resource := range resources {
+		if kind.Group == "" || kind.Version == "" || kind.Kind == "" || resource.Plural == "" || strings.ToLower(resource.Plural) != resource.Plural {
+			return nil, fmt.Errorf("watchhealth: kind %v with plural %q: group, version, kind and the plural in lower case are required", kind, resource.Plural)
+		}
+	}
 	d := &CRDs{informers: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{}, changed: make(chan struct{})}
 	var err error
 	d.watches, err = New(Options{
@@ -111,6 +126,9 @@ func (d *CRDs) tell() {
 // Start follows the definitions until ctx ends. Start CRDs before the caches of kinds that come and go: a manager waits
 // for the caches.
 func (d *CRDs) Start(ctx context.Context) error {
+	if d.started.Swap(true) {
+		return errors.New("watchhealth: CRDs can be started once")
+	}
 	var running sync.WaitGroup
 	for _, informer := range d.informers {
 		running.Go(func() { informer.RunWithContext(ctx) })

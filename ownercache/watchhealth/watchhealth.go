@@ -110,15 +110,17 @@ func (w *Watches) NewInformer(from toolscache.ListerWatcher, like runtime.Object
 	return k.informer
 }
 
-// Await returns nil once the watches of the kinds are up and their caches hold all changes missed meanwhile. Await does
-// not wait for a kind missing in the API server. If ctx ends first, the error is a reason.Reason with the broken watch:
+// Await returns nil once the watches of the kinds are up and their caches hold all changes missed meanwhile. Without kinds, Await waits for
+// every kind with an informer. Informers that have ended do not count. Await does not wait for a kind missing in the API server. If ctx ends first, the error is a reason.Reason with the broken watch:
 // give ctx a deadline.
 func (w *Watches) Await(ctx context.Context, kinds ...schema.GroupVersionKind) error {
+	all := len(kinds) == 0
+	if all {
+		kinds = w.options.Kinds
+	}
 	for _, kind := range kinds {
-		w.mu.Lock()
-		watches := w.kinds[kind]
-		w.mu.Unlock()
-		if len(watches) == 0 {
+		watches := w.of(kind)
+		if len(watches) == 0 && !all {
 			return reason.Reason{Code: NotWatched, Object: reason.Object{Kind: kind.Kind}, Detail: "no cache watches " + kind.String()}
 		}
 		for _, k := range watches {
@@ -128,6 +130,16 @@ func (w *Watches) Await(ctx context.Context, kinds ...schema.GroupVersionKind) e
 		}
 	}
 	return nil
+}
+
+// of returns the watches of a kind, and forgets those of informers that have ended.
+func (w *Watches) of(kind schema.GroupVersionKind) []*kindWatch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if running := slices.DeleteFunc(slices.Clone(w.kinds[kind]), func(k *kindWatch) bool { return k.informer.IsStopped() }); len(running) < len(w.kinds[kind]) {
+		w.kinds[kind] = running
+	}
+	return w.kinds[kind]
 }
 
 // Down is a broken watch.
@@ -155,7 +167,7 @@ func (w *Watches) Down() []Down {
 	var down []Down
 	for _, watches := range w.kinds {
 		for _, k := range watches {
-			if s, _ := k.now(); !s.current {
+			if s, _ := k.now(); !s.current && !k.informer.IsStopped() {
 				down = append(down, Down{k.kind, s.since, s.err})
 			}
 		}

@@ -90,10 +90,11 @@ func Grow(ctx context.Context, c client.Writer, classes client.Reader, claim pvc
 	resources := claim.Template.Spec.Resources
 	err := mayGrow(ctx, classes, claim, path)
 	if err == nil {
-		err = patch(ctx, c, claim.PersistentVolumeClaim, map[string]any{
-			"metadata": map[string]any{"uid": claim.UID, "resourceVersion": claim.ResourceVersion, "annotations": annotations},
-			"spec":     map[string]any{"resources": resources},
-		})
+		metadata := map[string]any{"uid": claim.UID, "resourceVersion": claim.ResourceVersion}
+		if len(annotations) > 0 { // null would remove all that the claim has
+			metadata["annotations"] = annotations
+		}
+		err = patch(ctx, c, claim.PersistentVolumeClaim, map[string]any{"metadata": metadata, "spec": map[string]any{"resources": resources}})
 	}
 	if err != nil {
 		return fmt.Errorf("growing PersistentVolumeClaim %s/%s to %s: %w", claim.Namespace, claim.Name, resources.Requests.Storage(), err)
