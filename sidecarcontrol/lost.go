@@ -9,12 +9,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// lostPatience is for how long after an upgrade with a lost state another image in the status counts. Afterwards the image is another name of the
-// same one: a kubelet ends a container within the grace period.
+// lostPatience limits how long after an upgrade with a lost state another image in the status counts. Afterwards the
+// other image counts as a second name of the same image, because a kubelet ends a container within the grace period.
 const lostPatience = 10 * time.Minute
 
-// lost returns the sidecars of a set that do not run their image, in a Pod whose upgrade has no state: somebody has removed the state. again is
-// when the time alone may change the answer.
+// lost returns the sidecars of a set not running their image, in a Pod whose upgrade has no state because somebody has
+// removed the state. After again, the answer may change without an event.
 func (c *Control) lost(pod *corev1.Pod, set string, now time.Time) (waiting reason.List, again time.Duration) {
 	hashes, err := readRecords(pod.Annotations, c.keys.HashAnnotation)
 	if err != nil {
