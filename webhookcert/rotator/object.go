@@ -109,7 +109,7 @@ type object struct {
 	synced  bool
 	live    client.Object // nil if missing
 	differs *reason.Reason
-	unable  reason.Reason // why the object cannot hold a bundle
+	unable  reason.Reason  // why the object cannot hold a bundle
 	lacks   *reason.Reason // as last told to the observer
 	bucket  bucket
 	said    reason.Reason
