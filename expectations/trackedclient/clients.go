@@ -19,7 +19,7 @@ type Options struct {
 	// Tracker holds the options of the tracker for the clients' records. Unless Tracker says NoBarrier, Check returns nil
 	// only after Start has returned.
 	Tracker expectations.Options
-	// Exists, unless nil, reports whether an owner is in the cache. What was written for one that is not is not recorded: a pass
+	// Exists, unless nil, reports whether an owner is in the cache. A write for a missing owner is not recorded: a pass
 	// may outlast its owner, and nobody would ever call Forget again.
 	Exists func(owner types.UID) bool
 }
