@@ -43,7 +43,7 @@ type Index interface {
 	HasSynced() bool
 	// IsPresent reports whether the object is in the cache and not terminating.
 	IsPresent(uid types.UID) bool
-	// Versions returns the resourceVersion by UID of all objects that match; nil matches all.
+	// Versions returns the resourceVersion by UID of all matching objects; nil matches all.
 	Versions(match func(metav1.Object) bool) map[types.UID]string
 }
 
