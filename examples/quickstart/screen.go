@@ -14,7 +14,7 @@ type screen interface {
 	title(text string)
 	// happens shows a single event.
 	happens(text string)
-	// draw shows the world as it is now.
+	// draw shows the present world.
 	draw()
 	// done leaves the last picture standing.
 	done()
