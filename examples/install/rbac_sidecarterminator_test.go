@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveSidecars makes a manager work on a Pod with a sidecar whose main container has ended. The webhooks of the running
+// liveSidecars makes a manager work on a Pod whose only running container is a sidecar. The webhooks of the running
 // manager complete the request.
 func (c *cluster) liveSidecars(ns string, own *rest.Config) {
 	c.t.Helper()

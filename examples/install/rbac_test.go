@@ -476,7 +476,7 @@ func (w *workload) pods() []corev1.Pod {
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// loseOne makes a Pod end. The ended Pod's claim goes too.
+// loseOne makes a Pod end, and waits until the Pod owns its claim.
 func (w *workload) loseOne() {
 	w.t.Helper()
 	lost := w.pods()[0]
