@@ -27,7 +27,7 @@ type moment struct {
 	updated bool
 	// ready is the Pod's condition. An updated Pod counts as ready only when its containers run their images.
 	ready bool
-	// closed means that a readiness gate of the Pod is not open: whoever owns the gate has taken the Pod's traffic away.
+	// closed is true if a readiness gate of the Pod is not open: the gate's owner has taken the Pod's traffic away.
 	closed bool
 }
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is policy.kruise.io/v1beta1. Treat it as a constant.
+// GroupVersion is policy.kruise.io/v1beta1. Treat GroupVersion as a constant.
 var GroupVersion = schema.GroupVersion{Group: "policy.kruise.io", Version: "v1beta1"}
 
 // AddToScheme registers the types of this version.
