@@ -7,7 +7,8 @@
 //   - A write without an answer (a timeout, a broken connection, an internal error) may have been carried out all the
 //     same. [Clients.Check] reads such an object once from the API server before the owner's next decision. Otherwise a
 //     Pod whose creation timed out would be created twice.
-//   - After a change of leader [Clients.Start] holds all owners back until the caches have the predecessor's last writes.
+//   - After a change of leader [Clients.Start] holds all owners back until the caches have the predecessor's last
+//     writes.
 //   - When a cache is later than the alarm threshold, a live read shows whether the cache holds everything after all.
 //
 // RBAC: list on the resources of the sources, and get on the written resources.

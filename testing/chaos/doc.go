@@ -12,8 +12,8 @@
 //   - The process dies, also in the middle of a call, and its successor starts with caches that may be older.
 //   - Scheduler and kubelet do something for a Pod: start, restart, report, crash, evict or terminate.
 //   - Users, and other clients outside, do something: [Subject.Users].
-//   - Everything settles for a while, without faults and without much time passing, so that the next step meets budgets at
-//     their edge.
+//   - Everything settles for a while, without faults and without much time passing, so that the next step meets budgets
+//     at their edge.
 //   - Time passes. No other step moves time, so nothing depends on the speed of the machine.
 //
 // Lasting policies, such as quotas and webhooks, belong to the subject: Run asks [Subject.Denies] about each write,
@@ -33,12 +33,14 @@
 // shows the past. A controller can keep a weaker rule: its own writes never take more Pods than the budget allows, as
 // seen by the controller. Such a rule has three parts:
 //
-//  1. The view. [Subject.Looks] is called before each of a reconcile's calls. Until the first write, copy the basis of the
-//     decision from Task.Process.Cache into Task.View: the owner's spec, and the serving Pods. After the first write copy
-//     no more, because the decision is made. A Pod that is ready, but in the middle of an update, does not serve.
-//  2. The taken Pods. [Subject.Wrote] sees each write with the Pod before and after. A write takes a Pod if the Pod served
-//     in the view and was deleted, marked for deletion, or had its readiness gate closed. Keep taken Pods by UID, so that
-//     a Pod patched twice counts once. Failures, evictions and restarts are no writes of the controller, and never count.
+//  1. The view. [Subject.Looks] is called before each of a reconcile's calls. Until the first write, copy the basis of
+//     the decision from Task.Process.Cache into Task.View: the owner's spec, and the serving Pods. After the first
+//     write copy no more, because the decision is made. A Pod that is ready, but in the middle of an update, does not
+//     serve.
+//  2. The taken Pods. [Subject.Wrote] sees each write with the Pod before and after. A write takes a Pod if the Pod
+//     served in the view and was deleted, marked for deletion, or had its readiness gate closed. Keep taken Pods by
+//     UID, so that a Pod patched twice counts once. Failures, evictions and restarts are no writes of the controller,
+//     and never count.
 //  3. The comparison. Fail when serving Pods in the view, less the taken Pods, fall below replicas less maxUnavailable.
 //     Take replicas and maxUnavailable from the view as well: the user may have changed both since.
 //

@@ -91,7 +91,8 @@ func TestAdvancedCronJobCRDNamesAndColumns(t *testing.T) {
 	}
 }
 
-// TestUndecodableAdvancedCronJobs: a list is decoded despite invalid items, and an object not read in full is not written.
+// TestUndecodableAdvancedCronJobs: a list is decoded despite invalid items, and an object not read in full is not
+// written.
 func TestUndecodableAdvancedCronJobs(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil || !scheme.Recognizes(v1beta1.GroupVersion.WithKind("AdvancedCronJobList")) {

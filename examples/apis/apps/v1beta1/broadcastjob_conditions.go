@@ -26,7 +26,8 @@ func (s *BroadcastJobStatus) Holds(t JobConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// SetCondition replaces the condition of c's type, or adds c. SetCondition sets LastTransitionTime to now if the status changes.
+// SetCondition replaces the condition of c's type, or adds c. SetCondition sets LastTransitionTime to now if the status
+// changes.
 func (s *BroadcastJobStatus) SetCondition(c JobCondition, now metav1.Time) {
 	c.LastTransitionTime = now
 	old := s.Condition(c.Type)
@@ -77,7 +78,8 @@ func (s *BroadcastJobStatus) Ended() time.Time {
 	return time.Unix(0, 0)
 }
 
-// SetFailure sets a condition while err is not nil and removes the condition afterwards. Reason and message follow the error.
+// SetFailure sets a condition while err is not nil and removes the condition afterwards. Reason and message follow the
+// error.
 func (s *BroadcastJobStatus) SetFailure(t JobConditionType, err error, now metav1.Time) {
 	if err == nil {
 		s.DropCondition(t)

@@ -42,7 +42,8 @@ func (s *CloneSetStatus) DropCondition(t CloneSetConditionType) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c CloneSetCondition) bool { return c.Type == t })
 }
 
-// SetFailure sets a condition while err is not nil and removes the condition afterwards. Reason and message follow the error.
+// SetFailure sets a condition while err is not nil and removes the condition afterwards. Reason and message follow the
+// error.
 func (s *CloneSetStatus) SetFailure(t CloneSetConditionType, err error, now metav1.Time) {
 	if err == nil {
 		s.DropCondition(t)

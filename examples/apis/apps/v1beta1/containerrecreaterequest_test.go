@@ -99,7 +99,8 @@ func TestContainerRecreateRequestIsRegistered(t *testing.T) {
 	}
 }
 
-// TestUndecodableContainerRecreateRequests: a list is decoded despite invalid items, and an object not read in full is not written.
+// TestUndecodableContainerRecreateRequests: a list is decoded despite invalid items, and an object not read in full is
+// not written.
 func TestUndecodableContainerRecreateRequests(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"podName":"a","containers":[{"name":"app"}]}},

@@ -50,7 +50,8 @@ func TestPersistentPodStateCRDNames(t *testing.T) {
 	}
 }
 
-// TestUndecodablePersistentPodStates: a list is decoded despite invalid items, and an object not read in full is not written.
+// TestUndecodablePersistentPodStates: a list is decoded despite invalid items, and an object not read in full is not
+// written.
 func TestUndecodablePersistentPodStates(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil || !scheme.Recognizes(v1beta1.GroupVersion.WithKind("PersistentPodStateList")) {

@@ -60,7 +60,8 @@ func TestResourceDistributionCRDNamesAndColumns(t *testing.T) {
 	}
 }
 
-// TestUndecodableResourceDistributions: a list is decoded despite invalid items, and an object not read in full is not written.
+// TestUndecodableResourceDistributions: a list is decoded despite invalid items, and an object not read in full is not
+// written.
 func TestUndecodableResourceDistributions(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil || !scheme.Recognizes(v1beta1.GroupVersion.WithKind("ResourceDistributionList")) {
