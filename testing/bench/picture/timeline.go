@@ -148,7 +148,7 @@ func (c *canvas) panel(y float64, p Panel) float64 {
 		c.line(x, top, x, bottom+5, grid, "")
 		c.text(x, bottom+19, 12, "middle", faint, label(t)+" s")
 	}
-	// Rows without antialiasing, or thin ones would blur into each other.
+	// Rows without antialiasing, or thin rows would blur into each other.
 	c.addf(`<g stroke-width="%s" shape-rendering="crispEdges">`+"\n", number(rowThickness(thick)))
 	for i, row := range rows {
 		c.row(top+thick*(float64(i)+0.5), thick, perSecond, row)

@@ -1,6 +1,7 @@
 // Package v1beta1 answers "what does a policy look like, as stored?"
 //
-// v1beta1 is the version in storage, the hub of all conversions and the only version that is acted on. JSON names are those of OpenKruise 1.9.
+// v1beta1 is the version in storage, the hub of all conversions and the only version used by the controller. JSON names
+// are OpenKruise 1.9's.
 //
 // +kubebuilder:object:generate=true
 // +groupName=policy.kruise.io
