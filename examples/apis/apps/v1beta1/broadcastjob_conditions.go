@@ -59,7 +59,8 @@ func (s *BroadcastJobStatus) Began() time.Time {
 	return s.StartTime.Time
 }
 
-// Ended returns the end time of the job, or zero before the end. Without a recorded time, the end counts as long ago.
+// Ended returns the end time of the job, or zero before the end. Without a recorded end, Ended returns the start time,
+// or else the Unix epoch: the job counts as ended long ago.
 func (s *BroadcastJobStatus) Ended() time.Time {
 	if !s.Finished() {
 		return time.Time{}
