@@ -12,11 +12,11 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Lost says why the annotations of a Pod cannot be the annotations written by Start for its update to a revision, the
-// Target.Revision. Somebody has removed or replaced them, so the delivered part of the update is unknown. Lost returns
-// nil for a Pod without an update: Start has not closed the gate, and updating is false. updating is the caller's own
-// knowledge, such as the state of the Pod's lifecycle. The error carries the code StateLost, UnreadableState or
-// InvalidConfig.
+// Lost says why the annotations of a Pod cannot be the annotations written by Start for the Pod's update to a revision,
+// the Target.Revision. Somebody has removed or replaced the annotations, so the delivered part of the update is
+// unknown. Lost returns nil for a Pod without an update: Start has not closed the gate, and updating is false. updating
+// is the caller's own knowledge, such as the state of the Pod's lifecycle. The error carries the code StateLost,
+// UnreadableState or InvalidConfig.
 func (u *Updater) Lost(pod *corev1.Pod, to string, updating bool) error {
 	if err := u.ready(); err != nil {
 		return err
@@ -166,8 +166,8 @@ func (u *Updater) restoreContainer(p *Plan, pod *corev1.Pod, path string, want *
 	}
 }
 
-// lackedQuantities returns the wanted cpu and memory with another value in the container. all returns every wanted
-// quantity that the container has any value of.
+// lackedQuantities returns the wanted cpu and memory with another value in the container. all adds the wanted
+// quantities with the same value. A quantity without a value in the container is never returned.
 func lackedQuantities(have, want corev1.ResourceList, all bool) corev1.ResourceList {
 	var out corev1.ResourceList
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {

@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// lostPatience is for how long after an upgrade with a lost state another image in the status counts. Afterwards the image is another name of the
-// same one: a kubelet ends a container within the grace period.
+// lostPatience limits how long after an upgrade with a lost state another image in the status counts. Afterwards the
+// other image counts as a second name of the same image, because a kubelet ends a container within the grace period.
 const lostPatience = 10 * time.Minute
 
 // given are the records of a Pod about its sidecars, by set. The zero value reads them when a set needs them, once for all sets: a user with access

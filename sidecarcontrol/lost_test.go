@@ -15,7 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// TestLostState: whatever becomes of what an upgrade writes down, its Pod does not serve before its node runs the new image.
+// TestLostState: the Pod of an upgrade does not serve before its node runs the new image, even if somebody changes the
+// recorded state.
 func TestLostState(t *testing.T) {
 	version := func(image string) *sidecarcontrol.Set {
 		s := spec("one", "a", "b")
@@ -51,8 +52,8 @@ func TestLostState(t *testing.T) {
 	}
 }
 
-// TestNotLost: a node may report an image by another of its names, or by an ID. Clocks of webhooks and API servers differ, and API servers before
-// Kubernetes 1.33 count no generations of Pods.
+// TestNotLost: a node may report an image by another name or by an ID. Clocks of webhooks and API servers differ, and
+// API servers before Kubernetes 1.33 count no generations of Pods.
 func TestNotLost(t *testing.T) {
 	version := func(image string) *sidecarcontrol.Set {
 		s := spec("one", "a")

@@ -1,7 +1,7 @@
-// Package ownerrefs writes the owner references that package adopt decided on.
+// Package ownerrefs writes the owner references decided on by package adopt.
 //
-// It works on the built-in kinds (Pods, ControllerRevisions, PersistentVolumeClaims, ...), whose owner references merge by
-// UID in a strategic merge patch. Custom resources have no such merge.
+// The package works on the built-in kinds (Pods, ControllerRevisions, PersistentVolumeClaims, ...), whose owner
+// references merge by UID in a strategic merge patch. Custom resources have no such merge.
 //
 // RBAC: patch on the objects; get on the owner, for adoption.
 package ownerrefs
@@ -33,16 +33,17 @@ const (
 	AdoptionLost reason.Code = "AdoptionLost"
 )
 
-// lostAgain is when to look again where an object could not be adopted: what happens to one that somebody else controls does not wake the
-// owner.
+// lostAgain is the time until the next look after a lost adoption: a change to an object under another controller does
+// not wake the owner.
 const lostAgain = 30 * time.Second
 
-// Adopt makes the owner of the pass the controller of the objects. Before the first patch it reads the owner from apiReader, which
-// must not be a cache: an owner that is gone, terminating or replaced adopts nothing (OwnerGone), because what it adopted would
-// be garbage collected or never released. Each patch carries the object's UID.
+// Adopt makes the owner of the pass the controller of the objects. Before the first patch Adopt reads the owner from
+// apiReader. apiReader must not be a cache. If the owner is gone, terminating or replaced, Adopt adopts nothing
+// (OwnerGone), because the objects would be garbage collected or never released. Each patch carries the object's UID.
 //
-// Objects that are gone by now are no error. The error joins those of the others: AdoptionLost, which is final because trying
-// again does not help before the cache has caught up, and asks for a later pass, and what the API server answered otherwise.
+// A missing object is no error. The error joins the failures of all objects. AdoptionLost is final, because another try
+// does not help before the cache has caught up, and asks for a later pass. Any other failure is the API server's
+// answer.
 func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, apiReader client.Reader, objects []T) error {
 	if len(objects) == 0 {
 		return nil
@@ -65,7 +66,7 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 			return nil
 		case apierrors.IsInvalid(err):
 			pass.Wake(lostAgain)
-			return reason.Final(reason.Reason{ // without its cause, which would count as a refusal that concerns the others too
+			return reason.Final(reason.Reason{ // without its cause: the cause would count as a refusal of all objects
 				Code: AdoptionLost, Object: object, Path: "metadata.ownerReferences", Detail: err.Error(),
 				Remedy: "wait for the cache, then decide again",
 			})
@@ -74,9 +75,9 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 	})
 }
 
-// Release removes the reference to the owner of the pass from the objects, and leaves those of others alone. An object that is
-// gone, was replaced by another of its name, or has lost the reference already is no error. Other failures, conflicts included,
-// are joined and may be tried again.
+// Release removes the reference to the owner of the pass from the objects, and leaves all other references alone. An
+// object already gone, replaced by another object of the same name, or without the reference is no error. Other
+// failures, conflicts included, are joined and may be tried again.
 func Release[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, objects []T) error {
 	return patchAll(ctx, pass, "release", c, objects, map[string]string{"$patch": "delete", "uid": string(pass.Owner().GetUID())},
 		func(object reason.Object, err error) error {
@@ -109,8 +110,8 @@ func recheck(ctx context.Context, apiReader client.Reader, owner client.Object, 
 	return nil
 }
 
-// patchAll patches one owner reference of each object. settle turns a failed patch into an error, or nil where there is nothing
-// left to do.
+// patchAll patches an owner reference of each object. settle turns a failed patch into an error, or into nil if nothing
+// is left to do.
 func patchAll[T client.Object](
 	ctx context.Context, pass *fanout.Pass, verb string, c client.Client, objects []T, reference any, settle func(reason.Object, error) error,
 ) error {
@@ -138,7 +139,7 @@ func patchAll[T client.Object](
 	})
 }
 
-// isOtherUID recognises the API server's answer to a patch that names another UID than the stored object's. A policy may
+// isOtherUID recognises the API server's answer to a patch with another UID than the stored object's. A policy may
 // refuse with the same code.
 func isOtherUID(err error) bool {
 	status := apierrors.APIStatus(nil)

@@ -117,7 +117,7 @@ func (s *apiServer) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersion
 	return setKind, nil
 }
 
-// view is the owner as its pass sees it.
+// view is the owner as seen by a pass.
 type view struct{ metav1.PartialObjectMetadata }
 
 func (v *view) Object() client.Object   { return &v.PartialObjectMetadata }
@@ -241,7 +241,8 @@ func TestAdoptStopsWhereRightsAreMissing(t *testing.T) {
 	}
 }
 
-// TestReleaseRefused: a policy answers with the same code as the check of the UID. That is no reason to forget the Pod.
+// TestReleaseRefused: a policy answers with the same code as the check of the UID. Such a refusal is no reason to
+// forget the Pod.
 func TestReleaseRefused(t *testing.T) {
 	s := newServer(newPod("kept", mine))
 	s.fail["kept"] = apierrors.NewInvalid(podKind.GroupKind(), "kept", field.ErrorList{field.Forbidden(nil, "kept by policy")})

@@ -5,8 +5,8 @@
 //	validator := specwebhook.New[*Game, admission.Warnings](check)
 //	err := ctrl.NewWebhookManagedBy(mgr, &Game{}).WithValidator(validator).Complete()
 //
-// A type whose UnmarshalJSON leaves out what it cannot decode (decode.Fields) is decoded whatever it says; its problems are for the
-// check to return.
+// A type whose UnmarshalJSON leaves out undecodable fields (decode.Fields) is always decoded; the check has to return
+// the type's problems.
 package specwebhook
 
 import (
@@ -15,21 +15,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Validator checks objects that are created, and those whose spec is changed. What else is changed of an object passes, and so
-// does its deletion: finalizers and labels of objects that were stored before the check was there must be able to go. A changed
-// spec shows by the generation, which the API server counts up before it asks validating webhooks, of kinds that have a subresource
-// for their status.
+// Validator checks created objects and objects with a changed spec. Any other change of an object passes, and so does
+// its deletion: finalizers and labels of objects stored before the check existed must be removable. A changed spec
+// shows by the generation. The API server counts the generation up before calling validating webhooks, for kinds with a
+// status subresource.
 //
-// It is an admission.Validator of controller-runtime. W is that package's Warnings, which is not imported here because it would
-// bring along what only webhooks need. Make it with New.
+// Validator is an admission.Validator of controller-runtime. W is the type Warnings of package admission. The import is
+// missing here because admission would bring along packages needed by webhooks only. Make a Validator with New.
 type Validator[T client.Object, W ~[]string] struct{ check func(T) error }
 
-// New returns a Validator. check must be safe for concurrent use; its error is what the user reads.
+// New returns a Validator. check must be safe for concurrent use; the user reads the error of check.
 func New[T client.Object, W ~[]string](check func(T) error) Validator[T, W] {
 	return Validator[T, W]{check}
 }
 
-// ValidateCreate checks the object.
 func (v Validator[T, W]) ValidateCreate(_ context.Context, object T) (W, error) {
 	return nil, v.check(object)
 }

@@ -21,9 +21,10 @@ const (
 	OtherPaths = "other"
 )
 
-// rest answers at every other path, which configurations of another manager name. Reviews of objects whose kind has handlers here go to the
-// handler of the verb in the path: OpenKruise 1.9.0 calls its paths differently. All other reviews are allowed with a warning, because they are
-// about features without a handler here, and the API server would refuse Pods without an answer.
+// rest answers at every path without a handler. Configurations of other managers name such paths. Reviews of objects
+// whose kind has handlers here go to the handler of the verb in the path: OpenKruise 1.9.0 calls its paths differently.
+// All remaining reviews are allowed with a warning, because the features behind such paths have no handler here, and
+// the API server would refuse Pods without an answer.
 type rest struct {
 	kinds   map[schema.GroupKind]map[string]admission.Handler // by verb
 	observe func(path string)                                 // optional
@@ -54,10 +55,10 @@ func newRest(log logr.Logger, observe func(path string), kinds []Endpoint) http.
 	}
 }
 
-// isOwn reports whether objects of a group are nobody else's.
+// isOwn reports whether a group belongs to this project or OpenKruise alone.
 func isOwn(group string) bool { return group == apps.Group || strings.HasSuffix(group, ".kruise.io") }
 
-// verbOf is what precedes the first dash of a path: mutate or validate.
+// verbOf returns the part of a path before the first dash: mutate or validate.
 func verbOf(path string) string {
 	verb, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "-")
 	return verb
@@ -103,7 +104,7 @@ func (p *paths) label(path string) string {
 	return path
 }
 
-// shown is the printable part of a path: a warning is a header, and must not mislead its reader.
+// shown returns the printable part of a path. A warning is a header, and must not mislead its reader.
 func shown(path string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == '"' || r == '\\' {

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// post asks about a Widget at a path that nobody serves.
+// post asks about a Widget at a path without a handler.
 func post(t testing.TB, handler http.Handler, path string) *admissionv1.AdmissionResponse {
 	t.Helper()
 	return postAbout(t, handler, path, request(t, admissionv1.Create, manifest(t, "apiVersion: example.test/v1\nkind: Widget\nmetadata: {name: a}"), nil))
@@ -64,8 +64,8 @@ func TestAllowWarns(t *testing.T) {
 	}
 }
 
-// TestRestOfOwnKinds: OpenKruise 1.9.0 writes its own paths into the webhook configurations as long as it runs. Objects of this project's kinds are
-// looked at, whatever the path.
+// TestRestOfOwnKinds: OpenKruise 1.9.0 writes its own paths into the webhook configurations while running. The handlers
+// check objects of the project's kinds at any path.
 func TestRestOfOwnKinds(t *testing.T) {
 	bad := strings.Replace(small("v1alpha1", "  updateStrategy: {type: Nonsense}"), "name: web,", "name: web, labels: {policy.kruise.io/delete-protection: Always},", 1)
 	for _, tc := range []struct {
@@ -95,7 +95,7 @@ func TestRestOfOwnKinds(t *testing.T) {
 	}
 }
 
-// Nobody fills the memory with paths.
+// TestAllowTellsFewPathsApart: no client can fill the memory with paths.
 func TestAllowTellsFewPathsApart(t *testing.T) {
 	observed := map[string]int{}
 	handler := rest(func(path string) { observed[path]++ })

@@ -1,12 +1,12 @@
-// Command bench runs whole rollouts on a real control plane with simulated Nodes and says what they cost: seconds,
-// requests per Pod by verb and resource, how long Pods were out of service, CPU and memory of the manager. It draws the
-// rollouts, a row a Pod. Any manager that serves the same API can be measured, so that two can be compared on the same
-// work:
+// Command bench runs whole rollouts on a real control plane with simulated Nodes and reports their cost: seconds,
+// requests per Pod by verb and resource, how long Pods were out of service, CPU and memory of the manager. The command
+// draws the rollouts, a row a Pod. The bench can measure any manager of the same API, so that two can be compared on
+// the same work:
 //
 //	bench --manager bin/kruise-manager --workload cloneset --pods 1000 --change image --max-unavailable 20%
 //
-// "bench admission" creates Pods at a rate and many at once, while thousands of SidecarSets are asked which of them
-// shall be injected. "bench results" makes all runs that RESULTS.md shows, and writes it.
+// "bench admission" creates Pods at a rate and many at once, with thousands of SidecarSets to choose from. "bench
+// results" makes all runs shown in RESULTS.md, and writes the file.
 package main
 
 import (

@@ -25,11 +25,11 @@ const (
 
 // Targets are the namespaces chosen by a ResourceDistribution. Lists are sorted, and no name is in both.
 type Targets struct {
-	// Wanted exist, and are to have a copy.
+	// Wanted are existing namespaces to have a copy.
 	Wanted []string
-	// Missing are listed, but do not exist or are terminating. The reason's object is the namespace.
+	// Missing are the listed namespaces not found or being deleted. The reason's object is the namespace.
 	Missing []reason.Reason
-	// Untouched are existing namespaces that are terminating or belong to the system. Objects inside stay unchanged.
+	// Untouched are existing namespaces being deleted or belonging to the system. Objects inside stay unchanged.
 	Untouched sets.Set[string]
 }
 
@@ -43,10 +43,10 @@ func Within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1b
 	return out
 }
 
-// Resolve returns the namespaces that targets choose among those that exist. Listed ones are chosen whether or not they exist; of the others
-// those that are not terminating. Excluded ones are never chosen, and nor are kube-system and kube-public without a copy: OpenKruise 1.9.0 has made
-// copies there, and hasCopy finds those. Nil stands for none. A selector that selects nothing in particular chooses none. The error says
-// why the selector cannot be read.
+// Resolve returns the namespaces chosen by targets. A listed namespace is chosen even if missing or terminating. All
+// other namespaces are chosen only if not terminating. An excluded namespace is never chosen. kube-system and
+// kube-public are chosen only if hasCopy reports a copy: OpenKruise 1.9.0 has made copies there. A nil hasCopy stands
+// for no copies. An empty selector chooses no namespace. The error says why the selector cannot be read.
 func Resolve(targets *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Namespace, hasCopy func(namespace string) bool) (Targets, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&targets.NamespaceSelector)
 	if err != nil {

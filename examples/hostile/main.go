@@ -1,15 +1,15 @@
-// Command hostile lets one namespace do all that it can to hurt the others, and says how a neighbour fares: on a real
-// control plane with simulated Nodes a user with the role edit in the namespace "hostile" sends what package
-// internal/hostile holds, writes into its Pods what the controller reads there, and wakes it; whoever reaches the
-// webhooks' port sends what no API server would, or nothing. In the namespace "quiet" a CloneSet rolls out in place
-// again and again, another is changed every second, Pods get sidecars, and somebody watches CloneSets in their old
-// version. The Pods of both namespaces get sidecars of one SidecarSet.
+// Command hostile lets a namespace do its best to hurt all other namespaces, and reports on a neighbour. The command
+// runs on a real control plane with simulated Nodes. A user with the role edit in the namespace "hostile" sends the
+// objects of package internal/hostile, writes values for the controller into its Pods, and wakes the controller. A
+// client on the webhooks' port sends requests impossible for an API server, or nothing. In the namespace "quiet" a
+// CloneSet rolls out in place again and again, another is changed every second, Pods get sidecars, and a client watches
+// CloneSets in their old version. The Pods of both namespaces get sidecars of the same SidecarSet.
 //
 //	hostile --manager bin/kruise-manager --for 10m
 //
-// It ends with an error if a rollout takes more than 20 % longer than alone (the medians are compared), a change or a
-// Pod is refused, a Pod takes 10 seconds to be admitted, the watch is lost or as much behind, or the manager needs more
-// memory than its container is given.
+// The command ends with an error in any of these cases: a rollout takes more than 20 % longer than alone (the medians
+// are compared), a change or a Pod is refused, a Pod takes 10 seconds to be admitted, the watch is lost or 10 seconds
+// behind, or the manager needs more memory than its container is given.
 package main
 
 import (

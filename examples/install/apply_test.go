@@ -29,14 +29,15 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// cluster is the control plane as its administrator sees it.
+// cluster is the control plane as seen by its administrator.
 type cluster struct {
 	client.WithWatch
 	t          testing.TB
 	kubeconfig string
 }
 
-// fresh returns the control plane without what an earlier test installed for the whole of it, and what a manager left.
+// fresh returns the control plane without cluster-wide installations of an earlier test and without remains of a
+// manager.
 func fresh(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
@@ -71,8 +72,9 @@ func fresh(t testing.TB) *cluster {
 	return out
 }
 
-// letGo takes the finalizers off what stays although nothing holds it. The API server looks for the objects of a CRD without a limit
-// in time, in a storage that it replaces when the CRD changes; once in many runs it never comes back from there.
+// letGo takes the finalizers off an object that stays without a holder. The API server looks for the objects of a CRD
+// without a time limit, in a storage replaced at each change of the CRD. Once in many runs the API server never comes
+// back from there.
 func (c *cluster) letGo(ctx context.Context, obj client.Object) {
 	c.t.Logf("%s does not go away: %v", obj.GetName(), c.conditions(obj))
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
@@ -81,7 +83,7 @@ func (c *cluster) letGo(ctx context.Context, obj client.Object) {
 	}
 }
 
-// conditions are those of the object as it is now, to say why it stays.
+// conditions returns the present conditions of the object, to say why the object stays.
 func (c *cluster) conditions(obj client.Object) any {
 	kind, err := c.GroupVersionKindFor(obj)
 	if err != nil {
@@ -96,13 +98,13 @@ func (c *cluster) conditions(obj client.Object) any {
 	return conditions
 }
 
-// apply applies with kubectl, on the server's side.
+// apply applies with kubectl, by server-side apply.
 func (c *cluster) apply(args ...string) {
 	c.t.Helper()
 	must(c.t)(kubectl(c.t, append([]string{"--kubeconfig", c.kubeconfig, "apply", "--server-side"}, args...)...))
 }
 
-// read returns the objects as they are on the API server.
+// read returns the objects from the API server.
 func (c *cluster) read(objects map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	c.t.Helper()
 	out := map[string]*unstructured.Unstructured{}
@@ -117,7 +119,7 @@ func (c *cluster) read(objects map[string]*unstructured.Unstructured) map[string
 	return out
 }
 
-// untilRunning waits until CRDs can be used and the Deployment has all replicas, after which nothing changes by itself.
+// untilRunning waits until CRDs can be used and the Deployment has all replicas. Afterwards nothing changes by itself.
 func (c *cluster) untilRunning(objects map[string]*unstructured.Unstructured) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(context.Context) error {
@@ -156,7 +158,7 @@ func holds(obj *unstructured.Unstructured, condition string) bool {
 func TestInstallTwice(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// render returns the manifests and how kubectl is told about them.
+		// render returns the manifests and the arguments for kubectl.
 		render func(testing.TB) (manifests string, args []string)
 	}{
 		{"kustomization", func(t testing.TB) (string, []string) { return kustomize(t), []string{"-k", "examples/config/default"} }},
@@ -198,7 +200,8 @@ func TestBuiltInRolesExtendToEveryKind(t *testing.T) {
 					granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 						return slices.Contains(rule.APIGroups, k.Kind.Group) && slices.Contains(rule.Resources, k.Resource) && slices.Contains(rule.Verbs, verb)
 					})
-					// A SidecarSet reaches into all namespaces, and no role for one lets anybody write it. A ResourceDistribution may hold a Secret, too.
+					// A SidecarSet reaches into all namespaces, so no role for a namespace lets anybody write a SidecarSet. A
+					// ResourceDistribution may hold a Secret, too.
 					grants := slices.Contains(want, verb) && (verb == "get" || k.Resource != "sidecarsets") && k.Resource != "resourcedistributions"
 					if granted != grants {
 						return fmt.Errorf("role %s grants %s on %s: %v", name, verb, k.Resource, granted)
@@ -210,7 +213,7 @@ func TestBuiltInRolesExtendToEveryKind(t *testing.T) {
 	}
 }
 
-// checkPods looks at what the Deployment made of its template.
+// checkPods checks the Pods of the Deployment.
 func (c *cluster) checkPods() {
 	c.t.Helper()
 	var pods corev1.PodList
@@ -226,7 +229,7 @@ func (c *cluster) checkPods() {
 	if len(nodes) != 2 {
 		c.t.Errorf("Pods by Node are %v, want one on each of two", nodes)
 	}
-	// The API server says so if a Pod that runs breaks the rules.
+	// The API server warns if a running Pod breaks the rules.
 	out, err := kubectl(c.t, "--kubeconfig", c.kubeconfig, "label", "--dry-run=server", "--overwrite", "--warnings-as-errors",
 		"namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
 	if err != nil {
@@ -234,8 +237,8 @@ func (c *cluster) checkPods() {
 	}
 }
 
-// Helm itself installs, upgrades and removes the chart. What the manager has put into its objects survives an upgrade (MG-29),
-// and workloads survive a removal, because their CRDs stay (compare MG-28).
+// TestHelmRelease: Helm itself installs, upgrades and removes the chart. The manager's additions to its objects survive
+// an upgrade (MG-29), and workloads survive a removal, because their CRDs stay (compare MG-28).
 func TestHelmRelease(t *testing.T) {
 	c := fresh(t)
 	elsewhere := "helm-" + rand.String(5)
@@ -303,7 +306,7 @@ func TestHelmRelease(t *testing.T) {
 	}
 }
 
-// follow does what the notes say to do after an installation, and checks that they speak of it.
+// follow follows the notes after an installation, and checks the notes.
 func (c *cluster) follow(notes, namespace string) {
 	c.t.Helper()
 	crds := kinds.ConvertedCRDs(kinds.All())
@@ -327,7 +330,7 @@ func (c *cluster) follow(notes, namespace string) {
 	}
 }
 
-// withoutPods has a spec that is complete, of each kind that has no template of Pods, or no selector for them.
+// withoutPods returns a complete spec of each kind without a template of Pods, or without a selector for Pods.
 func withoutPods() map[string]map[string]any {
 	return map[string]map[string]any{
 		"AdvancedCronJob": {"schedule": "0 0 1 1 *", "template": map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{
@@ -348,8 +351,8 @@ func withoutPods() map[string]map[string]any {
 	}
 }
 
-// checkLeftAlone looks at a kind when the chart is gone: as the notes say, it can be used in the version that is stored, and not in
-// the other one, which nobody converts.
+// checkLeftAlone checks a kind after the removal of the chart. As the notes say, the stored version can be used, and
+// the second version cannot, because nobody converts the objects.
 func (c *cluster) checkLeftAlone(k kinds.Kind) {
 	c.t.Helper()
 	spec := map[string]any{
@@ -366,7 +369,7 @@ func (c *cluster) checkLeftAlone(k kinds.Kind) {
 	left.SetGroupVersionKind(k.Kind)
 	left.SetNamespace(env.Namespace(c.t))
 	left.SetName("left")
-	// Webhooks are forgotten a moment after they are deleted.
+	// The API server forgets webhooks a moment after their deletion.
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error { return c.Create(ctx, left) })
 	c.t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(c.t.Context()), left) })
 	old := left.DeepCopy()
@@ -376,7 +379,7 @@ func (c *cluster) checkLeftAlone(k kinds.Kind) {
 	}
 }
 
-// authority is a CA bundle that the API server accepts, its own.
+// authority returns a CA bundle accepted by the API server: the API server's own.
 func (c *cluster) authority() string {
 	c.t.Helper()
 	var maps corev1.ConfigMap

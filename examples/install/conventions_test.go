@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// What a Pod does at its end fits into the time that it has: the pause in which API servers learn of it, the end of what runs, and the
-// release of the Lease.
+// TestShutdownFitsIntoTheGracePeriod: the end of a Pod fits into its grace period. The end consists of the pause in
+// which API servers learn of the end, the end of running work, and the release of the Lease.
 func TestShutdownFitsIntoTheGracePeriod(t *testing.T) {
 	for name, text := range map[string]string{"kustomization": kustomize(t), "chart": must(t)(template(t))} {
 		pod := as[appsv1.Deployment](t, find(t, parse(t, text), "Deployment", "")).Spec.Template.Spec
@@ -102,7 +102,7 @@ func TestNetworkPolicyAdmitsWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// A ServiceMonitor finds the one Service that has metrics, and speaks as the manager does.
+// TestServiceMonitor: a ServiceMonitor finds the only Service with metrics, and uses the manager's protocol.
 func TestServiceMonitor(t *testing.T) {
 	for _, tc := range []struct {
 		name     string

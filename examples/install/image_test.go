@@ -24,7 +24,7 @@ const dockerfile = root + "/examples/cmd/kruise-manager/Dockerfile"
 // step is an instruction of a Dockerfile.
 type step struct{ name, rest string }
 
-// stages reads a Dockerfile: what stands before the first FROM, and then each stage, which begins with its FROM.
+// stages reads a Dockerfile: the part before the first FROM, and then each stage from its FROM on.
 func stages(t testing.TB) [][]step {
 	t.Helper()
 	raw, err := os.ReadFile(dockerfile)
@@ -46,7 +46,7 @@ func stages(t testing.TB) [][]step {
 	return out
 }
 
-// one returns the one instruction of a name.
+// one returns the only instruction of a name.
 func one(t testing.TB, stage []step, name string) string {
 	t.Helper()
 	var found []string
@@ -82,7 +82,7 @@ func TestImageIsNothingButTheProgram(t *testing.T) {
 	if got := one(t, image, "ENTRYPOINT"); got != `["/kruise-manager"]` {
 		t.Errorf("ENTRYPOINT %s", got)
 	}
-	// Deployment and image agree about who runs the program and which ports it has.
+	// Deployment and image agree about the program's user and ports.
 	pod := as[appsv1.Deployment](t, find(t, parse(t, kustomize(t)), "Deployment", "")).Spec.Template.Spec
 	if got, want := one(t, image, "USER"), fmt.Sprintf("%d:%d", *pod.SecurityContext.RunAsUser, *pod.SecurityContext.RunAsGroup); got != want || got != "65534:65534" {
 		t.Errorf("USER %s, and the Deployment says %s", got, want)
@@ -96,8 +96,8 @@ func TestImageIsNothingButTheProgram(t *testing.T) {
 	}
 }
 
-// There is no Docker here, so the test does what the build stage says: in a directory of its own, with the files that the
-// context would have.
+// TestImageBuilds has no Docker, so the test carries the build stage out: in a separate directory, with the files of
+// the build context.
 func TestImageBuilds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the manager once more, without cgo")
@@ -137,7 +137,7 @@ func TestImageBuilds(t *testing.T) {
 	checkArguments(t, binary)
 }
 
-// copyContext copies what the context has of a path, as COPY does.
+// copyContext copies the context's files below a path, as COPY does.
 func copyContext(t testing.TB, from, to string) {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(root, from))
@@ -185,7 +185,7 @@ func copyFile(t testing.TB, from, to string) {
 	}
 }
 
-// ignored knows the patterns that .dockerignore has: names from the root, and **/ for any folder.
+// ignored knows the patterns in .dockerignore: names from the root, and **/ for any folder.
 func ignored(t testing.TB) func(name string) bool {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, ".dockerignore"))
@@ -208,7 +208,7 @@ func ignored(t testing.TB) func(name string) bool {
 	}
 }
 
-// checkStatic demands that a program needs no other file to run: scratch has none.
+// checkStatic demands a program that needs no further file to run: scratch has none.
 func checkStatic(t testing.TB, binary string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -226,8 +226,8 @@ func checkStatic(t testing.TB, binary string) {
 	}
 }
 
-// checkArguments has the program read what the Deployment passes to it, by default and with every value of the chart that ends
-// up there. It is bound to fail, but for want of a cluster and not of sense.
+// checkArguments makes the program read the Deployment's arguments, by default and with every value of the chart that
+// ends up there. The program must fail for lack of a cluster, not because of an argument.
 func checkArguments(t testing.TB, binary string) {
 	t.Helper()
 	for _, values := range [][]string{nil, {

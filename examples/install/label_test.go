@@ -15,7 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// Whoever creates the namespace gives it the label that keeps webhooks for Pods away from it, with OpenKruise's value.
+// TestNamespacesHaveTheSameLabel: every creator of the namespace adds the label that keeps webhooks for Pods away, with
+// OpenKruise's value.
 func TestNamespacesHaveTheSameLabel(t *testing.T) {
 	c := fresh(t)
 	byCode := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "label-" + rand.String(5)}}

@@ -24,13 +24,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// warnings collects what an API server warns of.
+// warnings collects the warnings of an API server.
 type warnings struct {
 	mu   sync.Mutex
 	text []string
 }
 
-// HandleWarningHeader is called for each.
+// HandleWarningHeader is called for each warning.
 func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,7 +43,8 @@ func (w *warnings) String() string {
 	return strings.Join(w.text, "\n")
 }
 
-// What another manager's webhook asks about is allowed, and nobody is left to believe that somebody looked.
+// TestLeftoverWebhooksAreAllowedWithAWarning: requests from another manager's webhook are allowed, and a warning tells
+// the user about the missing check.
 func TestLeftoverWebhooksAreAllowedWithAWarning(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -92,7 +93,7 @@ func TestLeftoverWebhooksAreAllowedWithAWarning(t *testing.T) {
 	})
 }
 
-// webhookCA is the authority of the manager's certificates, once it has made them.
+// webhookCA returns the authority of the manager's certificates, once the manager has made the certificates.
 func (c *cluster) webhookCA() []byte {
 	c.t.Helper()
 	secret := &corev1.Secret{}
@@ -108,7 +109,7 @@ func (c *cluster) webhookCA() []byte {
 	return secret.Data["ca-cert.pem"]
 }
 
-// counted returns the value of a counter, of the series that has a label of this value.
+// counted returns the value of a counter, of the series with this value of a label.
 func counted(t testing.TB, registry *prometheus.Registry, name, label string) float64 {
 	t.Helper()
 	families, err := registry.Gather()

@@ -28,20 +28,20 @@ const (
 	root   = "../.." // of the repository
 	config = root + "/examples/config"
 	chart  = root + "/examples/charts/kruise"
-	// namespace is where the manager is installed.
+	// namespace is the manager's namespace.
 	namespace = "kruise-system"
 )
 
-// env demands what some distributions do: whoever creates an object that blocks its owner's deletion must have the right to
-// update the owner's finalizers.
+// env demands a rule of some distributions: a creator of an object that blocks its owner's deletion must have the right
+// to update the owner's finalizers.
 var env = controlplanetest.New(controlplane.Options{
 	Nodes: 5, AuditLog: "audit.log",
 	APIServerFlags: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
 })
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // for what logs outside the manager; otherwise controller-runtime complains at length
-	// What only kubectl and helm would read: seen here, a change of it is one for the cache of test results as well.
+	log.SetLogger(logr.Discard()) // for logs outside the manager; otherwise controller-runtime complains at length
+	// Only kubectl and helm would read these files. The walk makes the cache of test results notice their changes.
 	for _, dir := range []string{config, chart} {
 		if err := filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
 			panic(err)
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(env.Main(m))
 }
 
-// run runs a command at the root of the repository and returns what it prints. Its error holds what it complains about.
+// run runs a command at the root of the repository and returns its output. The error holds the command's complaints.
 func run(ctx context.Context, environment []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var stdout, stderr bytes.Buffer
@@ -73,7 +73,7 @@ func must(t testing.TB) func(string, error) string {
 	}
 }
 
-// kubectl runs the kubectl of the control plane's version, which is built first if need be.
+// kubectl runs the kubectl of the control plane's version. A missing kubectl is built first.
 func kubectl(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	if testing.Short() {
@@ -86,13 +86,13 @@ func kubectl(t testing.TB, args ...string) (string, error) {
 	return run(t.Context(), nil, path, args...)
 }
 
-// helmPath is where the pinned helm lies, which is built first if need be.
+// helmPath is the path of the pinned helm. A missing helm is built first.
 var helmPath = sync.OnceValues(func() (string, error) {
 	path, err := run(context.Background(), []string{"GOWORK=off"}, "go", "tool", "-modfile=tools/go.mod", "-n", "helm")
 	return strings.TrimSpace(path), err
 })
 
-// helm runs the pinned helm without anything that a user has configured.
+// helm runs the pinned helm without any user configuration.
 func helm(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	if testing.Short() {
@@ -103,7 +103,7 @@ func helm(t testing.TB, args ...string) (string, error) {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	// Releases are removed after the test too, when its context has ended.
+	// Releases are removed after the test too, after the end of the test's context.
 	return run(context.WithoutCancel(t.Context()), []string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}, path, args...)
 }
 
@@ -128,7 +128,7 @@ func key(obj *unstructured.Unstructured) string {
 	return strings.Join([]string{obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName()}, " ")
 }
 
-// parse reads manifests and fails the test if one comes twice.
+// parse reads manifests and fails the test if an object comes twice.
 func parse(t testing.TB, manifests string) map[string]*unstructured.Unstructured {
 	t.Helper()
 	out := map[string]*unstructured.Unstructured{}
@@ -156,7 +156,7 @@ func parse(t testing.TB, manifests string) map[string]*unstructured.Unstructured
 	}
 }
 
-// find returns the one object of a kind, by its name if that is not empty.
+// find returns the only object of a kind, and of a name unless the name is empty.
 func find(t testing.TB, objects map[string]*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	var found *unstructured.Unstructured

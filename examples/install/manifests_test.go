@@ -89,7 +89,7 @@ func TestChartInstallsWhatTheKustomizationDoes(t *testing.T) {
 	}
 }
 
-// asChart adds to the objects of a kustomization what the chart says besides.
+// asChart adds the chart's additions to the objects of a kustomization.
 func asChart(objects map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	for _, obj := range objects {
 		switch {
@@ -108,7 +108,7 @@ func asChart(objects map[string]*unstructured.Unstructured) map[string]*unstruct
 	return objects
 }
 
-// A kind that is added needs no second thought about rights.
+// TestRightsNameWhatIsInstalled: a new kind needs no second thought about rights.
 func TestRightsNameWhatIsInstalled(t *testing.T) {
 	objects := parse(t, kustomize(t))
 	want := map[string][]string{}
@@ -127,7 +127,7 @@ func TestRightsNameWhatIsInstalled(t *testing.T) {
 	for _, name := range []string{"ClusterRole", "Role"} {
 		for _, rule := range as[rbacv1.ClusterRole](t, find(t, objects, name, "kruise-manager-role")).Rules {
 			if slices.Equal(rule.Resources, []string{"*/scale"}) && slices.Equal(rule.Verbs, []string{"get"}) {
-				continue // budgets ask whatever owns Pods how many it wants
+				continue // budgets ask any owner of Pods for its wanted number
 			}
 			if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") || slices.Contains(rule.APIGroups, "*") || len(rule.NonResourceURLs) > 0 {
 				t.Errorf("%s grants more than can be tested: %+v", name, rule)
@@ -168,8 +168,8 @@ func TestChartMovesToAnotherNamespace(t *testing.T) {
 	}
 }
 
-// changed holds for every value of the chart another one, and what that puts into the manifests. No value may be accepted and
-// ignored.
+// changed holds for every value of the chart another value, and the resulting text in the manifests. No value may be
+// accepted and ignored.
 func changed() map[string][2]string {
 	return map[string][2]string{
 		"crds.managed":                        {`false`, ``}, // see below
@@ -244,7 +244,7 @@ func TestEveryValueOfTheChartMatters(t *testing.T) {
 	}
 }
 
-// needed are the values without which another one is refused.
+// needed returns the values required by a value: without them, the chart refuses the value.
 func needed(name string) []string {
 	switch group, leaf, _ := strings.Cut(name, "."); {
 	case name == "externalCerts.annotations":
@@ -257,7 +257,7 @@ func needed(name string) []string {
 	return nil
 }
 
-// leaves are the values that are no groups of others.
+// leaves returns the values other than groups.
 func leaves(path string, value any) map[string]any {
 	group, ok := value.(map[string]any)
 	if !ok || len(group) == 0 {
@@ -278,7 +278,7 @@ func TestChartLeavesOutCRDsThatSomebodyElseManages(t *testing.T) {
 	}
 }
 
-// MG-19: annotations ask somebody else for certificates, and then nothing of the manager's rights lets it write them.
+// MG-19: annotations ask another component for certificates, and then the manager has no right to write certificates.
 func TestChartWithExternalCertificates(t *testing.T) {
 	objects := parse(t, must(t)(template(t, `featureGates="TemplateNoDefaults=true, EnableExternalCerts=true"`, `externalCerts.annotations={"inject":"here"}`)))
 	for _, obj := range objects {
@@ -308,7 +308,7 @@ func TestChartRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		values []string
-		want   []string // what the error names
+		want   []string // parts of the error
 	}{
 		{"an unknown value", []string{`daemon={"port":1}`}, []string{"daemon", "not allowed"}},
 		{"a misspelt value", []string{`manager.replica=1`}, []string{"/manager", "replica", "not allowed"}},
@@ -356,7 +356,8 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// The schema knows the values of values.yaml and no others: Helm does not compare the two.
+// TestSchemaOfTheChartIsThatOfItsValues: the schema knows exactly the values of values.yaml. Helm does not compare
+// schema and values.
 func TestSchemaOfTheChartIsThatOfItsValues(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
 	if err != nil {
@@ -405,7 +406,7 @@ func TestSchemaOfTheChartIsThatOfItsValues(t *testing.T) {
 	compare("", &schema, values)
 }
 
-// overlay is the one that the comment of the Kustomization shows for another namespace, in a folder of its own.
+// overlay returns the overlay shown by the comment of the Kustomization for another namespace, in a separate folder.
 func overlay(t *testing.T) (dir string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(config, "default", "Kustomization"))
@@ -432,8 +433,8 @@ func overlay(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestManagerStartsWithoutWebhooks: in whatever namespace it is installed, and whatever labels that has, no webhook is asked about the manager's Pods,
-// while one is about those of other namespaces.
+// TestManagerStartsWithoutWebhooks: no webhook is called for the manager's Pods, whatever the manager's namespace and
+// its labels. A webhook is called for the Pods of all other namespaces.
 func TestManagerStartsWithoutWebhooks(t *testing.T) {
 	for name, tc := range map[string]struct{ namespace, text string }{
 		"kustomization":                         {namespace, must(t)(kubectl(t, "kustomize", "examples/config/default"))},

@@ -23,7 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// account creates a ServiceAccount in a namespace, bound to a ClusterRole if that has a name, and returns its token.
+// account creates a ServiceAccount in a namespace, bound to a ClusterRole unless role is empty, and returns the
+// account's token.
 func (c *cluster) account(namespace, name, role string) string {
 	c.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -60,7 +61,7 @@ func scrape(ctx context.Context, url, token string) (status int, body string, er
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	// As a ServiceMonitor does: the manager made the certificate itself.
+	// As with a ServiceMonitor: the manager made the certificate itself.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // a test
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
@@ -71,8 +72,9 @@ func scrape(ctx context.Context, url, token string) (status int, body string, er
 	return response.StatusCode, string(raw), err
 }
 
-// Secure metrics are for those whom the API server knows and lets read them, and the manager needs rights to ask it, which it has from
-// examples/config/metrics-secure and not by default.
+// TestMetricsForThoseWhoMay: secure metrics are for users known to the API server and allowed to read metrics. The
+// manager needs rights for its questions to the API server. examples/config/metrics-secure grants the rights, the
+// default does not.
 func TestMetricsForThoseWhoMay(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -111,7 +113,8 @@ func TestMetricsForThoseWhoMay(t *testing.T) {
 	}
 }
 
-// By default metrics are where and how OpenKruise has them, and nobody has rights for what is off.
+// TestMetricsAreInTheClearByDefault: by default the manager serves metrics like OpenKruise, and nobody has rights for
+// disabled features.
 func TestMetricsAreInTheClearByDefault(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveDaemons is what a cluster does to a manager of DaemonSets.
+// liveDaemons makes a manager of DaemonSets do all its work.
 func (c *cluster) liveDaemons(ns string) {
 	c.t.Helper()
 	labels := map[string]string{"app": "agent"}

@@ -18,12 +18,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveLoops has the loops of single Pods do all that they do: a Pod of nobody with a readiness gate and with containers that start one after
-// the other, where a former Pod has left its barrier.
+// liveLoops makes the loops of single Pods do all their work: on a Pod without an owner, with a readiness gate and with
+// containers started one by one, next to a barrier left by a former Pod.
 func (c *cluster) liveLoops(ns string, since int64) {
 	c.t.Helper()
 	left := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: ns, Name: "alone-barrier", Finalizers: []string{"example.test/hold"}, // or the collector might be quicker
+		Namespace: ns, Name: "alone-barrier", Finalizers: []string{"example.test/hold"}, // or the garbage collector might be quicker
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "alone", UID: "of-a-former-pod"}},
 	}}
 	if err := c.Create(c.t.Context(), left); err != nil {
@@ -43,7 +43,8 @@ func (c *cluster) liveLoops(ns string, since int64) {
 	if _, err := order.Inject(pod, ""); err != nil {
 		c.t.Fatal(err)
 	}
-	// Held back, or the simulated Node has all containers ready before the first pass, which then opens all keys at once.
+	// Without the gate, the simulated Node has all containers ready before the first pass, and the first pass opens all
+	// keys at once.
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.test/hold"}}
 	if err := c.Create(c.t.Context(), pod); err != nil {
 		c.t.Fatal(err)

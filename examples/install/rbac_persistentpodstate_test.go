@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// livePodStates has the manager generate, change and delete a PersistentPodState, and write and drop its records.
+// livePodStates makes the manager generate, change and delete a PersistentPodState, and write and drop records.
 func (c *cluster) livePodStates(ns string) {
 	c.t.Helper()
 	labels := map[string]string{"rights": "podstates"}

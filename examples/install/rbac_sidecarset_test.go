@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveSidecarSets has the manager write the revision and the status of a SidecarSet.
+// liveSidecarSets makes the manager write the revision and the status of a SidecarSet.
 func (c *cluster) liveSidecarSets(ns string) {
 	c.t.Helper()
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "rights-" + ns}}

@@ -23,11 +23,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveSidecars is what a cluster does to a manager of Pods with sidecars: one has ended but for its sidecar. The webhooks of the manager that runs
-// complete the request.
+// liveSidecars makes a manager work on a Pod whose only running container is a sidecar. The webhooks of the running
+// manager complete the request.
 func (c *cluster) liveSidecars(ns string, own *rest.Config) {
 	c.t.Helper()
-	defer c.terminator(own)() // the audit log tells of watches when they end
+	defer c.terminator(own)() // the audit log records watches at their end
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "agent-" + ns}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "job"}, Spec: corev1.PodSpec{
 		NodeName: node.Name, RestartPolicy: corev1.RestartPolicyNever, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},

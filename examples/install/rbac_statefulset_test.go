@@ -20,10 +20,10 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// liveNumbered is what a cluster does to a manager of StatefulSets.
+// liveNumbered makes a manager of StatefulSets do all its work.
 func (c *cluster) liveNumbered(ns string) {
 	n := &numbered{cluster: c, key: client.ObjectKey{Namespace: ns, Name: "db"}}
-	n.create(3, 10) // a volume is used once
+	n.create(3, 10) // each volume is used once
 	n.change(func(set *v1beta1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "example.test/app:v2" })
 	n.change(func(set *v1beta1.StatefulSet) {
 		set.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
@@ -37,7 +37,7 @@ func (c *cluster) liveNumbered(ns string) {
 	n.remove()
 }
 
-// numbered is a StatefulSet whose claims may grow.
+// numbered is a StatefulSet with growing claims.
 type numbered struct {
 	*cluster
 
@@ -48,8 +48,8 @@ func size(quantity string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(quantity)}
 }
 
-// create creates the StatefulSet, volumes that are larger than its claims, and their class. One of its two templates names no class, so
-// that whoever asks whether its claims may grow must look for the default one.
+// create creates the StatefulSet, volumes larger than the claims, and their storage class. A template names no class,
+// so that the manager must look for the default class to decide whether the claims may grow.
 func (n *numbered) create(replicas int32, volumes int) {
 	n.t.Helper()
 	class := n.growingClass(volumes)
@@ -87,12 +87,12 @@ func (n *numbered) create(replicas int32, volumes int) {
 			},
 		},
 	}
-	// Refused until the manager has told the API server where it serves.
+	// Refused until the manager has written its address to the API server.
 	controlplanetest.Eventually(n.t, time.Minute, func(ctx context.Context) error { return n.Create(ctx, set.DeepCopy()) })
 	n.untilSettled()
 }
 
-// growingClass creates volumes of a class that is the default one and lets claims grow.
+// growingClass creates volumes of a default class with growing claims.
 func (n *numbered) growingClass(volumes int) string {
 	n.t.Helper()
 	class := &storagev1.StorageClass{
@@ -121,7 +121,7 @@ func (n *numbered) growingClass(volumes int) string {
 	return class.Name
 }
 
-// change edits the StatefulSet and waits until everything is as it wants.
+// change edits the StatefulSet and waits until the StatefulSet has settled.
 func (n *numbered) change(edit func(*v1beta1.StatefulSet)) {
 	n.t.Helper()
 	controlplanetest.Eventually(n.t, 30*time.Second, func(ctx context.Context) error {
@@ -151,7 +151,7 @@ func (n *numbered) untilSettled() {
 	})
 }
 
-// remove deletes the StatefulSet while the manager that is asked about it runs.
+// remove deletes the StatefulSet while the manager runs, because the API server asks the manager's webhook.
 func (n *numbered) remove() {
 	n.t.Helper()
 	set := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: n.key.Namespace, Name: n.key.Name}}

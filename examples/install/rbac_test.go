@@ -42,11 +42,11 @@ import (
 const (
 	account    = "kruise-manager"
 	serviceUsr = "system:serviceaccount:" + namespace + ":" + account
-	// foreign is a namespace that the test asks about in the manager's name, and must not be told.
+	// foreign is a namespace for a request in the manager's name. The API server must refuse the request.
 	foreign = "kube-system"
 )
 
-// right is one thing that a rule allows. An empty namespace or name stands for any.
+// right is a single permission of a rule. An empty namespace or name stands for any.
 type right struct{ verb, group, resource, namespace, name string }
 
 func (r right) String() string {
@@ -71,7 +71,7 @@ type request struct {
 	code                             int
 }
 
-// unused are rights that the manager need not use here, and why it has them.
+// unused are rights without a use in this test, each with the reason for the right.
 func unused() map[string]string {
 	const (
 		unanswered = "read when the answer to a write was lost"
@@ -117,8 +117,9 @@ func unused() map[string]string {
 	}
 }
 
-// The manager runs under its ServiceAccount's own token, on an API server that enforces its rights, through everything that it
-// does to CloneSets, StatefulSets, DaemonSets, BroadcastJobs, single Pods, their sidecars and certificates. It misses no right, and uses each.
+// TestManagerHasTheRightsThatItUses runs the manager under its ServiceAccount's own token, on an API server that
+// enforces its rights, through all work on CloneSets, StatefulSets, DaemonSets, BroadcastJobs, single Pods, their
+// sidecars and certificates. The manager misses no right, and uses each.
 func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -128,7 +129,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 
 	own := c.asManager()
 	stop := runManager(t, own)
-	defer c.reportMissing(since) // which is why a wait takes too long
+	defer c.reportMissing(since) // the reason why a wait takes too long
 	ns := env.Namespace(t)
 	c.liveNumbered(ns)
 	c.liveDaemons(ns)
@@ -142,7 +143,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.liveBudgets(ns)
 	stop()
 
-	// So that it is known that the log tells of what is refused, and that the token is what it seems to be.
+	// The request proves two things: the log records refusals, and the token is the manager's.
 	other, err := kubernetes.NewForConfig(own)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +172,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	}
 }
 
-// reportMissing fails the test for each right that the manager lacked.
+// reportMissing fails the test for each right missed by the manager.
 func (c *cluster) reportMissing(since int64) {
 	c.t.Helper()
 	missing := map[right]string{}
@@ -185,7 +186,7 @@ func (c *cluster) reportMissing(since int64) {
 	}
 }
 
-// rights returns what the manager is granted.
+// rights returns the manager's granted rights.
 func rights(t testing.TB, objects map[string]*unstructured.Unstructured) []right {
 	t.Helper()
 	var out []right
@@ -219,7 +220,7 @@ func auditSize(t testing.TB) int64 {
 	return info.Size()
 }
 
-// readAudit returns the requests of the manager since an offset of the audit log.
+// readAudit returns the requests of the manager after an offset of the audit log.
 func readAudit(t testing.TB, since int64) []request {
 	t.Helper()
 	raw, err := os.ReadFile(env.Start(t).AuditLog())
@@ -257,7 +258,7 @@ func readAudit(t testing.TB, since int64) []request {
 	return out
 }
 
-// asManager returns what a Pod with the manager's ServiceAccount has.
+// asManager returns the configuration of a Pod with the manager's ServiceAccount.
 func (c *cluster) asManager() *rest.Config {
 	c.t.Helper()
 	admin := env.Start(c.t).Config()
@@ -274,7 +275,7 @@ func (c *cluster) asManager() *rest.Config {
 	return own
 }
 
-// runManager runs the manager until stop is called or the test ends, with its webhooks at a URL on this machine.
+// runManager runs the manager until a call of stop or the end of the test, with its webhooks at a URL on this machine.
 func runManager(t testing.TB, config *rest.Config, changes ...func(*manager.Options)) (stop func()) {
 	t.Helper()
 	gates, err := manager.ParseGates("InPlaceWorkloadVerticalScaling=true,StatefulSetAutoResizePVCGate=true")
@@ -332,12 +333,12 @@ func freePort(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// live is what a cluster does to a manager of CloneSets.
+// live makes a manager of CloneSets do all its work.
 func (c *cluster) live(ns string) {
 	w := &workload{cluster: c, key: client.ObjectKey{Namespace: ns, Name: "web"}}
-	w.create(4, 24)                                                                                        // a volume is used once
+	w.create(4, 24)                                                                                        // each volume is used once
 	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Image = "example.test/app:v2" })                       // in place
-	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Image = "example.test/app:v1" })                       // back to a revision that exists
+	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Image = "example.test/app:v1" })                       // back to an existing revision
 	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Resources.Requests[corev1.ResourceCPU] = cpu("20m") }) // in place as well
 	recreated := w.pods()
 	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Env = []corev1.EnvVar{{Name: "A", Value: "b"}} })
@@ -347,7 +348,7 @@ func (c *cluster) live(ns string) {
 		}
 	}
 	w.change(scale(2))
-	// Two events that say the same become one that counts.
+	// Two equal events become a single, counted event.
 	for range 2 {
 		w.change(scale(3))
 		w.change(func(cs *v1beta1.CloneSet) {
@@ -377,7 +378,7 @@ func (w *workload) app(cs *v1beta1.CloneSet) *corev1.Container {
 	return &cs.Spec.Template.Spec.Containers[0]
 }
 
-// create creates the CloneSet and volumes that its claims can be bound to.
+// create creates the CloneSet and volumes for its claims.
 func (w *workload) create(replicas int32, volumes int) {
 	w.t.Helper()
 	class := w.key.Namespace
@@ -405,7 +406,7 @@ func (w *workload) create(replicas int32, volumes int) {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: ptr.To[int64](0),
-					// Has the controller look at Nodes when it chooses Pods to delete.
+					// Makes the controller read Nodes when choosing Pods to delete.
 					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 						MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 						LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
@@ -430,12 +431,12 @@ func (w *workload) create(replicas int32, volumes int) {
 			},
 		},
 	}
-	// Refused until the manager has told the API server where it serves.
+	// Refused until the manager has written its address to the API server.
 	controlplanetest.Eventually(w.t, time.Minute, func(ctx context.Context) error { return w.Create(ctx, cs.DeepCopy()) })
 	w.untilSettled()
 }
 
-// change edits the CloneSet and waits until everything is as it wants.
+// change edits the CloneSet and waits until the CloneSet has settled.
 func (w *workload) change(edit func(*v1beta1.CloneSet)) {
 	w.t.Helper()
 	controlplanetest.Eventually(w.t, 30*time.Second, func(ctx context.Context) error {
@@ -465,7 +466,7 @@ func (w *workload) untilSettled() {
 	})
 }
 
-// pods lists the Pods that are not about to go.
+// pods lists the Pods without a deletion timestamp.
 func (w *workload) pods() []corev1.Pod {
 	w.t.Helper()
 	var list corev1.PodList
@@ -475,7 +476,7 @@ func (w *workload) pods() []corev1.Pod {
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// loseOne has a Pod end, whose claim goes to the Pod that ended.
+// loseOne makes a Pod end, and waits until the Pod owns its claim.
 func (w *workload) loseOne() {
 	w.t.Helper()
 	lost := w.pods()[0]
@@ -500,7 +501,7 @@ func (w *workload) loseOne() {
 	w.untilSettled()
 }
 
-// remove deletes the CloneSet while the manager that is asked about it runs.
+// remove deletes the CloneSet while the manager runs, because the API server asks the manager's webhook.
 func (w *workload) remove() {
 	w.t.Helper()
 	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.key.Namespace, Name: w.key.Name}}
@@ -512,7 +513,7 @@ func (w *workload) remove() {
 	})
 }
 
-// spoilCertificates destroys the Secret's content, so that it is written anew.
+// spoilCertificates destroys the Secret's content, so that the manager writes the content anew.
 func (c *cluster) spoilCertificates() {
 	c.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kruise-webhook-certs"}}

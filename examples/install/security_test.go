@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// tables reads SECURITY.md: the rows of its tables by the headings above them, each row the text of its cells without back quotes.
+// tables reads SECURITY.md: the rows of its tables by the headings above the tables. Each row is the text of its cells
+// without back quotes.
 func tables(t testing.TB) map[string][][]string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
@@ -41,7 +42,7 @@ func tables(t testing.TB) map[string][][]string {
 	return out
 }
 
-// granted are the verbs of a role, by resource and names, in the notation of the tables.
+// granted returns the verbs of a role, by resource and names, in the notation of the tables.
 func granted(t testing.TB, obj *unstructured.Unstructured) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -59,7 +60,7 @@ func granted(t testing.TB, obj *unstructured.Unstructured) map[string]string {
 	return out
 }
 
-// What SECURITY.md says about the manager's rights is what it is given, no more and no less, each with a reason.
+// TestSecurityNamesWhatTheManagerMayDo: SECURITY.md lists exactly the manager's granted rights, each with a reason.
 func TestSecurityNamesWhatTheManagerMayDo(t *testing.T) {
 	objects := parse(t, must(t)(kubectl(t, "kustomize", "examples/config/metrics-secure")))
 	said := tables(t)
@@ -83,7 +84,7 @@ func TestSecurityNamesWhatTheManagerMayDo(t *testing.T) {
 	}
 }
 
-// So are the endpoints.
+// TestSecurityNamesWhatListens: SECURITY.md lists the endpoints as well.
 func TestSecurityNamesWhatListens(t *testing.T) {
 	container := as[appsv1.Deployment](t, find(t, parse(t, kustomize(t)), "Deployment", "")).Spec.Template.Spec.Containers[0]
 	want := map[string]bool{}

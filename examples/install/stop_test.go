@@ -6,7 +6,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// TestStopAtOnce: a manager that is told to stop before it has begun is no failure.
+// TestStopAtOnce: a manager stopped before its start returns no error.
 func TestStopAtOnce(t *testing.T) {
 	fresh(t)
 	for range 3 {

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// kindOf is what is needed to install a kind and to make an object of it.
+// kindOf has all fields needed to install a kind and to make an object of the kind.
 type kindOf struct {
 	plural, group, kind string
 	cluster             bool
@@ -28,7 +28,7 @@ type kindOf struct {
 
 func (k kindOf) crd() string { return k.plural + "." + k.group }
 
-// otherKinds are those that OpenKruise 1.9 installs and the chart does not.
+// otherKinds are the kinds installed by OpenKruise 1.9 and not by the chart.
 func otherKinds() []kindOf {
 	const apps = "apps.kruise.io"
 	return []kindOf{
@@ -43,7 +43,7 @@ func otherKinds() []kindOf {
 	}
 }
 
-// stub writes a chart that installs CRDs of these kinds and nothing else, as OpenKruise's does among its templates.
+// stub writes a chart that only installs CRDs of these kinds, among its templates like OpenKruise's chart.
 func stub(t testing.TB, installed []kindOf) (path string) {
 	t.Helper()
 	path = t.TempDir()
@@ -79,7 +79,7 @@ spec:
 	return path
 }
 
-// object returns one of a kind, in the test's namespace if it has any.
+// object returns an object of a kind, in the test's namespace if the kind is namespaced.
 func (k kindOf) object(namespace string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"mine": "yes"}}}
 	obj.SetAPIVersion(k.group + "/v1beta1")
@@ -91,7 +91,7 @@ func (k kindOf) object(namespace string) *unstructured.Unstructured {
 	return obj
 }
 
-// uids tells which CRDs and which of their objects are there, and that they are the ones that were there before.
+// uids returns the UIDs of the present CRDs and of their objects, for comparison with an earlier state.
 func (c *cluster) uids(installed []kindOf, namespace string) map[string]string {
 	c.t.Helper()
 	out := map[string]string{}
@@ -115,7 +115,7 @@ func (c *cluster) uids(installed []kindOf, namespace string) map[string]string {
 	return out
 }
 
-// installStub installs the stub as a release and an object of each kind, and takes both away after the test.
+// installStub installs the stub as a release and an object of each kind, and removes both after the test.
 func (c *cluster) installStub(release, namespace string, installed []kindOf) {
 	c.t.Helper()
 	must(c.t)(helm(c.t, "install", release, stub(c.t, installed), "--kubeconfig", c.kubeconfig, "--namespace", "default"))
@@ -132,17 +132,17 @@ func (c *cluster) installStub(release, namespace string, installed []kindOf) {
 		}
 	})
 	for _, k := range installed {
-		// Until the kind is served.
+		// Retry until the kind is served.
 		controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error { return c.Create(ctx, k.object(namespace)) })
 	}
 }
 
-// The objects of kinds that the chart does not have are nobody's to delete: an upgrade of OpenKruise's release says how to protect
-// them, and goes on once they are protected.
+// TestUpgradeOfOpenKruisesReleaseKeepsItsCRDs: nobody may delete the objects of kinds unknown to the chart. An upgrade
+// of OpenKruise's release tells the user how to protect the objects, and goes on once the objects are protected.
 func TestUpgradeOfOpenKruisesReleaseKeepsItsCRDs(t *testing.T) {
 	c := fresh(t)
 	others, ns, elsewhere := otherKinds(), env.Namespace(t), "helm-"+rand.String(5)
-	// What is another release's, or kept already, is none of this one's business.
+	// CRDs of another release, and CRDs already kept, do not concern this release.
 	c.installStub("stranger", ns, []kindOf{{"strangers", "stranger.test", "Stranger", false}})
 	c.installStub("kruise", ns, others)
 	before := c.uids(others, ns)
@@ -184,7 +184,8 @@ func TestUpgradeOfOpenKruisesReleaseKeepsItsCRDs(t *testing.T) {
 	}
 }
 
-// Without the chart's CRDs an upgrade would delete those of the kinds that are built here too, and nobody's once they are kept.
+// TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds: without the chart's CRDs an upgrade would also delete the CRDs of the
+// kinds built here. Kept CRDs belong to no release.
 func TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds(t *testing.T) {
 	c := fresh(t)
 	var built []kindOf

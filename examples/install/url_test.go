@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// clientConfigs are those of CRDs and webhook configurations: where the API server calls.
+// clientConfigs returns the addresses for the API server's calls, from CRDs and webhook configurations.
 func clientConfigs(t testing.TB, objects map[string]*unstructured.Unstructured) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
@@ -42,7 +42,7 @@ func clientConfigs(t testing.TB, objects map[string]*unstructured.Unstructured) 
 	return out
 }
 
-// called are the objects that say where the API server calls.
+// called returns the objects with an address for the API server's calls.
 func called(objects map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	out := map[string]*unstructured.Unstructured{}
 	for name, obj := range objects {
@@ -53,7 +53,7 @@ func called(objects map[string]*unstructured.Unstructured) map[string]*unstructu
 	return out
 }
 
-// urls are what a manager puts in the place of Services.
+// urls returns the manager's replacements for Services.
 func urls(t testing.TB, port int) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -64,7 +64,7 @@ func urls(t testing.TB, port int) map[string]string {
 	return out
 }
 
-// checkURLs demands that the API server calls URLs, trusts the manager and knows of no Service.
+// checkURLs demands that the API server calls URLs, trusts the manager and knows no Service.
 func (c *cluster) checkURLs(when string, objects map[string]*unstructured.Unstructured, port int) {
 	c.t.Helper()
 	got := map[string]string{}
@@ -79,7 +79,7 @@ func (c *cluster) checkURLs(when string, objects map[string]*unstructured.Unstru
 	}
 }
 
-// manage runs a manager at the port until the API server trusts it at its URLs.
+// manage runs a manager at the port until the API server trusts the manager's URLs.
 func (c *cluster) manage(objects map[string]*unstructured.Unstructured, port int) {
 	c.t.Helper()
 	stop := runManager(c.t, env.Start(c.t).Config(), func(o *manager.Options) { o.Webhooks.Port = port })
@@ -95,7 +95,7 @@ func (c *cluster) manage(objects map[string]*unstructured.Unstructured, port int
 	})
 }
 
-// atURL renders the manifests for a manager at a port of this machine, as their comment says.
+// atURL renders the manifests for a manager at a port of this machine, following the manifests' comment.
 func atURL(t testing.TB, port int) (text, file string) {
 	t.Helper()
 	text = strings.ReplaceAll(must(t)(kubectl(t, "kustomize", "examples/config/webhook-url")), "localhost:19443", "localhost:"+strconv.Itoa(port))
@@ -106,8 +106,8 @@ func atURL(t testing.TB, port int) (text, file string) {
 	return text, file
 }
 
-// A manager outside the cluster is called by URL. What installs it can be applied again, whatever the manager has changed meanwhile,
-// and also over what names the Service.
+// TestWebhooksAtAURLInstallAgain: the API server calls a manager outside the cluster by URL. The manifests can be
+// applied again, after any change by the manager, and also over manifests with a Service.
 func TestWebhooksAtAURLInstallAgain(t *testing.T) {
 	for _, how := range [][]string{{"apply"}, {"apply", "--server-side"}} {
 		for _, before := range [][]string{nil, {"-k", "examples/config/crd"}} {
@@ -137,7 +137,7 @@ func TestWebhooksAtAURLInstallAgain(t *testing.T) {
 	}
 }
 
-// The same by Helm, whose chart runs a manager that is not called through its Service.
+// TestHelmReleaseAtAURL: the same with Helm. The chart runs a manager called without its Service.
 func TestHelmReleaseAtAURL(t *testing.T) {
 	for _, before := range []string{"", "localhost"} {
 		t.Run("from host "+before, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestHelmReleaseAtAURL(t *testing.T) {
 	}
 }
 
-// The chart tells the manager of the host that it tells the API server to call.
+// TestChartCallsAURL: the chart tells manager and API server the same host.
 func TestChartCallsAURL(t *testing.T) {
 	for _, tc := range []struct{ host, want string }{
 		{"kruise.test", "https://kruise.test:9876/convert"},
@@ -188,7 +188,7 @@ func TestChartCallsAURL(t *testing.T) {
 	}
 }
 
-// Every webhook has its URL there, in the manager's own words.
+// TestURLManifestsNameWhatTheManagerWrites: the manifests have the URL of every webhook, in the manager's own spelling.
 func TestURLManifestsNameWhatTheManagerWrites(t *testing.T) {
 	got := map[string]string{}
 	for name, config := range clientConfigs(t, parse(t, must(t)(kubectl(t, "kustomize", "examples/config/webhook-url")))) {

@@ -5,7 +5,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// containerRecreateRequest is carried out by node agents.
+// containerRecreateRequest has no controller here: node agents carry the requests out.
 func containerRecreateRequest() Kind {
 	return Kind{
 		Kind: v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), Resource: "containerrecreaterequests", Converted: true, Released: "v1alpha1",

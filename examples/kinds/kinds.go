@@ -1,5 +1,5 @@
-// Package kinds answers "which kinds are there, and what does each bring?": one table that the manager, its webhooks, its command line
-// and the bench read. A new kind is a file here with its row, and a line in [All].
+// Package kinds answers "which kinds are there, and what does each bring?": a table read by the manager, its webhooks,
+// its command line and the bench. A new kind needs a file here with its row, and a line in [All].
 package kinds
 
 import (
@@ -23,36 +23,39 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 )
 
-// Kind is one row: a kind of the API with all that is built for it. A row belongs to one command or manager, because it holds the values
-// of its flags.
+// Kind is a row: a kind of the API with everything built for the kind. A row belongs to a single command or manager,
+// because the row holds the values of its flags.
 type Kind struct {
-	// Kind is what the API calls it, in the stored version, and Resource its plural.
+	// Kind is the API's name of the kind, in the stored version. Resource is its plural.
 	Kind     schema.GroupVersionKind
 	Resource string
-	// ClusterScoped says that objects are in no namespace.
+	// ClusterScoped is true if objects are in no namespace.
 	ClusterScoped bool
-	// Converted says that its CRD has several versions.
+	// Converted is true if the CRD has several versions.
 	Converted bool
 	// Released is the version in which OpenKruise 1.9.0 stores the kind, empty for the version of Kind.
 	Released string
 	// AddToScheme registers the types of the stored version.
 	AddToScheme func(*runtime.Scheme) error
-	// Controller names the controller in logs, as a user agent and as the source of events. A kind without Setup has none.
+	// Controller names the controller in logs, as a user agent and as the source of events. Controller is empty for a kind
+	// without Setup.
 	Controller string
-	// Workers is how many objects of one namespace are reconciled side by side. Its flag is [Kind.WorkersFlag]. A kind without Setup has neither.
+	// Workers is the number of objects of a namespace reconciled side by side. Its flag is [Kind.WorkersFlag]. A kind
+	// without Setup has neither Workers nor flag.
 	Workers *int
-	// Flags adds the flags that no other kind has. Optional.
+	// Flags adds the flags of this kind alone. Optional.
 	Flags func(*pflag.FlagSet)
-	// Gates are those of which one has to be on for the controller to run; none for one that always runs. Its webhooks answer in any case.
+	// Gates are feature gates. The controller runs if any gate is on; without Gates, the controller always runs. The
+	// webhooks answer in any case.
 	Gates []apps.Gate
-	// Metrics makes the metrics of the controller. Nil stands for those of a controller that works on Pods with revisions.
+	// Metrics makes the metrics of the controller. Nil stands for the metrics of a controller for Pods with revisions.
 	Metrics func(registry prometheus.Registerer, kind string) (*kruise.Metrics, error)
-	// Setup adds the controller to a manager. c writes, and reads from the manager's cache. Nil for a kind that is served and converted here, and
-	// that somebody else acts on.
+	// Setup adds the controller to a manager. c writes, and reads from the manager's cache. Setup is nil for a kind served
+	// and converted here without a controller.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
-	// Admission makes what defaults and validates the kind.
+	// Admission makes the endpoint for defaulting and validating the kind.
 	Admission func(admission.Options) admission.Endpoint
-	// Sample says how to measure it. The zero value is for kinds that are not measured.
+	// Sample says how to measure the kind. The zero value is for kinds without measurements.
 	Sample Sample
 }
 
@@ -70,22 +73,23 @@ func (k Kind) WorkersFlag() string { return k.Name() + "-workers" }
 // IsMeasured reports whether there is a Sample.
 func (k Kind) IsMeasured() bool { return k.Sample.Object != nil }
 
-// KeepsPods reports whether objects of the kind keep Pods of their own. Others change those of somebody else, or have none to do with.
+// KeepsPods reports whether objects of the kind keep Pods of their own. Objects of the remaining kinds change the Pods
+// of somebody else, or have nothing to do with Pods.
 func (k Kind) KeepsPods() bool { return k.IsMeasured() && k.Sample.Pod == nil }
 
-// Sample is how a measurement makes objects of a kind and sees that they are settled.
+// Sample tells a measurement how to make objects of a kind and how to see their settling.
 type Sample struct {
-	// PerNode says that an object has a Pod on every Node, whatever Shape.Replicas says.
+	// PerNode is true if an object has a Pod on every Node, whatever Shape.Replicas says.
 	PerNode bool
 	List    func() client.ObjectList
 	Object  func(Shape) client.Object
-	// Pod returns a Pod as it is injected for the object of a shape. Nil for a kind that keeps Pods itself.
+	// Pod returns a Pod with everything injected for the object of a shape. Pod is nil for a kind that keeps Pods itself.
 	Pod func(Shape) (*corev1.Pod, error)
 	// Settled reports whether all Pods run at the wanted revision, by the object's status.
 	Settled func(object client.Object, pods int) bool
 }
 
-// Shape is the object that a measurement wants.
+// Shape is the object wanted by a measurement.
 type Shape struct {
 	Namespace, Name string
 	Replicas        int32
@@ -94,7 +98,7 @@ type Shape struct {
 	MaxUnavailable  intstr.IntOrString
 }
 
-// All returns the rows, in the order in which controllers start.
+// All returns the rows, in the start order of the controllers.
 func All() []Kind {
 	return []Kind{cloneSet(), statefulSet(), daemonSet(), sidecarSet(), containerRecreateRequest(), resourceDistribution(), broadcastJob(), advancedCronJob(), persistentPodState(), podUnavailableBudget()}
 }
@@ -114,7 +118,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// ConvertedCRDs returns the names of the CRDs that have several versions.
+// ConvertedCRDs returns the names of the CRDs with several versions.
 func ConvertedCRDs(kinds []Kind) []string {
 	var names []string
 	for _, k := range kinds {
@@ -125,13 +129,13 @@ func ConvertedCRDs(kinds []Kind) []string {
 	return names
 }
 
-// StoredIn returns the names of the CRDs with objects to be stored in a version, by who reads them: v1beta1 for this manager, v1alpha1 for
-// OpenKruise 1.9.0, which stores some kinds in v1beta1 as well.
+// StoredIn returns the names of the CRDs whose objects have to be stored in a version for a reader: v1beta1 for this
+// manager, v1alpha1 for OpenKruise 1.9.0. OpenKruise 1.9.0 stores some kinds in v1beta1 as well.
 func StoredIn(kinds []Kind, version string) []string {
 	return ConvertedCRDs(slices.DeleteFunc(slices.Clone(kinds), func(k Kind) bool { return version != k.Kind.Version && version != k.Released }))
 }
 
-// Endpoints returns what the webhooks serve for the kinds.
+// Endpoints returns the webhook endpoints of the kinds.
 func Endpoints(kinds []Kind, options admission.Options) []admission.Endpoint {
 	var out []admission.Endpoint
 	for _, k := range kinds {
@@ -140,7 +144,7 @@ func Endpoints(kinds []Kind, options admission.Options) []admission.Endpoint {
 	return out
 }
 
-// AddFlags adds the flags of the kinds to a command line. Values are read when the command line has been parsed.
+// AddFlags adds the flags of the kinds to a command line. Read the values only after parsing the command line.
 func AddFlags(kinds []Kind, fs *pflag.FlagSet) {
 	for _, k := range kinds {
 		if k.Workers != nil {

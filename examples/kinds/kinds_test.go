@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// Each row says all that is asked of it, and says it of its own kind: a line that was copied from another is noticed here.
+// TestRows: each row has all required fields, about its own kind. The test notices a line copied from another row.
 func TestRows(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := kinds.AddToScheme(scheme); err != nil {
@@ -53,7 +53,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestMeasured: all rows with a controller that writes to Pods can be measured, and no other.
+// TestMeasured: all rows with a controller that writes to Pods can be measured, and no further rows.
 func TestMeasured(t *testing.T) {
 	var names []string
 	for _, k := range kinds.Measured() {
@@ -69,7 +69,7 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// checkSample looks at what is measured of a row.
+// checkSample checks the measured objects of a row.
 func checkSample(t *testing.T, k kinds.Kind, scheme *runtime.Scheme) {
 	t.Helper()
 	object := k.Sample.Object(kinds.Shape{
@@ -89,7 +89,7 @@ func checkSample(t *testing.T, k kinds.Kind, scheme *runtime.Scheme) {
 	}
 }
 
-// checkCRD compares a row with the CRD that is installed.
+// checkCRD compares a row with the installed CRD.
 func checkCRD(t *testing.T, k kinds.Kind) {
 	t.Helper()
 	raw, err := os.ReadFile("../config/crd/" + k.Kind.Group + "_" + k.Resource + ".yaml")

@@ -14,13 +14,13 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/sidecarterminator"
 )
 
-// Loop is a controller of Pods that belongs to no kind of the API. Like a [Kind] it belongs to one command or manager.
+// Loop is a controller of Pods without a kind of the API. A Loop belongs to a single command or manager, like a [Kind].
 type Loop struct {
-	// Name says in logs and flags what it is.
+	// Name is the loop's name in logs and flags.
 	Name string
-	// Controller names it as a user agent and as the source of events.
+	// Controller is the loop's name as a user agent and as the source of events.
 	Controller string
-	// Workers is how many Pods of one namespace are looked at side by side.
+	// Workers is the number of Pods of a namespace reconciled side by side.
 	Workers *int
 	// Flag sets Workers; empty for none.
 	Flag string
@@ -30,7 +30,7 @@ type Loop struct {
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
 }
 
-// Loops returns the rows, in the order in which they start.
+// Loops returns the rows, in their start order.
 func Loops() []Loop {
 	return []Loop{launchPriority(), podReadiness(), sidecarTerminator()}
 }

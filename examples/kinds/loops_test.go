@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// Each loop says all that is asked of it, and has names of its own.
+// TestLoops: each loop has all required fields, and names of its own.
 func TestLoops(t *testing.T) {
 	taken := map[string]bool{}
 	for _, k := range kinds.All() {

@@ -41,7 +41,8 @@ func sidecarSet() Kind {
 	}
 }
 
-// sampleSidecarSet has the containers of the template as its sidecars, and is as admission makes it.
+// sampleSidecarSet returns a SidecarSet whose sidecars are the containers of the template, with the defaults of
+// admission.
 func sampleSidecarSet(s Shape) *v1beta1.SidecarSet {
 	set := &v1beta1.SidecarSet{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Name},
@@ -55,12 +56,12 @@ func sampleSidecarSet(s Shape) *v1beta1.SidecarSet {
 		set.Spec.Containers = append(set.Spec.Containers, pub.SidecarContainer{Container: s.Template.Spec.Containers[i]})
 	}
 	if err := api.Default(set); err != nil {
-		panic(err) // of containers that cannot be written as JSON
+		panic(err) // the containers cannot be written as JSON
 	}
 	return set
 }
 
-// injectedSample has one container of its own.
+// injectedSample returns an injected Pod with a container of its own.
 func injectedSample(s Shape) (*corev1.Pod, error) {
 	pod := &corev1.Pod{ObjectMeta: *s.Template.ObjectMeta.DeepCopy()}
 	pod.Spec.TerminationGracePeriodSeconds = s.Template.Spec.TerminationGracePeriodSeconds

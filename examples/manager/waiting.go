@@ -7,16 +7,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// endingCache gives up waiting for the first lists when the manager is to end. controller-runtime 0.24 waits for a cache as long as the list
-// fails, and ends neither with its context nor with an error of its servers (runnableGroup.Start in pkg/manager/runnable_group.go). A list
-// fails for as long as conversion webhooks are down.
+// endingCache gives up waiting for the first lists when the manager is to end. controller-runtime 0.24 waits for a
+// cache as long as the list fails: neither the end of the context nor an error of a server ends the wait
+// (runnableGroup.Start in pkg/manager/runnable_group.go). A list fails for as long as conversion webhooks are down.
 type endingCache struct {
 	cache.Cache
 
 	ended <-chan struct{}
 }
 
-// newEndingCache is for manager.Options.NewCache.
+// newEndingCache returns a function for manager.Options.NewCache.
 func newEndingCache(ended <-chan struct{}) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		c, err := cache.New(config, options)

@@ -20,7 +20,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// travellers are objects of the kinds that OpenKruise 1.9.0 knows in v1alpha1 alone, and what of them has another place there.
+// travellers are objects of kinds known to OpenKruise 1.9.0 in v1alpha1 alone. Some of their fields have another place
+// in v1alpha1.
 const travellers = `
 apiVersion: apps.kruise.io/v1beta1
 kind: CloneSet
@@ -73,7 +74,7 @@ func (c *cluster) specs(version string) map[string]any {
 	return specs
 }
 
-// migrate runs the command, and returns what it prints.
+// migrate runs the command migrate-storage and returns the output.
 func (c *cluster) migrate(args ...string) string {
 	c.t.Helper()
 	cmd := exec.CommandContext(c.t.Context(), c.binary, append([]string{"migrate-storage", "--kubeconfig", c.cp.Kubeconfig()}, args...)...)
@@ -84,7 +85,7 @@ func (c *cluster) migrate(args ...string) string {
 	return string(out)
 }
 
-// stored returns which versions of a CRD are stored.
+// stored returns the stored versions of a CRD.
 func (c *cluster) stored(name string) []string {
 	c.t.Helper()
 	crd := c.crd()
@@ -95,7 +96,7 @@ func (c *cluster) stored(name string) []string {
 	return versions
 }
 
-// replace replaces a CRD by the one in a file, as kubectl replace does.
+// replace replaces a CRD by the CRD in a file, as kubectl replace does.
 func (c *cluster) replace(file string) {
 	c.t.Helper()
 	raw, err := os.ReadFile(file)
@@ -115,7 +116,8 @@ func (c *cluster) replace(file string) {
 	})
 }
 
-// TestWayBack: MG-60 all objects come to be stored as OpenKruise 1.9.0 stores them, its CRDs are accepted then, and the way there is one back.
+// TestWayBack: MG-60 all objects come to be stored in OpenKruise 1.9.0's versions, the API server accepts OpenKruise's
+// CRDs then, and the way to OpenKruise also leads back.
 func TestWayBack(t *testing.T) {
 	c := newCluster(t)
 	c.install()
@@ -158,7 +160,7 @@ func TestWayBack(t *testing.T) {
 	if err := config.InstallCRDs(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error { // the manager puts its address in again
+	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error { // the manager puts its address into the CRD again
 		return c.Get(ctx, client.ObjectKeyFromObject(c.travellers()[0]), c.travellers()[0])
 	})
 	t.Log(c.migrate("--to", "v1beta1"))

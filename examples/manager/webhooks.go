@@ -136,8 +136,8 @@ type deferred struct {
 
 	log   logr.Logger
 	after func(context.Context) error
-	// failed is told why the server has ended before its time. A manager reads the errors of its servers when the caches are filled, and caches
-	// are not filled without conversion. Set it before the manager starts.
+	// failed receives the error of a server ended too early. A manager reads the errors of its servers after all caches
+	// are filled, and caches are not filled without conversion. Set failed before the manager starts.
 	failed context.CancelCauseFunc
 }
 
@@ -171,7 +171,7 @@ func listenHost(called string) string {
 	return ""
 }
 
-// ensureNamespace creates the namespace of Secret and Lease, for clusters without an installation. Its label keeps
+// ensureNamespace creates the namespace of Secret and Lease, for clusters without an installation. The label keeps
 // webhooks for Pods away from the manager's own Pods.
 func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"control-plane": "openkruise"}}}

@@ -1,14 +1,16 @@
-// Command quickstart shows on a real control plane what the reference controllers do: it starts one with simulated Nodes, runs
-// the controllers, and takes a workload through its changes. Flag --workload says which:
+// Command quickstart shows the reference controllers on a real control plane: quickstart starts a control plane with
+// simulated Nodes, runs the controllers, and takes a workload through its changes. Flag --workload chooses the
+// workload:
 //
-//   - cloneset: 20 Pods go through an update in place, halted by a partition and then to its end, and through a change that no live
-//     Pod can take.
-//   - statefulset: numbered Pods come and go by reserved ordinals and a start, are updated in place side by side, and recreated
-//     under their names.
-//   - daemonset: Pods come and go with Nodes that join and are tainted, are updated in place up to a partition, and recreated.
+//   - cloneset: 20 Pods go through an update in place, halted by a partition and then to its end, and through a change
+//     impossible for live Pods.
+//   - statefulset: numbered Pods come and go by reserved ordinals and a start, are updated in place side by side, and
+//     recreated under their names.
+//   - daemonset: Pods come and go with Nodes that join and are tainted, are updated in place up to a partition, and
+//     recreated.
 //
-// At the end of each part it checks that what has happened is what was announced. On a terminal it draws one table that
-// follows every Pod; otherwise it prints a line for each thing that happens.
+// At the end of each part, quickstart compares the outcome with the announcement. On a terminal, quickstart draws a
+// table with every Pod; otherwise quickstart prints a line for each event.
 package main
 
 import (
@@ -42,7 +44,7 @@ type options struct {
 	dir      string
 }
 
-// parse writes what is wrong to out, as package flag does.
+// parse writes errors to out, as package flag does.
 func parse(args []string, out io.Writer) (options, error) {
 	all := workloads()
 	var names []string

@@ -8,21 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// size is that of a terminal, in characters.
+// size is the size of a terminal, in characters.
 type size struct{ width, height int }
 
-// orUsual is the size to assume where a terminal does not tell.
+// orUsual returns the usual size if a terminal does not tell its size.
 func (s size) orUsual() size {
 	return size{cmp.Or(max(s.width, 0), 80), cmp.Or(max(s.height, 0), 24)}
 }
 
-// span is a text in one colour; "" is that of the terminal.
+// span is a text in a single colour; "" is the terminal's colour.
 type span struct{ text, colour string }
 
 const bold, dim, green, yellow, red, reset = "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 
-// picture is the table as a terminal of the size has room for it, line by line: no line wraps, and all of them fit above the cursor, since
-// what scrolls cannot be redrawn.
+// picture returns the table line by line, cut to the size of a terminal: no line wraps, and all lines fit above the
+// cursor, because scrolled lines cannot be redrawn.
 func picture(title string, rows []row, s size) []string {
 	s = s.orUsual()
 	room := max(s.height-1, 1) // the cursor stands in the last line
@@ -67,8 +67,8 @@ func picture(title string, rows []row, s size) []string {
 	return out[:min(len(out), room)]
 }
 
-// fitting chooses the rows that there is room for, with a line that counts the others: Pods that are out of service first, then those that
-// something happened to. They stay in their order.
+// fitting chooses the rows for the available lines, and leaves a line for the number of hidden rows: first Pods out of
+// service, then Pods with an event. The rows stay in their order.
 func fitting(rows []row, room int) (shown []row, hidden int) {
 	if len(rows) <= room {
 		return rows, 0
@@ -95,7 +95,7 @@ func fitting(rows []row, room int) (shown []row, hidden int) {
 	return shown, len(rows) - len(shown)
 }
 
-// folded names the Pods that are gone in one line, with the reasons, which get their room before long lists of names do.
+// folded names the deleted Pods in a single line, with the reasons. Reasons take precedence over long lists of names.
 func folded(gone []row, width int) string {
 	var reasons []string
 	names := map[string][]string{}
@@ -121,7 +121,7 @@ func folded(gone []row, width int) string {
 	return text + strings.Join(groups, "; ")
 }
 
-// fit joins spans and cuts what goes beyond the width. Colours have none.
+// fit joins spans and cuts the text beyond the width. Colours have no width.
 func fit(width int, spans ...span) string {
 	var whole, b strings.Builder
 	for _, s := range spans {
@@ -140,7 +140,7 @@ func fit(width int, spans ...span) string {
 	return b.String()
 }
 
-// cut keeps the beginning of a text that is longer than the width, and marks that there was more where there is room for the mark.
+// cut keeps the beginning of a text longer than the width, and marks the cut if the mark fits.
 func cut(text string, width int) string {
 	const mark = "..."
 	runes := []rune(text)

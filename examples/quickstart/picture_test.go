@@ -14,7 +14,7 @@ import (
 
 const longTitle = "Größe 4 → 5: a title that is longer than the narrowest of the terminals, but not longer than the widest of them"
 
-// crowd is so many Pods that are there, the last three out of service, and so many that are gone.
+// crowd returns live Pods, the last three out of service, and gone Pods.
 func crowd(live, gone int) []row {
 	var rows []row
 	for i := range live + gone {
@@ -128,7 +128,7 @@ web-5 54ddbf8bbd no    in place  1        00000005 only i...
 	}
 }
 
-// TestPictureOfNodes: Pods that are told apart by their Nodes show them.
+// TestPictureOfNodes: the table shows the Nodes of Pods told apart by their Nodes.
 func TestPictureOfNodes(t *testing.T) {
 	rows := crowd(2, 0)
 	for i := range rows {
@@ -187,8 +187,8 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// TestTable draws on a terminal. Until that is resized it holds what was there before and the last picture of each part; from then on it
-// holds what is drawn, and nothing of what was drawn for another size.
+// TestTable draws on a terminal. Before a resize, the terminal holds the previous text and the last picture of each
+// part. After a resize, the terminal holds the drawn picture, and nothing of a picture for another size.
 func TestTable(t *testing.T) {
 	for _, first := range []size{{80, 24}, {60, 10}, {200, 50}} {
 		t.Run(fmt.Sprintf("%dx%d", first.width, first.height), func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestTable(t *testing.T) {
 				if resized {
 					want, got = now, screen.screen
 				}
-				if table.last == nil { // the part is over, and a line is left free below
+				if table.last == nil { // the part is over, with an empty line below
 					want = append(want, "")
 					stand = slices.Clone(want)
 				}
@@ -237,7 +237,7 @@ func TestTable(t *testing.T) {
 				screen.resize(s)
 				draws(fmt.Sprintf("a resize to %dx%d", s.width, s.height), 20, 5, table.draw)
 				draws(fmt.Sprintf("a change after the resize to %dx%d", s.width, s.height), 3, 6, table.draw)
-				screen.resize(size{30, 5}) // no picture is drawn for this one
+				screen.resize(size{30, 5}) // no picture is drawn for this size
 				screen.resize(size{s.width + 1, s.height + 1})
 				draws("a resize by way of another", 3, 6, table.draw)
 			}

@@ -12,15 +12,15 @@ import (
 type screen interface {
 	// title begins a part of the show.
 	title(text string)
-	// happens is told of single events.
+	// happens shows a single event.
 	happens(text string)
-	// draw shows the world as it is now.
+	// draw shows the present world.
 	draw()
 	// done leaves the last picture standing.
 	done()
 }
 
-// lines prints what happens, one line each.
+// lines prints a line for each event.
 type lines struct {
 	mu    sync.Mutex
 	out   io.Writer
@@ -38,14 +38,14 @@ func (l *lines) happens(text string) { l.print("   " + text) }
 func (l *lines) draw()               {}
 func (l *lines) done()               {}
 
-// table redraws one picture in place.
+// table redraws a picture in place.
 type table struct {
 	mu    sync.Mutex
 	out   io.Writer
 	world *world
 	size  func() size // of the terminal, the zero value if unknown
 	head  string
-	last  []string // the picture that stands now; nil where the next one begins below
+	last  []string // the present picture; nil if the next picture begins below
 	was   size     // of the terminal for that picture
 }
 
@@ -67,7 +67,7 @@ func (t *table) draw() {
 	t.redraw()
 }
 
-// redraw wants the lock.
+// redraw requires the lock.
 func (t *table) redraw() {
 	now := t.size()
 	next := picture(t.head, t.world.snapshot(), now)
@@ -78,7 +78,7 @@ func (t *table) redraw() {
 	switch {
 	case t.last == nil:
 	case now != t.was:
-		// A terminal that was resized has wrapped its lines anew: nobody knows where the picture begins.
+		// A resized terminal has wrapped its lines anew: the beginning of the picture is unknown.
 		b.WriteString(home)
 	default:
 		fmt.Fprintf(&b, up, len(t.last))
@@ -86,7 +86,7 @@ func (t *table) redraw() {
 	for _, line := range next {
 		b.WriteString(clearLine + line + "\n")
 	}
-	b.WriteString(clearBelow) // a shorter picture leaves nothing of a longer one behind
+	b.WriteString(clearBelow) // a shorter picture leaves nothing of a longer picture behind
 	fmt.Fprint(t.out, b.String())
 	t.last, t.was = next, now
 }

@@ -27,21 +27,21 @@ const (
 	patience = 3 * time.Minute
 )
 
-// workload is a kind that the quickstart shows. Its story is in a file of its own.
+// workload is a kind shown by the quickstart. The kind's story is in a separate file.
 type workload struct {
-	name  string                   // as the flag has it
+	name  string                   // the value of the flag
 	gates map[apps.Gate]bool       // of the manager
 	nodes int                      // of the cluster
-	place func(*corev1.Pod) string // what a Pod that replaces another takes over from it; empty where all Pods are alike
-	// places is what the summary calls them.
+	place func(*corev1.Pod) string // the place of a Pod, taken over by its replacement; empty if all Pods are alike
+	// places is the summary's word for the places.
 	places string
 	tell   func(context.Context, *story) error
 }
 
-// workloads are all that can be shown, the default first.
+// workloads are all kinds to show, the default first.
 func workloads() []workload { return []workload{cloneSet(), statefulSet(), daemonSet()} }
 
-// story is what the quickstart tells, part by part.
+// story is the show of the quickstart, part by part.
 type story struct {
 	workload workload
 	client   client.WithWatch
@@ -49,25 +49,25 @@ type story struct {
 	screen   screen
 	out      io.Writer // for the summary
 	auditLog string
-	read     int64 // how far the audit log was counted
+	read     int64 // the counted part of the audit log
 	results  []result
 }
 
-// part is one change, of the workload or of what is around it, and what it leads to.
+// part is a change, of the workload or its surroundings, with the wanted outcome.
 type part struct {
 	title   string
 	chapter chapter
 	act     func(context.Context) error
-	// settled reports whether the workload says that all is done.
+	// settled reports whether the workload's status shows the end of the change.
 	settled func(context.Context) (bool, error)
-	// want is what must have happened in the end.
+	// want is the wanted outcome.
 	want tally
-	// maxUnavailable is how many Pods may be out of service at a time; 0 stands for any number.
+	// maxUnavailable is the number of Pods allowed out of service at a time; 0 stands for any number.
 	maxUnavailable int
-	field          string // that no live Pod can take; empty when there is none
+	field          string // impossible to change on a live Pod; empty for no such field
 }
 
-// result is one part's summary.
+// result is the summary of a part.
 type result struct {
 	part
 	tally
@@ -91,7 +91,7 @@ func (s *story) tell(ctx context.Context) error {
 	return nil
 }
 
-// play makes the change, follows the Pods until it is done, and checks what has become of them.
+// play makes the change, follows the Pods until the change is done, and checks the outcome.
 func (s *story) play(ctx context.Context, p part) (result, error) {
 	began := time.Now()
 	s.world.begin(p.chapter)
@@ -122,7 +122,7 @@ func (s *story) list(ctx context.Context, p part) error {
 	return err
 }
 
-// until draws until the workload is settled and every Pod that the API server has is drawn as it is there.
+// until draws until the workload is settled and every Pod is drawn in the state of the API server.
 func (s *story) until(ctx context.Context, settled func(context.Context) (bool, error)) error {
 	err := wait.PollUntilContextTimeout(ctx, frame, patience, true, func(ctx context.Context) (bool, error) {
 		s.screen.draw()
@@ -142,7 +142,7 @@ func (s *story) until(ctx context.Context, settled func(context.Context) (bool, 
 	return err
 }
 
-// check compares what has happened with what was announced.
+// check compares the outcome with the announcement.
 func (r *result) check() error {
 	if r.tally != r.want {
 		return fmt.Errorf("expected %s; got %s", r.want, r.tally)
@@ -187,8 +187,8 @@ func (s *story) summary() {
 	}
 }
 
-// podTemplate is what Pods are made from at first. Simulated containers start at once; these take as long as small real ones do, so that
-// there is something to see.
+// podTemplate returns the first template of Pods. Simulated containers start at once; the containers of this template
+// take as long as small real containers, for the eyes of the user.
 func podTemplate(start time.Duration) (selector *metav1.LabelSelector, template corev1.PodTemplateSpec) {
 	labels := map[string]string{"app": "web"}
 	return &metav1.LabelSelector{MatchLabels: labels}, corev1.PodTemplateSpec{
@@ -202,12 +202,12 @@ func podTemplate(start time.Duration) (selector *metav1.LabelSelector, template 
 	}
 }
 
-// newImage changes an image, which live Pods can take.
+// newImage changes an image. Live Pods can take a new image.
 func newImage(template *corev1.PodTemplateSpec) {
 	template.Spec.Containers[0].Image = "example.test/app:v2"
 }
 
-// newVariable changes the environment, which no live Pod can take.
+// newVariable changes the environment. No live Pod can take a new environment.
 func newVariable(template *corev1.PodTemplateSpec) {
 	app := &template.Spec.Containers[0]
 	app.Env = append(app.Env, corev1.EnvVar{Name: "MODE", Value: "new"})

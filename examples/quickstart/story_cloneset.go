@@ -15,10 +15,10 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// clones is how many Pods the CloneSet has.
+// clones is the number of the CloneSet's Pods.
 const clones = 20
 
-// cloneSet is an update in place, halted by a partition and then to its end, and a change that no live Pod can take.
+// cloneSet shows an update in place, halted by a partition and then to its end, and a change impossible for live Pods.
 func cloneSet() workload {
 	return workload{
 		name: "cloneset", gates: apps.DefaultGates(), nodes: 20, place: func(*corev1.Pod) string { return "" }, tell: tellCloneSet,
@@ -96,7 +96,7 @@ func newCloneSet() *v1beta1.CloneSet {
 	}
 }
 
-// clonesReplaced is the chapter in which Pods are replaced by new ones under other names.
+// clonesReplaced is the chapter in which new Pods under other names replace Pods.
 func clonesReplaced(why string) chapter {
 	return chapter{
 		created: func(pod *corev1.Pod) cause {

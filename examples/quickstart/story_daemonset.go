@@ -18,10 +18,10 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// nodePlaces is what the summary calls the places of Pods that are told apart by their Nodes.
+// nodePlaces is the summary's word for the places of Pods told apart by their Nodes.
 const nodePlaces = "Nodes"
 
-// daemonSet is what becomes of Pods where Nodes join and change, and then the two kinds of update.
+// daemonSet shows the Pods of Nodes that join and change, and then the two kinds of update.
 func daemonSet() workload {
 	return workload{name: "daemonset", gates: apps.DefaultGates(), nodes: 5, place: nodeOf, places: nodePlaces, tell: tellDaemonSet}
 }
@@ -70,7 +70,7 @@ func tellDaemonSet(ctx context.Context, s *story) error {
 	return web.update(ctx)
 }
 
-// wants reports whether the DaemonSet is settled with Pods on so many Nodes.
+// wants reports whether the DaemonSet is settled with Pods on the given number of Nodes.
 func (n *nodeStory) wants(nodes int32) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		now, err := n.get(ctx)
@@ -159,7 +159,7 @@ func (n *nodeStory) taint(name string, on bool) func(context.Context) error {
 	}
 }
 
-// chapter is one in which Pods come and go with their Nodes.
+// chapter returns a chapter in which Pods come and go with their Nodes.
 func (*nodeStory) chapter(what string) chapter {
 	because := func(how string) func(*corev1.Pod) cause {
 		return func(pod *corev1.Pod) cause {
@@ -169,7 +169,7 @@ func (*nodeStory) chapter(what string) chapter {
 	return chapter{created: because("created"), deleted: because("deleted")}
 }
 
-// onNode is at which revision and on which Node a Pod is.
+// onNode tells the revision and the Node of a Pod.
 func onNode(pod *corev1.Pod) string {
 	return " at revision " + revision.ShortName(pod.Labels[apps.LabelRevision]) + " on " + nodeOf(pod)
 }

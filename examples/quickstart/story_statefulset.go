@@ -19,10 +19,10 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// outOfService is how many Pods an update of the StatefulSet may take out of service at a time.
+// outOfService is the number of Pods that an update may take out of service at a time.
 const outOfService = 2
 
-// statefulSet is which ordinals Pods have, by reserved ones and a start, and then the two kinds of update.
+// statefulSet shows the ordinals of Pods, with reserved ordinals and a start, and then the two kinds of update.
 func statefulSet() workload {
 	return workload{
 		name: "statefulset", gates: apps.ResolveGates(map[apps.Gate]bool{apps.GateStatefulSetStartOrdinal: true}),
@@ -156,7 +156,8 @@ func newStatefulSet() *v1beta1.StatefulSet {
 	}
 }
 
-// numbered is the chapter in which Pods come and go by their ordinals. A Pod whose ordinal stays wanted is recreated, for the reason given.
+// numbered is the chapter in which Pods come and go by their ordinals. A Pod whose ordinal stays wanted is recreated,
+// for the given reason.
 func numbered(before, after *v1beta1.StatefulSet, gates map[apps.Gate]bool, why string) (chapter, error) {
 	fromStart := gates[apps.GateStatefulSetStartOrdinal]
 	old, err := api.Ordinals(before, fromStart)

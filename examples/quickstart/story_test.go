@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		args []string
-		want string // workload, or what the error says
+		want string // workload, or part of the error
 		fail bool
 	}{
 		{"nothing", nil, "cloneset", false},
@@ -58,7 +58,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestStatefulSetStory: each part begins with the ordinals that the one before ends with, and announces those that its spec asks for.
+// TestStatefulSetStory: each part begins with the final ordinals of the previous part, and announces the ordinals of
+// its spec.
 func TestStatefulSetStory(t *testing.T) {
 	gates := statefulSet().gates
 	ordinalsOf := func(set *v1beta1.StatefulSet) map[string]int {
@@ -111,7 +112,7 @@ func named(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{apps.LabelRevision: "web-54ddbf8bbd"}}}
 }
 
-// TestNumbered says of each ordinal why its Pod is created, and why it is deleted.
+// TestNumbered checks for each ordinal the reasons for creating and deleting its Pod.
 func TestNumbered(t *testing.T) {
 	parts := statefulSetParts()
 	set := newStatefulSet()
@@ -162,7 +163,7 @@ func TestNumbered(t *testing.T) {
 	}
 }
 
-// TestPlay: a part whose Pods are not what was announced ends the show.
+// TestPlay: a part whose Pods differ from the announcement ends the show.
 func TestPlay(t *testing.T) {
 	ready := func(name string) *corev1.Pod {
 		pod := named(name)

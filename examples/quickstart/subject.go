@@ -11,20 +11,20 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// subject is the one object that a story is about; T is a pointer to its type.
+// subject is the object of a story; T is a pointer to its type.
 type subject[T client.Object] struct {
 	*story
 	kind     string
-	labels   []string // that its controller writes on Pods
+	labels   []string // written on Pods by the controller
 	empty    func() T
 	template func(T) *corev1.PodTemplateSpec
 	isDone   func(T) bool
 }
 
-// edit is a change of the subject that is not written yet.
+// edit is a change of the subject, not written yet.
 type edit[T client.Object] struct {
 	before, after T
-	field, why    string // what no live Pod can take; empty where the change can be made in place
+	field, why    string // the part impossible for live Pods; empty if the change can be made in place
 	write         func(context.Context) error
 }
 
@@ -47,13 +47,13 @@ func (s *subject[T]) get(ctx context.Context) (T, error) {
 	return now, nil
 }
 
-// settled reports whether the object's status says that all is done.
+// settled reports whether the object's status shows the end of the change.
 func (s *subject[T]) settled(ctx context.Context) (bool, error) {
 	now, err := s.get(ctx)
 	return err == nil && s.isDone(now), err
 }
 
-// edit prepares a change. The kit's planner tells before anything is written what is going to happen to Pods and why.
+// edit prepares a change. The kit's planner predicts the effect on Pods, with the reason, before the write.
 func (s *subject[T]) edit(ctx context.Context, change func(T)) (edit[T], error) {
 	var e edit[T]
 	updater, err := kruise.InPlace(s.workload.gates, s.labels)
@@ -78,5 +78,5 @@ func (s *subject[T]) edit(ctx context.Context, change func(T)) (edit[T], error) 
 	return e, nil
 }
 
-// explained is what a row has room for.
+// explained returns a reason short enough for a row.
 func explained(r reason.Reason) string { return fmt.Sprintf("%s (%s)", r.Path, r.Code) }

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// terminal does what a terminal emulator does with what the table writes.
+// terminal interprets the table's output like a terminal emulator.
 type terminal struct {
 	size
 	scrolled []string // lines that have left at the top
-	screen   []string // lines down to the lowest that was written to
+	screen   []string // lines down to the lowest written line
 	row, col int
-	wraps    int // lines that went on in the next one
+	wraps    int // the number of wrapped lines
 }
 
-// Write knows the sequences that the table uses and no others.
+// Write knows only the sequences used by the table.
 func (t *terminal) Write(p []byte) (int, error) {
 	text := []rune(string(p))
 	for i := 0; i < len(text); i++ {
@@ -98,7 +98,7 @@ func (t *terminal) scroll() {
 	}
 }
 
-// resize wraps lines that have become too long, and fetches lines back where there is more room, as usual terminals do.
+// resize wraps lines grown too long, and fetches lines back if the screen has more room, as usual terminals do.
 func (t *terminal) resize(s size) {
 	t.reach()
 	cursor, before := t.screen[t.row:], t.screen[:t.row]
@@ -118,7 +118,7 @@ func (t *terminal) resize(s size) {
 	t.scroll()
 }
 
-// plain is a line without colours.
+// plain returns a line without colours.
 func plain(line string) string {
 	return regexp.MustCompile("\x1b\\[[0-9]*m").ReplaceAllString(line, "")
 }

@@ -17,36 +17,37 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// row is one Pod as the table shows it.
+// row is a Pod in the table.
 type row struct {
 	name, revision, node, ip string
-	place                    string // what a Pod that replaces this one takes over
-	at                       string // the Node, where Pods are told apart by that
-	version                  string // of the object, as it was last seen
+	place                    string // taken over by a Pod's replacement
+	at                       string // the Node, if Pods are told apart by Nodes
+	version                  string // the last seen resourceVersion
 	uid                      types.UID
 	restarts                 int32
 	ready, gone              bool
 	how, why                 string
 }
 
-// cause says what has happened to a Pod, in a word, why, and both as a line.
+// cause explains an event of a Pod: the event in a word, the reason, and both as a line.
 type cause struct{ how, why, line string }
 
-// chapter says why Pods come and go in the current part of the show. Nil stands for what needs no explanation.
+// chapter says why Pods come and go in the current part of the show. Nil stands for events without an explanation.
 type chapter struct {
 	created, deleted func(*corev1.Pod) cause
 }
 
-// tally is what has happened to Pods since the chapter began.
+// tally counts the events of Pods since the chapter began.
 type tally struct {
-	before, after string // the places of Pods, where these differ
-	// kept are Pods that have still UID, node and IP, updated those of them that are at another revision.
+	before, after string // the places of Pods, if different
+	// kept are Pods with unchanged UID, node and IP. updated are the kept Pods at another revision.
 	kept, updated int
-	// recreated are Pods whose place another Pod has taken; deleted are those whose place is gone, created those whose place is new.
+	// recreated are Pods whose place has a new Pod. deleted are Pods whose place is gone. created are Pods whose place is
+	// new.
 	recreated, created, deleted int
 }
 
-// String says it in words.
+// String renders the tally in words.
 func (t tally) String() string {
 	text := fmt.Sprintf("%d Pods kept (%d updated in place), %d recreated, %d created, %d deleted", t.kept, t.updated, t.recreated, t.created, t.deleted)
 	if t.before+t.after != "" {
@@ -55,10 +56,10 @@ func (t tally) String() string {
 	return text
 }
 
-// change says which places there were and are.
+// change renders the places before and after.
 func (t tally) change() string { return cmp.Or(t.before, "none") + " -> " + cmp.Or(t.after, "none") }
 
-// touched is how many Pods something happened to.
+// touched is the number of Pods with an event.
 func (t tally) touched() int { return t.updated + t.recreated + t.created + t.deleted }
 
 // world is every Pod seen so far.
@@ -68,9 +69,9 @@ type world struct {
 	byNode  bool // Pods are told apart by their Nodes
 	rows    map[types.UID]*row
 	chapter chapter
-	kept    map[types.UID]row // as the chapter began
-	serving int               // the lowest number of Pods that were ready at a time in this chapter
-	happens func(string)      // told of everything worth a line
+	kept    map[types.UID]row // at the beginning of the chapter
+	serving int               // the lowest number of Pods ready at a time in this chapter
+	happens func(string)      // receives every event worth a line
 }
 
 func newWorld(place func(*corev1.Pod) string) *world {
@@ -124,7 +125,7 @@ func (w *world) explain(r *row, pod *corev1.Pod, why func(*corev1.Pod) cause) {
 	w.happens(pod.Name + " " + c.line)
 }
 
-// ready is how many Pods are ready now.
+// ready returns the number of Pods ready now.
 func (w *world) ready() int {
 	n := 0
 	for _, r := range w.rows {
@@ -135,7 +136,7 @@ func (w *world) ready() int {
 	return n
 }
 
-// begin starts a chapter: what Pods are compared with from now on.
+// begin starts a chapter, and remembers the present Pods for comparison.
 func (w *world) begin(c chapter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,8 +152,8 @@ func (w *world) begin(c chapter) {
 	}
 }
 
-// shows reports whether the Pods that are there are those of the API server and ready, and none is on its way out: a status may be that of a
-// moment before the change.
+// shows reports whether the drawn Pods equal the API server's Pods, all ready and none on its way out: a status may be
+// from a moment before the change.
 func (w *world) shows(pods []corev1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,7 +172,8 @@ func (w *world) shows(pods []corev1.Pod) bool {
 	return there == len(pods)
 }
 
-// tally compares with the beginning of the chapter, and says how many Pods that were ready then were not at some moment.
+// tally compares with the beginning of the chapter. unavailable is the largest number of Pods ready then and not ready
+// at some moment since.
 func (w *world) tally() (t tally, unavailable int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -211,7 +213,7 @@ func (w *world) tally() (t tally, unavailable int) {
 	return t, served - w.serving
 }
 
-// listed are places in their order; that of Pods that are all alike is none.
+// listed returns the places in order. Pods without a place add nothing.
 func listed(places map[string]int) string {
 	delete(places, "")
 	return strings.Join(slices.SortedFunc(maps.Keys(places), natural), ",")

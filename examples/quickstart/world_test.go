@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// seen is a Pod as an event shows it.
+// seen is a Pod in an event.
 func seen(name, uid, version, revision string, ready bool) *corev1.Pod {
 	pod := named(name)
 	pod.UID, pod.ResourceVersion, pod.Labels[apps.LabelRevision] = types.UID(uid+"-0000-0000"), version, "web-"+revision
@@ -80,7 +80,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestShows: what is drawn is that of the API server only once every event has come.
+// TestShows: the drawn Pods equal the API server's Pods only after every event.
 func TestShows(t *testing.T) {
 	w := newWorld(ordinalOf)
 	w.observe(watch.Added, seen("web-0", "a", "1", "old", true))

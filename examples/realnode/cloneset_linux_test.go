@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// cloneSet is a workload that updates one Pod at a time.
+// cloneSet is a workload updated Pod by Pod.
 type cloneSet struct {
 	client.Client
 	key     client.ObjectKey
@@ -102,7 +102,7 @@ func TestCloneSetImageNames(t *testing.T) {
 	f.imageNames(t, func(f *fixture, name string) workload { return f.cloneSet(name, v1beta1.InPlaceIfPossible, 0) })
 }
 
-// TestCloneSetTable prints what the README shows, and proves that a grace period spares clients of every loss.
+// TestCloneSetTable prints the README's table, and proves that a grace period prevents all losses for clients.
 func TestCloneSetTable(t *testing.T) {
 	t.Run("times", func(t *testing.T) {
 		f := startManager(t, manager.Options{})
@@ -121,8 +121,8 @@ func TestCloneSetTable(t *testing.T) {
 		if counts[0].losses() > 0 {
 			t.Errorf("requests were lost in spite of the grace period: %v", counts[0].lost)
 		}
-		// That the client can see a loss at all, or else the check above would prove nothing. On a slow machine proxies may be faster than kubelets
-		// for a whole rollout by chance.
+		// The client must be able to see a loss at all, or else the check above proves nothing. On a slow machine, proxies
+		// may by chance be faster than kubelets for a whole rollout.
 		seen := counts[1].losses()
 		for i := 0; seen == 0 && i < 5; i++ {
 			seen = f.printLosses([]candidate{{"in place, no grace period, once more", f.cloneSet(fmt.Sprint("grace-0-", i), v1beta1.InPlaceIfPossible, 0)}})[0].losses()

@@ -27,25 +27,26 @@ import (
 	"github.com/workloadkit/workloadkit/testing/realnode"
 )
 
-// workload is one object of a kind under test, as the scenarios see it. A kind plugs in with one file: an implementation of
-// this, and a test that calls each scenario which the kind takes part in.
+// workload is an object of a kind under test, as seen by the scenarios. A new kind needs a single file: an
+// implementation of workload, and a test with a call for each of the kind's scenarios.
 type workload interface {
-	// name is that of the object and the value of the label app of its Pods.
+	// name is the name of the object and the value of the label app of its Pods.
 	name() string
-	// revisionLabel is the label of Pods that tells their revision.
+	// revisionLabel is the key of the Pods' revision label.
 	revisionLabel() string
 	// create creates the object with a number of Pods of the template.
 	create(ctx context.Context, replicas int, template *corev1.PodTemplateSpec) error
 	// edit changes the template of the object.
 	edit(ctx context.Context, change func(*corev1.PodTemplateSpec)) error
-	// isSettled returns what is missing until all Pods are of the newest template and available, nil when nothing is.
+	// isSettled returns nil if all Pods have the newest template and are available. Otherwise the error says what is
+	// missing.
 	isSettled(ctx context.Context) error
 }
 
 // templateEdit is a change of a Pod template.
 type templateEdit = func(*corev1.PodTemplateSpec)
 
-// fixture is one test's view of the cluster.
+// fixture is a test's view of the cluster.
 type fixture struct {
 	client.WithWatch
 	t         testing.TB
@@ -54,13 +55,13 @@ type fixture struct {
 	namespace string
 }
 
-// scenario is what a workload is taken through.
+// scenario is a test of a workload.
 type scenario struct {
 	name string
 	run  func(*fixture, workload)
 }
 
-// sideBySide runs scenarios at the same time in one namespace, each with a workload of its name.
+// sideBySide runs scenarios at the same time in a namespace, each with a workload of the scenario's name.
 func (f *fixture) sideBySide(t *testing.T, fresh func(f *fixture, name string) workload, scenarios []scenario) {
 	t.Helper()
 	for _, s := range scenarios {
@@ -89,7 +90,7 @@ func startManager(t testing.TB, options manager.Options) *fixture {
 	return f
 }
 
-// resizeGates has workloads give containers other resources in place.
+// resizeGates makes workloads resize containers in place.
 func resizeGates() map[apps.Gate]bool {
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
@@ -105,7 +106,7 @@ func (f *fixture) image(version string) string {
 	return image
 }
 
-// container runs the test program on a port, ready when that says so.
+// container runs the test program on a port. The program decides about readiness.
 func (f *fixture) container(name string, port int) corev1.Container {
 	return corev1.Container{
 		Name: name, Image: f.image("v1"), Env: []corev1.EnvVar{{Name: "PORT", Value: fmt.Sprint(port)}},
@@ -117,7 +118,8 @@ func (f *fixture) container(name string, port int) corev1.Container {
 	}
 }
 
-// create creates the workload with containers app and log, which share a volume, and returns its Pods when it has settled.
+// create creates the workload with containers app and log and a shared volume. create returns the Pods when the
+// workload has settled.
 func (f *fixture) create(w workload, replicas int, edits ...templateEdit) []corev1.Pod {
 	f.t.Helper()
 	template := &corev1.PodTemplateSpec{
@@ -211,15 +213,15 @@ func containers(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// gatesOpen reports whether all readiness gates of a Pod are open. Ready alone may be out of date: a kubelet that has not seen
-// a gate close, and has something to write, writes Ready as it was.
+// gatesOpen reports whether all readiness gates of a Pod are open. Ready alone may be out of date: a kubelet that
+// writes before noticing a closed gate writes the old Ready.
 func gatesOpen(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool {
 		return !podstate.IsTrue(pod, gate.ConditionType)
 	})
 }
 
-// pods lists the workload's Pods that are not terminating.
+// pods lists the workload's Pods without a deletion timestamp.
 func (f *fixture) pods(w workload) []corev1.Pod {
 	f.t.Helper()
 	var list corev1.PodList

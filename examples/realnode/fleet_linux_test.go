@@ -75,7 +75,7 @@ func (f *fixture) operator() {
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+f.cp.Kubeconfig())
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	// The kernel sends this when the thread that starts the operator is gone.
+	// The kernel sends this signal when the thread that starts the operator is gone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
 	if err := cmd.Start(); err != nil {

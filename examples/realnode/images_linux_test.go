@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// imageNames: updates whose end is to be told from what a Node calls images.
+// imageNames runs updates whose end shows only in the Node's names of images.
 func (f *fixture) imageNames(t *testing.T, fresh func(f *fixture, name string) workload) {
 	t.Helper()
 	f.sideBySide(t, fresh, []scenario{
@@ -31,14 +31,15 @@ func (f *fixture) imageNames(t *testing.T, fresh func(f *fixture, name string) w
 	})
 }
 
-// retagEarlier: the new image is another tag of the same digest, and the one that the Node reports: it is complete at once.
+// retagEarlier: the new image is another tag of the same digest, and the Node reports the new tag. So the update is
+// complete at once.
 func (f *fixture) retagEarlier(w workload) {
 	if took := f.retag(w, "b", "a", "a"); took >= untilProven {
 		f.t.Errorf("the gate opened %s after the restart, want less than %s", took, untilProven)
 	}
 }
 
-// retagLater: the Node reports the old tag, so that only time tells that the new one runs; the Pod is out of service until then.
+// retagLater: the Node reports the old tag, so that only time proves the new tag. The Pod is out of service until then.
 func (f *fixture) retagLater(w workload) {
 	if took := f.retag(w, "y", "z", "y"); took < untilProven {
 		f.t.Errorf("the gate opened %s after the restart, want %s or more", took, untilProven)
@@ -46,15 +47,16 @@ func (f *fixture) retagLater(w workload) {
 }
 
 const (
-	// terminationGrace is that of Pods that only time can tell about.
+	// terminationGrace is the grace period of Pods whose updates only time can prove.
 	terminationGrace = time.Second
-	// untilProven is how long a kubelet leaves a container alone that cannot be of another image than the Pod's spec says.
+	// untilProven is the longest life of a container whose image differs from the Pod's spec. Later, the kubelet would
+	// have ended the container.
 	untilProven = terminationGrace + 10*time.Second
 )
 
-// retag updates to another tag of the same digest, and returns how long after the restart the Pod's gate opened. The
-// container restarts; its imageID stays, and status.image is the first tag of the digest in alphabetical order, whichever the
-// spec asks for.
+// retag updates to another tag of the same digest, and returns the time from the restart to the opening of the Pod's
+// gate. The container restarts, and its imageID stays. status.image is the digest's first tag in alphabetical order,
+// whatever tag the spec asks for.
 func (f *fixture) retag(w workload, from, to, reported string) time.Duration {
 	f.t.Helper()
 	before := &f.create(w, 1, setImage(0, f.image(f.version(w, from))), func(template *corev1.PodTemplateSpec) {
@@ -84,7 +86,7 @@ func (f *fixture) retag(w workload, from, to, reported string) time.Duration {
 	return took
 }
 
-// digests: images that are named by digest alone, and back from one that no registry has.
+// digests: images named by digest alone, and back from a digest unknown to every registry.
 func (f *fixture) digests(w workload) {
 	one, two := f.version(w, "one"), f.version(w, "two")
 	before := &f.create(w, 1, setImage(0, f.digest(one)))[0]
@@ -97,7 +99,7 @@ func (f *fixture) digests(w workload) {
 	f.rollback(w, repository+"@sha256:"+strings.Repeat("0", 64), two)
 }
 
-// pin: a tag, the digest that it means, and the tag again. The container restarts though nothing else changes.
+// pin: a tag, the tag's digest, and the tag again. The container restarts though nothing else changes.
 func (f *fixture) pin(w workload) {
 	version := f.version(w, "one")
 	before := &f.create(w, 1, setImage(0, f.image(version)))[0]
@@ -111,7 +113,7 @@ func (f *fixture) pin(w workload) {
 	f.serves(after, version)
 }
 
-// twoTags: back from a tag that no registry has to an image that the Node calls by a tag that others have pulled.
+// twoTags: back from a missing tag to an image reported by the Node under a tag pulled by another Pod.
 func (f *fixture) twoTags(w workload) {
 	version := f.version(w, "b")
 	f.create(w, 1, setImage(0, f.image(version)))
@@ -122,15 +124,15 @@ func (f *fixture) twoTags(w workload) {
 	}
 }
 
-// missingTag: back from a tag that no registry has.
+// missingTag: back from a tag unknown to every registry.
 func (f *fixture) missingTag(w workload) {
 	version := f.version(w, "one")
 	f.create(w, 1, setImage(0, f.image(version)))
 	f.rollback(w, f.image(version)+"-missing", version)
 }
 
-// rollback updates the workload's Pod to an image that cannot be pulled and takes it back to the one that it runs, which serves
-// the version. It returns the Pod, which is in service again.
+// rollback updates the workload's Pod to an image that cannot be pulled, and back to the running image of the version.
+// rollback returns the Pod, in service again.
 func (f *fixture) rollback(w workload, broken, version string) *corev1.Pod {
 	f.t.Helper()
 	before := &f.pods(w)[0]
@@ -153,7 +155,7 @@ func (f *fixture) rollback(w workload, broken, version string) *corev1.Pod {
 	return after
 }
 
-// version names a version that no other workload runs: a Node never forgets a tag.
+// version names a version unused by other workloads: a Node never forgets a tag.
 func (f *fixture) version(w workload, name string) string {
 	return f.namespace + "-" + w.name() + "-" + name
 }
@@ -177,7 +179,7 @@ func (f *fixture) digest(version string) string {
 	return image
 }
 
-// restartedOnce demands that a Pod in service is what it was but for a restart of container app.
+// restartedOnce demands that a Pod in service is unchanged except for a restart of container app.
 func (f *fixture) restartedOnce(before, after *corev1.Pod) {
 	f.t.Helper()
 	if diff := cmp.Diff(identityOf(before), identityOf(after)); diff != "" {
@@ -190,7 +192,7 @@ func (f *fixture) restartedOnce(before, after *corev1.Pod) {
 	}
 }
 
-// allRestartedOnce demands it of every Pod.
+// allRestartedOnce calls restartedOnce for every Pod.
 func (f *fixture) allRestartedOnce(before, after []corev1.Pod) {
 	f.t.Helper()
 	if len(before) != len(after) {
@@ -208,7 +210,7 @@ func (f *fixture) serves(pod *corev1.Pod, version string) {
 	}
 }
 
-// logApp notes what the Node reports of container app.
+// logApp logs the Node's report of container app.
 func (f *fixture) logApp(step string, pod *corev1.Pod) {
 	f.t.Helper()
 	app := podstate.ContainerStatus(pod, "app")

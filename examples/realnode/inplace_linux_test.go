@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// identity is what an in-place update must not change.
+// identity is the part of a Pod that an update in place must not change.
 type identity struct {
 	UID            types.UID
 	Name, Node, IP string
@@ -28,7 +28,7 @@ func identityOf(pod *corev1.Pod) identity {
 	return identity{pod.UID, pod.Name, pod.Spec.NodeName, pod.Status.PodIP}
 }
 
-// imageInPlace: a new image restarts that container alone; the Pods, which are of another revision now, and their volumes stay.
+// imageInPlace: a new image restarts its container alone. The Pods, now of another revision, and their volumes stay.
 func (f *fixture) imageInPlace(w workload, replicas int) {
 	f.t.Helper()
 	t := f.t
@@ -119,7 +119,7 @@ func (f *fixture) resize(w workload) {
 	f.checkResizes(w, corev1.PodQOSBurstable, set)
 }
 
-// resizeLimits: requests that the API server took from the limits follow them, so that the Pod stays Guaranteed.
+// resizeLimits: requests copied from the limits by the API server follow the limits, so that the Pod stays Guaranteed.
 func (f *fixture) resizeLimits(w workload) {
 	f.t.Helper()
 	limit := func(containers ...int) func(cpu, memory string) templateEdit {
@@ -139,7 +139,7 @@ func quantities(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// checkResizes gives container app more of both resources, then less, which set writes to the template.
+// checkResizes gives container app more of both resources, then less. set writes the resources to the template.
 func (f *fixture) checkResizes(w workload, qos corev1.PodQOSClass, set func(cpu, memory string) templateEdit) {
 	f.t.Helper()
 	before := &f.pods(w)[0]
@@ -179,7 +179,7 @@ func (f *fixture) checkResizes(w workload, qos corev1.PodQOSClass, set func(cpu,
 	}
 }
 
-// sidecar: the image of a native sidecar changes without a restart of what runs beside it.
+// sidecar: the image of a native sidecar changes without a restart of the other containers.
 func (f *fixture) sidecar(w workload) {
 	f.t.Helper()
 	t := f.t
@@ -202,8 +202,8 @@ func (f *fixture) sidecar(w workload) {
 	}
 }
 
-// batches: containers of lower launch priority change when those of a higher one are ready again. barrier is the environment
-// variable that holds the priority.
+// batches: containers of lower launch priority change when containers of higher priority are ready again. barrier is
+// the environment variable with the priority.
 func (f *fixture) batches(w workload, barrier string) {
 	f.t.Helper()
 	t := f.t

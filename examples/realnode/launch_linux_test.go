@@ -19,10 +19,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// launchDelay is after how long a container's first readiness probe is, so that "started" and "ready" are not the same.
+// launchDelay is the delay of a container's first readiness probe in seconds, so that "started" and "ready" differ.
 const launchDelay = 2
 
-// The kubelet starts containers in the order that a Pod asks for: each when the one before is ready.
+// TestLaunchOrder: the kubelet starts containers in the Pod's order: each container when the previous container is
+// ready.
 func TestLaunchOrder(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	for _, tc := range []struct {
@@ -52,7 +53,8 @@ func TestLaunchOrder(t *testing.T) {
 	}
 }
 
-// A kubelet that starts a container again reads its barrier again: a ConfigMap that somebody has deleted comes back.
+// TestLaunchBarrierComesBack: a kubelet that starts a container again reads its barrier again. A deleted ConfigMap
+// comes back.
 func TestLaunchBarrierComesBack(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	pod := f.launch(func(pod *corev1.Pod) {
@@ -80,7 +82,7 @@ func TestLaunchBarrierComesBack(t *testing.T) {
 	t.Logf("ready again after %v", time.Since(begin).Round(time.Second))
 }
 
-// launch creates a Pod as the webhook would have it, and watches its containers start.
+// launch creates a Pod as changed by the webhook, and watches its containers start.
 func (f *fixture) launch(change func(*corev1.Pod), order []string) *corev1.Pod {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)

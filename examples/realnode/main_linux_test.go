@@ -16,12 +16,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/realnode"
 )
 
-// enableEnv asks for these tests, which need root: "make test-node" sets it.
+// enableEnv enables the tests of this package. The tests need root: "make test-node" sets the variable.
 const enableEnv = "WORKLOADKIT_NODE"
 
 const (
 	within = time.Minute
-	// The first start of all builds the binaries.
+	// The very first start builds the binaries.
 	startTimeout = 20 * time.Minute
 )
 
@@ -71,7 +71,7 @@ func (s *sharedNode) start(t testing.TB) *realnode.Node {
 	return s.node
 }
 
-// stop ends the Node, if there is one; the next start makes a new one.
+// stop ends the Node, if running. The next start makes a new Node.
 func (s *sharedNode) stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

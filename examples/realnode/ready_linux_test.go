@@ -15,13 +15,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// longerThanCorrection is a time in which a kubelet notices that the server's status is not what it would write: it looks
-// every 10 seconds.
+// longerThanCorrection is long enough for a kubelet to notice a difference between the server's status and its own: the
+// kubelet looks every 10 seconds.
 const longerThanCorrection = 12 * time.Second
 
-// readyIsNotCorrected: a new Pod comes into service once and for all; an update takes it out before its container ends and puts it
-// back after, once each; and the kubelet finds nothing wrong with the condition Ready as the controller wrote it. The workload's
-// grace period is longerThanCorrection.
+// readyIsNotCorrected: a new Pod comes into service once and for all. An update takes the Pod out before its container
+// ends and puts the Pod back afterwards, once each. The kubelet leaves the controller's condition Ready unchanged. The
+// workload's grace period is longerThanCorrection.
 func (f *fixture) readyIsNotCorrected(w workload) {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
@@ -39,7 +39,7 @@ func (f *fixture) readyIsNotCorrected(w workload) {
 	for i, event := range events {
 		ready := podstate.Condition(event.Pod, corev1.PodReady)
 		if ready == nil {
-			continue // the kubelet has not seen it yet
+			continue // the kubelet has not written the condition yet
 		}
 		if len(statuses) == 0 || statuses[len(statuses)-1] != ready.Status {
 			statuses = append(statuses, ready.Status)
@@ -84,8 +84,8 @@ func (f *fixture) checkSilence(requests []audit.Request, pod *corev1.Pod) {
 	f.t.Logf("writes to the Pod:\n%s", strings.Join(writes, "\n"))
 }
 
-// isCorrection reports whether a kubelet changed nothing but the condition Ready that somebody else had written. Giving Ready back
-// when the gates are open is the kubelet's part, and no correction.
+// isCorrection reports whether a kubelet changed nothing but somebody else's condition Ready. Ready becoming True after
+// the gates are open is the kubelet's part, and no correction.
 func isCorrection(f *fixture, before, after *corev1.Pod) bool {
 	was, is := podstate.Condition(before, corev1.PodReady), podstate.Condition(after, corev1.PodReady)
 	if want, known := podpatch.Ready(before, nil); was == nil || is == nil || known && was.Status != want.Status {
@@ -119,7 +119,7 @@ func (f *fixture) readyIsKubelets(pod *corev1.Pod) bool {
 	return false
 }
 
-// rest is the Pod without the condition Ready and what changes with every write.
+// rest is the Pod without the condition Ready and without the fields of every write.
 func rest(pod *corev1.Pod) *corev1.Pod {
 	out := pod.DeepCopy()
 	out.ResourceVersion, out.ManagedFields = "", nil

@@ -32,7 +32,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// The kubelet restarts a sidecar that was injected by the webhook, and nothing else of the Pod.
+// TestSidecarSet: the kubelet restarts a sidecar injected by the webhook, and nothing else of the Pod.
 func TestSidecarSet(t *testing.T) {
 	f := startWithWebhooks(t)
 	for _, tc := range []struct {
@@ -72,7 +72,7 @@ func TestSidecarSet(t *testing.T) {
 func startWithWebhooks(t testing.TB) *fixture {
 	t.Helper()
 	f := start(t)
-	// What other tests create must not ask a manager that has ended.
+	// Objects of other tests must not need a webhook of an ended manager.
 	t.Cleanup(func() {
 		for name, object := range map[string]client.Object{
 			"kruise-mutating-webhook-configuration":   &admissionregistrationv1.MutatingWebhookConfiguration{},
@@ -105,7 +105,7 @@ func (f *fixture) mesh() corev1.Container {
 	return c
 }
 
-// coldUpgrade changes the image of a sidecar: it restarts, and container app is in service all the time.
+// coldUpgrade changes the image of a sidecar: the sidecar restarts, and container app is in service all the time.
 func (f *fixture) coldUpgrade(name string, sidecars func(*v1beta1.SidecarSetSpec)) {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
@@ -180,7 +180,7 @@ func (f *fixture) hotSet(name string) *v1beta1.SidecarSet {
 	f.t.Helper()
 	return f.sidecarSet(name, func(s *v1beta1.SidecarSetSpec) {
 		mesh := f.mesh()
-		// The two share a network: each listens where it finds a free port, and app answers for both, some time after their start.
+		// The two share a network: each listens on a free port, and app answers for both, some time after their start.
 		mesh.Env = []corev1.EnvVar{{Name: "PORT", Value: "0"}}
 		mesh.ReadinessProbe.HTTPGet.Port = intstr.FromInt32(8080)
 		mesh.ReadinessProbe.InitialDelaySeconds = probeDelay
@@ -190,7 +190,7 @@ func (f *fixture) hotSet(name string) *v1beta1.SidecarSet {
 	})
 }
 
-// hotUpgrade upgrades a sidecar of two containers there and back: while one restarts the other one serves.
+// hotUpgrade upgrades a sidecar of two containers there and back: while either container restarts, its twin serves.
 func (f *fixture) hotUpgrade() {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
@@ -236,16 +236,16 @@ func (f *fixture) hotUpgrade() {
 	for _, pod := range versions {
 		ready = append(ready, podstate.IsReady(pod))
 	}
-	// Ready is of all containers: the Pod is not while either of the two starts, which each does in each upgrade.
+	// Ready needs all containers: the Pod is unready while either container starts. Each container starts in each upgrade.
 	if diff := cmp.Diff([]bool{true, false, true, false, true, false, true, false, true}, slices.Compact(ready)); diff != "" {
 		f.t.Errorf("HU-8 the Pod is ready, over time (-want +got):\n%s", diff)
 	}
 }
 
-// handover is what one of the two containers reads when it starts: its version and that of the other one.
+// handover is the environment of a hot sidecar's container at its start: its own version and its twin's version.
 type handover struct{ Own, Other string }
 
-// startedWith demands what containers have read. What they would read if they started now may differ.
+// startedWith demands the values read by containers at their start. A start now might read different values.
 func (f *fixture) startedWith(pod *corev1.Pod, want map[string]handover) {
 	f.t.Helper()
 	got := map[string]handover{}
@@ -286,7 +286,7 @@ func (f *fixture) number(text string) int {
 	return n
 }
 
-// twins are the two containers of a hot sidecar, as the Node reports them, and what else there is.
+// twins are the two containers of a hot sidecar, as reported by the Node, with further facts.
 type twins struct {
 	First, Second string // images
 	Working       string
@@ -300,7 +300,8 @@ func twinsOf(pod *corev1.Pod) twins {
 	}
 }
 
-// missingImage upgrades a hot sidecar to an image that no registry has, then to one of a version. who is who serves meanwhile.
+// missingImage upgrades a hot sidecar to a missing image, then to an image of a version. who lists the serving
+// containers meanwhile.
 func (f *fixture) missingImage(name, version string, want twins, who ...string) {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
@@ -333,7 +334,8 @@ func (f *fixture) missingImage(name, version string, want twins, who ...string) 
 	f.serve(versions, who...)
 }
 
-// serve demands who of the two containers serves, over time: is ready with the image that it is to have, not an empty one.
+// serve demands the serving containers over time. A container serves if ready with its wanted image, not an empty
+// image.
 func (f *fixture) serve(versions []*corev1.Pod, want ...string) {
 	f.t.Helper()
 	var got []string
@@ -380,7 +382,7 @@ func (f *fixture) untilStatus(set *v1beta1.SidecarSet, want func(*v1beta1.Sideca
 	})
 }
 
-// upgrade edits a SidecarSet and waits until it says that its Pod has what is new, and serves.
+// upgrade edits a SidecarSet and waits until its status reports the Pod as updated and serving.
 func (f *fixture) upgrade(set *v1beta1.SidecarSet, edit func(*v1beta1.SidecarSetSpec)) {
 	f.t.Helper()
 	f.editSet(set, edit)
@@ -406,11 +408,11 @@ func (f *fixture) untilUpdated(set *v1beta1.SidecarSet) {
 	})
 }
 
-// injected creates a Pod that gets the sidecar from the webhook, and returns it in service.
+// injected creates a Pod with a sidecar from the webhook, and returns the Pod in service.
 func (f *fixture) injected(set *v1beta1.SidecarSet, app, sidecar string) *corev1.Pod {
 	f.t.Helper()
 	var pod *corev1.Pod
-	// The webhook learns of a set a moment after it was created.
+	// The webhook learns of a set a moment after its creation.
 	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
 		pod = &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, GenerateName: app + "-", Labels: map[string]string{"app": app}},
@@ -441,7 +443,7 @@ func (f *fixture) read(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// logContainers notes what the Node reports.
+// logContainers logs the Node's report.
 func (f *fixture) logContainers(step string, pod *corev1.Pod) {
 	f.t.Helper()
 	for _, c := range containers(pod) {

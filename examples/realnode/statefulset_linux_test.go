@@ -33,7 +33,7 @@ import (
 type statefulSet struct {
 	client.Client
 	key  client.ObjectKey
-	spec v1beta1.StatefulSetSpec // to create it with; replicas, template and selector are filled in
+	spec v1beta1.StatefulSetSpec // for the creation; replicas, template and selector are filled in
 }
 
 func (f *fixture) statefulSet(name string, management appsv1.PodManagementPolicyType, policy v1beta1.PodUpdatePolicy) *statefulSet {
@@ -94,8 +94,8 @@ func TestStatefulSetResize(t *testing.T) {
 	})
 }
 
-// TestStatefulSetOrder: at most one Pod that exists is out of service, at any time. So each is created when all before it serve, and
-// updated when all after it do.
+// TestStatefulSetOrder: at most a single existing Pod is out of service, at any time. So a Pod is created when all Pods
+// before serve, and updated when all Pods after serve.
 func TestStatefulSetOrder(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	w := f.statefulSet("seq", appsv1.OrderedReadyPodManagement, v1beta1.InPlaceIfPossible)
@@ -124,7 +124,7 @@ func TestStatefulSetOrder(t *testing.T) {
 	}
 }
 
-// TestStatefulSetClaims: what a Pod writes to its volume outlives every update, and the Pod.
+// TestStatefulSetClaims: files on a Pod's volume outlive every update, and the Pod.
 func TestStatefulSetClaims(t *testing.T) {
 	f := startManager(t, manager.Options{})
 	w := f.statefulSet("db", appsv1.ParallelPodManagement, v1beta1.InPlaceIfPossible)
@@ -143,7 +143,7 @@ func TestStatefulSetClaims(t *testing.T) {
 		name   string
 		change func(*v1beta1.StatefulSetSpec)
 		count  int
-		fresh  []string // Pods that did not exist before
+		fresh  []string // Pods missing before
 	}{
 		{"update in place", ofTemplate(setImage(0, f.image("v2"))), 3, nil},
 		{"recreate", ofTemplate(setMode), 3, []string{"db-0", "db-1", "db-2"}},
@@ -177,7 +177,7 @@ func TestStatefulSetClaims(t *testing.T) {
 	f.claimGoesWithPod(w, volumes)
 }
 
-// claimGoesWithPod scales in and out, so that the claim of the third Pod goes, once the Pod is gone, and is made anew.
+// claimGoesWithPod scales in and out. The claim of the third Pod goes once the Pod is gone, and is made anew.
 func (f *fixture) claimGoesWithPod(w *statefulSet, volumes string) {
 	f.t.Helper()
 	before, offset := f.claims(), controllertest.End(f.t, f.cp.AuditLog())
@@ -197,7 +197,7 @@ func (f *fixture) claimGoesWithPod(w *statefulSet, volumes string) {
 			deletions = append(deletions, r.Resource+" "+r.Name)
 		}
 	}
-	// The last deletion of the Pod is the kubelet's, when the containers have ended.
+	// The kubelet sends the Pod's last deletion, when the containers have ended.
 	if diff := cmp.Diff([]string{"pods db-2", "persistentvolumeclaims data-db-2"}, slices.Compact(deletions)); diff != "" {
 		f.t.Errorf("deletions (-want +got):\n%s", diff)
 	}
@@ -209,8 +209,8 @@ func (f *fixture) claimGoesWithPod(w *statefulSet, volumes string) {
 	}
 }
 
-// volumes has the workload claim a volume for each Pod and makes so many for it: directories, named after the volumes, in the one that it
-// returns.
+// volumes makes the workload claim a volume for each Pod, and makes count volumes: directories, named after the
+// volumes, below dir.
 func (f *fixture) volumes(w *statefulSet, count int) (dir string) {
 	f.t.Helper()
 	dir = f.t.TempDir()
@@ -238,13 +238,13 @@ func (f *fixture) volumes(w *statefulSet, count int) (dir string) {
 	return dir
 }
 
-// claim is what a Pod's files depend on.
+// claim is the claim and the volume of a Pod's files.
 type claim struct {
 	UID    types.UID
 	Volume string
 }
 
-// claims are those of the namespace, by name.
+// claims returns the claims of the namespace, by name.
 func (f *fixture) claims() map[string]claim {
 	f.t.Helper()
 	var list corev1.PersistentVolumeClaimList

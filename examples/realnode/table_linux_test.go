@@ -18,13 +18,13 @@ import (
 
 const samples = 10
 
-// candidate is a way to update, under the name that the table gives it.
+// candidate is a way to update, under the name in the table.
 type candidate struct {
 	label string
 	workload
 }
 
-// printTimes prints how long one Pod takes to a new image that the Node has already.
+// printTimes prints how long a Pod takes to a new image already on the Node.
 func (f *fixture) printTimes(candidates []candidate) {
 	f.t.Helper()
 	f.cacheImages()
@@ -33,8 +33,8 @@ func (f *fixture) printTimes(candidates []candidate) {
 		f.create(c, 1)
 		var served, settled []time.Duration
 		for i := range samples {
-			// A kubelet that has just worked on a Pod looks at it again only after the next listing of its containers, which comes
-			// every second.
+			// A kubelet that has just worked on a Pod looks at the Pod again only after the next listing of its containers, once
+			// a second.
 			f.quiet(c, 3*time.Second)
 			begin := time.Now()
 			f.edit(c, setImage(0, f.image(sample(i))))
@@ -50,7 +50,7 @@ func (f *fixture) printTimes(candidates []candidate) {
 
 func sample(i int) string { return fmt.Sprintf("sample-%d", i) }
 
-// cacheImages has the Node pull what the samples run.
+// cacheImages makes the Node pull the images of the samples.
 func (f *fixture) cacheImages() {
 	f.t.Helper()
 	images := make([]string, samples)
@@ -60,7 +60,7 @@ func (f *fixture) cacheImages() {
 	f.pull("cache", images...)
 }
 
-// pull has the Node pull images, for a Pod that is gone thereafter.
+// pull makes the Node pull images, for a Pod deleted afterwards.
 func (f *fixture) pull(name string, images ...string) {
 	f.t.Helper()
 	pod := &corev1.Pod{
@@ -93,8 +93,8 @@ func summary(samples []time.Duration) string {
 	return fmt.Sprintf("%.2f s (%.2f-%.2f)", median.Seconds(), samples[0].Seconds(), samples[len(samples)-1].Seconds())
 }
 
-// printLosses prints what clients that follow EndpointSlices lose while five Pods get a new image one at a time, and returns
-// the counts.
+// printLosses prints the lost requests of clients following EndpointSlices while five Pods get a new image one by one,
+// and returns the counts.
 func (f *fixture) printLosses(candidates []candidate) (counts []*tally) {
 	f.t.Helper()
 	const pods = 5

@@ -18,14 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// requestTime is how long the test program works on a request of the load.
+// requestTime is the time that the test program takes for a request of the load.
 const requestTime = 50 * time.Millisecond
 
 // tally counts requests.
 type tally struct {
 	mu   sync.Mutex
 	sent int
-	lost map[string]int // by what went wrong
+	lost map[string]int // by error
 }
 
 func (t *tally) add(err error) {
@@ -44,7 +44,8 @@ func (t *tally) losses() (total int) {
 	return total
 }
 
-// load sends requests to the ready endpoints of a new Service until stop is called. It returns once all Pods are endpoints.
+// load sends requests to the ready endpoints of a new Service until stop is called. load returns once all Pods are
+// endpoints.
 func (f *fixture) load(w workload, pods int) (stop func() *tally) {
 	f.t.Helper()
 	service := &corev1.Service{
@@ -86,7 +87,7 @@ func (f *fixture) load(w workload, pods int) (stop func() *tally) {
 	}
 }
 
-// sendAll sends one request after the other, each on a connection of its own.
+// sendAll sends requests one by one, each on a connection of its own.
 func sendAll(ctx context.Context, targets *endpoints, count *tally) {
 	httpClient := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	for ctx.Err() == nil {
@@ -96,11 +97,11 @@ func sendAll(ctx context.Context, targets *endpoints, count *tally) {
 			pause(ctx, requestTime)
 			continue
 		}
-		// A request that was begun is finished, or stopping would count as a loss.
+		// A request under way is finished, or stopping would count as a loss.
 		err := send(context.WithoutCancel(ctx), httpClient, address)
 		count.add(err)
 		if err != nil {
-			pause(ctx, requestTime) // or a client that is refused at once asks more often than the others
+			pause(ctx, requestTime) // or a client refused at once asks more often than its rivals
 		}
 	}
 }
@@ -154,7 +155,7 @@ func (e *endpoints) follow(watcher watch.Interface) {
 	}
 }
 
-// set notes the addresses of one slice. An address may be in two slices for a moment.
+// set notes the addresses of a slice. An address may be in two slices for a moment.
 func (e *endpoints) set(slice string, addresses []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,7 +171,7 @@ func (e *endpoints) set(slice string, addresses []string) {
 	}
 }
 
-// next returns one address after the other, or nothing when there is none.
+// next returns the addresses in turn, or nothing without addresses.
 func (e *endpoints) next() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,9 +1,10 @@
-// Package storagemigration answers: how do the objects of a CRD come to be stored in another version? [Migrate] makes the version the storage
-// version of the CRD, writes each object once more, and takes all other versions off status.storedVersions. An API server refuses a CRD without
-// a version in status.storedVersions, so OpenKruise 1.9.0, which knows no v1beta1 of several kinds, cannot be installed before.
+// Package storagemigration answers: how do the objects of a CRD come to be stored in another version? [Migrate] makes
+// the version the storage version of the CRD, writes every object once more, and takes all remaining versions off
+// status.storedVersions. An API server refuses a CRD without a version in status.storedVersions. OpenKruise 1.9.0 knows
+// no v1beta1 of several kinds, so its CRDs cannot be installed before a migration.
 //
-// Objects are converted on the way, so the manager has to run and serve its webhooks. A migration can be ended and repeated at any time: objects
-// stored in the version already stay as they are.
+// The API server converts objects on the way, so the manager has to run and serve its webhooks. A migration can be
+// ended and repeated at any time: objects stored in the version already stay as they are.
 package storagemigration
 
 import (
@@ -23,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options say what is migrated.
+// Options say what to migrate.
 type Options struct {
 	// CRDs are the names of the CustomResourceDefinitions. Required.
 	CRDs []string
@@ -33,20 +34,21 @@ type Options struct {
 	DryRun bool
 	// Report is told of each step. Optional.
 	Report func(Step)
-	// Settle is how long each API server may take to store the new version after the CRD has changed. 0 stands for 10 seconds.
+	// Settle is how long each API server may take to store the new version after a change of the CRD. 0 stands for 10
+	// seconds.
 	Settle time.Duration
 	// Clock is the real clock by default.
 	Clock clock.WithTicker
 }
 
-// Step is a part of a migration that is done.
+// Step is a finished part of a migration.
 type Step struct {
 	CRD string
-	// From is the storage version before, which may be the wanted one.
+	// From is the storage version before the migration. From may be the wanted version.
 	From string
-	// Written counts the objects that were written so far, or would be in a dry run.
+	// Written counts the objects written so far. In a dry run, Written counts the objects to write.
 	Written int
-	// Done says that every object is stored in the version, and that status.storedVersions names no other.
+	// Done is true once every object is stored in the version and status.storedVersions names no other version.
 	Done bool
 }
 
@@ -55,11 +57,11 @@ const (
 	defaultSettle = 10 * time.Second
 )
 
-// ErrNotServed is in errors about a CRD that does not have or serve the version.
+// ErrNotServed is in errors about a CRD without the version, or with the version not served.
 var ErrNotServed = errors.New("the version is not served")
 
-// Migrate migrates one CRD after the other, and goes on after one that fails. The error names each object that could not be written. A CRD of
-// which an object was refused keeps its status.storedVersions.
+// Migrate migrates the CRDs one by one, and goes on after a failed CRD. The error names each object refused by the API
+// server. A CRD with a refused object keeps its status.storedVersions.
 func Migrate(ctx context.Context, c client.Client, o Options) error {
 	if o.To == "" || len(o.CRDs) == 0 {
 		return errors.New("storagemigration: Options.CRDs and Options.To are required")
@@ -101,7 +103,7 @@ func Migrate(ctx context.Context, c client.Client, o Options) error {
 	return errors.Join(errs...)
 }
 
-// migration is that of one CRD.
+// migration is the migration of a single CRD.
 type migration struct {
 	Options
 
@@ -112,7 +114,7 @@ type migration struct {
 	written int
 }
 
-// run is what follows when the version is the storage version.
+// run does the rest of the migration after store.
 func (m *migration) run(ctx context.Context) error {
 	crd, err := m.settled(ctx)
 	if err != nil {
@@ -133,7 +135,6 @@ func (m *migration) run(ctx context.Context) error {
 	return nil
 }
 
-// read reads the CRD.
 func (m *migration) read(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, *unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
@@ -203,7 +204,8 @@ func (m *migration) settled(ctx context.Context) (*apiextensionsv1.CustomResourc
 	}
 }
 
-// rewrite writes each object once more, unchanged. A conflict means that somebody else has written the object since, in the new storage version.
+// rewrite writes each object once more, unchanged. A conflict means that another client has written the object since,
+// in the new storage version.
 func (m *migration) rewrite(ctx context.Context, kind schema.GroupVersionKind) error {
 	var refused []error
 	for next := ""; ; {
@@ -257,7 +259,7 @@ func (m *migration) write(ctx context.Context, object *unstructured.Unstructured
 	return nil
 }
 
-// forget leaves the version alone in status.storedVersions.
+// forget takes all other versions off status.storedVersions.
 func (m *migration) forget(ctx context.Context) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		crd, object, err := m.read(ctx)

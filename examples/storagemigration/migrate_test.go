@@ -23,7 +23,7 @@ import (
 
 const widgets = "widgets.example.test"
 
-// crd has two versions, and stores the second.
+// crd returns a CRD with two served versions. The CRD stores v2.
 func crd(stored ...any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": widgets},
@@ -46,15 +46,16 @@ func widget(name string) *unstructured.Unstructured {
 	}}
 }
 
-// TestMigrate: what is written, and what status.storedVersions says in the end, whatever happens to single objects.
+// TestMigrate checks the written objects and the final status.storedVersions, also if the API server refuses or loses
+// an object.
 func TestMigrate(t *testing.T) {
 	resource := schema.GroupResource{Group: "example.test", Resource: "widgets"}
 	for _, tc := range []struct {
 		name   string
 		o      storagemigration.Options
-		write  error // of widget b
+		write  error // for widget b
 		stored []any
-		want   []string // of status.storedVersions
+		want   []string // status.storedVersions
 		says   []string
 		err    string
 	}{

@@ -16,16 +16,16 @@ import (
 
 // Options of NewClients. The zero value is usable.
 type Options struct {
-	// Tracker holds the options of the tracker that the clients record in. Unless it says NoBarrier, nothing passes Check before
-	// Start has returned.
+	// Tracker holds the options of the tracker for the clients' records. Unless Tracker says NoBarrier, Check returns nil
+	// only after Start has returned.
 	Tracker expectations.Options
-	// Exists, unless nil, reports whether an owner is in the cache. What was written for one that is not is not recorded: a pass
+	// Exists, unless nil, reports whether an owner is in the cache. A write for a missing owner is not recorded: a pass
 	// may outlast its owner, and nobody would ever call Forget again.
 	Exists func(owner types.UID) bool
 }
 
-// Clients makes clients whose writes are awaited, and knows what each owner waits for. It is safe for concurrent use. Make it
-// with NewClients. In a manager, add it as a runnable: Start lifts the barrier.
+// Clients makes clients whose writes are awaited, and knows the awaited writes of each owner. Clients is safe for
+// concurrent use. Make Clients with NewClients. In a manager, add Clients as a runnable: Start lifts the barrier.
 type Clients struct {
 	client    client.Client
 	apiReader client.Reader
@@ -36,8 +36,8 @@ type Clients struct {
 	doubts    doubts
 }
 
-// NewClients returns what makes clients that write through c. apiReader must not read from a cache: with controller-runtime it
-// is the manager's API reader. The error says what of the arguments is missing.
+// NewClients returns Clients that write through c. apiReader must not read from a cache: with controller-runtime, pass
+// the manager's API reader. The error names the missing argument.
 func NewClients(c client.Client, apiReader client.Reader, options Options, sources ...Source) (*Clients, error) {
 	if c == nil || apiReader == nil {
 		return nil, errors.New("trackedclient: a client and an API reader are required")
@@ -61,21 +61,22 @@ func NewClients(c client.Client, apiReader client.Reader, options Options, sourc
 	return out, nil
 }
 
-// For returns a client whose writes to the sources are awaited: none of the owners is to decide anything before the cache shows
-// them. Reads pass through unchanged, as do writes to resources that are no source. It costs one small allocation; make one for
-// each pass.
+// For returns a client whose writes to the sources are awaited: no owner may decide anything before the cache shows the
+// writes. Reads pass through unchanged, and so do writes to resources without a source. For costs a small allocation;
+// make a client for each pass.
 func (c *Clients) For(owner types.UID, more ...types.UID) client.Client {
 	return &boundClient{Client: c.client, clients: c, owners: append([]types.UID{owner}, more...)}
 }
 
-// Tracker returns the tracker, to record what was written in other ways.
+// Tracker returns the tracker, to record writes made in other ways.
 func (c *Clients) Tracker() *expectations.Tracker { return c.tracker }
 
-// Check returns nil when the caches show all of the owner's writes. Otherwise nothing may be decided for it now: what is
-// missing and when to look again is in the answer. It costs nothing but memory access, unless a write was not answered
-// (then that object is read from the API server) or the cache is late (then the owner's objects are).
+// Check returns nil when the caches show all of the owner's writes. Otherwise the caller must not decide anything for
+// the owner now: the answer names the missing writes and the time to look again. Check only reads memory, with two
+// exceptions: after an unanswered write Check reads the object from the API server, and for a late cache the owner's
+// objects.
 //
-// Read what you decide on after Check, not before it. The error is that of a read, or of the tracker.
+// Read the objects of a decision after Check, not before. The error is the error of a read or of the tracker.
 func (c *Clients) Check(ctx context.Context, owner metav1.Object) (*expectations.Pending, error) {
 	uid := owner.GetUID()
 	if err := c.settle(ctx, uid); err != nil {
@@ -93,8 +94,8 @@ func (c *Clients) Check(ctx context.Context, owner metav1.Object) (*expectations
 	return pending, nil
 }
 
-// Forget drops everything about an owner that is gone. Call it from an informer's delete handler: a reconcile that does not find its
-// owner has no UID to forget by.
+// Forget drops everything about a deleted owner. Call Forget from an informer's delete handler: a reconcile without its
+// owner has no UID for Forget.
 func (c *Clients) Forget(owner metav1.Object) {
 	c.tracker.Forget(owner.GetUID())
 	c.doubts.take(owner.GetUID())
@@ -105,7 +106,7 @@ func (c *Clients) isPresent(store expectations.Store, uid types.UID) bool {
 	return s != nil && s.Index.IsPresent(uid)
 }
 
-// confirm ends the wait for a cache that is late when it shows the same of the owner as the API server.
+// confirm ends the wait for a late cache if cache and API server show the same objects of the owner.
 func (c *Clients) confirm(ctx context.Context, owner metav1.Object, a expectations.Awaited) error {
 	s := c.sourceOf(a.Store)
 	if s == nil || a.Barrier {

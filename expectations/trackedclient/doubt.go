@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// doubts are the writes whose outcome is not known, by owner. The zero value is ready for use.
+// doubts are the writes with an unknown outcome, by owner. The zero value is ready for use.
 type doubts struct {
 	mu     sync.Mutex
 	owners map[types.UID][]*target
@@ -44,17 +44,17 @@ func (d *doubts) take(owner types.UID) []*target {
 	return all
 }
 
-// InDoubt reports whether a write of the owner was not answered since the last Check. Whatever else is decided on the same
-// view would lack that write.
+// InDoubt reports whether a write of the owner was not answered since the last Check. Any further decision on the same
+// view would lack the write.
 //
-// Go on with other objects then, but begin no next phase: what it would be decided on is not known.
+// Go on with other objects then, but begin no next phase: its basis is unknown.
 func (c *Clients) InDoubt(owner metav1.Object) bool {
 	c.doubts.mu.Lock()
 	defer c.doubts.mu.Unlock()
 	return len(c.doubts.owners[owner.GetUID()]) > 0
 }
 
-// drop ends a doubt for all owners that have it still, and returns these.
+// drop ends a doubt for all owners still having the doubt, and returns the owners.
 func (d *doubts) drop(t *target) (owners []types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,7 +71,7 @@ func (d *doubts) drop(t *target) (owners []types.UID) {
 	return owners
 }
 
-// settle turns the owner's doubts into what the cache has to show. What cannot be read now stays in doubt.
+// settle turns the owner's doubts into awaited versions or deletions. An object that cannot be read now stays in doubt.
 func (c *Clients) settle(ctx context.Context, owner types.UID) error {
 	var failures []error
 	for _, t := range c.doubts.take(owner) {
@@ -81,7 +81,7 @@ func (c *Clients) settle(ctx context.Context, owner types.UID) error {
 			failures = append(failures, err)
 			continue
 		}
-		// One read is enough for everybody who awaits the write.
+		// A single read is enough for all owners awaiting the write.
 		for _, awaiting := range append(c.doubts.drop(t), owner) {
 			if c.exists(awaiting) {
 				failures = append(failures, record(awaiting))
@@ -91,13 +91,13 @@ func (c *Clients) settle(ctx context.Context, owner types.UID) error {
 	return errors.Join(failures...)
 }
 
-// find reads what has become of an object, and returns how to record that for an owner.
+// find reads the present state of an object, and returns a function to record the state for an owner.
 func (c *Clients) find(ctx context.Context, t *target) (record func(owner types.UID) error, err error) {
 	wrote := func(version string) func(types.UID) error {
 		return func(owner types.UID) error { return c.tracker.Wrote(owner, t.source.Store, version) }
 	}
 	if t.key.Name == "" {
-		// Its name was to be generated. Whatever was made is in a list of now.
+		// The API server was to generate the name. A created object is in a list read now.
 		version, err := c.quorumVersion(ctx, t.source)
 		if err != nil {
 			return nil, err
@@ -115,11 +115,11 @@ func (c *Clients) find(ctx context.Context, t *target) (record func(owner types.
 	case err != nil:
 		return nil, fmt.Errorf("reading %s %s, of which a write was not answered: %w", t.source.Kind.Kind, t.key, err)
 	}
-	// Whatever was done to it, and to a predecessor of its name, is not newer than this.
+	// No write to the object, nor to a predecessor of the same name, is newer than this version.
 	return wrote(found.ResourceVersion), nil
 }
 
-// isUnanswered reports whether a write that failed with this error may have been carried out all the same.
+// isUnanswered reports whether a write with this error may have been carried out all the same.
 func isUnanswered(err error) bool {
 	if err == nil {
 		return false

@@ -31,13 +31,13 @@ func Example() {
 			fmt.Println("wait", pending.Wait(), err)
 			return
 		}
-		if len(cache.Versions(nil)) == 0 { // decide on what the cache shows
+		if len(cache.Versions(nil)) == 0 { // decide on the cache's content
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "p1"}}
 			fmt.Println("create", clients.For(web.UID).Create(ctx, pod))
 		}
 	}
 	reconcile()
-	reconcile() // the cache does not show the Pod yet: without the check there would be a second one
+	reconcile() // the cache does not show the Pod yet: without the check, a second Pod would be created
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: types.UID("p1"), ResourceVersion: "2"}}
 	cache.show("2", pod)
 	reconcile()

@@ -1,17 +1,17 @@
-// Package trackedclient makes clients whose writes are awaited: whatever is written through one is recorded in a tracker of
-// package expectations, for the owner that the client was made for.
+// Package trackedclient makes clients whose writes are awaited: each write through a client is recorded in a tracker of
+// package expectations, for the client's owner.
 //
-// In a reconciler it is two lines: [Clients.Check] before anything is decided, and writing through what [Clients.For] returns.
-// Package ownercache does both. Besides what was answered, three things are looked after that a controller of its own would have
-// to:
+// In a reconciler this takes two lines: [Clients.Check] before any decision, and writes through the client of
+// [Clients.For]. Package ownercache does both. Besides answered writes, the package takes care of three cases:
 //
-//   - A write that was not answered (a timeout, a broken connection, an internal error) may have been carried out all the
-//     same. [Clients.Check] reads such an object once from the API server before the owner's next decision; without that a Pod
-//     whose creation timed out would be created twice.
-//   - After a change of leader [Clients.Start] holds all owners back until the caches have what the predecessor wrote last.
-//   - When a cache is later than the alarm threshold, one live read shows whether it holds everything after all.
+//   - A write without an answer (a timeout, a broken connection, an internal error) may have been carried out all the
+//     same. [Clients.Check] reads such an object once from the API server before the owner's next decision. Otherwise a
+//     Pod whose creation timed out would be created twice.
+//   - After a change of leader [Clients.Start] holds all owners back until the caches have the predecessor's last
+//     writes.
+//   - When a cache is later than the alarm threshold, a live read shows whether the cache holds everything after all.
 //
-// RBAC: list on the resources of the sources, and get for those that are written to.
+// RBAC: list on the resources of the sources, and get on the written resources.
 package trackedclient
 
 import (
@@ -37,18 +37,18 @@ const (
 	NotTrackable reason.Code = "NotTrackable"
 )
 
-// Index is what must be known of a cache. An ownercache.Index is one.
+// Index is the required view of a cache. An ownercache.Index is an Index.
 type Index interface {
 	expectations.Progress
 	// HasSynced reports whether the cache holds the first list.
 	HasSynced() bool
 	// IsPresent reports whether the object is in the cache and not terminating.
 	IsPresent(uid types.UID) bool
-	// Versions returns the resourceVersion by UID of all objects that match; nil matches all.
+	// Versions returns the resourceVersion by UID of all matching objects; nil matches all.
 	Versions(match func(metav1.Object) bool) map[types.UID]string
 }
 
-// Source is a resource that a controller writes to and decides on. All fields but Restrict are required.
+// Source is a resource that a controller writes and decides on. All fields but Restrict are required.
 type Source struct {
 	// Store names the cache.
 	Store expectations.Store
@@ -56,7 +56,7 @@ type Source struct {
 	Kind schema.GroupVersionKind
 	// Index is the cache.
 	Index Index
-	// Restrict holds what the cache is restricted by, such as client.InNamespace("team-a"), so that live lists are too.
+	// Restrict holds the cache's restrictions, such as client.InNamespace("team-a"), for live lists.
 	Restrict []client.ListOption
 }
 
@@ -73,7 +73,7 @@ func Revisions(index Index) Source {
 	}
 }
 
-// Nodes is the source for Nodes, for whoever decides on them and writes none.
+// Nodes is the source for Nodes, for controllers that decide on Nodes and write none.
 func Nodes(index Index) Source {
 	return Source{Store: store("", "nodes"), Kind: corev1.SchemeGroupVersion.WithKind("Node"), Index: index}
 }
@@ -86,8 +86,8 @@ func Claims(index Index) Source {
 	}
 }
 
-// Owners is the source for the owners themselves, whose status a controller writes: without it the next decision could be made
-// on the status before that.
+// Owners is the source for the owners themselves, whose status a controller writes. Without Owners the next decision
+// could be based on the previous status.
 func Owners(resource schema.GroupResource, kind schema.GroupVersionKind, index Index) Source {
 	return Source{Store: expectations.Store{GroupResource: resource}, Kind: kind, Index: index}
 }
@@ -105,16 +105,17 @@ func stores(sources []Source) map[expectations.Store]expectations.Progress {
 	return out
 }
 
-// pageSize bounds how much of a live list is held at once.
+// pageSize bounds the part of a live list held at once.
 const pageSize = 500
 
-// sameAsLive lists the matching objects live and reports whether the cache shows just those, and the version of the list.
+// sameAsLive lists the matching objects live. The result is the version of the list, and whether the cache shows
+// exactly the listed objects.
 func (s Source) sameAsLive(ctx context.Context, apiReader client.Reader, match func(metav1.Object) bool, within ...client.ListOption) (version string, same bool, err error) {
 	options := append(append([]client.ListOption{client.Limit(pageSize)}, s.Restrict...), within...)
 	list := s.newList()
 	cached := s.Index.Versions(match)
 	for {
-		// All pages are of the version of the first one.
+		// All pages have the version of the first page.
 		if err := apiReader.List(ctx, list, append(options, client.Continue(list.Continue))...); err != nil {
 			return "", false, err
 		}
@@ -134,8 +135,8 @@ func (s Source) sameAsLive(ctx context.Context, apiReader client.Reader, match f
 	}
 }
 
-// newList returns a list that asks for metadata only. Leaving its resourceVersion unset makes the answer hold every write
-// that was answered before.
+// newList returns a list that asks for metadata only. With its resourceVersion unset, the answer holds every write
+// answered before.
 func (s Source) newList() *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(s.Kind.GroupVersion().WithKind(s.Kind.Kind + "List"))

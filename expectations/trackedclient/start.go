@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// pollInterval is how often Start looks at the stores. It looks at memory only.
+	// pollInterval is the time between two looks of Start at the stores. A look only reads memory.
 	pollInterval = 20 * time.Millisecond
-	// patience is how long a store may take to reach the version of the quorum read before its content is compared instead,
-	// and compareInterval how long to leave between comparisons. A store of a busy resource gets there within milliseconds;
-	// a quiet one is told a new version only about once a minute, although it has missed nothing.
+	// patience is how long a store may take to reach the version of the quorum read. After patience, Start compares the
+	// store's content instead, once in each compareInterval. A store of a busy resource gets there within milliseconds; a
+	// quiet store is told a new version only about once a minute, although nothing is missing.
 	patience        = 200 * time.Millisecond
 	compareInterval = time.Second
-	// firstRetry and lastRetry bound how long Start waits after a read that failed; each wait is twice the one before.
+	// firstRetry and lastRetry bound the wait of Start after a failed read; each wait is twice the wait before.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 10 * time.Second
 )
 
-// NeedLeaderElection makes a controller-runtime manager call Start when it leads.
+// NeedLeaderElection makes a controller-runtime manager call Start after gaining leadership.
 func (*Clients) NeedLeaderElection() bool { return true }
 
-// Start is called once leadership is gained; adding the client to a manager does that. It waits for the caches to have
-// synced, makes one quorum read per source (a list of at most one object, its metadata only), and returns once the caches
-// have got as far: by their version or, where that takes long, by a comparison with everything there is. Check refuses all
-// owners meanwhile, unless the option NoBarrier is set, so workers may run already.
+// Start waits for the caches. Call Start once leadership is gained; a manager with Clients as a runnable does so. Start
+// waits until the caches have synced, makes a quorum read per source (a list of at most one object, metadata only), and
+// returns once the caches have got as far: by their version or, after a while, by a comparison with all objects.
+// Meanwhile Check refuses all owners, unless the option NoBarrier is set, so workers may run already.
 //
-// A read that fails for a reason that passes (no answer, a timeout, an error of the server, throttling) is repeated until ctx
-// ends, with back-off and a line in the log, because nothing would call Start again: a manager ends with its error. Any other
-// error is returned: NoProgress of a cache that does not tell how far it is, a read that is refused, of the tracker, or of
-// ctx. It may be called again then.
+// Start repeats a read after a passing failure (no answer, a timeout, an error of the server, throttling) until ctx
+// ends, with backoff and a line in the log. Nobody else would call Start again: a manager ends with Start's error.
+// Start returns any other error: NoProgress of a cache that does not tell its version, a refused read, an error of the
+// tracker, or the error of ctx. The caller may call Start again then.
 func (c *Clients) Start(ctx context.Context) error {
 	if err := c.poll(ctx, func() (bool, error) { return c.synced(), nil }); err != nil {
 		return fmt.Errorf("waiting for the first list of the caches: %w", err)
@@ -91,7 +91,7 @@ func (c *Clients) synced() bool {
 	return true
 }
 
-// poll calls done until it says so. What is still missing is part of the error when the context ends first.
+// poll calls done until done returns true or an error. If the context ends first, the error names the missing writes.
 func (c *Clients) poll(ctx context.Context, done func() (bool, error)) error {
 	for {
 		if ok, err := done(); ok || err != nil {
@@ -108,7 +108,7 @@ func (c *Clients) poll(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// patientVersion is quorumVersion, repeated while its error is one that passes.
+// patientVersion repeats quorumVersion while the error may pass.
 func (c *Clients) patientVersion(ctx context.Context, s *Source) (string, error) {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		version, err := c.quorumVersion(ctx, s)
@@ -129,8 +129,8 @@ func passes(err error) bool {
 	return isUnanswered(err) || apierrors.IsTooManyRequests(err) || isUnserved(err)
 }
 
-// quorumVersion returns the version of a list that no write that was answered before is missing from. It is empty for a resource that the API
-// server does not have, of which the cache shows none: there was nothing to write to.
+// quorumVersion returns the version of a list that holds every write answered before. The version is empty if the API
+// server does not have the resource and the cache shows no object: no write was possible.
 func (c *Clients) quorumVersion(ctx context.Context, s *Source) (string, error) {
 	list := s.newList()
 	err := c.apiReader.List(ctx, list, append([]client.ListOption{client.Limit(1)}, s.Restrict...)...)
@@ -143,11 +143,11 @@ func (c *Clients) quorumVersion(ctx context.Context, s *Source) (string, error) 
 	return list.ResourceVersion, nil
 }
 
-// isUnserved reports whether the API server does not have a resource that was to be listed.
+// isUnserved reports whether the API server does not have the listed resource.
 func isUnserved(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
-// compare lifts the barrier of a cache that shows what the API server has. A cache that is behind its own version has been
-// told nothing newer, so its content is that of the list exactly when nothing is on its way.
+// compare lifts the barrier of a cache with the API server's content. A cache behind its own version has been told
+// nothing newer, so the cache equals the list exactly when no event is on its way.
 func (c *Clients) compare(ctx context.Context, store expectations.Store) error {
 	s := c.sourceOf(store)
 	version, same, err := s.sameAsLive(ctx, c.apiReader, nil)

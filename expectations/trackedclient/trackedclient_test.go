@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 )
 
-// index is a cache that shows what the test lets it.
+// index is a cache under the test's control.
 type index struct {
 	mu      sync.Mutex
 	version string
@@ -67,7 +67,7 @@ func (x *index) Versions(match func(metav1.Object) bool) map[types.UID]string {
 	return out
 }
 
-// show replaces what the cache holds.
+// show replaces the cache's content.
 func (x *index) show(version string, objects ...*corev1.Pod) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -77,10 +77,10 @@ func (x *index) show(version string, objects ...*corev1.Pod) {
 	}
 }
 
-// owner is whatever a controller is for.
+// owner is the object of a controller.
 var owner = &metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "owner"}
 
-// listVersion is the version of all lists: newer than that of any object.
+// listVersion is the version of all lists, newer than any object's version.
 const listVersion = "5000"
 
 // bench is a client under test, the API server behind it, and the cache.
@@ -144,7 +144,7 @@ func newBench(objects ...client.Object) *bench {
 					if err := c.Create(ctx, obj, opts...); err != nil || len((&client.CreateOptions{}).ApplyOptions(opts).DryRun) > 0 {
 						return err
 					}
-					return c.Update(ctx, obj) // for a version that is not the first
+					return c.Update(ctx, obj) // for a second version
 				})
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -188,7 +188,7 @@ func newPod(name string) *corev1.Pod {
 	}}
 }
 
-// stored returns a Pod as the API server has it.
+// stored returns a Pod from the API server.
 func (b *bench) stored(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{}
@@ -198,7 +198,7 @@ func (b *bench) stored(t *testing.T, name string) *corev1.Pod {
 	return pod
 }
 
-// awaited returns what the owner waits for: "version N", "deletion of UID", or nothing.
+// awaited returns the awaited changes of the owner: "version N", "deletion of UID", or nothing.
 func (b *bench) awaited(t *testing.T) []string {
 	t.Helper()
 	pending, err := b.Check(t.Context(), owner)
@@ -224,7 +224,7 @@ func relabel() client.Patch {
 	return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
 }
 
-// lost answers a request after it was carried out with what a client sees when the answer gets lost.
+// lost carries a request out, and returns the error of a client without an answer.
 func lost(verb string) func(string, bool) error {
 	return func(v string, after bool) error {
 		if after && v == verb {
@@ -311,7 +311,7 @@ func TestSeveralOwners(t *testing.T) {
 	}
 }
 
-// TestSharedDoubt: one read tells everybody who awaits the write, so that none is left to be made when nothing happens any more.
+// TestSharedDoubt: a single read tells all owners awaiting the write, so that no owner has to read later.
 func TestSharedDoubt(t *testing.T) {
 	b := newBench(newPod("a"))
 	b.fail = func(verb string, after bool) error {
@@ -334,7 +334,7 @@ func TestSharedDoubt(t *testing.T) {
 	}
 }
 
-// TestOwnerThatIsGone: what a pass writes for an owner that was deleted while it was under way leaves nothing behind.
+// TestOwnerThatIsGone: a write for an owner deleted during a pass leaves no record.
 func TestOwnerThatIsGone(t *testing.T) {
 	lost := errors.New("the answer was lost")
 	for _, tc := range []struct {
@@ -358,7 +358,7 @@ func TestOwnerThatIsGone(t *testing.T) {
 			}
 			b.Clients, b.Client = clients, clients.For(owner.UID)
 			b.fail = func(_ string, after bool) error {
-				exists = exists && !after // it goes while the request is under way
+				exists = exists && !after // the owner goes while the request is under way
 				if after && tc.fail {
 					return lost
 				}
@@ -421,7 +421,7 @@ func TestRefusedBeforeSending(t *testing.T) {
 	}
 }
 
-// TestDoubts: what an owner waits for after a request of which nobody knows whether it was carried out.
+// TestDoubts: an owner waits after a request with an unknown outcome.
 func TestDoubts(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -489,7 +489,7 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestDoubtLasts: a read that fails settles nothing, and the next Check tries again.
+// TestDoubtLasts: a failed read settles nothing, and the next Check tries again.
 func TestDoubtLasts(t *testing.T) {
 	b := newBench()
 	b.fail = lost("create")
@@ -509,7 +509,7 @@ func TestDoubtLasts(t *testing.T) {
 	}
 }
 
-// TestGeneratedName: nobody knows the name of what may have been created, so everything up to now is awaited.
+// TestGeneratedName: nobody knows the name of the object perhaps created, so the owner awaits everything up to now.
 func TestGeneratedName(t *testing.T) {
 	b := newBench()
 	b.fail = func(verb string, _ bool) error {
@@ -529,7 +529,7 @@ func TestGeneratedName(t *testing.T) {
 	}
 }
 
-// TestLateCache: after the alarm threshold one live read shows whether the cache holds everything after all.
+// TestLateCache: after the alarm threshold a live read shows whether the cache holds everything after all.
 func TestLateCache(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -577,7 +577,7 @@ func TestLateCache(t *testing.T) {
 func TestStart(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// cache tells what the cache shows after a time; highest is the API server's version.
+		// cache sets the cache's content, at once or after a time. highest is the API server's version.
 		cache func(b *bench, highest string)
 		want  time.Duration
 		lists int
@@ -647,13 +647,13 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestStartOutlastsOutages: an API server that does not answer while a manager starts must not end it.
+// TestStartOutlastsOutages: a manager must survive an API server without answers during the start.
 func TestStartOutlastsOutages(t *testing.T) {
 	lists := schema.GroupResource{Resource: "pods"}
 	for _, tc := range []struct {
 		name string
 		err  error
-		// from and to are the requests that fail; quiet makes the cache one whose content is compared.
+		// from and to bound the failing requests. quiet makes Start compare the cache's content.
 		from, to int
 		quiet    bool
 		fatal    bool

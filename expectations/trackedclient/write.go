@@ -17,12 +17,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// target is an object that is about to be written, nil when it is not of a source.
+// target is an object about to be written. A nil target stands for an object without a source.
 type target struct {
 	owners []types.UID
 	source *Source
 	key    types.NamespacedName
-	uid    types.UID // of an object that is to be deleted
+	uid    types.UID // of an object to be deleted
 }
 
 // boundClient is a client of certain owners.
@@ -33,7 +33,7 @@ type boundClient struct {
 	owners  []types.UID
 }
 
-// target looks at a write before it is sent. A write that nobody would await is refused.
+// target checks a write before sending. A write that nobody would await is refused.
 func (b *boundClient) target(kind schema.GroupVersionKind, key types.NamespacedName) (*target, error) {
 	sources := b.clients.sources
 	i := slices.IndexFunc(sources, func(s Source) bool { return s.Kind.GroupKind() == kind.GroupKind() })
@@ -62,8 +62,8 @@ func (b *boundClient) targetOf(obj client.Object) (*target, error) {
 	return b.target(kind, client.ObjectKeyFromObject(obj))
 }
 
-// send makes a call that gives the object a new version, and records it. answered is false where the answer does not hold
-// the version.
+// send makes a call that gives the object a new version, and records the version. answered is false if the answer does
+// not hold the version.
 func (b *boundClient) send(obj client.Object, dryRun []string, answered bool, call func() error) error {
 	if len(dryRun) > 0 {
 		return call()
@@ -78,7 +78,7 @@ func (b *boundClient) send(obj client.Object, dryRun []string, answered bool, ca
 	return b.clients.record(t, "", err)
 }
 
-// record keeps the outcome of a write that gave the object a version, or may have.
+// record keeps the outcome of a write that gave the object a version, or may have done so.
 func (c *Clients) record(t *target, version string, err error) error {
 	switch {
 	case t == nil:
@@ -88,44 +88,41 @@ func (c *Clients) record(t *target, version string, err error) error {
 			err = errors.Join(err, c.tracker.Wrote(owner, t.source.Store, version))
 		}
 	case err == nil, isUnanswered(err), apierrors.IsAlreadyExists(err):
-		// An object that exists although the decision was to create it is one that the cache does not show.
+		// A Create of an existing object shows that the cache lacks the object.
 		c.doubt(t)
 	}
 	return err
 }
 
-// existing returns the owners that are still there. The cache forgets an owner before its handlers are told, so that nothing is
-// recorded after Forget was called.
+// existing returns the owners still in the cache. The cache forgets an owner before calling its handlers, so record
+// adds nothing after Forget.
 func (c *Clients) existing(owners []types.UID) []types.UID {
 	return slices.DeleteFunc(slices.Clone(owners), func(owner types.UID) bool { return !c.exists(owner) })
 }
 
-// doubt remembers that the outcome of a write is not known.
+// doubt remembers a write with an unknown outcome.
 func (c *Clients) doubt(t *target) {
 	t.owners = c.existing(t.owners)
 	c.doubts.add(t)
 }
 
-// Create creates the object and records it.
 func (b *boundClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	dryRun := (&client.CreateOptions{}).ApplyOptions(opts).DryRun
 	return b.send(obj, dryRun, true, func() error { return b.Client.Create(ctx, obj, opts...) })
 }
 
-// Update replaces the object and records it.
 func (b *boundClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	dryRun := (&client.UpdateOptions{}).ApplyOptions(opts).DryRun
 	return b.send(obj, dryRun, true, func() error { return b.Client.Update(ctx, obj, opts...) })
 }
 
-// Patch patches the object and records it.
 func (b *boundClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	dryRun := (&client.PatchOptions{}).ApplyOptions(opts).DryRun
 	return b.send(obj, dryRun, true, func() error { return b.Client.Patch(ctx, obj, patch, opts...) })
 }
 
-// Delete deletes the object and records it. The object must have its UID, or a precondition must name it: NotTrackable
-// otherwise.
+// Delete deletes the object and records the deletion. The object must have its UID, or a precondition must name the
+// UID: otherwise Delete returns NotTrackable.
 func (b *boundClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
 	if len(options.DryRun) > 0 {
@@ -146,7 +143,7 @@ func (b *boundClient) Delete(ctx context.Context, obj client.Object, opts ...cli
 	err = b.Client.Delete(ctx, obj, opts...)
 	switch {
 	case t == nil:
-	case err == nil, apierrors.IsNotFound(err): // the cache may still show what is gone already
+	case err == nil, apierrors.IsNotFound(err): // the cache may still show a deleted object
 		for _, owner := range b.clients.existing(t.owners) {
 			err = errors.Join(err, b.clients.tracker.Deleted(owner, t.source.Store, t.uid))
 		}
@@ -156,7 +153,8 @@ func (b *boundClient) Delete(ctx context.Context, obj client.Object, opts ...cli
 	return err
 }
 
-// DeleteAllOf deletes a collection of a resource that is no source. For a source it sends nothing and returns NotTrackable.
+// DeleteAllOf deletes a collection of a resource without a source. For a source, DeleteAllOf sends nothing and returns
+// NotTrackable.
 func (b *boundClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	t, err := b.targetOf(obj)
 	if err != nil {
@@ -168,7 +166,6 @@ func (b *boundClient) DeleteAllOf(ctx context.Context, obj client.Object, opts .
 	return b.Client.DeleteAllOf(ctx, obj, opts...)
 }
 
-// Apply applies the configuration and records it.
 func (b *boundClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	var options client.ApplyOptions
 	for _, opt := range opts {
@@ -177,7 +174,7 @@ func (b *boundClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration,
 	return b.sendConfiguration(obj, options.DryRun, func() error { return b.Client.Apply(ctx, obj, opts...) })
 }
 
-// sendConfiguration is send for what is only known by its JSON.
+// sendConfiguration is send for objects known only by their JSON.
 func (b *boundClient) sendConfiguration(obj runtime.ApplyConfiguration, dryRun []string, call func() error) error {
 	if len(dryRun) > 0 {
 		return call()
@@ -221,7 +218,7 @@ func (b *boundClient) SubResource(name string) client.SubResourceClient {
 	return &subClient{SubResourceClient: b.Client.SubResource(name), b: b}
 }
 
-// subClient is a bound client for one subresource.
+// subClient is a bound client for a subresource.
 type subClient struct {
 	client.SubResourceClient
 

@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsLasting reports whether an error is the API server's answer that it does not accept a request as it is, so that repeating
-// it at once will not help: whatever is Refused, and missing rights too. Conflicts, throttling, what is gone, and requests without
-// an answer are not lasting.
+// IsLasting reports whether the API server has answered an error that will not go away by repeating the same request at
+// once: every Refused error, and missing rights too. Conflicts, throttling, missing objects, and requests without an
+// answer are not lasting.
 func IsLasting(err error) bool {
 	if errors.Is(err, Refused) {
 		return true

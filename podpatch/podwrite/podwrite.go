@@ -1,6 +1,6 @@
-// Package podwrite sends the patches that package podpatch computed.
+// Package podwrite sends the patches computed by package podpatch.
 //
-// RBAC: patch on pods, pods/status and pods/resize, as far as the changes touch them.
+// RBAC: patch on pods, pods/status and pods/resize, as far as the changes need.
 package podwrite
 
 import (
@@ -44,18 +44,18 @@ type Client interface {
 	SubResource(subResource string) client.SubResourceClient
 }
 
-// Result is the Pod's identity as the API server returned it after the last patch that succeeded. Its fields are empty
-// when none did. Generation is what the Pod's observedGeneration must reach before its node has seen the change.
+// Result is the Pod's identity as returned by the API server after the last successful patch. Its fields are empty if
+// no patch succeeded. Once the Pod's observedGeneration reaches Generation, the node has seen the change.
 type Result struct {
 	ResourceVersion string
 	Generation      int64
-	// Sent counts the patches that succeeded. Dry runs do not count. After an error it says whether the Pod was changed at all.
+	// Sent counts the successful patches without dry runs. After an error, Sent tells whether the Pod was changed at all.
 	Sent int
 }
 
-// Send merges the changes for a Pod and sends the patches: podpatch.Merge and SendPatches in one call. It sends nothing if the
-// Pod is as wanted already. For API servers before 1.32, call SendPatches with what a podpatch.Merger returns. The error is
-// that of podpatch.Merge or of SendPatches.
+// Send merges the changes for a Pod and sends the patches: podpatch.Merge and SendPatches in a single call. Send sends
+// nothing if the Pod is as wanted already. For API servers before 1.32, call SendPatches with the patches of a
+// podpatch.Merger. The error is the error of podpatch.Merge or of SendPatches.
 func Send(ctx context.Context, c Client, pod *corev1.Pod, now time.Time, changes ...podpatch.Change) (Result, error) {
 	patches, err := podpatch.Merge(pod, now, changes...)
 	if err != nil {
@@ -64,12 +64,12 @@ func Send(ctx context.Context, c Client, pod *corev1.Pod, now time.Time, changes
 	return SendPatches(ctx, c, patches)
 }
 
-// SendPatches sends the patches in their order and stops at the first that fails. The error wraps the API server's answer and
-// the code Refused or Replaced where one applies. The caller retries a conflict (apierrors.IsConflict) on a fresh Pod. The
-// result holds what was written before the failure, so that the caller can wait until its cache shows it.
+// SendPatches sends the patches in their order and stops at the first failure. The error wraps the API server's answer,
+// and the code Refused or Replaced if either applies. The caller retries a conflict (apierrors.IsConflict) on a fresh
+// Pod. The result holds the writes before the failure, so that the caller can wait until its cache shows them.
 //
-// A resize comes last, and API servers refuse it most often. If other patches come before it, it is sent as a dry run first, so
-// that a resize that will be refused leaves the Pod unchanged.
+// A resize comes last, and API servers refuse resizes most often. If other patches come before the resize, SendPatches
+// first sends a dry run of the resize, so that a refused resize leaves the Pod unchanged.
 func SendPatches(ctx context.Context, c Client, patches podpatch.Patches) (Result, error) {
 	for i, p := range patches.Requests {
 		if i > 0 && p.Subresource == resize {
@@ -91,8 +91,8 @@ func SendPatches(ctx context.Context, c Client, patches podpatch.Patches) (Resul
 
 const resize = "resize"
 
-// send sends one patch; options are for subresources only. It asks for metadata as the answer: the caller's cache will bring
-// the rest, and decoding whole Pods is the largest part of a write's cost.
+// send sends a patch; options are for subresources only. send asks for metadata as the answer: the caller's cache will
+// bring the rest, and decoding whole Pods is the largest part of a write's cost.
 func send(ctx context.Context, c Client, patches podpatch.Patches, p podpatch.Patch, options ...client.SubResourcePatchOption) (*metav1.PartialObjectMetadata, error) {
 	obj := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -133,7 +133,7 @@ func classify(err error, patches podpatch.Patches, subresource string) error {
 	return why.With(err)
 }
 
-// isUnknownPath recognises an API server that does not have the subresource: what is not found then is not the Pod.
+// isUnknownPath recognises an API server without the subresource: then NotFound does not mean the Pod.
 func isUnknownPath(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -147,8 +147,8 @@ func isRefusal(err error) bool {
 	return code == http.StatusForbidden || code == http.StatusUnprocessableEntity || deniedByAdmission(status.Status())
 }
 
-// deniedByAdmission recognises the denial of an admission webhook or policy by its words: they choose the code, and a webhook
-// that chooses none gets 400, which otherwise says that the request is malformed (k8s.io/apiserver,
+// deniedByAdmission recognises the denial of an admission webhook or policy by the message. Webhooks and policies
+// choose the code, and a webhook without a code gets 400. Otherwise 400 means a malformed request (k8s.io/apiserver,
 // pkg/admission/plugin/webhook/errors/statuserror.go and plugin/policy/validating/dispatcher.go).
 func deniedByAdmission(status metav1.Status) bool {
 	return status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError &&
@@ -157,14 +157,14 @@ func deniedByAdmission(status metav1.Status) bool {
 			strings.Contains(status.Message, "ValidatingAdmissionPolicy ") && strings.Contains(status.Message, " denied request"))
 }
 
-// lacksRight recognises that the caller may not patch Pods at all. That says nothing about this Pod, and must not lead to its
-// being recreated: it is for whoever grants the rights. The API server gives it the code of an admission plugin's refusal;
-// only the words of its authorizers differ.
+// lacksRight recognises a caller without the right to patch Pods at all. A missing right says nothing about the Pod,
+// and must not lead to a recreation: the administrator has to grant the right. The API server answers with the code of
+// an admission plugin's refusal; only the words of the authorizers differ.
 func lacksRight(status metav1.Status) bool {
 	return status.Code == http.StatusForbidden && strings.Contains(status.Message, ` cannot patch resource "pods`)
 }
 
-// isOtherUID recognises the API server's answer to a patch that names another UID than the stored object's.
+// isOtherUID recognises the API server's answer to a patch with another UID than the stored object's.
 func isOtherUID(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -44,7 +44,7 @@ func newPod() *corev1.Pod {
 	}
 }
 
-// change touches all three: pods/status, pods and pods/resize.
+// change needs all of pods/status, pods and pods/resize.
 func change() podpatch.Change {
 	return podpatch.Change{
 		UID:        "u1",
@@ -54,7 +54,8 @@ func change() podpatch.Change {
 	}
 }
 
-// server is controller-runtime's fake client that notes the requests and fails one of them, counted from 0.
+// server is controller-runtime's fake client. server notes the requests and fails the request with number failAt,
+// counted from 0.
 type server struct {
 	client.WithWatch
 
@@ -183,7 +184,8 @@ func TestApplyStopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
-// TestRefusedResizeWritesNothing: what is refused in the end is found out first, and a resize that comes first is sent once.
+// TestRefusedResizeWritesNothing: the dry run finds a final refusal first, and a resize without earlier patches is sent
+// once.
 func TestRefusedResizeWritesNothing(t *testing.T) {
 	const strategic = " " + string(types.StrategicMergePatchType)
 	alone := change()
@@ -292,7 +294,7 @@ func TestClassification(t *testing.T) {
 func TestPodThatIsGone(t *testing.T) {
 	s := newServer(-1, nil)
 	gone := change()
-	gone.Resources = nil // the fake client lets a dry run of what is not there pass
+	gone.Resources = nil // the fake client lets a dry run on a missing object pass
 	result, err := podwrite.Send(t.Context(), s, newPod(), now, gone)
 	if !errors.Is(err, podwrite.Replaced) || result.Sent != 0 || len(s.requests) != 1 {
 		t.Errorf("Send = %+v, %v after %v", result, err, s.requests)

@@ -22,18 +22,20 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// attempts bounds how often one call tries again. Each conflict is one write that somebody else has made.
+// attempts bounds the attempts of a call. Each conflict is a write by another client.
 const attempts = 5
 
-// Writer edits readiness gates. Make one with New; the zero value only returns errors. It is safe for concurrent use.
+// Writer edits readiness gates. Make a Writer with New; the zero value only returns errors. Writer is safe for
+// concurrent use.
 type Writer struct {
 	client podwrite.Client
 	live   client.Reader
 	clock  clock.PassiveClock
 }
 
-// New returns a Writer that patches with c. live reads Pods after a conflict: a reader of the API server needs one
-// attempt more, a cache may need several. All arguments are required; the error names the missing one.
+// New returns a Writer that patches with c. live reads Pods after a conflict: with a reader of the API server, a single
+// further attempt is enough; with a cache, several may be needed. All arguments are required; the error names the
+// missing argument.
 func New(c podwrite.Client, live client.Reader, now clock.PassiveClock) (*Writer, error) {
 	switch {
 	case c == nil:
@@ -46,12 +48,13 @@ func New(c podwrite.Client, live client.Reader, now clock.PassiveClock) (*Writer
 	return &Writer{client: c, live: live, clock: now}, nil
 }
 
-// Edit carries out an edit with at most one patch of pods/status, and none if nothing changes. A patch that closes the gate sets
-// the Pod's Ready condition False as well (see package podpatch). After a conflict it starts again from the Pod as the API
-// server has it, at most four times. The result is that of the patch, zero if there was none.
+// Edit carries out an edit with at most a single patch of pods/status, and none if nothing changes. A patch that closes
+// the gate sets the Pod's Ready condition False as well (see package podpatch). After a conflict Edit starts again from
+// the Pod as returned by the API server, at most four times. The result is the result of the patch, and zero without a
+// patch.
 //
-// The error carries a code of podreadiness, or podwrite.Replaced if the Pod is gone or another Pod has its name, or wraps
-// what the API server answered. A conflict of the last attempt is matched by apierrors.IsConflict.
+// The error carries a code of podreadiness, or podwrite.Replaced if the Pod is gone or another Pod has its name, or
+// wraps the API server's answer. A conflict of the last attempt is matched by apierrors.IsConflict.
 func (w *Writer) Edit(ctx context.Context, pod *corev1.Pod, gate corev1.PodConditionType, edit podreadiness.Edit) (podwrite.Result, error) {
 	if w == nil || w.client == nil {
 		return podwrite.Result{}, errors.New("gatewriter: the Writer was not made by New")
@@ -75,12 +78,12 @@ func (w *Writer) Edit(ctx context.Context, pod *corev1.Pod, gate corev1.PodCondi
 	}
 }
 
-// Hold adds one holder, as Edit does.
+// Hold adds a holder, as Edit does.
 func (w *Writer) Hold(ctx context.Context, pod *corev1.Pod, gate corev1.PodConditionType, holder podreadiness.Holder) (podwrite.Result, error) {
 	return w.Edit(ctx, pod, gate, podreadiness.Edit{Hold: []podreadiness.Holder{holder}})
 }
 
-// Release removes one holder, as Edit does.
+// Release removes a holder, as Edit does.
 func (w *Writer) Release(ctx context.Context, pod *corev1.Pod, gate corev1.PodConditionType, holder podreadiness.Holder) (podwrite.Result, error) {
 	return w.Edit(ctx, pod, gate, podreadiness.Edit{Release: []podreadiness.Holder{holder}})
 }

@@ -32,7 +32,7 @@ var (
 	resource = schema.GroupResource{Resource: "pods"}
 )
 
-// apiServer keeps one Pod, checks preconditions and applies strategic merge patches to its status.
+// apiServer keeps a Pod, checks preconditions and applies strategic merge patches to its status.
 type apiServer struct {
 	client.Client
 
@@ -57,7 +57,7 @@ func newServer() *apiServer {
 	}}
 }
 
-// touch is a write by somebody else.
+// touch is a write by another client.
 func (s *apiServer) touch() {
 	version, _ := strconv.Atoi(s.pod.ResourceVersion)
 	s.pod = s.pod.DeepCopy()
@@ -184,7 +184,7 @@ func TestHoldAndRelease(t *testing.T) {
 	if _, err := writer.Release(t.Context(), server.pod, gate, drain); err != nil {
 		t.Fatal(err)
 	}
-	want[gate] = "True []" // Ready is the kubelet's to give back
+	want[gate] = "True []" // only the kubelet sets Ready to True
 	if diff := cmp.Diff(want, conditions(server.pod)); diff != "" {
 		t.Errorf("U-31 released (-want +got):\n%s", diff)
 	}

@@ -1,6 +1,6 @@
-// Package history writes what package revision decided.
+// Package history writes the decisions of package revision.
 //
-// RBAC: create, patch and delete on controllerrevisions.apps; get as well, for the rare name that is taken.
+// RBAC: create, patch and delete on controllerrevisions.apps; get as well, for the rare case of a taken name.
 package history
 
 import (
@@ -20,11 +20,11 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// maxCollisions bounds the names tried in one call; the owner's count carries on from there in the next.
+// maxCollisions bounds the names tried in a call. The next call goes on from the owner's count.
 const maxCollisions = 16
 
-// Sync finds or writes the revision of a template and makes it the history's Update: History.Decide and Write in one call.
-// It reports whether anything was written.
+// Sync finds or writes the revision of a template and makes the revision the history's Update: History.Decide and Write
+// in a single call. Sync reports whether it has written anything.
 func Sync(ctx context.Context, c client.Writer, apiReader client.Reader, h *revision.History, template *corev1.PodTemplateSpec) (changed bool, err error) {
 	decision, err := h.Decide(template)
 	if err != nil {
@@ -33,9 +33,10 @@ func Sync(ctx context.Context, c client.Writer, apiReader client.Reader, h *revi
 	return Write(ctx, c, apiReader, h, decision)
 }
 
-// Write makes a decision true, and its revision, as the API server has it, the history's Update. apiReader must not read from a
-// cache: it is asked only when a name is taken, which a cache may not know yet; then the history's count of collisions grows.
-// Nothing is written for a revision.Keep without annotations and for an owner that is being deleted. It reports whether anything was written.
+// Write carries a decision out, and makes the revision returned by the API server the history's Update. apiReader must
+// not read from a cache: Write reads only after a name was taken, and a cache may not know the taken name yet. After
+// such a collision the history's count of collisions grows. Write writes nothing for a revision.Keep without
+// annotations and for an owner being deleted. Write reports whether it has written anything.
 func Write(ctx context.Context, c client.Writer, apiReader client.Reader, h *revision.History, decision revision.Decision) (changed bool, err error) {
 	rev := decision.Revision
 	switch {
@@ -75,14 +76,14 @@ func create(ctx context.Context, c client.Writer, apiReader client.Reader, h *re
 			return nil, fmt.Errorf("reading ControllerRevision %s/%s, whose name is taken: %w", want.Namespace, want.Name, err)
 		}
 		if ref := metav1.GetControllerOf(&taken); ref != nil && ref.UID == h.Owner().Reference.UID && string(taken.Data.Raw) == string(want.Data.Raw) {
-			return &taken, nil // our own, from before the cache knew it
+			return &taken, nil // our own revision, from before the cache knew the revision
 		}
 		want = h.Rename(want)
 	}
 	return nil, fmt.Errorf("creating a ControllerRevision for %s/%s: %d names in a row are taken", want.Namespace, h.Owner().Name, maxCollisions)
 }
 
-// patch writes the number of a revision, which stays as it is for revision.Keep, and annotations.
+// patch writes annotations and the number of a revision. For revision.Keep the number stays.
 func patch(ctx context.Context, c client.Writer, decision revision.Decision) (*appsv1.ControllerRevision, error) {
 	metadata := map[string]any{"uid": decision.Revision.UID, "resourceVersion": decision.Revision.ResourceVersion}
 	if len(decision.Annotations) > 0 {
@@ -99,8 +100,9 @@ func patch(ctx context.Context, c client.Writer, decision revision.Decision) (*a
 	return rev, nil
 }
 
-// Truncate deletes the revisions that nobody needs: see revision.History.Excess. Call it whatever has become of the rest of a
-// pass, or a rollout that never ends keeps all history. It reports whether anything was deleted; the error is that of Delete.
+// Truncate deletes unneeded revisions: see revision.History.Excess. Call Truncate even if the rest of a pass has
+// failed, or a rollout without an end keeps all history. Truncate reports whether it has deleted anything. The error is
+// the error of Delete.
 func Truncate(
 	ctx context.Context, c client.Writer, h *revision.History, limit int, counting revision.Counting,
 	inUse func(*appsv1.ControllerRevision) bool, keep ...string,
@@ -108,8 +110,9 @@ func Truncate(
 	return Delete(ctx, c, h.Excess(limit, counting, inUse, keep...))
 }
 
-// Delete removes revisions, each only as the object that was decided on. One that is gone already is no error. One that cannot be
-// deleted does not keep the others; the error joins what the API server answered. It reports whether anything was deleted.
+// Delete removes revisions. A precondition on the UID protects a successor of the same name. A revision already deleted
+// is no error. After a failed deletion Delete goes on; the error joins the API server's answers. Delete reports whether
+// it has deleted anything.
 func Delete(ctx context.Context, c client.Writer, revisions []*appsv1.ControllerRevision) (changed bool, err error) {
 	var errs []error
 	for _, rev := range revisions {

@@ -57,7 +57,7 @@ func decide(t testing.TB, image string, collisions *int32, existing ...*appsv1.C
 	return d
 }
 
-// stored is a revision as the API server has it.
+// stored is a revision as returned by the API server.
 func stored(t testing.TB, image string, number int64) *appsv1.ControllerRevision {
 	t.Helper()
 	rev := decide(t, image, nil).Revision
@@ -65,7 +65,7 @@ func stored(t testing.TB, image string, number int64) *appsv1.ControllerRevision
 	return rev
 }
 
-// server is controller-runtime's fake client that notes the requests and fails them where a test wants that.
+// server is controller-runtime's fake client. server notes the requests and fails requests on demand.
 type server struct {
 	client.WithWatch
 
@@ -114,7 +114,7 @@ func newServer(objects ...*appsv1.ControllerRevision) *server {
 	return s
 }
 
-// live notes reads; the tests tell by it whether the API server was asked.
+// live notes reads, so that tests see requests to the API server.
 type live struct{ *server }
 
 func (l live) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -138,7 +138,7 @@ func (s *server) all(t *testing.T) map[string]int64 {
 	return out
 }
 
-// write writes a decision, and returns the revision and the count of collisions that come of it.
+// write writes a decision, and returns the resulting revision and count of collisions.
 func (s *server) write(t *testing.T, d revision.Decision, collisions *int32) (*appsv1.ControllerRevision, *int32, error) {
 	t.Helper()
 	h := of(t, collisions)
@@ -176,7 +176,7 @@ func TestKeepWritesNothing(t *testing.T) {
 	}
 }
 
-// TestKeepWithAnnotations: the number and the place of the revision stay, and nothing but the annotations is written.
+// TestKeepWithAnnotations: the number and the place of the revision stay, and only the annotations are written.
 func TestKeepWithAnnotations(t *testing.T) {
 	v1, v2 := stored(t, "app:v1", 4), stored(t, "app:v2", 5)
 	s := newServer(v1, v2)
@@ -218,7 +218,7 @@ func TestBump(t *testing.T) {
 	if diff := cmp.Diff(before, v1); diff != "" {
 		t.Errorf("the cached revision was modified:\n%s", diff)
 	}
-	// The same decision again is made on an object that has changed meanwhile.
+	// The same decision again is based on an object changed meanwhile.
 	if _, _, err := s.write(t, decide(t, "app:v1", nil, v1, v2), nil); !apierrors.IsConflict(err) {
 		t.Errorf("bump of a stale revision = %v, want a conflict", err)
 	}
@@ -298,7 +298,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCollisionCountGoesOn: the count of before is not started anew, and the label follows the name.
+// TestCollisionCountGoesOn: the count goes on from the previous count, and the label follows the name.
 func TestCollisionCountGoesOn(t *testing.T) {
 	d := decide(t, "app:v1", ptr.To[int32](5))
 	taken := d.Revision.DeepCopy()
@@ -332,7 +332,7 @@ func TestCreateGivesUp(t *testing.T) {
 	}
 }
 
-// everything answers every read with one object.
+// everything answers every read with the same object.
 type everything struct{ rev *appsv1.ControllerRevision }
 
 func (e everything) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -398,7 +398,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestSync: one call finds the revision of a template, or writes it.
+// TestSync: a single call finds the revision of a template, or writes the revision.
 func TestSync(t *testing.T) {
 	v1 := stored(t, "app:v1", 1)
 	s := newServer(v1)
@@ -416,7 +416,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestDeletingOwner: nothing is written for an owner on its way out.
+// TestDeletingOwner: Write writes nothing for an owner being deleted.
 func TestDeletingOwner(t *testing.T) {
 	s := newServer()
 	histories, err := revision.NewHistories(keys, revision.NewDecoder(10, nil))

@@ -23,13 +23,13 @@ type node struct {
 	left  *node
 	right *node
 	value *big.Rat
-	// quantity tells a quantity from a number. The variable is one, so a number never depends on the Pod.
+	// quantity tells a quantity from a number. The variable is a quantity, so a number never depends on the Pod.
 	quantity bool
 }
 
 func (n *node) constant() bool { return n.op == 'l' }
 
-// join makes a node of two, and evaluates it if both are constant.
+// join makes a node of two nodes, and evaluates the node if both are constant.
 func join(op byte, left, right *node) (*node, error) {
 	n := &node{op: op, left: left, right: right, quantity: left.quantity || right.quantity}
 	switch {
@@ -37,7 +37,7 @@ func join(op byte, left, right *node) (*node, error) {
 		return nil, errors.New("multiplies two quantities")
 	case op == '/' && right.quantity:
 		return nil, errors.New("divides by a quantity")
-	case op == '/' && right.value.Sign() == 0: // It is a literal, as every number.
+	case op == '/' && right.value.Sign() == 0: // The divisor is a literal, as every number.
 		return nil, errors.New("divides by zero")
 	}
 	if left.constant() && right.constant() {
@@ -72,7 +72,7 @@ func (n *node) eval(variable *big.Rat) *big.Rat {
 	return out
 }
 
-// beside cuts a number that stands beside a quantity.
+// beside cuts a number beside a quantity.
 func (n *node) beside(operand *node, value *big.Rat) *big.Rat {
 	if n.quantity && !operand.quantity {
 		return milli(value)
@@ -135,7 +135,7 @@ func parse(text, variable string) (*node, error) {
 	return n, nil
 }
 
-// next returns the next character that is no blank, and 0 at the end.
+// next returns the next character other than a blank, and 0 at the end.
 func (p *parser) next() byte {
 	for p.at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.at]) >= 0 {
 		p.at++
@@ -161,7 +161,7 @@ func (p *parser) take(c byte) error {
 	return nil
 }
 
-// chain reads operands with operators of one rank between them.
+// chain reads operands with operators of the same rank in between.
 func (p *parser) chain(operators string, operand func() (*node, error)) (*node, error) {
 	left, err := operand()
 	for err == nil {
@@ -184,7 +184,7 @@ func (p *parser) chain(operators string, operand func() (*node, error)) (*node, 
 func (p *parser) sum() (*node, error)     { return p.chain("+-", p.product) }
 func (p *parser) product() (*node, error) { return p.chain("*/", p.operand) }
 
-// operand reads what stands between operators. All nesting goes through it.
+// operand reads the text between operators. All nesting goes through operand.
 func (p *parser) operand() (*node, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, fmt.Errorf("position %d: nests deeper than %d", p.at+1, maxDepth)
@@ -248,7 +248,7 @@ func (p *parser) name() (*node, error) {
 	return join(op, left, right)
 }
 
-// word reads letters, digits, dots and underscores, so that a literal with something behind it is one word, and wrong.
+// word reads letters, digits, dots and underscores, so that a literal with a wrong suffix is a single, wrong word.
 func (p *parser) word() string {
 	start := p.at
 	for p.at < len(p.text) && (isLetter(p.text[p.at]) || isDigit(p.text[p.at]) || p.text[p.at] == '.' || p.text[p.at] == '_') {
@@ -290,7 +290,7 @@ func (p *parser) literal() (*node, error) {
 	return n, nil
 }
 
-// scale returns what a suffix multiplies by, and nil for one that there is not.
+// scale returns the factor of a suffix, and nil for an unknown suffix.
 func scale(suffix string) (factor *big.Rat, quantity bool) {
 	if exponent, found := strings.CutPrefix(strings.ToLower(suffix), "e"); found {
 		n, err := strconv.Atoi(exponent)

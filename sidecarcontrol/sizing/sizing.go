@@ -18,17 +18,17 @@ const (
 	NoTargetContainer reason.Code = "NoTargetContainer"
 )
 
-// Mode says what the resources of several containers come to.
+// Mode says how to combine the resources of several containers.
 type Mode string
 
 const (
-	// Sum adds them.
+	// Sum adds the resources.
 	Sum Mode = "sum"
-	// Max takes the largest of each.
+	// Max takes the largest of each resource.
 	Max Mode = "max"
 )
 
-// Expressions compute one value for each resource. An empty one leaves the resource unset.
+// Expressions compute a value for each resource. An empty expression leaves the resource unset.
 type Expressions struct {
 	CPU, Memory string
 }
@@ -36,20 +36,21 @@ type Expressions struct {
 // Policy says how to compute a sidecar's resources.
 type Policy struct {
 	Mode Mode
-	// Containers is a regular expression, in the syntax of package regexp, that matches part of a target's name. It must not be empty.
+	// Containers is a regular expression, in the syntax of package regexp. A match with any part of a container's name
+	// makes the container a target. Containers must not be empty.
 	Containers string
 	// Limits are computed from the limits of the targets, and Requests from their requests.
 	Limits, Requests Expressions
 }
 
-// Sizes is a Policy that has been checked and compiled. It is immutable, and safe for concurrent use. Make it with Compile.
+// Sizes is a checked and compiled Policy. Sizes is immutable, and safe for concurrent use. Make Sizes with Compile.
 type Sizes struct {
 	mode    Mode
 	names   *regexp.Regexp
 	entries []entry
 }
 
-// entry is one expression and what it is for.
+// entry is an expression and its purpose.
 type entry struct {
 	path   string
 	text   string
@@ -58,8 +59,8 @@ type entry struct {
 	result *node
 }
 
-// Compile checks and compiles a policy. The error is a reason.List with code InvalidExpression, which names every field that is wrong
-// by its path: targetContainersMode, targetContainersNameRegex, or the likes of resourcesExpr.limits.cpu.
+// Compile checks and compiles a policy. The error is a reason.List with code InvalidExpression. The list names every
+// wrong field by its path: targetContainersMode, targetContainersNameRegex, or the likes of resourcesExpr.limits.cpu.
 func Compile(p Policy) (*Sizes, error) {
 	s := &Sizes{mode: p.Mode}
 	var problems reason.List
@@ -102,9 +103,9 @@ func Compile(p Policy) (*Sizes, error) {
 // Selects reports whether a container of this name is a target.
 func (s *Sizes) Selects(container string) bool { return s.names.MatchString(container) }
 
-// Of computes the resources of a sidecar from those of the target containers. A limit that one of the targets lacks has no bound, and
-// is left unset whatever its expression; a request that one lacks counts as zero. The error is a reason.List: NoTargetContainer without
-// targets, InvalidExpression for results that are negative or too large.
+// Of computes the resources of a sidecar from the resources of the target containers. If any target lacks a limit, the
+// limit has no bound and is left unset whatever its expression. A missing request counts as zero. The error is a
+// reason.List: NoTargetContainer without targets, InvalidExpression for a negative or too large result.
 func (s *Sizes) Of(targets []corev1.ResourceRequirements) (corev1.ResourceRequirements, error) {
 	if len(targets) == 0 {
 		return corev1.ResourceRequirements{}, reason.List{{
@@ -142,7 +143,7 @@ func (s *Sizes) Of(targets []corev1.ResourceRequirements) (corev1.ResourceRequir
 	return out, nil
 }
 
-// aggregate returns what the targets have of a resource, and false where that has no bound.
+// aggregate returns the combined resource of the targets, and false for a limit without a bound.
 func (s *Sizes) aggregate(e *entry, targets []corev1.ResourceRequirements) (*big.Rat, bool) {
 	total := new(big.Rat)
 	for i := range targets {
@@ -163,7 +164,7 @@ func (s *Sizes) aggregate(e *entry, targets []corev1.ResourceRequirements) (*big
 	return total, true
 }
 
-// exact returns the value of a quantity. It is given a copy, as AsDec changes how the quantity is kept.
+// exact returns the value of a quantity. exact gets a copy, because AsDec changes the quantity's representation.
 func exact(q resource.Quantity) *big.Rat {
 	d := q.AsDec()
 	out := new(big.Rat).SetInt(d.UnscaledBig())
@@ -181,14 +182,14 @@ func (e *entry) quantity(variable *big.Rat) (resource.Quantity, error) {
 	format := resource.DecimalSI
 	if e.name == corev1.ResourceMemory {
 		format = resource.BinarySI
-		if !e.result.quantity { // A number of bytes: no part of one can be given.
+		if !e.result.quantity { // A number of bytes: a part of a byte is impossible.
 			value = new(big.Rat).SetInt(whole(value))
 		}
 	}
 	if value.Sign() < 0 {
 		return resource.Quantity{}, fmt.Errorf("the result %s is negative", decimal(value))
 	}
-	// A value that is too large in thousandths may still be had in whole units.
+	// A value too large in thousandths may still fit in whole units.
 	if milli := whole(new(big.Rat).Mul(value, thousand())); milli.IsInt64() {
 		return *resource.NewMilliQuantity(milli.Int64(), format), nil
 	}
@@ -198,7 +199,7 @@ func (e *entry) quantity(variable *big.Rat) (resource.Quantity, error) {
 	return resource.Quantity{}, fmt.Errorf("the result %s is larger than any quantity", decimal(value))
 }
 
-// decimal renders a value for messages. It may have been written with a million digits.
+// decimal renders a value for messages. The value can have a million digits.
 func decimal(value *big.Rat) string {
 	const most = 40
 	if value == nil {

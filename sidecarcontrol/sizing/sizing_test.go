@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
-// list makes a list of cpu and memory; empty ones are left out.
+// list makes a list of cpu and memory; empty values are left out.
 func list(cpu, memory string) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, value := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory} {
@@ -29,7 +29,7 @@ func limits(cpu, memory string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Limits: list(cpu, memory)}
 }
 
-// texts renders what was computed.
+// texts renders computed resources.
 func texts(r corev1.ResourceRequirements) map[string]string {
 	out := map[string]string{}
 	for path, l := range map[string]corev1.ResourceList{"limits.": r.Limits, "requests.": r.Requests} {
@@ -351,7 +351,7 @@ func TestOfRefuses(t *testing.T) {
 	}
 }
 
-// TestOfChangesNothing: the targets stay as they are, and what is returned is the sidecar's own.
+// TestOfChangesNothing: the targets stay as they are, and the result belongs to the sidecar alone.
 func TestOfChangesNothing(t *testing.T) {
 	targets := []corev1.ResourceRequirements{{Limits: list("250m", "1Gi"), Requests: list("0.1", "512Mi")}}
 	before := []corev1.ResourceRequirements{*targets[0].DeepCopy()}
@@ -371,8 +371,8 @@ func TestOfChangesNothing(t *testing.T) {
 	}
 }
 
-// FuzzExpression: no text breaks the compiler; parentheses, blanks and a choice between the same change nothing; a result is never negative,
-// and one that is refused is either that or too large.
+// FuzzExpression: no text breaks the compiler. Parentheses, blanks and a choice between equal values change nothing. A
+// result is never negative, and a refused result is either negative or too large.
 func FuzzExpression(f *testing.F) {
 	f.Add("max(cpu*50%, 50m)", int64(2000))
 	f.Add("0.5*cpu - 0.3*max(0, cpu-4) + 0.3*max(0, cpu-8)", int64(6000))

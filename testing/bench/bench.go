@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// phaseDeadline is for a manager that stands still.
+	// phaseDeadline ends a phase whose manager stands still.
 	phaseDeadline = 30 * time.Minute
 	settleEvery   = 50 * time.Millisecond
-	// quiet is how long a manager writes nothing before its phase is over.
+	// quiet is the time without writes of the manager that ends a phase.
 	quiet = time.Second
-	// sideBySide is how many requests of its own the bench makes at a time.
+	// sideBySide is the number of the bench's own requests at a time.
 	sideBySide = 32
 )
 
-// bench measures one manager on one control plane.
+// bench measures a manager on a control plane.
 type bench struct {
 	o        Options
 	client   client.Client
@@ -43,8 +43,8 @@ type bench struct {
 	user     string
 
 	shape   Shape
-	foreign map[string]int  // Pods that the bench keeps, by object
-	objects []client.Object // as sent last
+	foreign map[string]int  // Pods kept by the bench, by object
+	objects []client.Object // as last sent
 	changed int
 	idleCPU float64 // seconds of CPU in a second without work
 }
@@ -56,7 +56,7 @@ type drawn struct {
 	lives  []life
 }
 
-// run takes the workload through all phases that are wanted.
+// run takes the workload through all wanted phases.
 func (b *bench) run(ctx context.Context) (figures []Figure, pictures []drawn, err error) {
 	b.shape = Shape{Name: "bench", Template: newTemplate(b.o), MaxUnavailable: b.o.MaxUnavailable}
 	if err := b.warmUp(ctx); err != nil {
@@ -79,7 +79,7 @@ func (b *bench) run(ctx context.Context) (figures []Figure, pictures []drawn, er
 	return figures, pictures, nil
 }
 
-// measure runs one phase.
+// measure runs a phase.
 func (b *bench) measure(ctx context.Context, p phase) (f Figure, lives []life, err error) {
 	if p.prepare != nil {
 		if err := p.prepare(ctx, b); err != nil {
@@ -120,7 +120,7 @@ func (b *bench) measure(ctx context.Context, p phase) (f Figure, lives []life, e
 	return b.conclude(p, f, requests, cpu, time.Since(began))
 }
 
-// conclude fills in what is known at the end of a phase.
+// conclude fills in the figures known at the end of a phase.
 func (b *bench) conclude(p phase, f Figure, requests []audit.Request, cpuBefore float64, elapsed time.Duration) (Figure, []life, error) {
 	cpu, cpuErr := b.manager.cpu()
 	peak, peakErr := b.manager.peak()
@@ -142,8 +142,8 @@ func (b *bench) conclude(p phase, f Figure, requests []audit.Request, cpuBefore 
 	return f, lives, nil
 }
 
-// warmUp waits until the manager has proven to run, with an object that is deleted again. Its Pod goes first: the garbage
-// collector takes half a minute to learn of a new kind.
+// warmUp waits until the manager has proven to run, with an object deleted afterwards. The object's Pod goes first: the
+// garbage collector takes half a minute to learn of a new kind.
 func (b *bench) warmUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, errors.New("not done within 3 minutes"))
 	defer cancel()
@@ -178,7 +178,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 	return err
 }
 
-// roll takes the workload to a shape and waits until it is there.
+// roll takes the workload to a shape and waits until the shape is reached.
 func (b *bench) roll(ctx context.Context, title string, next Shape) error {
 	objects := make([]client.Object, b.o.Objects)
 	for i := range objects {
@@ -202,7 +202,8 @@ func (b *bench) roll(ctx context.Context, title string, next Shape) error {
 	return b.settle(ctx, title, objects, next.Pods)
 }
 
-// keep creates or deletes Pods until an object of a kind that does not keep them itself has those of its shape.
+// keep creates or deletes Pods until an object has the Pods of its shape. keep is for kinds that do not keep Pods
+// themselves.
 func (b *bench) keep(ctx context.Context, s Shape) error {
 	if b.o.Workload.Pod == nil || b.foreign[s.Name] == s.Pods {
 		return nil
@@ -224,7 +225,8 @@ func (b *bench) keep(ctx context.Context, s Shape) error {
 	})
 }
 
-// settle waits until all Pods are there, run the template and are ready, no other is left, and the objects' status says so.
+// settle waits until all Pods exist, run the template and are ready, all former Pods are gone, and the objects' status
+// agrees.
 func (b *bench) settle(ctx context.Context, title string, objects []client.Object, pods int) error {
 	want := map[string]int{}
 	for i, object := range objects {
@@ -250,7 +252,7 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// settled asks the status of the objects.
+// settled checks the status of the objects.
 func (b *bench) settled(ctx context.Context, want map[string]int) (bool, error) {
 	if b.o.Workload.Settled == nil {
 		return true, nil
@@ -270,7 +272,7 @@ func (b *bench) settled(ctx context.Context, want map[string]int) (bool, error) 
 	return done, err
 }
 
-// calm waits until the manager has written nothing for a while, and returns its requests since the last call.
+// calm waits until the manager has written nothing for a while, and returns the manager's requests since the last call.
 func (b *bench) calm(ctx context.Context) ([]audit.Request, error) {
 	var all []audit.Request
 	last := time.Now()
@@ -290,7 +292,7 @@ func (b *bench) calm(ctx context.Context) ([]audit.Request, error) {
 	return all, nil
 }
 
-// until polls until done says so, an error, the end of ctx or the deadline.
+// until polls until done returns true or an error, ctx ends or the deadline passes.
 func (b *bench) until(ctx context.Context, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseDeadline, fmt.Errorf("not done after %s", phaseDeadline))
 	defer cancel()
@@ -305,7 +307,7 @@ func (b *bench) until(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// slowDown makes the containers of the Pods that are there slow to start from now on.
+// slowDown makes the containers of all present Pods slow to start from now on.
 func (b *bench) slowDown(ctx context.Context, delay time.Duration) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, controlplane.StartDelay, delay)
 	names := b.pods.live()
@@ -328,7 +330,7 @@ func (b *bench) annotate(ctx context.Context, object client.Object, n int) error
 	return nil
 }
 
-// forEach calls do for 0 to n-1, some side by side.
+// forEach calls do for 0 to n-1, some calls side by side.
 func (b *bench) forEach(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	errs := make([]error, n)
 	workqueue.ParallelizeUntil(ctx, sideBySide, n, func(i int) { errs[i] = do(ctx, i) })

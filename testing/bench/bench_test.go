@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/bench"
 )
 
-// deployment is a kind that every control plane looks after by itself.
+// deployment is a kind with a controller in every control plane.
 func deployment() bench.Workload {
 	return bench.Workload{
 		Name: "deployment",
@@ -38,7 +38,7 @@ func deployment() bench.Workload {
 	}
 }
 
-// manager writes a program that stands for a manager.
+// manager writes a program used in place of a manager.
 func manager(t *testing.T, script string) string {
 	t.Helper()
 	if testing.Short() {
@@ -51,7 +51,8 @@ func manager(t *testing.T, script string) string {
 	return path
 }
 
-// TestDeployment measures a manager that does nothing while the control plane rolls out: Pods are seen, and no request is the manager's.
+// TestDeployment measures an idle manager while the control plane rolls out: the bench sees Pods, and counts no request
+// for the manager.
 func TestDeployment(t *testing.T) {
 	o := bench.NewOptions(manager(t, "exec sleep 600"), deployment())
 	o.Pods, o.Nodes, o.Phases, o.Progress = 6, 2, []string{"in-place", "scale-down"}, os.Stderr
@@ -81,7 +82,7 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
-// TestManagerThatEnds says so, and not which request was cut off by that.
+// TestManagerThatEnds: the error says that the manager has ended, and does not name a request cut off by the end.
 func TestManagerThatEnds(t *testing.T) {
 	o := bench.NewOptions(manager(t, "echo no flag --kubeconfig; exit 3"), deployment())
 	o.Pods, o.Nodes = 1, 1

@@ -25,14 +25,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// account is the ServiceAccount that the manager under measurement runs as. Its requests are counted whatever they call
-// themselves, and the API server queues them as it would those of a manager in a cluster.
+// account is the ServiceAccount of the manager under measurement. The bench counts the account's requests under any
+// user agent, and the API server queues the requests like those of a manager in a cluster.
 const account = "manager-under-measurement"
 
 // user is the name of the account in the audit log.
 func user() string { return "system:serviceaccount:" + Namespace + ":" + account }
 
-// installCRDs installs those of the workload, or those in the files and directories.
+// installCRDs installs the CRDs of the workload, or the CRDs in the files and directories.
 func installCRDs(ctx context.Context, c client.Client, w Workload, paths []string) error {
 	if len(paths) == 0 && w.Install != nil {
 		return w.Install(ctx, c)
@@ -49,7 +49,7 @@ func installCRDs(ctx context.Context, c client.Client, w Workload, paths []strin
 	return nil
 }
 
-// readCRDs returns every CRD in YAML files, and in those of directories. Other objects are left out, because manifests of a
+// readCRDs returns every CRD in YAML files, also in directories. All other objects are left out, because manifests of a
 // release hold all sorts.
 func readCRDs(paths []string) (crds [][]byte, err error) {
 	for _, path := range paths {
@@ -101,7 +101,7 @@ func crdsOf(file string) (crds [][]byte, err error) {
 	}
 }
 
-// createAccount makes the manager's user and writes a kubeconfig for it.
+// createAccount makes the manager's user and writes a kubeconfig for the user.
 func createAccount(ctx context.Context, c client.Client, cluster *rest.Config, path string) error {
 	subject := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: account}}
 	binding := &rbacv1.ClusterRoleBinding{

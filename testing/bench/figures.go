@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// Result is what one run measured. It can be kept as JSON.
+// Result has the measurements of a run. A Result can be kept as JSON.
 type Result struct {
 	Setup   Setup    `json:"setup"`
 	Machine Machine  `json:"machine"`
@@ -18,7 +18,7 @@ type Result struct {
 	rollouts []drawn
 }
 
-// Phase returns the figures of a phase, zero if it was not run.
+// Phase returns the figures of a phase. A phase not run has zero figures.
 func (r *Result) Phase(name string) Figure {
 	if i := slices.IndexFunc(r.Phases, func(f Figure) bool { return f.Phase == name }); i >= 0 {
 		return r.Phases[i]
@@ -26,13 +26,13 @@ func (r *Result) Phase(name string) Figure {
 	return Figure{}
 }
 
-// Pace is how fast the machine was: the seconds of the yardstick before the first phase and after the last.
+// Pace is the speed of the machine: the seconds of the yardstick before the first phase and after the last.
 type Pace struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 }
 
-// Setup says what was run.
+// Setup describes the run.
 type Setup struct {
 	Manager        string `json:"manager"`
 	Workload       string `json:"workload"`
@@ -45,10 +45,10 @@ type Setup struct {
 	SlowStart      string `json:"slowStart,omitempty"`
 }
 
-// Figure is what one phase cost.
+// Figure is the cost of a phase.
 type Figure struct {
 	Phase string `json:"phase"`
-	// Pods is what requests are divided by: those of the workload, or for the scale-down those that went.
+	// Pods is the divisor of requests: the Pods of the workload, or for the scale-down the Pods that went.
 	Pods    int     `json:"pods"`
 	Seconds float64 `json:"seconds"`
 	// CPUSeconds and PeakMebibytes are the manager's.
@@ -59,34 +59,35 @@ type Figure struct {
 	Writes    float64 `json:"writesPerPod"`
 	Conflicts float64 `json:"conflictsPerPod"`
 	Reads     float64 `json:"readsPerPod"`
-	// Requests are all of the manager's requests, but for watches and leases, which do not grow with Pods.
+	// Requests are all of the manager's requests except watches and leases. Watches and leases do not grow with Pods.
 	Requests []RequestCount `json:"requests,omitempty"`
-	// GateClosed are the times that a readiness gate of Pods which stayed was closed, Unready those that they were out of
-	// service, and Starting those that new ones took to be ready.
+	// GateClosed are the times with a closed readiness gate of Pods that stayed. Unready are the times out of service of
+	// Pods that stayed. Starting are the times from creation to ready of new Pods.
 	GateClosed *Durations `json:"gateClosedSeconds,omitempty"`
 	Unready    *Durations `json:"unreadySeconds,omitempty"`
 	Starting   *Durations `json:"startingSeconds,omitempty"`
 	Kept       int        `json:"podsKept"`
 	Created    int        `json:"podsCreated"`
 	Deleted    int        `json:"podsDeleted"`
-	// Touched is how many Pods were written, by anybody.
+	// Touched is the number of Pods written, by any client.
 	Touched int `json:"podsTouched"`
-	// AllUpdated is when the last Pod had the new template, and AllReady when the last was ready with it.
+	// AllUpdated is when the last Pod had the new template. AllReady is when the last Pod was ready with the new template.
 	AllUpdated float64 `json:"allUpdatedSeconds,omitempty"`
 	AllReady   float64 `json:"allReadySeconds,omitempty"`
-	// PassMilliseconds is the CPU time of one pass over a workload object that needs nothing, receipt of the event included.
+	// PassMilliseconds is the CPU time of a pass over a workload object without work, receipt of the event included.
 	PassMilliseconds float64 `json:"passMilliseconds,omitempty"`
-	// ReconcileMilliseconds is the time of the reconcile in it by the manager's own metrics, where [Options.Metrics] names them.
+	// ReconcileMilliseconds is the time of the pass's reconcile by the manager's own metrics, if [Options.Metrics] names
+	// the metrics.
 	ReconcileMilliseconds float64 `json:"reconcileMilliseconds,omitempty"`
 }
 
-// RequestCount is how often the manager sent one kind of request.
+// RequestCount is how often the manager sent a kind of request.
 type RequestCount struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
-	// Code is set for requests that failed: 409 for a conflict.
+	// Code is set for failed requests: 409 for a conflict.
 	Code int `json:"code,omitempty"`
-	// DryRun is set for requests that ask for a dry run. They cost what a write does, but change nothing.
+	// DryRun is set for dry runs. A dry run costs as much as a write, but changes nothing.
 	DryRun bool    `json:"dryRun,omitempty"`
 	Count  int     `json:"count"`
 	PerPod float64 `json:"perPod"`
@@ -99,7 +100,7 @@ func (t RequestCount) request() audit.Request {
 	return audit.Request{Verb: t.Verb, Resource: t.Resource, Code: t.Code, DryRun: t.DryRun}
 }
 
-// kind is the request without how often it was sent.
+// kind is the request without its counts.
 func (t RequestCount) kind() RequestCount {
 	t.Count, t.PerPod = 0, 0
 	return t
@@ -110,7 +111,7 @@ func counted(r audit.Request) bool {
 	return r.Resource != "" && r.Resource != "leases" && r.Verb != "watch"
 }
 
-// tallyRequests counts requests by verb and resource, those that failed apart, writes first.
+// tallyRequests counts requests by verb and resource, failed requests apart, writes first.
 func tallyRequests(requests []audit.Request, pods int) []RequestCount {
 	counts := map[RequestCount]int{}
 	for _, r := range requests {
@@ -145,7 +146,7 @@ func (t RequestCount) String() string {
 	return t.request().String()
 }
 
-// setRequests fills in what the manager asked for.
+// setRequests fills in the manager's requests.
 func (f *Figure) setRequests(requests []audit.Request) {
 	f.Requests = tallyRequests(requests, f.Pods)
 	f.Writes, f.Conflicts, f.Reads = 0, 0, 0
@@ -164,13 +165,13 @@ func (f *Figure) setRequests(requests []audit.Request) {
 	}
 }
 
-// setLives fills in what was seen of the Pods.
+// setLives fills in the observations of the Pods.
 func (f *Figure) setLives(lives []life) {
 	f.GateClosed, f.Unready, f.Starting = summarise(gateClosed(lives)), summarise(outOfService(lives)), summarise(starting(lives))
 	f.Kept, f.Created, f.Deleted, f.Touched = tally(lives)
 }
 
-// AllWrites counts writes of whatever resource, refused ones included.
+// AllWrites counts writes of any resource, refused writes included.
 func (f Figure) AllWrites() int {
 	n := 0
 	for _, t := range f.Requests {

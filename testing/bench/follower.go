@@ -19,25 +19,26 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// follower keeps the lives of all Pods of the workload, from every event of a watch. Times are those at which events arrive here.
+// follower keeps the lives of all Pods of the workload, from every event of a watch. Times are the arrival times of
+// events.
 type follower struct {
 	mu       sync.Mutex
 	began    time.Time
 	template *corev1.PodTemplateSpec
 	records  map[types.UID]*record
-	past     []life // of Pods that went in this phase
+	past     []life // of Pods gone in this phase
 }
 
-// record is a Pod that is there, and its life in this phase.
+// record is an existing Pod, and its life in this phase.
 type record struct {
 	life
 	pod *corev1.Pod
 }
 
-// follow uses an informer, because a plain watch of thousands of Pods is ended by the API server now and then.
+// follow uses an informer, because the API server now and then ends a plain watch of thousands of Pods.
 func follow(ctx context.Context, config *rest.Config) (*follower, error) {
 	config = rest.CopyConfig(config)
-	// The encoding that the components of the control plane ask for: the API server encodes each event once for all of them.
+	// The encoding used by the components of the control plane: the API server encodes each event once for all watches.
 	config.ContentType = runtime.ContentTypeProtobuf
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -92,7 +93,7 @@ func hasClosedGate(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return !podstate.IsTrue(pod, g.ConditionType) })
 }
 
-// see notes a Pod as it is now.
+// see notes the present state of a Pod.
 func (f *follower) see(obj any, now time.Time) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Labels[objectLabel] == "" {
@@ -123,7 +124,7 @@ func (f *follower) see(obj any, now time.Time) {
 	r.moments = append(r.moments, next)
 }
 
-// lose notes that a Pod is no more.
+// lose notes the deletion of a Pod.
 func (f *follower) lose(obj any, now time.Time) {
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = unknown.Obj
@@ -146,7 +147,7 @@ func (f *follower) lose(obj any, now time.Time) {
 	delete(f.records, pod.UID)
 }
 
-// lives returns what was seen since the phase began.
+// lives returns the observations since the phase began.
 func (f *follower) lives() []life {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +161,7 @@ func (f *follower) lives() []life {
 	return out
 }
 
-// census counts the Pods of each object that are not ending, and those among them that are ready with the phase's template.
+// census counts the Pods of each object without the ending Pods, and the counted Pods ready with the phase's template.
 type census struct{ pods, done map[string]int }
 
 func (f *follower) count() census {
@@ -179,7 +180,7 @@ func (f *follower) count() census {
 	return c
 }
 
-// live returns the names of the Pods that are not ending.
+// live returns the names of the Pods without the ending Pods.
 func (f *follower) live() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

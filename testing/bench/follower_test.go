@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
-// podOf is a Pod that runs a template, ready or not.
+// podOf returns a Pod running a template, ready or not.
 func podOf(name string, template corev1.PodTemplateSpec, ready bool) *corev1.Pod {
 	template = *template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
@@ -59,7 +59,7 @@ func TestFollowerKeepsLives(t *testing.T) {
 	f.begin(&after)
 	f.see(gated(podOf("stays", before, false), corev1.ConditionFalse), at(1*ms))
 	f.see(gated(podOf("stays", after, false), corev1.ConditionFalse), at(2*ms))
-	f.see(gated(podOf("stays", after, false), ""), at(3*ms)) // nothing that matters
+	f.see(gated(podOf("stays", after, false), ""), at(3*ms)) // an irrelevant change
 	f.see(gated(podOf("stays", after, true), corev1.ConditionTrue), at(4*ms))
 	ending := podOf("goes", before, true)
 	ending.DeletionTimestamp = &metav1.Time{Time: at(5 * ms)}
@@ -182,7 +182,7 @@ func TestProcessIsMeasuredWithItsChildren(t *testing.T) {
 		t.Errorf("peak of %g MiB, error %v", peak, err)
 	}
 	p.stop()
-	// What was killed may take a moment to go.
+	// A killed process may take a moment to go.
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		if _, err := p.cpu(); err != nil {
 			return

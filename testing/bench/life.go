@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// life is what was seen of one Pod in one phase. Times count from the beginning of the phase.
+// life has the observations of a Pod in a phase. Times count from the beginning of the phase.
 type life struct {
 	pod, object string
-	// existed is set for a Pod that was there when the phase began.
+	// existed is set for a Pod from before the phase.
 	existed bool
 	// gone is when the Pod was deleted or asked to end; 0 for a Pod that stayed.
 	gone time.Duration
-	// moments are the changes of its state, in order; the first is when the Pod was first seen or the phase began.
+	// moments are the changes of the Pod's state, in order. The first moment is the first sight of the Pod or the
+	// beginning of the phase.
 	moments []moment
-	// touched is set when the object was written at all.
+	// touched is set if the object was written at all.
 	touched bool
 }
 
 // moment is a state that a Pod enters.
 type moment struct {
 	at time.Duration
-	// updated means that the Pod's spec is that of the phase's template.
+	// updated is true if the Pod's spec equals the phase's template.
 	updated bool
-	// ready is the Pod's condition; an updated Pod counts as ready only when its containers run their images.
+	// ready is the Pod's condition. An updated Pod counts as ready only when its containers run their images.
 	ready bool
-	// closed means that a readiness gate of the Pod is not open: whoever owns the gate has taken the Pod's traffic away.
+	// closed is true if a readiness gate of the Pod is not open: the gate's owner has taken the Pod's traffic away.
 	closed bool
 }
 
@@ -36,7 +37,7 @@ func (m moment) sameAs(other moment) bool {
 	return m == other
 }
 
-// Durations summarises how long something took Pods, in seconds.
+// Durations summarises the time that something took for Pods, in seconds.
 type Durations struct {
 	Pods   int     `json:"pods"`
 	Median float64 `json:"median"`
@@ -44,18 +45,18 @@ type Durations struct {
 	Max    float64 `json:"max"`
 }
 
-// outOfService returns how long Pods that stayed were not ready, one duration for each time.
+// outOfService returns how long Pods that stayed were not ready, a duration for each time.
 func outOfService(lives []life) []time.Duration {
 	return spells(lives, func(m moment) bool { return !m.ready })
 }
 
-// gateClosed returns how long a readiness gate of Pods that stayed was closed. Unlike outOfService it does not wait for the
-// kubelet to say Ready again.
+// gateClosed returns how long a readiness gate of Pods that stayed was closed. Unlike outOfService, gateClosed does not
+// wait for the kubelet's Ready.
 func gateClosed(lives []life) []time.Duration {
 	return spells(lives, func(m moment) bool { return m.closed })
 }
 
-// spells returns how long the Pods that stayed were in a state, one duration for each time that has ended.
+// spells returns how long the Pods that stayed were in a state, a duration for each finished spell.
 func spells(lives []life, in func(moment) bool) []time.Duration {
 	var out []time.Duration
 	for _, l := range lives {
@@ -76,7 +77,7 @@ func spells(lives []life, in func(moment) bool) []time.Duration {
 	return out
 }
 
-// starting returns how long new Pods took from being seen to being ready.
+// starting returns how long new Pods took from the first sight to ready.
 func starting(lives []life) []time.Duration {
 	var out []time.Duration
 	for _, l := range lives {
@@ -90,7 +91,7 @@ func starting(lives []life) []time.Duration {
 	return out
 }
 
-// lastUpdate returns when the last Pod got the phase's template, and when the last was ready with it.
+// lastUpdate returns when the last Pod got the phase's template, and when the last Pod was ready with the template.
 func lastUpdate(lives []life) (updated, ready time.Duration) {
 	for _, l := range lives {
 		if l.gone > 0 {
@@ -106,7 +107,7 @@ func lastUpdate(lives []life) (updated, ready time.Duration) {
 	return updated, ready
 }
 
-// tally counts Pods that were kept, that came and that went.
+// tally counts kept Pods, new Pods, deleted Pods and touched Pods.
 func tally(lives []life) (kept, created, deleted, touched int) {
 	for _, l := range lives {
 		switch {

@@ -11,7 +11,8 @@ import (
 
 const ms = time.Millisecond
 
-// livesOfARollout are a Pod updated in place, one recreated under another name, one untouched, one that is still out of service.
+// livesOfARollout are a Pod updated in place, a Pod recreated under another name, an untouched Pod, and a Pod still out
+// of service.
 func livesOfARollout() []life {
 	return []life{
 		{pod: "stays", object: "a", existed: true, touched: true, moments: []moment{

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// reconciles is how many reconciles a manager has finished, and the seconds they took, in all its controllers.
+// reconciles is the number of finished reconciles of a manager in all its controllers, and their seconds.
 type reconciles struct{ count, seconds float64 }
 
-// scrape reads them from the metrics of controller-runtime at a URL; an empty one gives none.
+// scrape reads reconciles from the metrics of controller-runtime at a URL. An empty URL gives zero.
 func scrape(ctx context.Context, url string) (r reconciles, err error) {
 	if url == "" {
 		return r, nil
@@ -58,7 +58,7 @@ func readReconciles(metrics io.Reader) (r reconciles, err error) {
 	return r, lines.Err()
 }
 
-// milliseconds returns how long a reconcile took since an earlier reading; 0 if there was none.
+// milliseconds returns the average time of a reconcile since an earlier reading; 0 without a reconcile since.
 func (r reconciles) milliseconds(since reconciles) float64 {
 	if r.count <= since.count {
 		return 0

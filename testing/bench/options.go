@@ -14,50 +14,52 @@ import (
 	"github.com/workloadkit/workloadkit/partition"
 )
 
-// podsPerNode leaves half of a simulated Node for Pods that are created before others are gone.
+// podsPerNode leaves half of a simulated Node for Pods created before their predecessors are gone.
 const podsPerNode = 250
 
-// Options say what [Run] measures. [NewOptions] fills in what is usual; what makes no sense is refused by [Options.Validate].
+// Options say what [Run] measures. [NewOptions] fills in the usual values; [Options.Validate] refuses invalid values.
 type Options struct {
-	// Manager is the file of the program to measure. It gets the flag --kubeconfig, and KUBECONFIG, WEBHOOK_HOST and WEBHOOK_PORT in its
-	// environment.
+	// Manager is the file of the program to measure. The program gets the flag --kubeconfig, and KUBECONFIG, WEBHOOK_HOST
+	// and WEBHOOK_PORT in its environment.
 	Manager string
-	// ManagerArgs are its further arguments.
+	// ManagerArgs are the program's further arguments.
 	ManagerArgs []string
-	// Agent counts only requests whose user agents begin so; empty counts all of the manager's user.
+	// Agent is a prefix of user agents. Only requests with the prefix are counted. Empty counts all requests of the
+	// manager's user.
 	Agent string
-	// Metrics is the URL of the manager's metrics, which tell the time of a reconcile from the rest of a pass. It may be empty.
+	// Metrics is the URL of the manager's metrics. Metrics separate the time of a reconcile from the rest of a pass. May
+	// be empty.
 	Metrics string
-	// CRDs are files and directories of CRDs to install instead of what the workload installs.
+	// CRDs are files and directories of CRDs to install instead of the workload's CRDs.
 	CRDs []string
-	// Workload is the kind that is rolled out.
+	// Workload is the kind to roll out.
 	Workload Workload
-	// Change is the name of what the in-place rollout changes, one of [Changes].
+	// Change is the name of the change of the in-place rollout, a name from [Changes].
 	Change string
-	// Objects is the number of workload objects; Pods are spread evenly over them.
+	// Objects is the number of workload objects. Pods are spread evenly over the objects.
 	Objects int
-	// Pods is their number in all.
+	// Pods is the total number of Pods.
 	Pods int
-	// Nodes is the number of simulated Nodes; 0 means one for 250 Pods, 20 at least. With [Workload.PerNode] it is that of the Pods of an
-	// object.
+	// Nodes is the number of simulated Nodes. 0 means a Node for 250 Pods, and at least 20. With [Workload.PerNode], the
+	// number of Nodes is the number of Pods of an object.
 	Nodes int
-	// Passes is how many passes over the workload phase "passes" forces.
+	// Passes is the number of passes over the workload forced by phase "passes".
 	Passes int
-	// MaxUnavailable is that of the rollouts, a number or a percentage of the Pods of each object.
+	// MaxUnavailable is the maxUnavailable of the rollouts, a number or a percentage of the Pods of each object.
 	MaxUnavailable intstr.IntOrString
 	// StartDelay is how long simulated containers take to start.
 	StartDelay time.Duration
-	// SlowStart is how long they take in phase "slow-start", whose maxUnavailable is 100%; 0 leaves the phase out.
+	// SlowStart is how long containers take in phase "slow-start", whose maxUnavailable is 100%; 0 leaves the phase out.
 	SlowStart time.Duration
-	// NoChange is how long nothing is changed in phase "no-change".
+	// NoChange is the length of phase "no-change".
 	NoChange time.Duration
-	// Phases are the names of those to run after "scale-up", some of [Phases]; empty means all.
+	// Phases are the names of the phases to run after "scale-up", from [Phases]; empty means all.
 	Phases []string
-	// Progress gets lines for whoever waits, with one live line where it is a terminal. Nil means silence.
+	// Progress gets lines for a waiting user, with a live line on a terminal. Nil means silence.
 	Progress io.Writer
 }
 
-// NewOptions returns the options of a run with one object of 500 Pods that are all updated at once.
+// NewOptions returns the options of a run with a single object of 500 Pods, all updated at once.
 func NewOptions(manager string, workload Workload) Options {
 	return Options{
 		Manager: manager, Workload: workload, Change: changes()[0].name,
@@ -76,7 +78,7 @@ func (o Options) nodes() int {
 	return o.Nodes
 }
 
-// Validate returns an error that names each field that makes no sense, with its value and what is allowed.
+// Validate returns an error that names each invalid field, with its value and the allowed values.
 func (o Options) Validate() error {
 	errs := []error{o.Workload.validate()}
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -108,7 +110,7 @@ func (o Options) Validate() error {
 	return errors.Join(append(errs, oneOf("Change", o.Change, Changes()))...)
 }
 
-// validatePerNode refuses what does not go with a Pod on every Node.
+// validatePerNode refuses options impossible with a Pod on every Node.
 func (o Options) validatePerNode() error {
 	if !o.Workload.PerNode || o.Nodes == 0 && o.Pods%max(o.Objects, 1) == 0 {
 		return nil
@@ -117,10 +119,10 @@ func (o Options) validatePerNode() error {
 		o.Nodes, o.Pods, o.Objects, o.Workload.Name)
 }
 
-// Choice is one of the values that an option may have.
+// Choice is an allowed value of an option.
 type Choice struct{ Name, About string }
 
-// Changes lists what [Options.Change] may ask for.
+// Changes lists the allowed values of [Options.Change].
 func Changes() []Choice {
 	var out []Choice
 	for _, c := range changes() {
@@ -129,7 +131,7 @@ func Changes() []Choice {
 	return out
 }
 
-// Phases lists what [Options.Phases] may ask for, in the order in which they run.
+// Phases lists the allowed values of [Options.Phases], in the order of the run.
 func Phases() []Choice {
 	var out []Choice
 	for _, p := range phases() {

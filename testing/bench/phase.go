@@ -9,22 +9,22 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
-// phase is one piece of work that is measured by itself.
+// phase is a piece of work with its own measurement.
 type phase struct {
 	name, about string
 	// skip leaves the phase out.
 	skip func(o Options) bool
-	// prepare is done before anything is measured.
+	// prepare runs before the measurement.
 	prepare func(ctx context.Context, b *bench) error
-	// next returns the shape that the workload is taken to; nil leaves it as it is.
+	// next returns the next shape of the workload; nil leaves the workload as it is.
 	next func(s Shape, o Options, n int) Shape
-	// work is done instead of waiting for the shape.
+	// work runs instead of waiting for the shape.
 	work func(ctx context.Context, b *bench, f *Figure) error
-	// picture is the title of phases that the timeline shows.
+	// picture is the title of a phase in the timeline.
 	picture string
 }
 
-// phases lists them in their order. The scale-down is last, so that nothing changes while all Pods are there.
+// phases lists the phases in their order. The scale-down is last, so that nothing changes while all Pods exist.
 func phases() []phase {
 	return []phase{
 		{
@@ -59,13 +59,13 @@ func phases() []phase {
 	}
 }
 
-// scaleUp is the phase that all others need.
+// scaleUp is the phase required by all later phases.
 const scaleUp = "scale-up"
 
-// slowStart is the phase that needs to be told how slow.
+// slowStart is the phase that needs Options.SlowStart.
 const slowStart = "slow-start"
 
-// pictureOfChange is the title of the phase whose change was asked for; the name of that follows.
+// pictureOfChange is the title of the phase with the change of the options. The name of the change follows.
 const pictureOfChange = "Change of "
 
 // with returns the shape after change number n.
@@ -80,12 +80,12 @@ func idle(ctx context.Context, b *bench, _ *Figure) error {
 	return sleep.For(ctx, b.o.NoChange)
 }
 
-// passInterval is longer than a pass takes, so that two are never made one.
+// passInterval is longer than a pass takes, so that two passes never become a single pass.
 const passInterval = 100 * time.Millisecond
 
-// forcePasses annotates workload objects in turn and divides the CPU time by the number of passes that this causes, whatever
-// the manager is made of. That covers all that an event causes, such as decoding it and answering the API server's webhook
-// calls. What the manager uses when nothing happens, as measured in phase no-change, is taken off.
+// forcePasses annotates workload objects in turn and divides the CPU time by the number of resulting passes, for any
+// kind of manager. The CPU time covers all work after an event, such as decoding the event and answering the API
+// server's webhook calls. forcePasses subtracts the manager's use without events, as measured in phase no-change.
 func forcePasses(ctx context.Context, b *bench, f *Figure) error {
 	before, err := b.manager.cpu()
 	if err != nil {

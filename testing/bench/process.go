@@ -38,7 +38,8 @@ func startManager(ctx context.Context, o Options, kubeconfig, log string) (*proc
 	//nolint:noctx // stop ends the whole process group; a context would kill its leader alone.
 	cmd := exec.Command(o.Manager, append([]string{"--kubeconfig", kubeconfig}, o.ManagerArgs...)...)
 	cmd.Stdout, cmd.Stderr = file, file
-	// No webhook configurations are installed; the server is kept off the machine's other addresses and a fixed port.
+	// No webhook configurations are installed. The variables keep the server off the machine's other addresses and off a
+	// fixed port.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WEBHOOK_HOST=localhost", fmt.Sprintf("WEBHOOK_PORT=%d", port))
 	p, err := child.Start(cmd)
 	if err != nil {
@@ -47,7 +48,7 @@ func startManager(ctx context.Context, o Options, kubeconfig, log string) (*proc
 	return &process{Process: p, name: o.Manager, log: log}, nil
 }
 
-// wait returns when ctx ends, with nil, or when the manager does, with an error that shows the end of its log.
+// wait returns nil when ctx ends. If the manager ends first, wait returns an error with the end of its log.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -60,7 +61,7 @@ func (p *process) wait(ctx context.Context) error {
 // stop ends the manager, by force if it takes too long.
 func (p *process) stop() { p.Stop(syscall.SIGTERM, stopGrace) }
 
-// cpu returns the seconds of CPU that the group has used so far, those of children that have ended included.
+// cpu returns the seconds of CPU used by the group so far, with its ended children.
 func (p *process) cpu() (seconds float64, err error) {
 	err = p.each(func(_ string, stat []string) error {
 		for _, field := range stat[11:15] { // utime, stime, cutime, cstime
@@ -93,7 +94,7 @@ func (p *process) peak() (mebibytes float64, err error) {
 		_, rest, _ := bytes.Cut(raw, []byte("VmHWM:"))
 		fields := bytes.Fields(rest)
 		if len(fields) == 0 {
-			return nil // a child that has ended and is not waited for yet
+			return nil // an ended child without a wait yet
 		}
 		kibibytes, err := strconv.ParseFloat(string(fields[0]), 64)
 		mebibytes += kibibytes / 1024
@@ -119,7 +120,7 @@ func (p *process) each(visit func(dir string, stat []string) error) error {
 		if len(stat) < 15 || stat[2] != group {
 			continue
 		}
-		found = found || stat[0] != "Z" // what has ended and is not waited for still tells its CPU time
+		found = found || stat[0] != "Z" // an ended process without a wait still tells its CPU time
 		if err := visit(dir, stat); err != nil {
 			return fmt.Errorf("reading %s: %w", dir, err)
 		}

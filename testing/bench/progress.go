@@ -8,7 +8,7 @@ import (
 	lines "github.com/workloadkit/workloadkit/testing/internal/progress"
 )
 
-// progress tells a person what is going on: one live line on a terminal, now and then a line elsewhere.
+// progress tells a person about the run: a live line on a terminal, now and then a line elsewhere.
 type progress struct {
 	out      io.Writer
 	terminal bool

@@ -16,13 +16,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// Run measures the manager on a control plane of its own, which takes it through all phases. It needs Linux, where CPU and memory of
-// processes are read from /proc, and several runs at a time disturb each other's figures.
+// Run measures the manager on a fresh control plane through all phases. Run needs Linux: CPU and memory of processes
+// come from /proc. Several runs at a time disturb each other's figures.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("options of the bench: %w", err)
 	}
-	// Only where nothing else is under way: neither the control plane's start nor what it tidies up after the last phase.
+	// The yardstick runs only while nothing else is under way: neither the control plane's start nor its cleaning up after
+	// the last phase.
 	before := yardstick()
 	defer func() {
 		if err == nil {
@@ -44,7 +45,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	return measureOn(ctx, cp, dir, o)
 }
 
-// newClient knows the kinds of client-go and those of the workload.
+// newClient knows the kinds of client-go and of the workload.
 func newClient(config *rest.Config, w Workload) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	err := clientgoscheme.AddToScheme(scheme)
@@ -61,7 +62,7 @@ func newClient(config *rest.Config, w Workload) (client.Client, error) {
 	return c, nil
 }
 
-// measureOn measures the manager on a control plane that nobody else uses. Files of the run lie in the directory.
+// measureOn measures the manager on a control plane without other users. Files of the run lie in the directory.
 func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o Options) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -82,7 +83,7 @@ func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o
 		return nil, err
 	}
 	defer b.manager.stop()
-	// Whatever ends too soon ends the run, with its reason.
+	// A process that ends too soon ends the run, with its reason.
 	for _, wait := range []func(context.Context) error{b.manager.wait, cp.Wait} {
 		go func() {
 			if err := wait(ctx); err != nil {
@@ -95,7 +96,7 @@ func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o
 		return r, nil
 	}
 	if ctx.Err() != nil {
-		// Why the run was ended says more than which request was cut off.
+		// The reason for the end says more than the name of the request cut off.
 		return nil, context.Cause(ctx)
 	}
 	return nil, fmt.Errorf("%w\nend of the manager's log:\n%s", err, child.EndOfLog(b.manager.log))

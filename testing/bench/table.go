@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// Table is what a run measured, in cells. All columns but the first and the phase are numbers.
+// Table has the measurements of a run, in cells. All columns but the first and the phase are numbers.
 type Table struct {
 	Header []string
 	Rows   [][]string
@@ -35,7 +35,7 @@ func (t Table) WriteMarkdown(w io.Writer) {
 func (t Table) print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, row := range append([][]string{t.Header}, t.Rows...) {
-		// Every cell ends with a tab, the last one too, or it would not be aligned.
+		// Every cell ends with a tab, the last cell too, or tabwriter would not align the cell.
 		fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
 	}
 	_ = w.Flush()
@@ -80,7 +80,8 @@ func perPod(v float64) string {
 
 func seconds(v float64) string { return fmt.Sprintf("%.3f", v) }
 
-// Requests has a row for each kind of request and a column for each phase, but for watches and leases, which do not grow with Pods.
+// Requests has a row for each kind of request and a column for each phase, without watches and leases. Watches and
+// leases do not grow with Pods.
 func (r *Result) Requests() Table {
 	table := Table{Header: []string{"requests per Pod"}}
 	var kinds []RequestCount
@@ -109,7 +110,7 @@ func (r *Result) Requests() Table {
 	return table
 }
 
-// Remarks are the figures that one phase alone has, as sentences: of the named phases, or of all.
+// Remarks are figures of special phases, as sentences: of the named phases, or of all.
 func (r *Result) Remarks(phases ...string) []string {
 	var out []string
 	for _, f := range r.Phases {

@@ -11,11 +11,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/bench/picture"
 )
 
-// WriteSVG draws the rollouts of the run, a row a Pod. A Result that was read from JSON has none.
+// WriteSVG draws the rollouts of the run, a row a Pod. A Result from JSON has no rollouts.
 func (r *Result) WriteSVG(w io.Writer) error {
 	var panels []picture.Panel
 	for _, d := range r.rollouts {
-		// The axis ends with the last thing seen, not with the status that follows it.
+		// The axis ends with the last observation of a Pod, not with the later status.
 		panels = append(panels, picture.Panel{Title: d.title(r.Setup.Change), Seconds: max(d.figure.Seconds, d.figure.AllReady), Rows: rows(d.lives, d.figure.Seconds)})
 	}
 	if len(panels) == 0 {
@@ -45,8 +45,8 @@ func (d drawn) title(change string) string {
 	return fmt.Sprintf("%s: %.1f s, %.2f writes per Pod", title, d.figure.Seconds, d.figure.Writes)
 }
 
-// rows makes a row of each Pod that was there, in the order in which the rollout reached them. A Pod that went shares its row
-// with the one that took its place: of the same name, or else the next that came to the same object.
+// rows makes a row of each Pod, in the order of the rollout. A deleted Pod shares its row with its replacement: the Pod
+// of the same name, or else the next new Pod of the same object.
 func rows(lives []life, end float64) []picture.Row {
 	var old, born []life
 	for _, l := range lives {
@@ -75,7 +75,7 @@ func rows(lives []life, end float64) []picture.Row {
 		}
 		out = append(out, row)
 	}
-	for _, l := range heirs.left() { // of a scale-up or a surge
+	for _, l := range heirs.left() { // from a scale-up or a surge
 		out = append(out, picture.Row{Name: l.pod, Spans: spans(l, end), Way: picture.Recreated, Born: l.moments[0].at.Seconds()})
 	}
 	return out
@@ -120,7 +120,7 @@ func spans(l life, end float64) []picture.Span {
 	return out
 }
 
-// heirs are the Pods that came, in their order, to be given to those that went.
+// heirs are the new Pods, in their order, for assignment to deleted Pods.
 type heirs struct {
 	born     []life
 	taken    []bool

@@ -15,28 +15,29 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// Workload is a kind of object that keeps Pods, or changes those of others. The rest of this package knows Pods alone.
+// Workload is a kind of object that keeps Pods, or changes the Pods of others. The rest of this package knows Pods
+// alone.
 type Workload struct {
-	// Name is shown in figures. It is required, as are Object and List.
+	// Name is shown in figures. Name, Object and List are required.
 	Name string
-	// AddToScheme registers the Go types of Object and List. Nil is for unstructured ones.
+	// AddToScheme registers the Go types of Object and List. Nil is for unstructured types.
 	AddToScheme func(*runtime.Scheme) error
-	// Install creates the CRDs and waits until they are served; see package install. Nil is for a kind that every API server has. Other
-	// CRDs are installed instead where [Options.CRDs] names them.
+	// Install creates the CRDs and waits until the API server serves the CRDs; see package install. Nil is for a kind of
+	// every API server. If [Options.CRDs] names CRDs, the bench installs those instead.
 	Install func(ctx context.Context, c client.Client) error
-	// PerNode says that an object has a Pod on every Node that its template fits. There are as many Nodes as Pods of an object then; where fewer
-	// Pods are wanted, the shape's template has a nodeSelector.
+	// PerNode is true if an object has a Pod on every Node that fits its template. The number of Nodes is then the number
+	// of Pods of an object. For fewer Pods, the shape's template has a nodeSelector.
 	PerNode bool
-	// Pod returns a Pod as admission makes it for an object of the shape, whose labels it needs. It is for a kind that changes the Pods of others: the
-	// bench names, creates and deletes them itself, and leaves out rollouts for which Pods would have to be recreated. Nil is for a kind that keeps
-	// Pods.
+	// Pod returns a Pod as made by admission for an object of the shape. The Pod needs the shape's labels. Pod is for a
+	// kind that changes foreign Pods: the bench itself names, creates and deletes the Pods, and leaves out rollouts that
+	// need recreated Pods. Nil is for a kind that keeps Pods.
 	Pod func(Shape) (*corev1.Pod, error)
-	// Object returns the whole object for a shape, in [Namespace]. Phases send the difference between two of them.
+	// Object returns the whole object for a shape, in [Namespace]. Phases send the difference between two objects.
 	Object func(Shape) client.Object
 	// List returns an empty list of the kind.
 	List func() client.ObjectList
-	// Settled says whether the status of an object as read tells that all of its Pods run the latest template. Nil is for a
-	// kind without status. It is asked only once the Pods themselves say so.
+	// Settled reports whether the status of an object shows all of its Pods at the latest template. Nil is for a kind
+	// without status. The bench calls Settled only once the Pods themselves show the latest template.
 	Settled func(object client.Object, pods int) bool
 }
 
@@ -47,23 +48,24 @@ func (w Workload) validate() error {
 	return nil
 }
 
-// objectLabel is the label by which Pods of a workload object are known; its value is the name of the object.
+// objectLabel is the label of a workload object's Pods. Its value is the name of the object.
 const objectLabel = "bench"
 
-// Namespace is where all objects and Pods of a run are.
+// Namespace is the namespace of all objects and Pods of a run.
 const Namespace = metav1.NamespaceDefault
 
-// Shape is what a workload object shall be.
+// Shape is the wanted form of a workload object.
 type Shape struct {
 	Name string
 	Pods int
-	// Template is that of the Pods. Its labels must reach them: Pods are known by these.
+	// Template is the template of the Pods. The Template's labels must reach the Pods, because the bench finds Pods by the
+	// labels.
 	Template corev1.PodTemplateSpec
-	// MaxUnavailable may be ignored by a kind that knows no such limit.
+	// MaxUnavailable may be ignored by a kind without such a limit.
 	MaxUnavailable intstr.IntOrString
 }
 
-// of returns the part of the object i of n of a shape that stands for all of them.
+// of returns the part of object i of n in a shape for all objects together.
 func (s Shape) of(i, n int) Shape {
 	s.Name = fmt.Sprintf("%s-%04d", s.Name, i)
 	s.Pods = share(s.Pods, i, n)
@@ -85,7 +87,7 @@ func (o Options) object(s Shape, i, n int) client.Object {
 	return o.Workload.Object(s)
 }
 
-// share spreads a total over n evenly.
+// share spreads a total evenly over n.
 func share(total, i, n int) int {
 	if i < total%n {
 		return total/n + 1
@@ -98,7 +100,7 @@ func (s Shape) Selector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{objectLabel: s.Name}}
 }
 
-// newTemplate returns the template that every kind starts with: two containers, with requests that a change can raise.
+// newTemplate returns the first template of every kind: two containers, with requests that a change can raise.
 func newTemplate(o Options) corev1.PodTemplateSpec {
 	requests := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi"),

@@ -1,5 +1,5 @@
-// Package child answers the question: how do I run my manager, or another program, so that it ends when my test does, whatever ends
-// that? A program that lives on holds ports and files, and disturbs whoever comes next.
+// Package child answers the question: how do I run my manager, or another program, so that it ends when my test does,
+// whatever ends that? A program that lives on holds ports and files, and disturbs later tests.
 package child
 
 import (
@@ -12,17 +12,19 @@ import (
 	"time"
 )
 
-// Process is a running program with all that it starts, in a process group of its own. It is safe for concurrent use.
+// Process is a running program with all its children, in a process group of its own. Process is safe for concurrent
+// use.
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // valid once done is closed
 }
 
-// Start starts the command. On Linux the kernel kills it when this process dies; elsewhere it lives on.
+// Start starts the command. On Linux the kernel kills the program when this process dies; elsewhere the program lives
+// on.
 //
-// The kernel's parent-death signal is bound to the thread that forks, not to the process, so the goroutine that starts the
-// program keeps its thread until that is gone.
+// The kernel binds the parent-death signal to the forking thread, not to the process, so the goroutine that starts the
+// program keeps its thread until the program is gone.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -48,8 +50,8 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Run runs a command to its end. When ctx ends first, the whole group is interrupted: the go command, for one, has compilers
-// for children.
+// Run runs a command to its end. If ctx ends first, Run interrupts the whole group: the go command, for example, has
+// compilers as children.
 func Run(ctx context.Context, cmd *exec.Cmd) error {
 	p, err := Start(cmd)
 	if err != nil {
@@ -67,10 +69,10 @@ func Run(ctx context.Context, cmd *exec.Cmd) error {
 // ID is the number of the program and of its group.
 func (p *Process) ID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the program has ended. What it has started may still run.
+// Done is closed when the program has ended. Its children may still run.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is an *exec.ExitError when the program has ended with a failure or by a signal, and nil before.
+// Err is an *exec.ExitError after a failure or a signal. Err is nil before the end.
 func (p *Process) Err() error {
 	if !p.Ended() {
 		return nil
@@ -99,7 +101,7 @@ func (p *Process) Ended() bool {
 // Signal sends a signal to the whole group.
 func (p *Process) Signal(sig syscall.Signal) { _ = syscall.Kill(-p.ID(), sig) }
 
-// Stop signals the whole group, kills what is left of it after the grace period, and returns when the program is gone.
+// Stop signals the whole group, kills the rest after the grace period, and returns when the program is gone.
 func (p *Process) Stop(sig syscall.Signal, grace time.Duration) {
 	if p.Ended() {
 		return
@@ -111,7 +113,7 @@ func (p *Process) Stop(sig syscall.Signal, grace time.Duration) {
 	case <-p.done:
 	case <-timer.C:
 	}
-	// The program may have gone before what it has started.
+	// The program may have gone before its children.
 	p.Signal(syscall.SIGKILL)
 	<-p.done
 }

@@ -37,7 +37,7 @@ func TestRunStopsGrandchildren(t *testing.T) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 	_ = in.Close()
-	// The pipe closes when nobody is left to write to it.
+	// The pipe closes when no process is left to write.
 	if _, err := out.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("process %s is alive: read: %v", strings.TrimSpace(line), err)
 	}

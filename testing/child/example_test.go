@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/child"
 )
 
-// A program gets a port that is free, runs beside the test, and is asked to end before it is killed.
+// A program gets a free port, runs beside the test, and is asked to end before the kill.
 func Example() {
 	port, err := child.FreePort(context.Background(), "localhost")
 	if err != nil {

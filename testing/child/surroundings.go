@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// FreePort asks the kernel for a port of an address of this machine that nobody listens on. Somebody else may take it before the program
-// does that it is for.
+// FreePort asks the kernel for a free port of an address of this machine. Another process may take the port before the
+// program does.
 func FreePort(ctx context.Context, address string) (int, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
@@ -17,7 +17,7 @@ func FreePort(ctx context.Context, address string) (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
-// EndOfLog returns the last 4,000 bytes of a file, or why it cannot be read.
+// EndOfLog returns the last 4,000 bytes of a file, or why the file cannot be read.
 func EndOfLog(path string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -15,8 +15,8 @@ const kubernetesVersion = "v1.36.3"
 //go:embed binaries.txtar
 var binariesModules string
 
-// binaries are the programs of the Node. The kubelet has a module of its own, so that it is built with the versions of the
-// control plane's binaries, from the same build cache.
+// binaries are the programs of the Node. The kubelet has a separate module, so that the build uses the versions of the
+// control plane's binaries and the same build cache.
 func binaries() gobuild.Set {
 	const p = " -X k8s.io/component-base/version."
 	const versions = p + "gitVersion=" + kubernetesVersion + p + "gitMajor=1" + p + "gitMinor=36"
@@ -40,7 +40,7 @@ func binaries() gobuild.Set {
 	return set
 }
 
-// buildBinaries returns the directory of the binaries and builds what is missing there.
+// buildBinaries returns the directory of the binaries and builds missing binaries.
 func buildBinaries(ctx context.Context, dir string, out io.Writer) (string, error) {
 	set := binaries()
 	var err error

@@ -18,7 +18,8 @@ import (
 
 const cgroups = "/sys/fs/cgroup"
 
-// Prerequisites returns one error that names everything that this machine lacks and how to get it, nil if a Node can run.
+// Prerequisites returns an error that names everything missing on this machine, with the remedies. nil means: a Node
+// can run.
 func Prerequisites(ctx context.Context) error {
 	var missing []string
 	if os.Geteuid() != 0 {
@@ -44,14 +45,15 @@ func Prerequisites(ctx context.Context) error {
 	return fmt.Errorf("a real node cannot run here; missing:\n  %s", strings.Join(missing, "\n  "))
 }
 
-// hasSeccomp asks the C compiler for the header that runc is built with.
+// hasSeccomp asks the C compiler for the header needed by runc.
 func hasSeccomp(ctx context.Context) bool {
 	cmd := exec.CommandContext(ctx, "cc", "-E", "-x", "c", "-")
 	cmd.Stdin = strings.NewReader("#include <seccomp.h>\n")
 	return cmd.Run() == nil
 }
 
-// hierarchies are the cgroup hierarchies of this machine, also the one of version 2, where runc leaves empty cgroups.
+// hierarchies are the cgroup hierarchies of this machine, also the hierarchy of version 2, because runc leaves empty
+// cgroups there.
 func hierarchies() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(cgroups, "*", "cgroup.procs"))
 	if err != nil {
@@ -76,7 +78,7 @@ func createCgroups() error {
 	return nil
 }
 
-// removeCgroups kills what still runs in the Node's cgroups and removes them, the deepest first.
+// removeCgroups kills all processes left in the Node's cgroups and removes the cgroups, the deepest first.
 func removeCgroups(ctx context.Context) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -123,7 +125,7 @@ func removeCgroup(root string) error {
 	return failed
 }
 
-// killAll kills the processes of one cgroup, all of which are a Node's.
+// killAll kills the processes of a cgroup. All processes inside are a Node's.
 func killAll(procs string) {
 	data, err := os.ReadFile(procs)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPrerequisites: one error names all that is missing, and what to do about it.
+// TestPrerequisites: the error names everything missing, and the remedies.
 func TestPrerequisites(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	err := Prerequisites(t.Context())

@@ -22,12 +22,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/realnode"
 )
 
-// enableEnv asks for the tests that need root: "make test-node" sets it.
+// enableEnv enables the tests that need root: "make test-node" sets the variable.
 const enableEnv = "WORKLOADKIT_NODE"
 
 const (
 	within = time.Minute
-	// The first start of all builds the binaries.
+	// The very first start builds the binaries.
 	startTimeout = 20 * time.Minute
 )
 
@@ -52,10 +52,11 @@ func start(t *testing.T) *realnode.Node {
 	return node
 }
 
-// victimEnv makes the test binary a program that runs a Pod on a Node, with a control plane in the directory it names.
+// victimEnv makes the test binary a program that runs a Pod on a Node, with a control plane in the named directory.
 const victimEnv = "REALNODE_TEST_DIR"
 
-// TestKill: a process that dies by SIGKILL takes its Node along, the next start works, and Stop removes what both made.
+// TestKill: a process that dies by SIGKILL takes its Node along, the next start works, and Stop removes the remains of
+// both.
 func TestKill(t *testing.T) {
 	if os.Getenv(enableEnv) == "" {
 		t.Skip("starts a real kubelet, as root: run make test-node")
@@ -109,7 +110,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// nodeProcesses lists the live processes that have the Node's directory in their command line.
+// nodeProcesses lists the live processes with the Node's directory in their command line.
 func nodeProcesses(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -147,7 +148,7 @@ func startAndRunPod(ctx context.Context, dir string) error {
 	return runPod(ctx, cp, n)
 }
 
-// runPod creates a Pod and returns when it runs.
+// runPod creates a Pod and waits until the Pod runs.
 func runPod(ctx context.Context, cp *controlplane.ControlPlane, n *realnode.Node) error {
 	image, err := n.Image("v1")
 	if err != nil {

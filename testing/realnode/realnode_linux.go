@@ -36,13 +36,13 @@ const (
 
 // Options say what to start.
 type Options struct {
-	// ControlPlane is what the Node joins; a Node lasts no longer than it.
+	// ControlPlane is the control plane to join. A Node lasts no longer than its control plane.
 	ControlPlane *controlplane.ControlPlane
 	// Name of the Node; empty means real-1.
 	Name string
-	// Binaries is a directory of binaries to use and to build into; empty means one in the user's cache.
+	// Binaries is a directory of binaries to use and to build into. Empty means a directory in the user's cache.
 	Binaries string
-	// Progress gets a line for every step that takes time. Nil means silence.
+	// Progress gets a line for every slow step. Nil means silence.
 	Progress io.Writer
 }
 
@@ -57,8 +57,8 @@ type Node struct {
 	stopErr  error
 }
 
-// Start builds what is missing, removes what a killed run left, and returns when the Node is Ready. ctx bounds the start
-// only; the Node runs until Stop, or until this process ends.
+// Start builds missing binaries, removes the remains of a killed run, and returns when the Node is Ready. ctx bounds
+// the start only; the Node runs until Stop, or until this process ends.
 func Start(ctx context.Context, opts Options) (*Node, error) {
 	if opts.ControlPlane == nil {
 		return nil, errors.New("start real node: no control plane given")
@@ -121,7 +121,7 @@ func (n *Node) start(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	// An object of an earlier Node of that name would still say that it is Ready.
+	// An object of an earlier Node of the same name would still be Ready.
 	if err := client.CoreV1().Nodes().Delete(ctx, n.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the earlier node: %w", err)
 	}
@@ -161,12 +161,12 @@ func ready(node *corev1.Node) bool {
 // Name returns the name of the Node.
 func (n *Node) Name() string { return n.name }
 
-// Image returns the name of an image of the test program that says it is of the given version; it is made if need be.
+// Image returns the name of an image of the test program that reports the given version. Image makes a missing image.
 func (n *Node) Image(version string) (string, error) {
 	return n.imageName(version), n.registry.push(repository, version)
 }
 
-// Digest returns the name of the image of a version by its digest alone; the image is made if need be.
+// Digest returns the name of the image of a version by its digest alone. Digest makes a missing image.
 func (n *Node) Digest(version string) (string, error) {
 	if err := n.registry.push(repository, version); err != nil {
 		return "", err
@@ -182,8 +182,8 @@ func (n *Node) Retag(version, tag string) (string, error) {
 
 func (n *Node) imageName(tag string) string { return n.registry.host + "/" + repository + ":" + tag }
 
-// Cgroup reads a file of a container's cgroup: controller cpu, file cpu.cfs_quota_us. id is the container's, with or without
-// the name of the runtime in front.
+// Cgroup reads a file of a container's cgroup: controller cpu, file cpu.cfs_quota_us. id is the container's ID, with or
+// without the name of the runtime in front.
 func (n *Node) Cgroup(pod types.UID, id, controller, file string) (string, error) {
 	_, id, _ = strings.Cut(id, "://")
 	pattern := filepath.Join(cgroups, controller, cgroupRoot, "kubepods", "*", "pod"+string(pod), id, file)
@@ -201,11 +201,12 @@ func (n *Node) Cgroup(pod types.UID, id, controller, file string) (string, error
 	return strings.TrimSpace(string(data)), nil
 }
 
-// Stop ends the Node and removes everything it made, which ctx may cut short. It may be called more than once.
+// Stop ends the Node and removes all its files and cgroups. The end of ctx cuts the cleaning short. The caller may call
+// Stop more than once.
 func (n *Node) Stop(ctx context.Context) error {
 	n.stopOnce.Do(func() {
 		if n.process != nil {
-			n.process.Stop(syscall.SIGKILL, stopGrace) // and with process 1 all of its namespace
+			n.process.Stop(syscall.SIGKILL, stopGrace) // process 1 takes its whole namespace along
 		}
 		if n.registry != nil {
 			n.registry.close()
@@ -218,7 +219,8 @@ func (n *Node) Stop(ctx context.Context) error {
 	return n.stopErr
 }
 
-// clean removes what a Node leaves when its process 1 is gone. The caller holds the lock, so no other Node is alive.
+// clean removes the remains of a Node after the end of its process 1. The caller holds the lock, so no other Node is
+// alive.
 func (n *Node) clean(ctx context.Context) error {
 	err := errors.Join(removeCgroups(ctx), removeBridge(ctx), os.RemoveAll(n.layout.dir))
 	if err != nil {

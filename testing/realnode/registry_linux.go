@@ -24,7 +24,7 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// descriptor names a part of an image, as the OCI image specification has it.
+// descriptor names a part of an image, as in the OCI image specification.
 type descriptor struct {
 	MediaType string `json:"mediaType"`
 	Digest    string `json:"digest"`
@@ -47,7 +47,7 @@ func digestOf(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// registry serves images that are built here, on loopback. Of the protocol it knows what a Node needs to pull an image.
+// registry serves images built here, on loopback. registry implements only the requests for pulling an image.
 type registry struct {
 	host   string
 	server *http.Server
@@ -58,7 +58,7 @@ type registry struct {
 	tags  map[string]blob // manifests, by "NAME:TAG"
 }
 
-// newRegistry serves images that all hold the given program alone.
+// newRegistry serves images with the given program as their only file.
 func newRegistry(ctx context.Context, program string) (*registry, error) {
 	data, err := os.ReadFile(program)
 	if err != nil {
@@ -115,7 +115,7 @@ func (b blob) serve(w http.ResponseWriter, request *http.Request, found bool) {
 	http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(b.content))
 }
 
-// pack returns the only layer, which holds the program as /app.
+// pack returns the only layer. The layer holds the program as /app.
 func pack(program []byte) ([]byte, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)
@@ -162,7 +162,7 @@ func (r *registry) tag(name, version, tag string) error {
 	return nil
 }
 
-// digest returns what names an image for good.
+// digest returns the permanent name of an image.
 func (r *registry) digest(name, version string) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestRegistry: an image is served whole, and a second tag and the digest are the same image.
+// TestRegistry: an image is served whole, and a second tag and the digest mean the same image.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "program")

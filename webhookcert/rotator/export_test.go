@@ -1,6 +1,6 @@
 package rotator
 
-// SetHost replaces Options.Host by one that New refuses. It must be called before Start.
+// SetHost replaces Options.Host by a host refused by New. Call SetHost before Start.
 func (r *Rotator) SetHost(host string) { r.options.Host = host }
 
 // ReplaceFiles replaces the files in a directory.

@@ -11,12 +11,14 @@ import (
 
 const dataLink = "..data"
 
-// replaceFiles replaces files in a directory all at once: they are links through one link to a directory of their own, and
-// that link is swapped. What is made gets mode 0700, and files 0600. A directory that exists keeps its mode, because it may be
-// somebody else's, such as an emptyDir or /tmp; who else may write to it may replace the links. Files and links of the same
-// names are replaced, others are left alone. Names must not contain a separator or begin with two dots.
+// replaceFiles replaces files in a directory all at once. The files are links through a common link to a data
+// directory, and replaceFiles swaps the common link. New directories get mode 0700, and files 0600. An existing
+// directory keeps its mode, because somebody else may own the directory, such as an emptyDir or /tmp; any process with
+// write access may replace the links. Files and links of the same names are replaced, and unrelated files stay. Names
+// must not contain a separator or begin with two dots.
 //
-// An error names the directory or file. It is not safe for concurrent use on one directory, not by several processes either.
+// An error names the directory or file. replaceFiles is not safe for concurrent use on a directory, neither by several
+// goroutines nor by several processes.
 func replaceFiles(directory string, files map[string][]byte) error {
 	for name := range files {
 		if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, "..") {
@@ -30,7 +32,7 @@ func replaceFiles(directory string, files map[string][]byte) error {
 	if err != nil {
 		return fmt.Errorf("making a directory for the data in %s: %w", directory, withoutPath(err))
 	}
-	old, _ := os.Readlink(filepath.Join(directory, dataLink)) // there is none the first time
+	old, _ := os.Readlink(filepath.Join(directory, dataLink)) // empty the first time
 	if err := publish(directory, fresh, files); err != nil {
 		return errors.Join(err, os.RemoveAll(fresh))
 	}
@@ -47,7 +49,7 @@ func replaceFiles(directory string, files map[string][]byte) error {
 	return nil
 }
 
-// publish fills the new directory and makes it the one that counts. It fails only if that has not happened.
+// publish fills the new directory and makes the common link point to the directory. On an error, the link is unchanged.
 func publish(directory, fresh string, files map[string][]byte) error {
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(fresh, name), content, 0o600); err != nil {
@@ -57,7 +59,7 @@ func publish(directory, fresh string, files map[string][]byte) error {
 	return link(directory, filepath.Base(fresh), dataLink)
 }
 
-// withoutPath leaves out a path that is another at each try, so that what fails for the same reason reads the same.
+// withoutPath leaves out a path that differs with each try, so that the same failure reads the same.
 func withoutPath(err error) error {
 	if wrapped := (*os.PathError)(nil); errors.As(err, &wrapped) {
 		return wrapped.Err
@@ -84,8 +86,8 @@ func link(directory, target, name string) error {
 	return nil
 }
 
-// writeFiles brings the files up to date if there are to be any. What fails is tried again at a pace of its own: the Secret and
-// the server in this process do without files. The private keys of authorities stay in the Secret.
+// writeFiles brings the files up to date if files are wanted. A failure is tried again at a separate pace: the Secret
+// and the server in this process do without files. The private keys of authorities stay in the Secret.
 func (r *Rotator) writeFiles(ctx context.Context) {
 	if r.filesDue == nil || r.options.Clock.Now().Before(r.files.retryAt) {
 		return
@@ -98,7 +100,7 @@ func (r *Rotator) writeFiles(ctx context.Context) {
 	r.files.succeeded()
 }
 
-// filesWanted returns bundle, certificate and key under all their names, nil if there are to be no files.
+// filesWanted returns bundle, certificate and key under all their names. nil means: no files are wanted.
 func (r *Rotator) filesWanted() map[string][]byte {
 	if r.options.Directory == "" {
 		return nil

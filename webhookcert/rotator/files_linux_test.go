@@ -12,8 +12,8 @@ import (
 
 const nobodyWritesTo = "WEBHOOKCERT_TEST_NOBODY_WRITES_TO"
 
-// A process of another user writes to an emptyDir, which is root's. It takes root to make one; anybody else writes to a
-// directory of his own.
+// A process of another user writes to an emptyDir owned by root. Only root can make such a directory; any other user
+// writes to a directory of his own.
 func TestWriteFilesToAnotherUsersDirectory(t *testing.T) {
 	if directory := os.Getenv(nobodyWritesTo); directory != "" {
 		if err := rotator.ReplaceFiles(directory, map[string][]byte{"tls.key": []byte("x")}); err != nil {

@@ -35,7 +35,7 @@ func TestWriteFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "WC-10: entries", 4, len(entries)) // two links, ..data and what it leads to
+	same(t, "WC-10: entries", 4, len(entries)) // two links, ..data and its target
 	for _, bad := range []string{"", "a/b", "..data", ".."} {
 		if err := rotator.ReplaceFiles(directory, map[string][]byte{bad: nil}); err == nil {
 			t.Errorf("the name %q was taken", bad)
@@ -43,11 +43,12 @@ func TestWriteFiles(t *testing.T) {
 	}
 }
 
-// What is made is closed to others; a directory that was there is somebody else's, such as an emptyDir or /tmp.
+// New directories are closed to other users. An existing directory may belong to somebody else, such as an emptyDir or
+// /tmp.
 func TestWriteFilesModes(t *testing.T) {
 	tests := []struct {
 		name   string
-		before os.FileMode // of the directory; 0 if there is none
+		before os.FileMode // of the directory; 0 if missing
 		want   os.FileMode
 	}{
 		{name: "there is no directory", want: os.ModeDir | 0o700},
@@ -79,7 +80,7 @@ func TestWriteFilesModes(t *testing.T) {
 	}
 }
 
-// open makes a directory with a mode that no umask takes from.
+// open makes a directory with an exact mode, whatever the umask.
 func open(t *testing.T, directory string, mode os.FileMode) {
 	t.Helper()
 	if err := os.MkdirAll(directory, 0o700); err != nil {
@@ -90,7 +91,7 @@ func open(t *testing.T, directory string, mode os.FileMode) {
 	}
 }
 
-// What another user has left cannot be removed, and the new data must not be either.
+// Remains of another user cannot be removed. The new data must stay as well.
 func TestWriteFilesKeepsWhatItHasLinked(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "certs")
 	if err := os.MkdirAll(filepath.Join(directory, "tls.key", "in the way"), 0o700); err != nil {
@@ -105,7 +106,7 @@ func TestWriteFilesKeepsWhatItHasLinked(t *testing.T) {
 	}
 }
 
-// A directory that cannot be written is no reason to neglect the Secret, and is tried again at its own pace.
+// An unwritable directory is no reason to neglect the Secret, and is tried again at a separate pace.
 func TestUnwritableDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

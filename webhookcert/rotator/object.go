@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// kind says how to handle objects of one kind.
+// kind says how to handle objects of a kind.
 type kind struct {
 	name    string
 	object  func() client.Object
@@ -60,7 +60,7 @@ func validatingKind() kind {
 	}
 }
 
-// conversionKind handles definitions without their Go type, which would bring a module of its own.
+// conversionKind handles definitions without their Go type. The Go type would add a module dependency.
 func conversionKind() kind {
 	gvk := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	return kind{
@@ -81,25 +81,25 @@ func conversionKind() kind {
 	}
 }
 
-// attempts is what is remembered of something that is tried again until it works. ref never changes.
+// attempts remembers the failures of work tried again until it succeeds. ref never changes.
 type attempts struct {
 	ref      reason.Object
 	retryAt  time.Time
 	failures int    // in a row
-	failed   string // what was logged last
+	failed   string // the last logged error
 }
 
 // succeeded forgets the failures.
 func (a *attempts) succeeded() { a.failures, a.retryAt, a.failed = 0, time.Time{}, "" }
 
-// clockJumped forgets times that were taken from another clock.
+// clockJumped forgets times from before a jump of the clock.
 func (a *attempts) clockJumped(now time.Time) {
 	if a.retryAt.After(now) {
 		a.retryAt = now
 	}
 }
 
-// object is one object as the rotator knows it. kind and key never change; the rest belongs to the goroutine of Start.
+// object is the rotator's view of an object. kind and key never change; the rest belongs to the goroutine of Start.
 type object struct {
 	attempts
 
@@ -107,10 +107,10 @@ type object struct {
 	key  client.ObjectKey
 
 	synced  bool
-	live    client.Object // nil if it does not exist
+	live    client.Object // nil if missing
 	differs *reason.Reason
-	unable  reason.Reason  // why it cannot hold a bundle
-	lacks   *reason.Reason // as the observer was told last
+	unable  reason.Reason  // why the object cannot hold a bundle
+	lacks   *reason.Reason // as last told to the observer
 	bucket  bucket
 	said    reason.Reason
 }
@@ -122,7 +122,7 @@ func newObject(k kind, key client.ObjectKey, options *Options) *object {
 	}
 }
 
-// clockJumped forgets times that were taken from another clock.
+// clockJumped forgets times from before a jump of the clock.
 func (o *object) clockJumped(now time.Time) {
 	o.attempts.clockJumped(now)
 	if o.bucket.since.After(now) {
@@ -130,15 +130,15 @@ func (o *object) clockJumped(now time.Time) {
 	}
 }
 
-// bucket bounds how often something is done: size times at once, and once in an interval after that.
+// bucket bounds the rate of an action: size times at once, and once in an interval afterwards.
 type bucket struct {
 	size     int
 	interval time.Duration
 	used     int
-	since    time.Time // when used was last brought up to date
+	since    time.Time // the time of the last refill
 }
 
-// peek reports whether it may be done now, and if not, when.
+// peek reports whether the action may happen now, and if not, when.
 func (b *bucket) peek(now time.Time) (bool, time.Time) {
 	if back := int(now.Sub(b.since) / b.interval); b.used > 0 && back > 0 {
 		b.used = max(b.used-back, 0)
@@ -153,7 +153,7 @@ func (b *bucket) peek(now time.Time) (bool, time.Time) {
 	return true, time.Time{}
 }
 
-// take is peek that counts.
+// take is peek, and uses up an action.
 func (b *bucket) take(now time.Time) (bool, time.Time) {
 	may, again := b.peek(now)
 	if may {
@@ -162,7 +162,7 @@ func (b *bucket) take(now time.Time) (bool, time.Time) {
 	return may, again
 }
 
-// event is news of an object. A nil live means that it does not exist.
+// event is news of an object. A nil live means: the object does not exist.
 type event struct {
 	object  *object
 	live    client.Object
@@ -170,8 +170,8 @@ type event struct {
 	err     error
 }
 
-// inbox holds events that have not been taken in. put never blocks, so what the rotator knows does not depend on which
-// goroutine was quicker. It is safe for concurrent use.
+// inbox holds events not taken in yet. put never blocks, so the rotator's knowledge does not depend on the speed of
+// goroutines. inbox is safe for concurrent use.
 type inbox struct {
 	filled chan struct{} // has an entry if there may be news
 
@@ -181,7 +181,8 @@ type inbox struct {
 
 func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
 
-// put adds an event, in place of an older one of its sort: only the last state of an object matters, and its last error.
+// put adds an event and replaces an older event of the same sort: only the last state and the last error of an object
+// matter.
 func (b *inbox) put(e event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -239,7 +240,7 @@ func (r *Rotator) refresh(ctx context.Context, o *object) error {
 	return nil
 }
 
-// follow tells what happens to an object until the context ends.
+// follow puts an object's events into out until the context ends.
 func (r *Rotator) follow(ctx context.Context, o *object, out *inbox) {
 	const shortest, longest = 250 * time.Millisecond, 30 * time.Second
 	pause := shortest
@@ -259,8 +260,8 @@ func (r *Rotator) follow(ctx context.Context, o *object, out *inbox) {
 	}
 }
 
-// followOnce reads the object and watches it. It ends well within an overlap, so that a connection that has silently died
-// makes no view older than that.
+// followOnce reads the object and watches it. followOnce ends well within an overlap, so that no view gets older than
+// that after the silent death of a connection.
 func (r *Rotator) followOnce(ctx context.Context, o *object, out *inbox) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -299,7 +300,7 @@ func (r *Rotator) followOnce(ctx context.Context, o *object, out *inbox) error {
 	}
 }
 
-// pass hands a watch event on, if it is about this object.
+// pass puts a watch event about the object into out.
 func pass(o *object, e watch.Event, out *inbox) {
 	live, ok := e.Object.(client.Object)
 	if !ok || e.Type == watch.Bookmark || client.ObjectKeyFromObject(live) != o.key {
@@ -312,7 +313,7 @@ func pass(o *object, e watch.Event, out *inbox) {
 	out.put(news)
 }
 
-// listOne reads the object by a list, whose version is where a watch can begin even if there is no object.
+// listOne reads the object by a list. A watch can begin at the list's version even if the object is missing.
 func (r *Rotator) listOne(ctx context.Context, o *object, this []client.ListOption, out *inbox) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()

@@ -1,9 +1,9 @@
-// Package rotator answers "who issues, serves and publishes the certificate of my webhook server?": a [Rotator] does. It keeps
-// the certificate and its authority in a Secret, serves the certificate from memory, and writes the CA bundle into the objects
-// that tell API servers whom to trust. It decides with package webhookcert.
+// Package rotator answers "who issues, serves and publishes the certificate of my webhook server?": a [Rotator] does. A
+// Rotator keeps the certificate and its authority in a Secret, serves the certificate from memory, and writes the CA
+// bundle into the objects that tell API servers whom to trust. Package webhookcert makes the decisions.
 //
-// Every replica runs a Rotator, without leader election and before the manager's caches. It cannot run later: a cache of
-// objects that have to be converted waits for the conversion webhook, and that webhook needs its certificate.
+// Every replica runs a Rotator, without leader election and before the manager's caches. A later start is impossible: a
+// cache of objects needing conversion waits for the conversion webhook, and the webhook needs its certificate.
 //
 // # With a manager
 //
@@ -24,30 +24,31 @@
 //	err = mgr.AddReadyzCheck("webhooks", certs.Check)
 //	err = mgr.Start(ctx)
 //
-// A manager does not pass its logger to a webhook server: wrap the server's Start with one that puts a logger into the
-// context, or the Rotator logs nothing. /readyz does not show why it fails; log what Ready returns.
+// A manager does not pass its logger to a webhook server: wrap the server's Start with a Start that puts a logger into
+// the context, or the Rotator logs nothing. /readyz does not show why the check fails; log the error of Ready.
 //
 // # How it works
 //
-// The Rotator watches the objects that it is told about and no others, each by a field selector on its name. The Secret is
-// written by compare-and-swap, so replicas may race. Webhook configurations and CustomResourceDefinitions get a JSON patch
-// that tests resourceVersion and entry name, and only where something differs. Server-side apply is not used: it would make
-// the Rotator a co-owner of list entries, and their owner could no longer remove them.
+// The Rotator watches the configured objects and no more, each by a field selector on the object's name. The Rotator
+// writes the Secret by compare-and-swap, so replicas may race. Webhook configurations and CustomResourceDefinitions get
+// a JSON patch that tests resourceVersion and entry name, and only where something differs. The Rotator does not use
+// server-side apply: server-side apply would make the Rotator a co-owner of list entries, and the entries' owner could
+// no longer remove them.
 //
-// Before such a patch the Secret is read from the API server, after the object. So a replica whose view is old takes no
-// authority out of a bundle. Before the next stage of a rotation the objects are read from the API server too, because a
-// watch may have died without an error.
+// Before such a patch the Rotator reads the Secret from the API server, after the object. So a replica with an old view
+// takes no authority out of a bundle. Before the next stage of a rotation the Rotator reads the objects from the API
+// server too, because a watch may have died without an error.
 //
-// An object that somebody else changes is repaired at once, a few times. If that goes on, the Rotator repairs it at a bounded
-// rate and reports RepairThrottled once. A missing object is reported once and watched for. The package never exits the
-// process.
+// The Rotator repairs an object changed by somebody else at once, a few times. If the changes go on, the Rotator
+// repairs the object at a bounded rate and reports RepairThrottled once. The Rotator reports a missing object once and
+// watches for it. The package never exits the process.
 //
 // # Readiness
 //
-// A server becomes ready when it serves a certificate and every object that exists holds the bundle. From then on it is ready
-// while it serves. If readiness went on to depend on each object, somebody who keeps resetting one of them would take all
-// replicas out of service, and with them the webhooks of all other objects. What an object lacks goes to the log, to
-// [Observer] and to [Rotator.Faults].
+// A server becomes ready when it serves a certificate and every existing object holds the bundle. From then on the
+// server is ready while serving. If readiness went on to depend on each object, somebody who keeps resetting a single
+// object would take all replicas out of service, and with the replicas the webhooks of all remaining objects.
+// Everything an object lacks goes to the log, to [Observer] and to [Rotator.Faults].
 //
 // # RBAC
 //
@@ -93,66 +94,68 @@ const (
 	NotServing reason.Code = "NotServing"
 )
 
-// Observer is told what happens, for metrics and events. It is called from one goroutine at a time and must not block.
+// Observer receives events, for metrics and logs. Only a single goroutine at a time calls an Observer. Methods must not
+// block.
 type Observer interface {
-	// Serving is called with each new certificate or bundle. The Facts in it are what an expiry metric shows.
+	// Serving is called with each new certificate or bundle. The Facts inside are for an expiry metric.
 	Serving(*webhookcert.Material)
-	// Wrote is called after each write, with what it was for.
+	// Wrote is called after each write, with the reason for the write.
 	Wrote(object reason.Object, why reason.Reason)
-	// Injected is called for each object when it has first been compared, and when it begins or ceases to lack the bundle or
-	// the address that it should hold. What is repaired at once is not reported. The reason says what the object lacks; its
-	// Code is empty if that is nothing, as it is for an object that does not exist. A CustomResourceDefinition that does not
-	// convert cannot hold a bundle (webhookcert.NoConversionWebhook): whoever writes an older version of its objects then
-	// loses what that version does not know.
+	// Injected is called for each object after the first comparison, and whenever the object begins or ceases to lack the
+	// wanted bundle or address. A fault repaired at once is not reported. The reason says what the object lacks. The Code
+	// is empty if nothing is lacking, or if the object does not exist. A CustomResourceDefinition without conversion
+	// cannot hold a bundle (webhookcert.NoConversionWebhook): a client writing an older version of the CRD's objects then
+	// loses all fields unknown to the older version.
 	Injected(object reason.Object, lacks reason.Reason)
-	// Waiting is called once for each thing that is waited for, until that changes.
+	// Waiting is called once for each awaited condition, until the condition changes.
 	Waiting(object reason.Object, why reason.Reason)
-	// Failed is called for each request that fails otherwise than by a conflict. Files that cannot be written are reported with
+	// Failed is called for each failed request, except after a conflict. Files that cannot be written are reported with
 	// kind Directory and the path as name.
 	Failed(object reason.Object, err error)
 }
 
 // Options of a Rotator. Client, Config and Secret are required.
 type Options struct {
-	// Client reads from the API server, not from a cache. Its scheme needs core/v1 and admissionregistration.k8s.io/v1.
+	// Client reads from the API server, not from a cache. The Client's scheme needs core/v1 and
+	// admissionregistration.k8s.io/v1.
 	Client client.WithWatch
-	// Config is completed by New. With Config.External nothing is written: somebody else, such as cert-manager, writes Secret
-	// and objects, and Ready tells whether they have.
+	// Config is completed by New. With Config.External the Rotator writes nothing: another writer, such as cert-manager,
+	// writes Secret and objects, and Ready tells whether both are written.
 	Config webhookcert.Config
-	// Secret is created where it does not exist, with these Labels and type Opaque.
+	// Secret is the Secret's name. A missing Secret is created with the Labels and type Opaque.
 	Secret client.ObjectKey
 	Labels map[string]string
-	// Mutating, Validating and CRDs name the objects that get the bundle.
+	// Mutating, Validating and CRDs name the objects to get the bundle.
 	Mutating, Validating, CRDs []string
-	// Host and Port, if Host is set, replace the Service in these objects by a URL. Host is a lower-case DNS name or an IP
+	// Host and Port, if Host is set, replace the Service in the objects by a URL. Host is a lower-case DNS name or an IP
 	// address (webhookcert.CheckHost), and among the names in Config.
 	Host string
 	Port int
-	// Directory, if set, gets bundle, certificate and key as files with the names of Config.Keys, for servers that need files.
-	// The files are links through one link to a directory of their own, and that link is replaced, so all change at once. A
-	// reader that opens certificate and key one after the other can still see a change in between; it should resolve the link
-	// ..data once and read both there. What is made gets mode 0700, and files 0600; a directory that exists keeps its mode,
-	// and other files in it are left alone. Each process needs a directory of its own.
+	// Directory, if set, gets bundle, certificate and key as files with the names of Config.Keys, for servers that need
+	// files. The files are links through a common link to a data directory. The Rotator replaces the common link, so all
+	// files change at once. A reader opening certificate and key one after the other can still see a change in between.
+	// Such a reader should resolve the link ..data once and read both files there. New directories get mode 0700, and
+	// files 0600. An existing directory keeps its mode and its unrelated files. Each process needs its own Directory.
 	Directory string
-	// Address is where Ready finds this process's server, such as "localhost:9443". Empty leaves the handshake out.
+	// Address is the address of this process's server for Ready, such as "localhost:9443". Empty leaves the handshake out.
 	Address string
-	// Burst is how many times in a row an object is written at once, Interval how often after that; 5 and 10 seconds are the
-	// defaults.
+	// Burst is how many times in a row the Rotator writes an object at once. Interval is the time between later writes.
+	// The defaults are 5 and 10 seconds.
 	Burst    int
 	Interval time.Duration
 	// Timeout bounds each request; the default is 10 seconds.
 	Timeout time.Duration
-	// Clock defaults to the real one. Observer may be nil.
+	// Clock defaults to the real clock. Observer may be nil.
 	Clock    clock.WithTicker
 	Observer Observer
 }
 
-// Rotator issues, serves and publishes certificates. Make one with New; the zero value only returns errors. Start may be
-// called once; everything else is safe for concurrent use.
+// Rotator issues, serves and publishes certificates. Make a Rotator with New; the zero value only returns errors. Start
+// may be called once; all remaining methods are safe for concurrent use.
 type Rotator struct {
 	options Options
 	policy  *webhookcert.Policy
-	config  webhookcert.Config // of the policy
+	config  webhookcert.Config // the policy's
 
 	certificate atomic.Pointer[webhookcert.Material]
 	status      atomic.Pointer[status]
@@ -164,23 +167,22 @@ type Rotator struct {
 	secret      *object
 	objects     []*object
 	material    *webhookcert.Material
-	readVersion string // of the Secret that was adopted last
+	readVersion string // resourceVersion of the last adopted Secret
 	adopted     bool
-	filesDue    map[string][]byte // that are not on disk yet
+	filesDue    map[string][]byte // not on disk yet
 	files       attempts
 	seen        webhookcert.Observation
 	held        bool // everything has held once
 	once        struct{ serving, initialised sync.Once }
 }
 
-// status is what the rotator's goroutine tells the readiness check.
+// status passes the state from the rotator's goroutine to the readiness check.
 type status struct {
 	faults      reason.List
-	initialised bool // all has held once; the faults no longer count
+	initialised bool // everything has held once; the faults no longer count
 }
 
-// New checks the options, and completes them with their defaults. The error names the option and the value. New makes no
-// request.
+// New checks the options, and fills in the defaults. The error names the option and the value. New makes no request.
 func New(options Options) (*Rotator, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -211,7 +213,7 @@ func New(options Options) (*Rotator, error) {
 	return r, nil
 }
 
-// check finds names that no object can have, or that are named twice.
+// check finds impossible names and names given twice.
 func (o *Options) check() error {
 	if o.Client == nil || o.Secret.Name == "" || o.Secret.Namespace == "" {
 		return fmt.Errorf("options: Client, Secret.Namespace and Secret.Name are required; Secret is %q", o.Secret)
@@ -235,7 +237,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// checkHost finds an address that certificates do not hold for: the server would look ready, and every call would fail.
+// checkHost finds an address not covered by the certificates: the server would look ready, and every call would fail.
 func (o *Options) checkHost(config webhookcert.Config) error {
 	if o.Host == "" {
 		return nil
@@ -274,12 +276,12 @@ func (o *Options) complete() {
 // NeedLeaderElection is false: every replica serves, and any may write.
 func (r *Rotator) NeedLeaderElection() bool { return false }
 
-// Initialised returns a channel that is closed when for the first time a certificate is served and every object that exists
-// holds the bundle. It is nil if New did not make the Rotator.
+// Initialised returns a channel. The channel is closed when for the first time the server has a certificate and every
+// existing object holds the bundle. The channel is nil if New did not make the Rotator.
 func (r *Rotator) Initialised() <-chan struct{} { return r.initialised }
 
-// Start issues, serves and publishes until the context ends. It returns an error only if it has been called before, or if New
-// did not make the Rotator; a request that fails is tried again. It logs to the context's logger.
+// Start issues, serves and publishes until the context ends. Start returns an error only if called before, or if New
+// did not make the Rotator. A failed request is tried again. Start logs to the context's logger.
 func (r *Rotator) Start(ctx context.Context) error {
 	if r.policy == nil {
 		return errors.New("rotator: the Rotator was not made by New")
@@ -301,12 +303,12 @@ func (r *Rotator) Start(ctx context.Context) error {
 	return nil
 }
 
-// tick is how long nothing may happen. It bounds what a jump of the clock can hide.
+// tick is the longest time without a look. tick bounds the clock jumps that can stay hidden.
 func (r *Rotator) tick() time.Duration {
 	return min(time.Minute, max(r.config.Overlap/10, time.Second))
 }
 
-// await waits until there is news, or until it is time to look again, and takes in all that there is.
+// await waits for news or for the time to look again, and takes in all news.
 func (r *Rotator) await(ctx context.Context, at time.Time, news *inbox) {
 	now := r.options.Clock.Now()
 	wait := r.tick()
@@ -330,7 +332,7 @@ func (r *Rotator) await(ctx context.Context, at time.Time, news *inbox) {
 // checkClock finds out whether the clock has jumped: it must not go back, nor ahead by more than the wait.
 func (r *Rotator) checkClock(ctx context.Context, before time.Time, wait time.Duration) {
 	now := r.options.Clock.Now()
-	moved := now.Sub(before.Round(0)) // by the wall, which is what certificates go by
+	moved := now.Sub(before.Round(0)) // by the wall clock, as for certificates
 	slack := r.tick()
 	if moved >= -slack && moved <= wait+slack {
 		return
@@ -350,7 +352,7 @@ func (r *Rotator) checkClock(ctx context.Context, before time.Time, wait time.Du
 	}
 }
 
-// reconcile does all that can be done now, and returns when there may be more to do; zero if only an event can tell.
+// reconcile does all work possible now, and returns the time to look again. Zero means: look after the next event.
 func (r *Rotator) reconcile(ctx context.Context) time.Time {
 	var next time.Time
 	if !r.secret.synced {
@@ -371,7 +373,7 @@ func (r *Rotator) reconcile(ctx context.Context) time.Time {
 	return next
 }
 
-// adopt serves what the Secret holds, and goes on with what it has if that cannot be used.
+// adopt serves the Secret's certificate. If the Secret is unusable, adopt keeps the present certificate.
 func (r *Rotator) adopt(ctx context.Context) {
 	version := ""
 	if r.secret.live != nil {
@@ -408,7 +410,7 @@ func (r *Rotator) data() map[string][]byte {
 	return nil
 }
 
-// report tells the readiness check how things are.
+// report passes the present state to the readiness check.
 func (r *Rotator) report() {
 	var faults reason.List
 	synced := r.secret.synced
@@ -426,13 +428,13 @@ func (r *Rotator) report() {
 		r.tellInjected(o)
 	}
 	r.held = r.held || synced && len(faults) == 0
-	r.status.Store(&status{faults: faults, initialised: r.held}) // before anybody is told that it holds
+	r.status.Store(&status{faults: faults, initialised: r.held}) // before any observer sees initialised
 	if r.held {
 		r.once.initialised.Do(func() { close(r.initialised) })
 	}
 }
 
-// tellInjected tells the observer whether an object lacks something, if that is news.
+// tellInjected tells the observer about a change in an object's fault.
 func (r *Rotator) tellInjected(o *object) {
 	if !o.synced || r.material == nil || r.options.Observer == nil {
 		return
@@ -452,7 +454,7 @@ func (r *Rotator) tellInjected(o *object) {
 	r.options.Observer.Injected(o.ref, lacks)
 }
 
-// say tells log and observer something once, until something else is said about the object.
+// say tells log and observer something once, until the next different message about the object.
 func (r *Rotator) say(ctx context.Context, o *object, why reason.Reason) {
 	if o.said.Code == why.Code && o.said.Path == why.Path {
 		return
@@ -473,7 +475,7 @@ func (r *Rotator) wrote(ctx context.Context, o *object, why reason.Reason) {
 	}
 }
 
-// fail notes that something has failed, and puts the next attempt off.
+// fail notes a failed attempt, and puts the next attempt off.
 func (r *Rotator) fail(ctx context.Context, at *attempts, err error) {
 	at.retryAt = r.options.Clock.Now().Add(min(time.Second<<min(at.failures, 6), time.Minute))
 	at.failures++

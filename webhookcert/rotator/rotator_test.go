@@ -95,7 +95,7 @@ func crd(strategy string) *unstructured.Unstructured {
 	return u
 }
 
-// world is an API server with everything that is counted.
+// world is an API server that counts all writes.
 type world struct {
 	t      *testing.T
 	clock  *testclock.FakeClock
@@ -170,7 +170,7 @@ func (w *world) call(verb string, obj client.Object) error {
 	return nil
 }
 
-// counted returns what has been written since it was last asked.
+// counted returns the writes since the last call.
 func (w *world) counted() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,7 +225,7 @@ func (w *world) bundles() map[string]int {
 	return out
 }
 
-// reset puts something else into all bundles, by a name that is not the rotator's.
+// reset puts another value into all bundles, under another client's name.
 func (w *world) reset(bundle []byte) {
 	w.t.Helper()
 	m := mutating()
@@ -238,7 +238,7 @@ func (w *world) reset(bundle []byte) {
 	w.change(m)
 }
 
-// readdress has somebody else write a URL.
+// readdress makes another client write a URL.
 func (w *world) readdress(url string) {
 	w.t.Helper()
 	m := mutating()
@@ -251,7 +251,7 @@ func (w *world) readdress(url string) {
 	w.change(m)
 }
 
-// change is a write by somebody else, which is not counted.
+// change is an uncounted write by another client.
 func (w *world) change(obj client.Object) {
 	w.t.Helper()
 	if err := w.client.Update(w.t.Context(), obj); err != nil {
@@ -265,12 +265,12 @@ func (w *world) change(obj client.Object) {
 	}
 }
 
-// told is what an observer was told.
+// told records the calls of an observer.
 type told struct {
 	mu     sync.Mutex
 	lines  []string
 	failed []error
-	refs   []string          // what failed
+	refs   []string          // the failed objects
 	lacks  map[string]string // by object, "" if nothing
 	waits  []reason.Reason   // the reasons in full
 }
@@ -327,7 +327,7 @@ func (w *world) options(edit func(*rotator.Options)) rotator.Options {
 	return options
 }
 
-// start runs a rotator until the test ends. It must be called in a bubble.
+// start runs a rotator until the test ends. Call start in a bubble.
 func (w *world) start(edit func(*rotator.Options)) (*rotator.Rotator, *told) {
 	w.t.Helper()
 	observer := &told{}
@@ -368,7 +368,8 @@ func same(t *testing.T, what string, want, got any) {
 	}
 }
 
-// TestNewsDuringSlowRequest: what is read while the rotator waits for an answer, for longer than a request may take, is not lost.
+// TestNewsDuringSlowRequest: the rotator loses no news read during a slow request, even if the request outlasts its
+// timeout.
 func TestNewsDuringSlowRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating(), validating(), crd("Webhook"))
@@ -531,7 +532,7 @@ func TestOverwrittenInALoop(t *testing.T) {
 		if faulty < 80 {
 			t.Errorf("faults were told in %d of 100 s", faulty)
 		}
-		w.pass(20 * time.Second) // the other one gives up
+		w.pass(20 * time.Second) // the other client gives up
 		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
 		if err := r.Faults(); err != nil {
 			t.Errorf("faults: %v", err)
@@ -539,7 +540,7 @@ func TestOverwrittenInALoop(t *testing.T) {
 	})
 }
 
-// Two replicas that were given different addresses write over each other: what is said names both, and what helps.
+// Two replicas with different addresses write over each other. The message names both addresses and the remedy.
 func TestAddressOverwrittenInALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -561,8 +562,8 @@ func TestAddressOverwrittenInALoop(t *testing.T) {
 	})
 }
 
-// A server that has served once is ready as long as it serves: who fights about one object does not take all replicas out of
-// service. The metric knows.
+// A server that has served once is ready as long as it serves: a fight about a single object does not take all replicas
+// out of service. The metric shows the fight.
 func TestReadyOutlivesResets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating(), crd("None"))
@@ -656,7 +657,7 @@ func TestNothingInstalled(t *testing.T) {
 	})
 }
 
-// Requests fail, conflict and lose races; in the end all is right and the number of requests is bounded.
+// Requests fail, conflict and lose races. In the end everything is right and the number of requests is bounded.
 func TestFaults(t *testing.T) {
 	refused := errors.New("connection refused")
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "certs", errors.New("changed"))
@@ -707,8 +708,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The object changes between the view and the patch: its owner drops the first entry. The patch must not land in the entry
-// that has moved up, and the next one follows at once.
+// The object changes between the view and the patch: its owner drops the first entry. The patch must not land in the
+// entry moved up, and the next patch follows at once.
 func TestOwnerChangesTheListUnderAPatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -736,7 +737,7 @@ func TestOwnerChangesTheListUnderAPatch(t *testing.T) {
 	})
 }
 
-// A replica with an old view reads the Secret before it patches, and takes no new authority out of a bundle.
+// A replica with an old view reads the Secret before the patch, and takes no new authority out of a bundle.
 func TestOldViewTakesNothingAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -745,7 +746,7 @@ func TestOldViewTakesNothingAway(t *testing.T) {
 		synctest.Wait()
 		old := w.secret()
 
-		// A second rotator's watch of the Secret is stuck at what it is now.
+		// A second rotator's watch of the Secret is stuck at the present state.
 		late := interceptor.NewClient(w.client, interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if secrets, ok := list.(*corev1.SecretList); ok {
@@ -831,7 +832,7 @@ func TestExternal(t *testing.T) {
 	})
 }
 
-// A clock that jumps ahead in the middle of an overlap does not cut it short.
+// A clock jump ahead in the middle of an overlap does not cut the overlap short.
 func TestClockJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -860,7 +861,7 @@ func TestClockJumps(t *testing.T) {
 		w.pass(time.Minute)
 		observer.take()
 		w.counted()
-		w.clock.SetTime(w.clock.Now().AddDate(30, 0, 0)) // everything has expired, if that were true
+		w.clock.SetTime(w.clock.Now().AddDate(30, 0, 0)) // after a true jump, everything would have expired
 		w.pass(10 * time.Second)
 		same(t, "writes at once", map[string]int{}, w.counted())
 		w.clock.SetTime(t0.Add(72 * time.Hour))
@@ -870,7 +871,7 @@ func TestClockJumps(t *testing.T) {
 	})
 }
 
-// serveOne answers one connection, and tells when it no longer listens.
+// serveOne answers a single connection, and reports the end of listening.
 func serveOne(t *testing.T, address string, certificate func(*tls.Config)) <-chan struct{} {
 	t.Helper()
 	config := &tls.Config{}
@@ -924,7 +925,7 @@ func TestReadyMakesAHandshake(t *testing.T) {
 	}
 }
 
-// An API server answers a create in a namespace that does not exist with NotFound.
+// An API server answers a create in a missing namespace with NotFound.
 func TestNamespaceMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -959,8 +960,8 @@ func TestNamespaceMissing(t *testing.T) {
 	})
 }
 
-// stale is a client whose lists and watches of mutating configurations say what they said when they were frozen: a connection
-// that has died silently, or an old answer. Get and writes work.
+// stale is a client whose lists and watches of mutating configurations repeat the frozen state: a silently dead
+// connection, or an old answer. Get and writes work.
 type stale struct {
 	client.WithWatch
 
@@ -1010,8 +1011,8 @@ func (s *stale) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 
 func firstOf(lines []string) string { return append(lines, "nothing")[0] }
 
-// Before the leaf is switched, and before the old authority is dropped, the objects are read from the API server: the rotator's
-// view may be of a watch that died without a word.
+// Before the switch of the leaf, and before the old authority is dropped, the rotator reads the objects from the API
+// server: the rotator's view may come from a silently dead watch.
 func TestSilentlyDeadWatch(t *testing.T) {
 	for _, stage := range []string{"Announced", "Switched"} {
 		t.Run(stage, func(t *testing.T) {
@@ -1051,7 +1052,7 @@ func TestSilentlyDeadWatch(t *testing.T) {
 	}
 }
 
-// What cannot be read is not believed to hold the bundle.
+// An unreadable object does not count as holding the bundle.
 func TestStepWaitsForUnreadableObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -1081,8 +1082,8 @@ func TestStepWaitsForUnreadableObject(t *testing.T) {
 	})
 }
 
-// Somebody resets a bundle more often than an overlap lasts. The rotation waits, because clients may trust what they saw then, and
-// it is said once by whom it is held up. It goes on by itself.
+// Somebody resets a bundle more often than an overlap lasts. The rotation waits, because clients may trust the bundle
+// seen then. The rotator names the culprit once. The rotation goes on by itself.
 func TestRotationHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())

@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// GetCertificate is for tls.Config. It returns what was parsed when the Secret changed, without lock or allocation, and an
-// error with code NotServing until there is a certificate.
+// GetCertificate is for tls.Config. GetCertificate returns the certificate parsed at the last change of the Secret,
+// without lock or allocation. Before the first certificate, GetCertificate returns an error with code NotServing.
 func (r *Rotator) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	m := r.certificate.Load()
 	if m == nil {
@@ -35,10 +35,11 @@ func (r *Rotator) notServing(detail string) error {
 	return why
 }
 
-// TLS makes a server use the rotator's certificate. It is one of controller-runtime's TLSOpts.
+// TLS makes a server use the rotator's certificate. Pass TLS in controller-runtime's TLSOpts.
 func (r *Rotator) TLS(config *tls.Config) { config.GetCertificate = r.GetCertificate }
 
-// Bundle returns the authorities that clients of this server have to trust, as PEM, and nil until there are any.
+// Bundle returns the authorities to be trusted by clients of this server, as PEM. Bundle is nil before the first
+// certificate.
 func (r *Rotator) Bundle() []byte {
 	if m := r.certificate.Load(); m != nil {
 		return m.Bundle
@@ -46,10 +47,10 @@ func (r *Rotator) Bundle() []byte {
 	return nil
 }
 
-// Ready returns nil if the server at Options.Address completes a handshake with a client that trusts the published bundle.
-// Until Initialised is closed every object that exists has to hold that bundle as well. An object that loses it later is
-// repaired and reported (Observer.Injected), and does not take this server out of service. The error carries reasons with
-// code NotServing or those of package webhookcert.
+// Ready returns nil if the server at Options.Address completes a handshake with a client that trusts the published
+// bundle. Until Initialised is closed, every existing object has to hold the bundle as well. An object losing the
+// bundle later is repaired and reported (Observer.Injected), and does not take this server out of service. The error
+// carries reasons with code NotServing or the codes of package webhookcert.
 func (r *Rotator) Ready(ctx context.Context) error {
 	s, m := r.status.Load(), r.certificate.Load()
 	if s == nil || m == nil {
@@ -80,9 +81,9 @@ func (r *Rotator) Ready(ctx context.Context) error {
 	return connection.Close()
 }
 
-// Faults says what of the certificate and the objects is not as it should be now, with reasons of code NotServing and those of package
-// webhookcert; nil if nothing is. Unlike Ready it goes on to say so when everything has held once: for people and their alerts, and not for
-// what takes a server out of service.
+// Faults returns the present faults of the certificate and the objects, with reasons of code NotServing and the codes
+// of package webhookcert. nil means: no faults. Faults goes on reporting after everything has held once, unlike Ready:
+// Faults is for people and alerts, and must not take a server out of service.
 func (r *Rotator) Faults() error {
 	s := r.status.Load()
 	if s == nil {
@@ -94,8 +95,9 @@ func (r *Rotator) Faults() error {
 // Check is Ready as controller-runtime's healthz.Checker.
 func (r *Rotator) Check(request *http.Request) error { return r.Ready(request.Context()) }
 
-// Server returns a webhook server that runs the Rotator beside server, and lets server listen from the first certificate on. A
-// manager starts its webhook server before its caches, and so the Rotator. Do not start the Rotator in another way then.
+// Server returns a webhook server that runs the Rotator beside server, and lets server listen from the first
+// certificate on. A manager starts its webhook server before its caches, and so the Rotator. Do not start the Rotator
+// in another way then.
 func (r *Rotator) Server(server webhook.Server) webhook.Server {
 	return &rotated{Server: server, rotator: r}
 }
@@ -106,7 +108,7 @@ type rotated struct {
 	rotator *Rotator
 }
 
-// Start ends when both have ended; if one fails the other is stopped.
+// Start ends when both the Rotator and the server have ended. If either fails, Start stops both.
 func (s *rotated) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

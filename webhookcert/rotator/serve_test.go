@@ -22,7 +22,7 @@ import (
 
 var _ healthz.Checker = (*rotator.Rotator)(nil).Check
 
-// stub is a webhook server that notes whether there was a certificate when it began to listen.
+// stub is a webhook server. stub notes whether the rotator had a certificate at the start.
 type stub struct {
 	webhook.Server
 
@@ -153,7 +153,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// What could never be injected is no readiness.
+// A target without any chance of an injection makes a server unready.
 func TestReadyNamesABadTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
@@ -177,7 +177,7 @@ func TestReadyNamesABadTarget(t *testing.T) {
 	})
 }
 
-// A Rotator that New did not make returns errors and does not panic.
+// A Rotator not made by New returns errors and does not panic.
 func TestZeroRotator(t *testing.T) {
 	r := &rotator.Rotator{}
 	config := &tls.Config{}

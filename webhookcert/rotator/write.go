@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// reconcileSecret writes the Secret if its content demands it, and reports whether it did.
+// reconcileSecret writes the Secret if needed, and reports whether it has written.
 func (r *Rotator) reconcileSecret(ctx context.Context, next *time.Time) bool {
 	if r.config.External || ctx.Err() != nil {
 		return false
@@ -46,7 +46,7 @@ func (r *Rotator) reconcileSecret(ctx context.Context, next *time.Time) bool {
 	case err == nil:
 		r.wrote(ctx, r.secret, decision.Reason)
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !errors.Is(err, NamespaceMissing):
-		// Another replica was quicker; it has probably done the same.
+		// Another replica was quicker, and has probably done the same.
 		if err = r.refresh(ctx, r.secret); err == nil {
 			break
 		}
@@ -60,15 +60,15 @@ func (r *Rotator) reconcileSecret(ctx context.Context, next *time.Time) bool {
 	return true
 }
 
-// decide asks what the Secret demands, by what is known now.
+// decide returns the decision about the Secret, from present knowledge.
 func (r *Rotator) decide() webhookcert.Decision {
 	now := r.options.Clock.Now()
 	r.seen.Injected = r.injected(now)
 	return r.policy.Decide(r.data(), r.seen, now)
 }
 
-// decideSurely is decide, and once more with objects that have just been read if a rotation's next stage is about to be taken. It
-// reports whether they could be read.
+// decideSurely is decide. If the next stage of a rotation is due, decideSurely reads the objects and decides again. The
+// result is false if a read failed.
 func (r *Rotator) decideSurely(ctx context.Context, next *time.Time) (webhookcert.Decision, bool) {
 	decision := r.decide()
 	if !decision.Write || decision.Reason.Code != webhookcert.OverlapOver {
@@ -80,8 +80,8 @@ func (r *Rotator) decideSurely(ctx context.Context, next *time.Time) (webhookcer
 	return r.decide(), true
 }
 
-// readObjects reads all objects from the API server, and reports whether that worked. It comes before a step that takes
-// something from whoever lags: a watch that has silently died goes on showing the bundle that was there.
+// readObjects reads all objects from the API server, and reports success. readObjects precedes any step that takes
+// trust away from lagging clients: a silently dead watch goes on showing the old bundle.
 func (r *Rotator) readObjects(ctx context.Context, next *time.Time) bool {
 	for _, o := range r.objects {
 		if !r.options.Clock.Now().Before(o.retryAt) {
@@ -126,7 +126,7 @@ func (r *Rotator) writeSecret(ctx context.Context, decision webhookcert.Decision
 	return nil
 }
 
-// nameNamespace adds a reason to an error that says that the namespace is not found, and returns others as they are.
+// nameNamespace adds a reason to an error about a missing namespace, and returns all other errors as they are.
 func nameNamespace(namespace string, err error) error {
 	var answer apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {
@@ -140,7 +140,7 @@ func nameNamespace(namespace string, err error) error {
 	}, err)
 }
 
-// injected reports whether all objects hold the bundle, and notes the time if one does not.
+// injected reports whether all objects hold the bundle, and notes the time if an object does not.
 func (r *Rotator) injected(now time.Time) bool {
 	all := r.material != nil
 	for _, o := range r.objects {
@@ -170,7 +170,7 @@ func (r *Rotator) wanted() webhookcert.ClientConfig {
 	}
 }
 
-// compare notes whether an object lacks what it should hold, and returns what would repair it.
+// compare notes whether an object lacks wanted values, and returns the repair.
 func (r *Rotator) compare(o *object) (webhookcert.Diff, error) {
 	o.differs, o.unable = nil, reason.Reason{}
 	if o.live == nil || r.material == nil {
@@ -180,7 +180,7 @@ func (r *Rotator) compare(o *object) (webhookcert.Diff, error) {
 	switch {
 	case errors.Is(err, webhookcert.NoConversionWebhook):
 		o.unable = asReason(err)
-	case err != nil: // about what it should hold, so it never does
+	case err != nil: // the wanted values are invalid, so the object never holds them
 		o.differs = new(asReason(err))
 		o.differs.Object = o.ref
 	case len(injection.Differences) > 0:
@@ -190,7 +190,7 @@ func (r *Rotator) compare(o *object) (webhookcert.Diff, error) {
 	return injection, err
 }
 
-// injectAll repairs the objects, and reports whether one was written.
+// injectAll repairs the objects, and reports whether it has written any.
 func (r *Rotator) injectAll(ctx context.Context, next *time.Time) bool {
 	wrote := false
 	for _, o := range r.objects {
@@ -217,15 +217,15 @@ func (r *Rotator) injectAll(ctx context.Context, next *time.Time) bool {
 	return wrote
 }
 
-// settled forgets what was said about an object that is right, once nobody has changed it for a while.
+// settled forgets the last message about a correct object, once nobody has changed the object for a while.
 func (r *Rotator) settled(o *object) {
 	if free, _ := o.bucket.peek(r.options.Clock.Now()); free || o.said.Code != RepairThrottled {
 		o.said = reason.Reason{}
 	}
 }
 
-// inject repairs one object. The Secret is read after the object was, so that an authority that another replica has
-// just announced is not taken out again; if the object has changed since, its resourceVersion makes the patch fail.
+// inject repairs an object. inject reads the Secret after the object, so that an authority just announced by another
+// replica stays in the bundle. If the object has changed since, the resourceVersion makes the patch fail.
 func (r *Rotator) inject(ctx context.Context, o *object, next *time.Time) bool {
 	now := r.options.Clock.Now()
 	r.disturb(o, now)
@@ -259,7 +259,8 @@ func (r *Rotator) inject(ctx context.Context, o *object, next *time.Time) bool {
 		r.wrote(ctx, o, why)
 		return true
 	}
-	// A test that fails is 422 to the API server, as is a patch that it refuses. What the object is now tells them apart.
+	// The API server answers 422 both to a failed test and to a refused patch. The object's present state tells the
+	// difference.
 	if r.refresh(ctx, o) == nil && (o.live == nil || o.live.GetResourceVersion() != before) {
 		return true
 	}
@@ -279,19 +280,19 @@ func (r *Rotator) patch(ctx context.Context, o *object, patch []byte) error {
 	return nil
 }
 
-// mayWrite takes a write from the object's bucket, or says that there is none.
+// mayWrite takes a write from the object's bucket, or reports an empty bucket.
 func (r *Rotator) mayWrite(ctx context.Context, o *object, why reason.Reason, next *time.Time) bool {
 	may, again := o.bucket.take(r.options.Clock.Now())
 	if !may {
 		sooner(next, again)
 	}
-	if !may && o.failures == 0 { // otherwise nobody else has written it
+	if !may && o.failures == 0 { // otherwise nobody else has written the object
 		r.say(ctx, o, throttled(why))
 	}
 	return may
 }
 
-// throttled says that somebody changes again and again what is repaired.
+// throttled says that somebody changes the repaired value again and again.
 func throttled(why reason.Reason) reason.Reason {
 	out := reason.Reason{
 		Code: RepairThrottled, Path: why.Path, Detail: string(why.Code) + " again and again", Remedy: "find out who else writes it (metadata.managedFields)",
@@ -303,7 +304,7 @@ func throttled(why reason.Reason) reason.Reason {
 	return out
 }
 
-// sooner makes at the time to look again if it is earlier than what is there.
+// sooner sets next to at if at is earlier.
 func sooner(next *time.Time, at time.Time) {
 	if !at.IsZero() && (next.IsZero() || at.Before(*next)) {
 		*next = at

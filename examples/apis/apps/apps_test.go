@@ -65,7 +65,7 @@ func TestGateDependencies(t *testing.T) {
 	}
 }
 
-// TestWireFormat pins every string that other programs read: a typo here would be a change of the API.
+// TestWireFormat pins every string read by other programs: a typo here would be a change of the API.
 func TestWireFormat(t *testing.T) {
 	want := map[string]string{
 		apps.LabelRevision:                                 "controller-revision-hash",

@@ -1,18 +1,18 @@
 package apps
 
-// Pod conditions that are also readiness gates.
+// Pod conditions used also as readiness gates.
 const (
-	// ConditionInPlaceUpdateReady is a readiness gate that CloneSet adds to every Pod it creates. Written by
-	// CloneSet: False with ReasonStartInPlaceUpdate when an update starts, True without reason or message when it is
+	// ConditionInPlaceUpdateReady is a readiness gate added by CloneSet to every Pod at creation. Written by CloneSet:
+	// False with ReasonStartInPlaceUpdate when an update starts, True without reason or message when the update is
 	// finished or never began.
 	ConditionInPlaceUpdateReady = "InPlaceUpdateReady"
 	// ReasonStartInPlaceUpdate is the reason of ConditionInPlaceUpdateReady while an update runs.
 	ReasonStartInPlaceUpdate = "StartInPlaceUpdate"
-	// ReasonReadinessGatesNotReady is the reason of the Pod's Ready condition when a readiness gate holds it False.
+	// ReasonReadinessGatesNotReady is the reason of the Pod's Ready condition when a readiness gate holds Ready False.
 	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
-	// ConditionKruisePodReady is a readiness gate with several writers, which controllers give their Pods. The message
-	// is a JSON list of who holds it False, [{"userAgent":"Lifecycle","key":"preDeleteHook"}], sorted by userAgent
-	// then key, and "[]" when released.
+	// ConditionKruisePodReady is a readiness gate with several writers. Controllers add the gate to their Pods. The
+	// message is a JSON list of the holders, [{"userAgent":"Lifecycle","key":"preDeleteHook"}], sorted by userAgent then
+	// key, and "[]" when released.
 	ConditionKruisePodReady = "KruisePodReady"
 	// NotReadyUserAgentLifecycle is the userAgent lifecycle hooks use in ConditionKruisePodReady.
 	NotReadyUserAgentLifecycle = "Lifecycle"
@@ -31,11 +31,11 @@ const (
 	ConditionFailedScale = "FailedScale"
 	// ConditionFailedUpdate is True with the error as message when updating failed.
 	ConditionFailedUpdate = "FailedUpdate"
-	// ConditionInvalidSpec is True while the spec holds values that cannot be used; its reason is the first code and its message
+	// ConditionInvalidSpec is True while the spec holds unusable values. The reason is the first code, and the message
 	// names paths and values. No Pod is touched meanwhile.
 	ConditionInvalidSpec = "InvalidSpec"
-	// ConditionOddSpec is True while the spec holds values that are read in a way that their writer may not have meant; its reason
-	// is the first code and its message names paths, values and how they are read.
+	// ConditionOddSpec is True while the controller may read values of the spec in an unintended way. The reason is the
+	// first code, and the message names paths, values and their reading.
 	ConditionOddSpec = "OddSpec"
 )
 
@@ -45,12 +45,13 @@ const (
 	ConditionFailedCreatePod = "FailedCreatePod"
 	// ConditionFailedUpdatePod is True with the error as message when a Pod could not be updated.
 	ConditionFailedUpdatePod = "FailedUpdatePod"
-	// ConditionWaiting is True while something else than the spec keeps Pods from being created, deleted or updated: other Pods that are not
-	// available, or that terminate; and while Pods lack claims of today's templates. Its reason is the first code, and its message says which, and what would end it.
+	// ConditionWaiting is True while an obstacle outside the spec keeps Pods from being created, deleted or updated: Pods
+	// that are not available or terminate, or Pods without claims of today's templates. The reason is the first code. The
+	// message names the obstacle and its end.
 	ConditionWaiting = "Waiting"
 )
 
-// Reasons of ConditionProgressing, in the order in which they are tried.
+// Reasons of ConditionProgressing, in the order of their tests.
 const (
 	// ReasonProgressAvailable goes with True: every replica is updated and available.
 	ReasonProgressAvailable = "CloneSetAvailable"
@@ -76,7 +77,8 @@ const (
 	EventFailedDelete = "FailedDelete"
 	// EventFailedUpdate is a Warning: a claim could not be handed over.
 	EventFailedUpdate = "FailedUpdate"
-	// EventOrphansNotAdopted is a Warning of a CloneSet: Pods that nobody controls match its selector, and it adopts none.
+	// EventOrphansNotAdopted is a Warning of a CloneSet: Pods without a controller match its selector, and the CloneSet
+	// adopts none.
 	EventOrphansNotAdopted = "OrphansNotAdopted"
 	// EventScaleUpLimited is a Warning: scaleStrategy.maxUnavailable held back creations.
 	EventScaleUpLimited = "ScaleUpLimited"
@@ -88,17 +90,17 @@ const (
 	EventSuccessfulUpdatePodReCreate = "SuccessfulUpdatePodReCreate"
 	// EventFailedUpdatePodReCreate is a Warning: a Pod could not be marked for recreation.
 	EventFailedUpdatePodReCreate = "FailedUpdatePodReCreate"
-	// EventSuccessfulResize reports a claim that was asked to grow.
+	// EventSuccessfulResize reports a claim after a request to grow.
 	EventSuccessfulResize = "SuccessfulResize"
-	// EventFailedResize is a Warning: a claim could not be asked to grow.
+	// EventFailedResize is a Warning: the request to grow a claim failed.
 	EventFailedResize = "FailedResize"
-	// EventFailedUpdateClaim is a Warning: a claim cannot become what its template says.
+	// EventFailedUpdateClaim is a Warning: a claim cannot take its template's values.
 	EventFailedUpdateClaim = "FailedUpdatePVC"
 	// EventSelectingAll is a Warning: the selector of a DaemonSet is empty, and nothing is done.
 	EventSelectingAll = "SelectingAll"
-	// EventRecreatingFailedPod is a Warning: a Pod of a StatefulSet has ended, and was deleted for another.
+	// EventRecreatingFailedPod is a Warning: a Pod of a StatefulSet has ended, and was deleted for a replacement.
 	EventRecreatingFailedPod = "RecreatingFailedPod"
-	// EventFailedDaemonPod is a Warning: a Pod of a DaemonSet has ended, and was deleted for another.
+	// EventFailedDaemonPod is a Warning: a Pod of a DaemonSet has ended, and was deleted for a replacement.
 	EventFailedDaemonPod = "FailedDaemonPod"
 	// EventCreatedImagePullJob reports an image job for a new revision; type Normal.
 	EventCreatedImagePullJob = "CreatedImagePullJob"

@@ -2,42 +2,47 @@ package apps
 
 // Keys of ContainerRecreateRequest.
 const (
-	// LabelRequestPodUID is the UID of the Pod that a request is about. Written by admission; it cannot change.
+	// LabelRequestPodUID is the UID of a request's Pod. Written by admission; immutable.
 	LabelRequestPodUID = "crr.apps.kruise.io/pod-uid"
-	// LabelRequestNodeName is the Pod's Node: node agents look for their own name. Written by admission; it cannot change.
+	// LabelRequestNodeName is the Pod's Node: node agents look for their own name. Written by admission; immutable.
 	LabelRequestNodeName = "crr.apps.kruise.io/node-name"
 	// LabelRequestActive is "true" until the request is completed. Written by admission, removed by the controller.
 	LabelRequestActive = "crr.apps.kruise.io/active"
-	// AnnotationRequestSyncContainerStatuses is how v1alpha1 spells status.containerStatusSnapshot. Written by the controller and by
-	// conversion. Value: JSON such as [{"name":"app","ready":true,"restartCount":3,"containerID":"containerd://ab12"}].
+	// AnnotationRequestSyncContainerStatuses is v1alpha1's spelling of status.containerStatusSnapshot. Written by the
+	// controller and by conversion. Value: JSON such as
+	// [{"name":"app","ready":true,"restartCount":3,"containerID":"containerd://ab12"}].
 	AnnotationRequestSyncContainerStatuses = "crr.apps.kruise.io/sync-container-statuses"
-	// AnnotationRequestUnreadyAcquired is how v1alpha1 spells the transition time of ConditionPreRecreateGrace. Written by the controller
-	// and by conversion. Value: RFC 3339 in UTC.
+	// AnnotationRequestUnreadyAcquired is v1alpha1's spelling of the transition time of ConditionPreRecreateGrace. Written
+	// by the controller and by conversion. Value: RFC 3339 in UTC.
 	AnnotationRequestUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
-	// FinalizerRequestUnreadyAcquired keeps a request for as long as it keeps its Pod not ready. Written and removed by the controller.
+	// FinalizerRequestUnreadyAcquired keeps a request while the request keeps its Pod not ready. Written and removed by
+	// the controller.
 	FinalizerRequestUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
-	// ConditionPreRecreateGrace is True on a request whose Pod was made not ready, since its transition time. It is its reason, too.
+	// ConditionPreRecreateGrace is True on a request whose Pod was made not ready, since the transition time. The
+	// condition's reason has the same name.
 	ConditionPreRecreateGrace = "PreRecreateGrace"
 )
 
 // Nodes without a kubelet.
 const (
-	// LabelNodeType on a Node says what it is. Admission copies the value NodeTypeVirtualKubelet onto requests.
+	// LabelNodeType is the type of a Node. Admission copies the value NodeTypeVirtualKubelet onto requests.
 	LabelNodeType = "type"
-	// NodeTypeVirtualKubelet is a Node of which no agent stops containers.
+	// NodeTypeVirtualKubelet is the type of Nodes without an agent to stop containers.
 	NodeTypeVirtualKubelet = "virtual-kubelet"
 )
 
 // Sidecars of Pods that run to completion.
 const (
-	// EnvTerminateSidecar set to "true", in any case, on a container says that it is stopped when the main containers have ended.
+	// EnvTerminateSidecar set to "true", in any case, on a container makes the controller stop the container when the main
+	// containers have ended.
 	EnvTerminateSidecar = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"
-	// EnvTerminateSidecarImage is the same for virtual Nodes: the container gets the image that is its value, which exits at once.
+	// EnvTerminateSidecarImage is the same for virtual Nodes: the value is an image that exits at once, and the container
+	// gets the image.
 	EnvTerminateSidecarImage = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
 	// EnvIgnoreExitCode set to "true", in any case, beside EnvTerminateSidecar keeps the container's exit code from failing the Pod.
 	EnvIgnoreExitCode = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 	// ConditionSidecarTerminated is True on a Pod whose phase was set before its last sidecars had ended.
 	ConditionSidecarTerminated = "SidecarTerminated"
-	// EventSidecarTerminator reports on a Pod which sidecars are stopped, and how.
+	// EventSidecarTerminator reports on a Pod the stopped sidecars, and how they are stopped.
 	EventSidecarTerminator = "SidecarTerminator"
 )

@@ -2,7 +2,7 @@ package apps
 
 import "maps"
 
-// Gate names a feature gate. Its default is in [DefaultGates].
+// Gate names a feature gate. [DefaultGates] has the default.
 type Gate string
 
 // Stage says how settled a feature is. The aggregates AllAlpha and AllBeta stand for all gates of a stage.
@@ -14,18 +14,18 @@ const (
 	Beta  Stage = "BETA"
 )
 
-// GateSpec is what is known of a gate.
+// GateSpec is the default and the stage of a gate.
 type GateSpec struct {
 	Default bool
 	Stage   Stage
 }
 
-// Gates that CloneSet or its webhooks consult.
+// Gates of CloneSet and its webhooks.
 const (
 	// GateInPlaceUpdateEnvFromMetadata restarts containers whose environment reads a changed label or annotation.
 	// Default true; off whenever GateKruiseDaemon is off.
 	GateInPlaceUpdateEnvFromMetadata Gate = "InPlaceUpdateEnvFromMetadata"
-	// GateKruiseDaemon says that the node daemon runs, which image jobs and runtime metadata need. Default true.
+	// GateKruiseDaemon says that the node daemon runs. Image jobs and runtime metadata need the daemon. Default true.
 	GateKruiseDaemon Gate = "KruiseDaemon"
 	// GatePodUnavailableBudgetDelete checks deletions against PodUnavailableBudget. Default true.
 	GatePodUnavailableBudgetDelete Gate = "PodUnavailableBudgetDeleteGate"
@@ -45,8 +45,7 @@ const (
 	GatePreDownloadImageForInPlaceUpdate Gate = "PreDownloadImageForInPlaceUpdate"
 	// GateInPlaceWorkloadVerticalScaling lets cpu and memory change in place. Default false.
 	GateInPlaceWorkloadVerticalScaling Gate = "InPlaceWorkloadVerticalScaling"
-	// GateKruisePodReadiness adds ConditionKruisePodReady to every Pod, not only to those of this group.
-	// Default false.
+	// GateKruisePodReadiness adds ConditionKruisePodReady to every Pod, not only to Pods of this group. Default false.
 	GateKruisePodReadiness Gate = "KruisePodReadinessGate"
 	// GateTemplateNoDefaults leaves Pod and claim templates as written. Default false.
 	GateTemplateNoDefaults Gate = "TemplateNoDefaults"
@@ -58,7 +57,7 @@ const (
 	GateResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
 )
 
-// Gates that StatefulSet or its webhooks consult beside those of CloneSet.
+// Gates of StatefulSet and its webhooks, beside the gates of CloneSet.
 const (
 	// GateStatefulSetAutoDeletePVC makes persistentVolumeClaimRetentionPolicy effective. Default true.
 	GateStatefulSetAutoDeletePVC Gate = "StatefulSetAutoDeletePVC"
@@ -90,7 +89,7 @@ const (
 	GateDaemonSetPruneIneligibleNodes      Gate = "DaemonSetPruneIneligibleNodes"
 )
 
-// GateSpecs returns default and stage of every gate of OpenKruise 1.9, in a map of the caller's own.
+// GateSpecs returns default and stage of every gate of OpenKruise 1.9, in a new map.
 func GateSpecs() map[Gate]GateSpec {
 	on, off, alpha := GateSpec{true, Beta}, GateSpec{false, Beta}, GateSpec{false, Alpha}
 	return map[Gate]GateSpec{
@@ -133,7 +132,7 @@ func GateSpecs() map[Gate]GateSpec {
 	}
 }
 
-// DefaultGates returns the defaults in a map of the caller's own.
+// DefaultGates returns the defaults in a new map.
 func DefaultGates() map[Gate]bool {
 	gates := map[Gate]bool{}
 	for name, spec := range GateSpecs() {
@@ -142,8 +141,8 @@ func DefaultGates() map[Gate]bool {
 	return gates
 }
 
-// ResolveGates returns the defaults overridden by set, with the dependencies between gates applied. Names it
-// does not know are kept, so that callers can report them.
+// ResolveGates returns the defaults overridden by set, with the dependencies between gates applied. Unknown names are
+// kept, so that callers can report the names.
 func ResolveGates(set map[Gate]bool) map[Gate]bool {
 	gates := DefaultGates()
 	maps.Copy(gates, set)

@@ -7,9 +7,9 @@ const Group = "apps.kruise.io"
 
 // Labels on Pods.
 const (
-	// LabelRevision says which revision a Pod belongs to. Written by the owner at creation and at the START of an
-	// in-place update. Value: the full ControllerRevision name ("web-7d9f8c6b5d"), or the bare hash with gate
-	// CloneSetShortHash; both spellings of one revision are equal.
+	// LabelRevision is a Pod's revision. Written by the owner at creation and at the START of an in-place update. Value:
+	// the full ControllerRevision name ("web-7d9f8c6b5d"), or the bare hash with gate CloneSetShortHash; both spellings of
+	// a revision are equal.
 	LabelRevision = "controller-revision-hash"
 	// LabelPodTemplateHash is the bare hash of the revision ("7d9f8c6b5d"), always in the short form. Written by
 	// CloneSet at creation, at an in-place update, and when found missing.
@@ -28,7 +28,7 @@ const (
 	// Lifecycle constants; absent or empty counts as Normal.
 	LabelLifecycleState = "lifecycle.apps.kruise.io/state"
 	// LabelUnavailablePrefix starts labels of any suffix and value with which users declare a Pod unavailable. Only
-	// PodUnavailableBudget reads them; CloneSet does not.
+	// PodUnavailableBudget reads such labels; CloneSet does not.
 	LabelUnavailablePrefix = "unavailable-pod.kruise.io/"
 )
 
@@ -53,11 +53,11 @@ const (
 	// AnnotationLifecycleTimestamp is the time of the last state change, RFC 3339 in UTC
 	// ("2026-07-01T10:00:00Z"). Written by the owner together with LabelLifecycleState.
 	AnnotationLifecycleTimestamp = "lifecycle.apps.kruise.io/timestamp"
-	// AnnotationInPlaceUpdateState is the progress of an in-place update. Written by the owner. Value: JSON of 1.2,
-	// which always has revision, updateTimestamp and lastContainerStatuses.
+	// AnnotationInPlaceUpdateState is the progress of an in-place update. Written by the owner. Value: JSON of 1.2, always
+	// with revision, updateTimestamp and lastContainerStatuses.
 	AnnotationInPlaceUpdateState = "apps.kruise.io/inplace-update-state"
-	// AnnotationInPlaceUpdateGrace holds the change that waits for the grace period to end. Written and
-	// removed by the owner. Value: JSON of 1.2.
+	// AnnotationInPlaceUpdateGrace holds the change waiting for the end of the grace period. Written and removed by the
+	// owner. Value: JSON of 1.2.
 	AnnotationInPlaceUpdateGrace = "apps.kruise.io/inplace-update-grace"
 	// AnnotationInPlaceUpdateStateLegacy is the earlier name of AnnotationInPlaceUpdateState. Read as a fallback,
 	// removed on write, never written.
@@ -73,18 +73,20 @@ const (
 	AnnotationPodDeletionCost = "controller.kubernetes.io/pod-deletion-cost"
 )
 
-// ReservedPodLabels returns the labels that a CloneSet writes on its Pods. Templates must leave them alone.
+// ReservedPodLabels returns the labels written by a CloneSet on its Pods. Templates must leave the labels alone.
 func ReservedPodLabels() []string {
 	return []string{LabelRevision, LabelPodTemplateHash, LabelInstanceID, LabelSpecifiedDelete, LabelLifecycleState}
 }
 
-// ReservedStatefulSetLabels returns the labels that a StatefulSet writes on its Pods. Templates must leave them alone.
+// ReservedStatefulSetLabels returns the labels written by a StatefulSet on its Pods. Templates must leave the labels
+// alone.
 func ReservedStatefulSetLabels() []string {
 	return []string{LabelRevision, LabelPodName, LabelPodIndex, LabelSpecifiedDelete, LabelLifecycleState}
 }
 
-// KeyIn returns one of the labels that a selector asks for, empty if there is none. A selector must not ask for those that its owner
-// writes: Pods are made with these labels and change them, so that those that it selects today are released tomorrow.
+// KeyIn returns a label of the list used by a selector, or "" if the selector uses none. A selector must not use labels
+// written by its owner: the owner creates Pods with such labels and changes the labels, so that a Pod selected today is
+// released tomorrow.
 func KeyIn(selector *metav1.LabelSelector, labels []string) string {
 	if selector == nil {
 		return ""
@@ -102,7 +104,8 @@ func KeyIn(selector *metav1.LabelSelector, labels []string) string {
 	return ""
 }
 
-// ReservedPodAnnotations returns the annotations that owners and node agents write on Pods. Templates must leave them alone.
+// ReservedPodAnnotations returns the annotations written by owners and node agents on Pods. Templates must leave the
+// annotations alone.
 func ReservedPodAnnotations() []string {
 	return []string{
 		AnnotationLifecycleTimestamp, AnnotationInPlaceUpdateState, AnnotationInPlaceUpdateGrace,
@@ -115,8 +118,8 @@ func ReservedPodAnnotations() []string {
 const (
 	// LabelRevisionHash is the hash that ends the revision's name. Written by CloneSet at creation.
 	LabelRevisionHash = "controller.kubernetes.io/hash"
-	// LabelPreDownloadCreated is "true" once image jobs exist for the revision. Written by CloneSet. The doubled
-	// "pre" is how the key is spelled.
+	// LabelPreDownloadCreated is "true" once image jobs exist for the revision. Written by CloneSet. The doubled "pre"
+	// belongs to the key.
 	LabelPreDownloadCreated = "apps.kruise.io/pre-predownload-created"
 	// LabelPreDownloadIgnored is "true" once image jobs were found unnecessary for the revision. Written by
 	// CloneSet.
@@ -128,63 +131,62 @@ const (
 
 // Annotations on claims.
 const (
-	// AnnotationOwnedByStatefulSet is the name of the StatefulSet that has had the claim grow. Written by the controller with the new
-	// size: changes of the claim wake the StatefulSet.
+	// AnnotationOwnedByStatefulSet is the name of the StatefulSet that made the claim grow. Written by the controller with
+	// the new size: changes of the claim wake the StatefulSet.
 	AnnotationOwnedByStatefulSet = "apps.kruise.io/owned-by-asts"
 )
 
 // Keys on the CloneSet object.
 const (
-	// AnnotationImagePreDownloadParallelism is how v1alpha1 spells imagePreDownloadParallelism. Written by users and
-	// by conversion. Value: int or percent as a string; v1beta1 validation accepts an int only.
+	// AnnotationImagePreDownloadParallelism is v1alpha1's spelling of imagePreDownloadParallelism. Written by users and by
+	// conversion. Value: int or percent as a string; v1beta1 validation accepts an int only.
 	AnnotationImagePreDownloadParallelism = "apps.kruise.io/image-predownload-parallelism"
-	// AnnotationImagePreDownloadTimeoutSeconds is how v1alpha1 spells imagePreDownloadTimeoutSeconds. Written by users
+	// AnnotationImagePreDownloadTimeoutSeconds is v1alpha1's spelling of imagePreDownloadTimeoutSeconds. Written by users
 	// and by conversion. Value: seconds as a decimal int32.
 	AnnotationImagePreDownloadTimeoutSeconds = "apps.kruise.io/image-predownload-timeout-seconds"
-	// AnnotationImagePreDownloadMinUpdatedReadyPods is how v1alpha1 spells imagePreDownloadMinUpdatedReadyPods.
-	// Written by users and by conversion. Value: int, or a percent that v1beta1 cannot express and conversion leaves
-	// alone.
+	// AnnotationImagePreDownloadMinUpdatedReadyPods is v1alpha1's spelling of imagePreDownloadMinUpdatedReadyPods. Written
+	// by users and by conversion. Value: int, or a percent. v1beta1 cannot express a percent, and conversion leaves a
+	// percent alone.
 	AnnotationImagePreDownloadMinUpdatedReadyPods = "apps.kruise.io/image-predownload-min-updated-ready-pods"
-	// LabelExcludePreparingDelete set to "true" is how v1alpha1 spells scaleStrategy.excludePreparingDelete.
-	// Written by users and by conversion.
+	// LabelExcludePreparingDelete set to "true" is v1alpha1's spelling of scaleStrategy.excludePreparingDelete. Written by
+	// users and by conversion.
 	LabelExcludePreparingDelete = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
-	// LabelDeleteProtection refuses deletion of the object. Written by users. Value: one of the
-	// DeleteProtection constants; anything else protects nothing.
+	// LabelDeleteProtection refuses deletion of the object. Written by users. Value: a DeleteProtection constant; anything
+	// else protects nothing.
 	LabelDeleteProtection = "policy.kruise.io/delete-protection"
-	// DeleteProtectionAlways refuses deletion for as long as the label is there.
+	// DeleteProtectionAlways refuses deletion for as long as the label is present.
 	DeleteProtectionAlways = "Always"
 	// DeleteProtectionCascading refuses deletion while spec.replicas is above 0.
 	DeleteProtectionCascading = "Cascading"
-	// AnnotationV1beta1Only keeps, on a v1alpha1 object, what only v1beta1 can say. Written and removed by conversion.
-	// Value: JSON, described in package conversion.
+	// AnnotationV1beta1Only keeps, on a v1alpha1 object, the values that v1alpha1 cannot express. Written and removed by
+	// conversion. Value: JSON, described in package conversion.
 	AnnotationV1beta1Only = "workloadkit.io/v1beta1-only"
-	// AnnotationV1alpha1Only keeps, on a v1beta1 object, what only v1alpha1 can say. Written and removed by
+	// AnnotationV1alpha1Only keeps, on a v1beta1 object, the values that v1beta1 cannot express. Written and removed by
 	// conversion. Value: JSON, described in package conversion.
 	AnnotationV1alpha1Only = "workloadkit.io/v1alpha1-only"
 )
 
 // Container environment.
 const (
-	// EnvContainerPriority is an int32 in decimal, set by users on a container to order its start. The Pod webhook
-	// turns it into EnvContainerBarrier.
+	// EnvContainerPriority is an int32 in decimal, set by users on a container to order its start. The Pod webhook turns
+	// EnvContainerPriority into EnvContainerBarrier.
 	EnvContainerPriority = "KRUISE_CONTAINER_PRIORITY"
 	// EnvContainerBarrier is written by the Pod webhook: a configMapKeyRef to ConfigMap "<pod>-barrier" with key
-	// "p_<priority>". In-place update reads the priority of a container from that key.
+	// "p_<priority>". In-place update reads the priority of a container from the key.
 	EnvContainerBarrier = "KRUISE_CONTAINER_BARRIER"
-	// ContainerBarrierKeyPrefix starts the key that EnvContainerBarrier refers to; the priority in decimal follows.
+	// ContainerBarrierKeyPrefix starts the key in EnvContainerBarrier; the priority in decimal follows.
 	ContainerBarrierKeyPrefix = "p_"
-	// ContainerBarrierNameSuffix ends the name of the ConfigMap that EnvContainerBarrier refers to; the Pod's name
-	// precedes.
+	// ContainerBarrierNameSuffix ends the name of the ConfigMap in EnvContainerBarrier; the Pod's name precedes.
 	ContainerBarrierNameSuffix = "-barrier"
-	// AnnotationLaunchPriority on a Pod, with the value LaunchPriorityOrdered, has containers start in the order of spec.containers.
-	// Written by users.
+	// AnnotationLaunchPriority on a Pod, with the value LaunchPriorityOrdered, makes containers start in the order of
+	// spec.containers. Written by users.
 	AnnotationLaunchPriority = "apps.kruise.io/container-launch-priority"
-	// LaunchPriorityOrdered is the one value of AnnotationLaunchPriority.
+	// LaunchPriorityOrdered is the only value of AnnotationLaunchPriority.
 	LaunchPriorityOrdered = "Ordered"
 	// AnnotationLaunchPriorityCompleted is "true" on Pods whose containers may all start. Written by the controller of launch priorities.
 	AnnotationLaunchPriorityCompleted = "apps.kruise.io/container-launch-priority-completed"
 	// EnvSidecarSetVersion is written by SidecarSet injection; a change of its source never restarts a container.
 	EnvSidecarSetVersion = "SIDECARSET_VERSION"
-	// EnvSidecarSetVersionAlt is the second such variable, for hot upgrades.
+	// EnvSidecarSetVersionAlt is the second version variable, for hot upgrades.
 	EnvSidecarSetVersionAlt = "SIDECARSET_VERSION_ALT"
 )

@@ -7,11 +7,12 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// MaxTerms is how many terms a selector or a strategy that orders Pods may have, and what chooses the Nodes of a DaemonSet. Nobody reads more,
-// and each is looked at for every Pod or Node in every pass: the objects of other namespaces wait meanwhile.
+// MaxTerms limits the terms of a selector, of a strategy that orders Pods, and of a DaemonSet's choice of Nodes. No
+// person reads more terms, and the controller checks each term for every Pod or Node in every pass: the objects of
+// other namespaces wait meanwhile.
 const MaxTerms = 1000
 
-// SelectorTerms counts what a Pod's labels are compared with: labels, expressions and their values. A nil selector has none.
+// SelectorTerms counts the terms of a selector: labels, expressions and their values. A nil selector has none.
 func SelectorTerms(selector *metav1.LabelSelector) int {
 	if selector == nil {
 		return 0
@@ -23,7 +24,7 @@ func SelectorTerms(selector *metav1.LabelSelector) int {
 	return n
 }
 
-// NodeTerms counts what a Node is compared with to find whether Pods of a spec may be on it: labels, expressions and their values, and
+// NodeTerms counts the terms that decide whether Pods of a spec fit a Node: labels, expressions and their values, and
 // tolerations.
 func NodeTerms(spec *corev1.PodSpec) int {
 	n := len(spec.NodeSelector) + len(spec.Tolerations)
@@ -41,7 +42,7 @@ func NodeTerms(spec *corev1.PodSpec) int {
 	return n
 }
 
-// WeightTerms counts what a Pod's labels are compared with to find its weight.
+// WeightTerms counts the terms of a Pod's weight.
 func WeightTerms(weights []pub.WeightPriorityTerm) int {
 	n := 0
 	for i := range weights {

@@ -20,8 +20,8 @@ func Example() {
 	// Output: Always ClusterFirst Always
 }
 
-// TestPodTemplate compares a spec with what it must become. Every case gets the defaults of the Pod's spec itself and,
-// per container, of the fields all containers have; "want" leaves those out.
+// TestPodTemplate compares a spec with its defaulted form. Every case gets the defaults of the Pod's spec itself and
+// the defaults of all containers; "want" leaves both out.
 func TestPodTemplate(t *testing.T) {
 	tests := []struct {
 		name     string

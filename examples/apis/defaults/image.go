@@ -14,14 +14,14 @@ const (
 	digest   = `[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}`
 )
 
-// imageReference is the grammar of image names; it captures tag and digest.
+// imageReference is the grammar of image names, with captures for tag and digest.
 var imageReference = regexp.MustCompile(
 	`^(?:` + registry + `/)?` + pathPart + `(?:/` + pathPart + `)*(?::(` + tag + `))?(?:@(` + digest + `))?$`)
 
-// imageID is what a name may not look like.
+// imageID is a form forbidden for names.
 var imageID = regexp.MustCompile(`^[a-f0-9]{64}$`)
 
-// pullPolicyFor is the Kubernetes rule: Always for the tag latest, which is also what no tag and no digest mean;
+// pullPolicyFor is the Kubernetes rule: Always for the tag latest, explicit or by a missing tag and digest;
 // IfNotPresent for everything else, unreadable names included.
 func pullPolicyFor(image string) corev1.PullPolicy {
 	parts := imageReference.FindStringSubmatch(image)

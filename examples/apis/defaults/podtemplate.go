@@ -1,9 +1,9 @@
 // Package defaults answers "which values does the API server fill in where a Pod template is silent?"
 //
-// A workload whose CRD keeps the template without a schema has to do that itself, or its revisions would differ from
-// the Pods made of them. The values are those Kubernetes applies to the template of a Deployment, so things it sets on
-// Pods only (enableServiceLinks, requests from limits, host ports) are left alone. Values present are never changed,
-// with one exception the API server makes too: quantities finer than a thousandth are rounded up.
+// A workload whose CRD keeps the template without a schema has to fill in the defaults itself, or its revisions would
+// differ from its Pods. The values are Kubernetes' defaults for the template of a Deployment, so defaults of Pods only
+// (enableServiceLinks, requests from limits, host ports) are left alone. Present values are never changed, with a
+// single exception made by the API server too: quantities finer than a thousandth are rounded up.
 package defaults
 
 import (
@@ -12,16 +12,16 @@ import (
 
 // Options are the differences between kinds and feature gates. The zero value is plain Kubernetes.
 type Options struct {
-	// ContainerImagePullPolicy is for containers that name none. Empty applies the Kubernetes rule: Always for the tag
-	// latest or no tag, IfNotPresent otherwise. The workloads of apps.kruise.io use Always. Init containers
-	// always follow the Kubernetes rule.
+	// ContainerImagePullPolicy is for containers without a policy. Empty applies the Kubernetes rule: Always for the tag
+	// latest or no tag, IfNotPresent otherwise. The workloads of apps.kruise.io use Always. Init containers always follow
+	// the Kubernetes rule.
 	ContainerImagePullPolicy corev1.PullPolicy
-	// HostNetworkHostPorts sets hostPort to containerPort where it is 0 and the template uses hostNetwork (gate
+	// HostNetworkHostPorts sets hostPort to containerPort if hostPort is 0 and the template uses hostNetwork (gate
 	// DefaultHostNetworkHostPortsInPodTemplates).
 	HostNetworkHostPorts bool
 }
 
-// PodTemplate fills in the defaults of a Pod template. It is idempotent.
+// PodTemplate fills in the defaults of a Pod template. PodTemplate is idempotent.
 func PodTemplate(template *corev1.PodTemplateSpec, opts Options) {
 	spec := &template.Spec
 	podSpec(spec)
@@ -51,8 +51,8 @@ func PodTemplate(template *corev1.PodTemplateSpec, opts Options) {
 	}
 }
 
-// ClaimTemplate fills in the defaults of one claim template: the phase Pending and rounded quantities. volumeMode stays
-// unset: the API server sets it on the claims themselves.
+// ClaimTemplate fills in the defaults of a claim template: the phase Pending and rounded quantities. volumeMode stays
+// unset: the API server sets volumeMode on the claims themselves.
 func ClaimTemplate(claim *corev1.PersistentVolumeClaim) {
 	setIfZero(&claim.Status.Phase, corev1.ClaimPending)
 	roundUp(claim.Spec.Resources.Limits)
@@ -78,8 +78,8 @@ func hostPorts(containers []corev1.Container) {
 	}
 }
 
-// Sidecar fills in the defaults of a container that is injected into Pods. Its startup probe is left as it is: a SidecarSet of OpenKruise
-// is hashed without these defaults.
+// Sidecar fills in the defaults of an injected container. The startup probe stays unchanged: OpenKruise hashes a
+// SidecarSet without these defaults.
 func Sidecar(c *corev1.Container) {
 	startup := c.StartupProbe
 	c.StartupProbe = nil

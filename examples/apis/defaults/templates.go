@@ -5,14 +5,14 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Templates are what a workload makes Pods and claims from.
+// Templates are a workload's templates of Pods and claims.
 type Templates struct {
 	Pod    *corev1.PodTemplateSpec
 	Claims []corev1.PersistentVolumeClaim
 }
 
-// Default fills in defaults where a template is not as it is stored: a default that a newer version learned would otherwise roll every Pod.
-// The zero value of stored stands for an object that is created.
+// Default fills in defaults in templates that differ from the stored templates: a default added by a newer version
+// would otherwise roll every Pod. The zero value of stored stands for a new object.
 func (t Templates) Default(stored Templates, opts Options) {
 	if stored.Pod == nil || !apiequality.Semantic.DeepEqual(t.Pod, stored.Pod) {
 		PodTemplate(t.Pod, opts)

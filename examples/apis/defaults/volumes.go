@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Defaults of volume sources that the API gives no constant for.
+// Defaults of volume sources without a constant in the API.
 const (
 	iscsiInterface     = "default"
 	rbdPool            = "rbd"

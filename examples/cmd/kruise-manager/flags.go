@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// flags are the command line as OpenKruise has it, as far as it applies to what is built here.
+// flags are OpenKruise's command line, as far as the features here need.
 type flags struct {
 	getenv  func(string) string
 	all     *pflag.FlagSet
@@ -82,7 +82,7 @@ func (f *flags) addRateLimit(fs *pflag.FlagSet) {
 	fs.IntVar(&r.BucketSize, "rate-limiter-bucket-size", 100, "objects beyond that in a burst")
 }
 
-// options returns what the manager is to do. All errors are those of the command line or the environment.
+// options returns the manager's options. All errors concern the command line or the environment.
 func (f *flags) options() (manager.Options, error) {
 	out := f.set
 	err := f.validate()
@@ -112,7 +112,7 @@ func (f *flags) options() (manager.Options, error) {
 	return out, nil
 }
 
-// announce logs what was asked for and has no effect, or not all of it.
+// announce logs flags and gates without an effect, or with a partial effect.
 func (f *flags) announce(log logr.Logger) {
 	f.all.Visit(func(set *pflag.Flag) {
 		if _, ok := set.Value.(*unused); ok {
@@ -121,7 +121,7 @@ func (f *flags) announce(log logr.Logger) {
 	})
 	gaps, err := manager.GateGaps(f.gates)
 	if err != nil {
-		log.Error(err, "feature gates") // they have been read before
+		log.Error(err, "feature gates") // the gates have been read before
 	}
 	for _, gate := range slices.Sorted(maps.Keys(gaps)) {
 		log.Info("WARNING: a feature gate is only partly built", "gate", gate, "missing", gaps[gate])

@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// spareHeap is how many bytes of garbage may pile up before they are collected, however little of the heap is in use.
+	// spareHeap is the number of bytes of garbage that may pile up before a collection, even for a small heap.
 	spareHeap = 32 << 20
-	// sparePercent is the same in percent of what is in use, where that is more. Most of a large heap are cached objects that
-	// live long: collecting them sooner than Go does by default costs little and saves a third of the memory.
+	// sparePercent is the same limit in percent of the live heap, if larger. A large heap consists mostly of long-lived
+	// cached objects: a collection sooner than Go's default costs little and saves a third of the memory.
 	sparePercent = 40
 )
 
-// spareGarbage sets the collector's percentage after each collection, for as long as the process runs. A fixed one is wrong for
-// somebody: a manager of few Pods spent a quarter of its time collecting 8 MiB again and again, one of many took too much memory.
+// spareGarbage sets the collector's percentage after each collection, for as long as the process runs. A fixed
+// percentage is wrong for some managers: a manager of few Pods spent a quarter of its time collecting 8 MiB again and
+// again, a manager of many Pods took too much memory.
 func spareGarbage(percent int) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
@@ -25,17 +26,18 @@ func spareGarbage(percent int) {
 	if next != percent {
 		debug.SetGCPercent(next)
 	}
-	// The next collection finds that nobody holds this object.
+	// The next collection finds this object unused.
 	runtime.AddCleanup(new(*int), spareGarbage, next)
 }
 
-// gcPercent is the percentage for a heap of which so many bytes are in use. Go takes it of 4 MiB at least.
+// gcPercent is the percentage for a heap with the given number of live bytes. Go applies the percentage to at least 4
+// MiB.
 func gcPercent(live uint64) int {
 	return max(sparePercent, int(100*spareHeap/max(live, 4<<20)))
 }
 
-// limitMemory has garbage collected sooner where the container's limit is near. The manifests name it in MEMORY_LIMIT, in bytes; a tenth of
-// it is left to what the collector does not count. GOMEMLIMIT goes first.
+// limitMemory makes the collector work sooner near the container's limit. The manifests pass the limit in MEMORY_LIMIT,
+// in bytes. A tenth of the limit is left for memory not counted by the collector. GOMEMLIMIT takes precedence.
 func limitMemory(getenv func(string) string) error {
 	text := getenv("MEMORY_LIMIT")
 	if text == "" || getenv("GOMEMLIMIT") != "" {

@@ -28,7 +28,7 @@ func TestGCPercent(t *testing.T) {
 	}
 }
 
-// TestSpareGarbageFollowsTheHeap holds that the percentage is set again and again, as the heap grows and shrinks.
+// TestSpareGarbageFollowsTheHeap: the percentage is set again and again, as the heap grows and shrinks.
 func TestSpareGarbageFollowsTheHeap(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
@@ -37,7 +37,7 @@ func TestSpareGarbageFollowsTheHeap(t *testing.T) {
 		metrics.Read(sample)
 		return sample[0].Value.Uint64()
 	}
-	// What is set after a collection shows a moment later: it is done by a goroutine of the runtime.
+	// The new percentage shows a moment after a collection: a goroutine of the runtime sets the percentage.
 	until := func(what string, is func(uint64) bool) {
 		t.Helper()
 		for deadline := time.Now().Add(30 * time.Second); !is(percent()); runtime.GC() {

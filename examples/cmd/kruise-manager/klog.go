@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// unused is a flag of klog that says where lines of the log go and what stands in front of them. This manager writes to standard error
-// in a format of its own choice; command lines that were written for others still work. A value is checked, and has no effect.
+// unused is a flag of klog about the destination or the prefix of log lines. This manager writes to standard error in a
+// format of its own choice; command lines written for other managers still work. A value is checked, and has no effect.
 type unused struct {
 	kind, text string
 	check      func(string) error
 }
 
-// String returns the value as it was given.
+// String returns the value as given.
 func (u *unused) String() string { return u.text }
 
 // Type returns the type's name for the help.
@@ -29,7 +29,7 @@ func (u *unused) Set(text string) error {
 	return u.check(text)
 }
 
-// addKlog adds every flag that klog registers but v and vmodule, which belong to the logging configuration.
+// addKlog adds every flag registered by klog but v and vmodule. The logging configuration has v and vmodule.
 func addKlog(fs *pflag.FlagSet) {
 	add := func(kind, whenBare string, check func(string) error, names ...string) {
 		for _, name := range names {
@@ -72,8 +72,8 @@ func isPlace(text string) error {
 	return nil
 }
 
-// twoDashes puts a second dash before names of klog's flags that have one, as Go's own flags may. pflag would take them for a row of
-// single letters.
+// twoDashes puts a second dash before names of klog's flags with a single dash, as allowed for Go's own flags. pflag
+// would read the name as a row of single letters.
 func twoDashes(args []string) []string {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	addKlog(fs)

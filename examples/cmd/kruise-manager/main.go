@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
-	_ "time/tzdata" // of schedules: an image need not have zones
+	_ "time/tzdata" // for schedules: an image need not have zones
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// usage marks errors of the command line, which end with exit code 2.
+// usage marks errors of the command line. Such errors end with exit code 2.
 type usage struct{ error }
 
 func main() {
@@ -104,7 +104,7 @@ Environment, as OpenKruise reads it where it does:
 
 A feature gate that nobody knows is refused with a list of all.`
 
-// version is set by the linker where no version control tells it: -X main.version=v0.1.0.
+// version is set by the linker if version control does not tell the version: -X main.version=v0.1.0.
 var version string
 
 func buildVersion() string {

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// TestBadUsage: what cannot be used ends with exit code 2 before anything is connected to, and is named.
+// TestBadUsage: an unusable value ends with exit code 2 before any connection. The error names the value.
 func TestBadUsage(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -116,8 +116,8 @@ func read(args ...string) (*flags, error) {
 	return f, fs.Parse(twoDashes(args))
 }
 
-// TestDefaults: a command line without flags gives what OpenKruise has by default (LG, MG-5), but for the requests in a
-// second, which are not limited here.
+// TestDefaults: a command line without flags gives OpenKruise's defaults (LG, MG-5). Only the number of requests per
+// second is unlimited here.
 func TestDefaults(t *testing.T) {
 	options := func(args ...string) manager.Options {
 		f, err := read(args...)
@@ -152,7 +152,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Flags that klog registers are accepted in each spelling, and said to have no effect, but for the two that have.
+// TestFlagsOfKlogHaveNoEffect: flags of klog are accepted in each spelling, and reported as without effect, except v
+// and vmodule.
 func TestFlagsOfKlogHaveNoEffect(t *testing.T) {
 	values := map[string]string{
 		"log_file_max_size": "7", "stderrthreshold": "WARNING", "alsologtostderrthreshold": "2", "log_backtrace_at": "main.go:7",
@@ -185,7 +186,7 @@ func TestFlagsOfKlogHaveNoEffect(t *testing.T) {
 	})
 }
 
-// said returns what a start with these flags logs about them, but for the gate that is on by default.
+// said returns the log lines of a start about these flags, with the default gate KruiseDaemon off.
 func said(t *testing.T, args ...string) []string {
 	t.Helper()
 	f, err := read(append(args, "--feature-gates=KruiseDaemon=false")...)
@@ -200,7 +201,7 @@ func said(t *testing.T, args ...string) []string {
 	return lines
 }
 
-// Two flags of klog do what they did.
+// TestVerbosity: v and vmodule still have an effect.
 func TestVerbosity(t *testing.T) {
 	for _, args := range [][]string{{"-v=7", "-vmodule=main=9"}, {"--v=7", "--vmodule=main=9"}, {"-v", "7", "--vmodule", "main=9"}} {
 		f, err := read(args...)
@@ -217,7 +218,7 @@ func TestVerbosity(t *testing.T) {
 	}
 }
 
-// Only names of klog's are rewritten, and only in front of "--".
+// TestTwoDashes: only klog's names are rewritten, and only in front of "--".
 func TestTwoDashes(t *testing.T) {
 	in := []string{"-v=4", "-logtostderr", "-log_dir=/tmp", "-kubeconfig", "-", "--", "-logtostderr"}
 	want := []string{"-v=4", "--logtostderr", "--log_dir=/tmp", "-kubeconfig", "-", "--", "-logtostderr"}
@@ -226,7 +227,7 @@ func TestTwoDashes(t *testing.T) {
 	}
 }
 
-// Whoever switches a gate on learns what of it is missing.
+// TestGapsOfGatesAreSaid: a user who switches a gate on learns the gate's missing parts.
 func TestGapsOfGatesAreSaid(t *testing.T) {
 	f, err := read("--feature-gates=KruiseDaemon=true")
 	if err != nil {

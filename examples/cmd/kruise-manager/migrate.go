@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/storagemigration"
 )
 
-// migrateCommand is the subcommand that has objects stored in another version.
+// migrateCommand returns the subcommand that stores objects in another version.
 func migrateCommand() *cobra.Command {
 	var kubeconfig, to string
 	var dryRun bool
@@ -62,7 +62,7 @@ func report(out io.Writer, step storagemigration.Step, to string, dryRun bool) {
 	default:
 		line = fmt.Sprintf("%d objects written", step.Written)
 	}
-	_, _ = fmt.Fprintf(out, "%s: %s\n", strings.TrimSpace(step.CRD), line) // whoever reads has gone if this fails
+	_, _ = fmt.Fprintf(out, "%s: %s\n", strings.TrimSpace(step.CRD), line) // an error means: the reader has gone
 }
 
 const migrateHelp = `Have the objects of all kinds stored in another version.

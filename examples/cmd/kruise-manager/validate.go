@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// validate returns all problems of the values, each with its flag, the value and what is wanted. Nothing is replaced silently: a zero
-// that would stand for a default elsewhere is refused here.
+// validate returns all problems of the values, each with its flag, the value and the wanted values. validate replaces
+// nothing silently: a zero that would stand for a default elsewhere is refused here.
 func (f *flags) validate() error {
 	problems := []error{f.validateLeaderElection(), f.validateRates()}
 	refuse := func(when bool, flag string, value any, want string) {
@@ -49,7 +49,7 @@ func (f *flags) validate() error {
 	return errors.Join(problems...)
 }
 
-// validateLeaderElection checks what the election itself would refuse only once connected.
+// validateLeaderElection checks values that the election itself would refuse only once connected.
 func (f *flags) validateLeaderElection() error {
 	e := f.leader
 	problems := []error{
@@ -101,7 +101,7 @@ func named(flag, value string, check func(string) []string) error {
 
 func isRate(value float64) bool { return value >= 0 && !math.IsInf(value, 1) }
 
-// isAddress reports whether something can be listened on; both an empty text and 0 mean nowhere.
+// isAddress reports whether an address can be listened on. Both an empty text and 0 mean: no listening.
 func isAddress(address string) bool {
 	if address == "" || address == "0" {
 		return true

@@ -22,7 +22,7 @@ type count struct {
 	ledger disruption.Ledger
 	// members is the number of active Pods of the budget.
 	members int
-	// stayed are Pods that were let go and still exist.
+	// stayed are Pods let go and still present.
 	stayed []string
 	// invalid is the reason why the bounds of the budget make no sense.
 	invalid error
@@ -110,7 +110,7 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	return out
 }
 
-// members returns the Pods that carry the budget's name and that the budget is for, including Pods being deleted.
+// members returns the selected Pods carrying the budget's name, including Pods being deleted.
 func (c *counter) members(v *view) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(v.Pods))
 	for _, pod := range v.Pods {
@@ -145,8 +145,9 @@ func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member
 	return members
 }
 
-// judged finds out whether a Pod serves. A kubelet reports that it has seen a spec before it ends the old containers, so a Pod in doubt counts
-// when the same containers have gone on for longer than they may take to end. before is the last verdict about the Pod, the zero value for none.
+// judged finds out whether a Pod serves. A kubelet reports a spec as seen before ending the old containers. So a
+// doubtful Pod serves only after the same containers have run on for longer than their end may take. before is the last
+// verdict about the Pod, or the zero value.
 func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {
 	j := judged{pod: pod}
 	if j.serves, j.again = c.serving.Serves(pod, now); !j.serves || !budgets.IsDoubtful(pod) {
@@ -162,7 +163,7 @@ func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {
 	return j
 }
 
-// patience is how much later than its grace period a container may end.
+// patience is the time that a container may take to end after its grace period.
 const patience = 10 * time.Second
 
 // instances returns the IDs of the Pod's containers.
@@ -173,7 +174,7 @@ func instances(pod *corev1.Pod) (ids []string) {
 	return ids
 }
 
-// expected returns how many Pods there should be. watched is false where nobody tells of changes.
+// expected returns the expected number of Pods. watched is false if no watch reports changes of the number.
 func (c *counter) expected(ctx context.Context, budget *v1beta1.PodUnavailableBudget, pods []*corev1.Pod) (n int32, watched bool) {
 	if total := budget.Spec.ProtectTotalReplicas; total != nil {
 		return *total, true
@@ -187,7 +188,7 @@ func (c *counter) expected(ctx context.Context, budget *v1beta1.PodUnavailableBu
 		return n, known && c.workloads.Knows(ref.GroupKind)
 	}
 	watched = true
-	type workload struct { // whatever version an owner reference names
+	type workload struct { // in any version named by an owner reference
 		schema.GroupKind
 		name string
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/budgets"
 )
 
-// TestDoubtfulPods: a kubelet reports the newest generation before it ends the container of the old image, which takes the grace period.
+// TestDoubtfulPods: a kubelet reports the newest generation before the container of the old image has ended. The end
+// takes the grace period.
 func TestDoubtfulPods(t *testing.T) {
 	start := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 	serving, err := budgets.NewServing(nil)

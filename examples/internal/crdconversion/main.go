@@ -1,6 +1,6 @@
-// Command crdconversion makes the API server call the conversion webhook for every CRD of a directory that has several
-// versions: controller-gen has no marker for that. It adds the lines and leaves the rest of each file as it is, and does nothing
-// to a file that has them.
+// Command crdconversion makes the API server call the conversion webhook for every CRD in a directory with several
+// versions: controller-gen has no marker for conversion. The command adds the lines and leaves the rest of each file
+// unchanged. A file with the lines stays as it is.
 package main
 
 import (
@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// conversion is what is added below spec. The manager puts in the caBundle. Where the first key of spec is "group", this place is
-// also the right one by the alphabet, as in everything controller-gen writes.
+// conversion is the text added below spec. The manager puts in the caBundle. If the first key of spec is "group", the
+// place is also right by the alphabet, as in all output of controller-gen.
 const conversion = `  conversion:
     strategy: Webhook
     webhook:
@@ -66,7 +66,7 @@ func rewrite(dir string) error {
 	return nil
 }
 
-// manifest is what has to be known of a CRD.
+// manifest has the needed fields of a CRD.
 type manifest struct {
 	Kind string `json:"kind"`
 	Spec struct {

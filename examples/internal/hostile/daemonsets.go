@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DaemonSets returns new ones, the same each time: what chooses Nodes is theirs alone, the rest shows that what bounds CloneSets bounds them
-// too. None fits a Node.
+// DaemonSets returns new DaemonSets, the same each time. Some attack the choice of Nodes. The rest shows that the
+// bounds of CloneSets bound DaemonSets too. No DaemonSet fits a Node.
 func DaemonSets() []Object {
 	required := func(terms []any) tree {
 		return daemonSet(nil, tree{"affinity": tree{"nodeAffinity": tree{"requiredDuringSchedulingIgnoredDuringExecution": tree{"nodeSelectorTerms": terms}}}})
@@ -29,7 +29,8 @@ func DaemonSets() []Object {
 	}
 }
 
-// Edited is a DaemonSet with as many terms for Nodes, and as long ones, as a user gets past admission: edit it again and again.
+// Edited is a DaemonSet with the most and longest terms for Nodes that a user gets past admission, by editing again and
+// again.
 func Edited() Object {
 	terms := repeated(480, func(i int) any {
 		prefix := strings.Repeat(strings.Repeat("a", 62)+".", 4)
@@ -39,7 +40,7 @@ func Edited() Object {
 	return Object{"480 long terms for Nodes", content, true}
 }
 
-// daemonSet is a small DaemonSet for no Node, with more in its spec and in that of its Pods.
+// daemonSet is a small DaemonSet for no Node, with additions to its spec and its Pods' spec.
 func daemonSet(spec, pod tree) tree {
 	out := base()
 	out["kind"] = "DaemonSet"

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Jobs returns new BroadcastJobs and AdvancedCronJobs, the same each time. No Pod of them fits a Node, and no schedule comes to an end.
+// Jobs returns new BroadcastJobs and AdvancedCronJobs, the same each time. Their Pods fit no Node, and no schedule
+// comes to an end.
 func Jobs() []Object {
 	return append(broadcastJobs(), cronJobs()...)
 }
@@ -52,7 +53,7 @@ func cronJobs() []Object {
 	}
 }
 
-// broadcastJob is a small BroadcastJob for no Node, with more in its spec and in that of its Pods.
+// broadcastJob is a small BroadcastJob for no Node, with additions to its spec and its Pods' spec.
 func broadcastJob(spec, pod tree) tree {
 	podSpec := tree{
 		"restartPolicy": "Never", "nodeSelector": tree{"example.test/none": "x"}, "containers": []any{tree{"name": "app", "image": "example.test/app:v1"}},
@@ -63,7 +64,7 @@ func broadcastJob(spec, pod tree) tree {
 	return tree{"apiVersion": "apps.kruise.io/v1beta1", "kind": "BroadcastJob", "metadata": tree{}, "spec": out}
 }
 
-// Policies returns new PodUnavailableBudgets and PersistentPodStates, the same each time. They are for no Pod.
+// Policies returns new PodUnavailableBudgets and PersistentPodStates, the same each time. The objects select no Pod.
 func Policies() []Object {
 	budget := func(spec tree) tree {
 		return tree{"apiVersion": "policy.kruise.io/v1beta1", "kind": "PodUnavailableBudget", "metadata": tree{}, "spec": spec}

@@ -1,5 +1,6 @@
-// Package hostile answers "what does somebody send who means harm, or does not care?": CloneSets that once took a cluster's admission,
-// conversion or controller with them, or minutes and gigabytes, and objects of other kinds like them.
+// Package hostile answers "what does somebody send who means harm, or does not care?": CloneSets that once took a
+// cluster's admission, conversion or controller down, or cost minutes and gigabytes, and similar objects of other
+// kinds.
 package hostile
 
 import (
@@ -12,13 +13,13 @@ import (
 
 type tree = map[string]any
 
-// Object is of a kind of Kruise, or a Pod, with something wrong about it.
+// Object is an object of a kind of Kruise, or a Pod, with a fault.
 type Object struct {
-	// Name says what.
+	// Name describes the fault.
 	Name string
-	// Content is the object, of version v1beta1 where it is of Kruise, without a name.
+	// Content is the object without a name. Objects of Kruise have version v1beta1.
 	Content map[string]any
-	// Passes is set where admission has no reason to refuse it, or only what the API server says of its template.
+	// Passes is set if admission has no reason to refuse the object, or only the API server's reasons about the template.
 	Passes bool
 }
 
@@ -27,7 +28,7 @@ func Objects() []Object {
 	return append(large(), odd()...)
 }
 
-// large cost time and memory.
+// large returns objects that cost time and memory.
 func large() []Object {
 	return []Object{
 		{"200,000 podsToDelete", scaled(tree{"podsToDelete": repeated(200_000, func(i int) any { return fmt.Sprintf("p%05x", i) })}), false},
@@ -56,7 +57,7 @@ func large() []Object {
 	}
 }
 
-// odd broke conversion, or the controller.
+// odd returns objects that broke conversion, or the controller.
 func odd() []Object {
 	return []Object{
 		{"a key in another case in the template", made(func(p, _ tree) { p["spec"].(tree)["SPEC"] = 5 }), true},
@@ -107,7 +108,7 @@ func updated(kind string, rolling tree) tree {
 	return out
 }
 
-// selecting selects with so many values more.
+// selecting has a selector with the given number of additional values.
 func selecting(values int) tree {
 	out := base()
 	out["spec"].(tree)["selector"].(tree)["matchExpressions"] = []any{notIn(values)}
@@ -124,7 +125,7 @@ func claimed(n int) tree {
 	return out
 }
 
-// annotated has settings that conversion keeps in an annotation.
+// annotated has settings kept by conversion in an annotation.
 func annotated(annotations tree) tree {
 	out := updated("OnDelete", tree{"paused": true})
 	out["metadata"].(tree)["annotations"] = annotations
@@ -134,7 +135,7 @@ func annotated(annotations tree) tree {
 func note(field tree) string {
 	raw, err := json.Marshal(tree{"when": []any{"OnDelete"}, "fields": []any{field}})
 	if err != nil {
-		panic(err) // of maps and strings
+		panic(err) // impossible for maps and strings
 	}
 	return string(raw)
 }
@@ -147,7 +148,7 @@ func repeated(n int, value func(i int) any) []any {
 	return out
 }
 
-// Nested returns an array in an array, and so on.
+// Nested returns arrays nested to a depth.
 func Nested(depth int) any {
 	var out any = "x"
 	for range depth {

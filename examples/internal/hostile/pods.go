@@ -7,7 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Mesh is a SidecarSet that the Pods of Pods match: it looks at all that a sidecar can be made to look at. Its Pods have a container "app".
+// Mesh is a SidecarSet that selects the Pods of Pods, and uses every field that reads a Pod. The Pods have a container
+// "app".
 func Mesh() map[string]any {
 	return tree{
 		"apiVersion": "apps.kruise.io/v1beta1", "kind": "SidecarSet", "metadata": tree{"name": "mesh"},
@@ -34,9 +35,9 @@ func Mesh() map[string]any {
 	}
 }
 
-// Pods returns new ones that Mesh matches, the same each time. Nobody schedules them.
+// Pods returns new Pods selected by Mesh, the same each time. Nobody schedules the Pods.
 func Pods() []Object {
-	const most = 250 << 10 // what annotations may have together, and something more
+	const most = 250 << 10 // the limit of all annotations together, and something more
 	state := func(of string) tree {
 		return tree{apps.AnnotationSidecarSetInjected: "mesh", apps.AnnotationSidecarSetInPlaceState: of}
 	}
@@ -50,7 +51,7 @@ func Pods() []Object {
 					"env": repeated(60, func(i int) any { return tree{"name": fmt.Sprintf("E%d", i), "value": strings.Repeat("x", 60)} }),
 				}
 			})
-		}), true}, // none of them is called app: there is nothing to transfer
+		}), true}, // no container is called app: there is nothing to transfer
 		{"200 containers in 200 turns", pod(tree{apps.AnnotationLaunchPriority: apps.LaunchPriorityOrdered}, func(spec tree) {
 			spec["containers"] = append(spec["containers"].([]any), repeated(200, func(i int) any {
 				return tree{
@@ -87,7 +88,7 @@ func stringsOf(n int, value func(i int) string) []string {
 	return out
 }
 
-// pod has one container. change may be nil.
+// pod has a single container. change may be nil.
 func pod(annotations tree, change func(spec tree)) tree {
 	spec := tree{"schedulerName": "nobody", "containers": []any{tree{"name": "app", "image": "example.test/app:v1"}}}
 	if change != nil {

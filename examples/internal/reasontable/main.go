@@ -1,5 +1,6 @@
-// Command reasontable writes the table of all reason codes: every constant of type reason.Code in the tree, with its comment, what
-// the reasons of the code ask for, and where they are shown. The table promises that codes keep their spelling and meaning.
+// Command reasontable writes the table of all reason codes: every constant of type reason.Code in the tree, with its
+// comment, the remedies of the code's reasons, and the places where users see the code. The table promises stable
+// spelling and meaning of codes.
 package main
 
 import (
@@ -18,7 +19,7 @@ import (
 	"strings"
 )
 
-// code is one row of the table.
+// code is a row of the table.
 type code struct{ name, value, pkg, text string }
 
 func main() {
@@ -48,7 +49,7 @@ spelling and its meaning; new ones may be added. Every constant is called as its
 	}
 }
 
-// doing joins the remedies that the code's reasons give.
+// doing joins the remedies of the code's reasons.
 func doing(remedies []string) string {
 	if len(remedies) == 0 {
 		return ""
@@ -57,7 +58,8 @@ func doing(remedies []string) string {
 	return strings.ReplaceAll(strings.Join(slices.Compact(remedies), "; or "), "|", `\|`)
 }
 
-// shownAt says where reasons of a package come to light. What is not listed is an error that its caller shows.
+// shownAt says where users see the reasons of a package. An unlisted package returns its reasons as errors, shown by
+// the caller.
 func shownAt(pkg string) string {
 	switch {
 	case strings.HasPrefix(pkg, "examples/controllers"), pkg == "examples/cronjobs", pkg == "examples/distribution", pkg == "examples/placements":
@@ -78,7 +80,7 @@ func shownAt(pkg string) string {
 	return "the error"
 }
 
-// collect returns all codes, sorted, and what the reasons of each ask for.
+// collect returns all codes, sorted, and the remedies of each code's reasons.
 func collect(root string) (codes []code, remedies map[string][]string, err error) {
 	remedies = map[string][]string{}
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -143,7 +145,7 @@ func codesOf(file *ast.File, path, pkg string) (codes []code, err error) {
 	return codes, nil
 }
 
-// remediesOf finds the remedies in reasons that are written as literals, by package and name of their codes.
+// remediesOf finds the remedies in literal reasons, by package and name of their codes.
 func remediesOf(file *ast.File, pkg string, remedies map[string][]string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		lit, ok := n.(*ast.CompositeLit)
@@ -173,10 +175,10 @@ func remediesOf(file *ast.File, pkg string, remedies map[string][]string) {
 	})
 }
 
-// module is what import paths of the tree begin with.
+// module is the prefix of the tree's import paths.
 const module = "github.com/workloadkit/workloadkit/"
 
-// codeName is the package in the tree and the name of a constant, as a file of pkg writes it.
+// codeName returns the package in the tree and the name of a constant, as written in a file of pkg.
 func codeName(file *ast.File, pkg string, e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -205,7 +207,7 @@ func isCode(t ast.Expr) bool {
 	return ok && x.Name == "reason" && selector.Sel.Name == "Code"
 }
 
-// oneLine renders a doc comment for a table cell, without the name it begins with.
+// oneLine renders a doc comment for a table cell, without the leading name.
 func oneLine(text, name string) string {
 	var p comment.Printer
 	var parser comment.Parser

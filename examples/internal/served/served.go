@@ -1,5 +1,5 @@
-// Package served runs a manager as a process of its own, whose webhooks a real control plane asks: what a measurement or a soak needs before
-// it can begin.
+// Package served runs a manager as a separate process whose webhooks a real control plane calls. Measurements and soaks
+// build on the package.
 package served
 
 import (
@@ -24,13 +24,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// Cluster is a control plane with a manager that serves webhooks. Make it with Start.
+// Cluster is a control plane with a manager that serves webhooks. Make a Cluster with Start.
 type Cluster struct {
 	client.WithWatch
 
 	Plane   *controlplane.ControlPlane
 	Manager *child.Process
-	// Port is the webhooks' on localhost, and Metrics the URL of the manager's metrics.
+	// Port is the port of the webhooks on localhost. Metrics is the URL of the manager's metrics.
 	Port    int
 	Metrics string
 
@@ -39,13 +39,13 @@ type Cluster struct {
 
 // Options of a Cluster.
 type Options struct {
-	// Manager is the file of its binary. Required.
+	// Manager is the file of the manager's binary. Required.
 	Manager string
-	// Args are further arguments of it.
+	// Args are further arguments of the manager.
 	Args []string
-	// Nodes that are simulated.
+	// Nodes is the number of simulated Nodes.
 	Nodes int
-	// Prepare is called before the manager starts. Optional.
+	// Prepare runs before the manager starts. Optional.
 	Prepare func(ctx context.Context, c client.Client) error
 }
 
@@ -134,7 +134,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	return errors.Join(c.Plane.Stop(ctx), os.RemoveAll(c.dir))
 }
 
-// CPU returns the seconds of CPU that the manager has used.
+// CPU returns the seconds of CPU used by the manager.
 func (c *Cluster) CPU() (float64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Manager.ID()))
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Cluster) CPU() (float64, error) {
 	return seconds, nil
 }
 
-// Memory is the most that the manager has had resident, in MiB.
+// Memory is the peak of the manager's resident memory, in MiB.
 func (c *Cluster) Memory() (float64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Manager.ID()))
 	if err != nil {

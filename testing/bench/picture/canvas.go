@@ -1,5 +1,6 @@
-// Package picture answers "what did the rollout look like?" and "how does it grow?": it draws rows of Pods over time, and
-// figures over the number of Pods, as SVG that needs nothing else. Colours are told apart by the colour-blind too.
+// Package picture answers "what did the rollout look like?" and "how does it grow?": the package draws rows of Pods
+// over time, and figures over the number of Pods, as self-contained SVG. Colour-blind readers can tell the colours
+// apart too.
 package picture
 
 import (
@@ -22,13 +23,13 @@ const (
 	green  = "#009E73"
 )
 
-// canvas collects the elements of one SVG.
+// canvas collects the elements of an SVG.
 type canvas struct {
 	width, height float64
 	body          strings.Builder
 }
 
-// addf adds an element as it is.
+// addf adds an element unchanged.
 func (c *canvas) addf(format string, args ...any) { fmt.Fprintf(&c.body, format, args...) }
 
 func (c *canvas) line(x1, y1, x2, y2 float64, colour string, attributes string) {
@@ -45,7 +46,7 @@ func (c *canvas) text(x, y, size float64, anchor, colour, text string) {
 		number(x), number(y), number(size), anchor, colour, html.EscapeString(text))
 }
 
-// bold is text that catches the eye first.
+// bold writes a line in bold.
 func (c *canvas) bold(x, y, size float64, text string) {
 	c.addf(`<text x="%s" y="%s" font-size="%s" font-weight="600" fill="%s">%s</text>`+"\n", number(x), number(y), number(size), ink, html.EscapeString(text))
 }
@@ -60,12 +61,12 @@ func (c *canvas) writeTo(w io.Writer, title string) error {
 	return err
 }
 
-// number is short: a tenth of a pixel is enough.
+// number renders a number briefly: a tenth of a pixel is enough.
 func number(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }
 
-// ticks returns round values from 0 to the maximum, about n of them.
+// ticks returns about n round values from 0 to the maximum.
 func ticks(maximum float64, n int) []float64 {
 	if maximum <= 0 {
 		return []float64{0}

@@ -124,7 +124,7 @@ func TestGrowthDrawsProportion(t *testing.T) {
 		t.Fatal(err)
 	}
 	wellFormed(t, out.String())
-	// Proportion meets the last point of what is linear, and leaves the chart of what is flat early.
+	// Proportion meets the last point of a linear figure, and leaves the chart of a constant figure early.
 	for _, want := range []string{
 		`<path d="M98 331.7L440 167.4" `, `<line x1="60" y1="350" x2="440" y2="167.4" stroke="#D55E00"`,
 		`<line x1="530" y1="350" x2="573.7" y2="140" stroke="#D55E00"`,

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// State of a Pod, as the colours show it.
+// State is the state of a Pod, shown by a colour.
 type State uint8
 
 // States.
 const (
-	// NotReady is out of service, with whichever template.
+	// NotReady is out of service, with any template.
 	NotReady State = iota
-	// Old is ready with the template from before.
+	// Old is ready with the previous template.
 	Old
-	// New is ready with the new one.
+	// New is ready with the new template.
 	New
 )
 
@@ -25,45 +25,45 @@ type Way uint8
 
 // Ways.
 const (
-	// Untouched is a Pod that the rollout did not reach.
+	// Untouched is a Pod not reached by the rollout.
 	Untouched Way = iota
 	// InPlace is a Pod that stayed.
 	InPlace
-	// Recreated is a Pod that another one took the place of.
+	// Recreated is a Pod with a replacement.
 	Recreated
 )
 
-// Span is a state from one time to another, in seconds.
+// Span is a state between two times, in seconds.
 type Span struct {
 	From, To float64
 	State    State
 }
 
-// Row is the place of one Pod: its own spans and, if it was recreated, those of the one that took its place. Between the two is
-// a gap.
+// Row is the place of a Pod: its own spans and, for a recreated Pod, the spans of its replacement. A gap separates the
+// two.
 type Row struct {
 	Name  string
 	Way   Way
 	Spans []Span
-	// Born is when the Pod that took the place was first seen.
+	// Born is when the replacement was first seen.
 	Born float64
 }
 
-// Panel is one rollout.
+// Panel is a rollout.
 type Panel struct {
 	Title   string
 	Seconds float64
 	Rows    []Row
 }
 
-// MaxRows is how many rows a panel shows; more are sampled evenly.
+// MaxRows is the number of rows in a panel; more rows are sampled evenly.
 const MaxRows = 1000
 
 const (
 	plotLeft   = 56.0
 	plotWidth  = 1000.0
 	plotRight  = plotLeft + plotWidth
-	plotHeight = 420.0 // that a panel of few Pods is stretched to
+	plotHeight = 420.0 // the height of a stretched panel of few Pods
 	pageWidth  = plotRight + 24
 	wayWidth   = 8.0
 )
@@ -83,7 +83,7 @@ func WriteTimeline(w io.Writer, title, subtitle string, panels []Panel) error {
 	return c.writeTo(w, title)
 }
 
-// Page wraps the SVG that draw writes into an HTML page.
+// Page wraps the SVG written by draw into an HTML page.
 func Page(w io.Writer, title string, draw func(io.Writer) error) error {
 	fmt.Fprintf(w, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title>\n"+
 		"<style>body{margin:0;background:#fff}svg{max-width:100%%;height:auto;display:block;margin:0 auto}</style></head><body>\n", html.EscapeString(title))
@@ -111,7 +111,7 @@ func (c *canvas) style() {
 		grey, blue, orange, ink, green, pink)
 }
 
-// legend explains colours and marks in one line.
+// legend explains colours and marks in a line.
 func (c *canvas) legend(y float64) {
 	x := 16.0
 	entry := func(text string, draw func(x float64)) {
@@ -134,7 +134,7 @@ func (c *canvas) legend(y float64) {
 	entry("edge: recreated", strip(pink))
 }
 
-// panel draws one rollout from y on and returns where the next may begin.
+// panel draws a rollout from y on and returns the start of the next panel.
 func (c *canvas) panel(y float64, p Panel) float64 {
 	rows := Sample(p.Rows, MaxRows)
 	c.bold(16, y+14, 15, p.Title)
@@ -148,7 +148,7 @@ func (c *canvas) panel(y float64, p Panel) float64 {
 		c.line(x, top, x, bottom+5, grid, "")
 		c.text(x, bottom+19, 12, "middle", faint, label(t)+" s")
 	}
-	// Rows without antialiasing, or thin ones would blur into each other.
+	// Rows without antialiasing, or thin rows would blur into each other.
 	c.addf(`<g stroke-width="%s" shape-rendering="crispEdges">`+"\n", number(rowThickness(thick)))
 	for i, row := range rows {
 		c.row(top+thick*(float64(i)+0.5), thick, perSecond, row)
@@ -158,7 +158,7 @@ func (c *canvas) panel(y float64, p Panel) float64 {
 	return bottom + 48
 }
 
-// rowThickness leaves a hair between rows that are high enough to be told apart.
+// rowThickness leaves a hair between rows if the rows are high enough.
 func rowThickness(pitch float64) float64 {
 	if pitch < 4 {
 		return pitch
@@ -178,7 +178,7 @@ func (c *canvas) row(y, thick, perSecond float64, row Row) {
 			path = &strings.Builder{}
 			paths[s.State] = path
 		}
-		// A moment out of service is still to be seen.
+		// A moment out of service stays visible.
 		fmt.Fprintf(path, "M%s %sh%s", number(plotLeft+s.From*perSecond), number(y), number(max((s.To-s.From)*perSecond, 0.8)))
 	}
 	for _, state := range []State{Old, New, NotReady} {
@@ -192,7 +192,7 @@ func (c *canvas) row(y, thick, perSecond float64, row Row) {
 	c.addf("</g>\n")
 }
 
-// describe is what a row says when it is pointed at.
+// describe returns the tooltip of a row.
 func describe(row Row) string {
 	var out float64
 	for i, s := range row.Spans {
@@ -207,7 +207,7 @@ func describe(row Row) string {
 	return fmt.Sprintf("%s: %s, out of service %.2f s", row.Name, way, out)
 }
 
-// caption counts all rows, and says how many of them are shown.
+// caption counts all rows and the shown rows.
 func caption(rows []Row, shown int) string {
 	counts := map[Way]int{}
 	for _, row := range rows {

@@ -1,14 +1,14 @@
 // Package cloneset answers "what does the API make of a CloneSet somebody writes: what is filled in, what is refused?"
 //
-// There is one set of rules for what no controller can work with, [Unusable], which controllers ask too, because objects come past
-// admission. Admission refuses that and what is merely a mistake.
+// [Unusable] has the rules for values impossible for every controller. Controllers call Unusable too, because objects
+// can bypass admission. Admission refuses unusable values and mere mistakes.
 //
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. Differences from
-// OpenKruise 1.9, where that was wrong or left a gap: maxUnavailable 0 together with a surge is accepted, podsToDelete and progressDeadlineSeconds are checked in v1beta1 too, a rollingUpdate object
-// under OnDelete may be incomplete, and InPlaceOnly is checked in v1beta1 too. Beyond that,
-// scaleStrategy.maxUnavailable must be a proper count, and minReadySeconds, revisionHistoryLimit and
-// gracePeriodSeconds must not be negative. An update is never refused for a problem the stored object already has, so
-// objects taken over from another controller stay editable.
+// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. The rules differ from
+// OpenKruise 1.9 where OpenKruise was wrong or left a gap: maxUnavailable 0 together with a surge is accepted,
+// podsToDelete and progressDeadlineSeconds are checked in v1beta1 too, a rollingUpdate under OnDelete may be
+// incomplete, and InPlaceOnly is checked in v1beta1 too. Beyond that, scaleStrategy.maxUnavailable must be a proper
+// count, and minReadySeconds, revisionHistoryLimit and gracePeriodSeconds must not be negative. An update is never
+// refused for a problem of the stored object, so objects taken over from another controller stay editable.
 package cloneset
 
 import (
@@ -36,9 +36,9 @@ type DefaultOptions struct {
 	HostNetworkHostPorts bool
 }
 
-// Default fills in what the user left out. stored is the object before an update and nil on creation:
-// a Pod template or claim template that is unchanged gets no new defaults, because a default that a newer version
-// learned would otherwise roll every Pod. It is idempotent.
+// Default fills in the missing values. stored is the object before an update and nil on creation. An unchanged Pod
+// template or claim template gets no new defaults, because a default added by a newer version would otherwise roll
+// every Pod. Default is idempotent.
 func Default(obj, stored *v1beta1.CloneSet, opts DefaultOptions) {
 	spec := &obj.Spec
 	defaults.IfNil(&spec.Replicas, DefaultReplicas)

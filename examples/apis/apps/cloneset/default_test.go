@@ -49,8 +49,8 @@ func readStored(t *testing.T, name string) *v1beta1.CloneSet {
 	return stored
 }
 
-// TestDefaultAgreesWithStoredObjects defaults what users applied and compares it with what OpenKruise stored. The
-// fixture "web" had its image and an annotation changed by a patch afterwards.
+// TestDefaultAgreesWithStoredObjects defaults objects as applied by users and compares the result with OpenKruise's
+// stored objects. A later patch changed the image and an annotation of the fixture "web".
 func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 	stored := readStored(t, "web")
 	applied := &v1beta1.CloneSet{}

@@ -10,19 +10,21 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// Unusable returns every value of the spec that a controller cannot work with. Controllers ask it of whatever is stored, because objects
-// come past admission too; [ValidateCreate] and [ValidateUpdate] refuse all of this and more.
+// Unusable returns every value of the spec impossible for a controller. Controllers call Unusable for any stored
+// object, because objects can bypass admission; [ValidateCreate] and [ValidateUpdate] refuse all unusable values and
+// more.
 //
-// The object need not be defaulted. What OpenKruise stores and reads in its own way, such as a negative minReadySeconds, is no problem
-// here: it has to go on working when somebody else takes over. Nor are fields that could not be decoded; the spec tells of them itself.
+// The object need not be defaulted. Values stored and read by OpenKruise in its own way, such as a negative
+// minReadySeconds, are no problem here: such objects have to go on working after a takeover. Undecodable fields are no
+// problem here either; the spec itself lists the fields.
 //
-// Lists of more than [apps.MaxTerms] are not looked into, so that the time this takes has a bound. The order of what is returned depends on
-// the object alone, so that a condition that shows it does not change from pass to pass.
+// Unusable does not look into lists of more than [apps.MaxTerms], so that its time has a bound. The order of the result
+// depends on the object alone, so that a condition with the result does not change from pass to pass.
 func Unusable(obj *v1beta1.CloneSet) field.ErrorList {
 	return unusable(&obj.Spec, max(replicasOf(obj), 0))
 }
 
-// unusable judges percentages as those of so many replicas.
+// unusable judges percentages as percentages of the given replicas.
 func unusable(spec *v1beta1.CloneSetSpec, replicas int32) field.ErrorList {
 	path := specPath()
 	errs := validation.NotNegative(spec.Replicas, path.Child("replicas"))

@@ -36,7 +36,8 @@ func prefer(priority pub.PriorityStrategy) func(*v1beta1.CloneSet) {
 	return rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.PriorityStrategy = &priority })
 }
 
-// TestUnusable: each message names path and value, and says what is wanted. What is unusable is refused at creation in the same words.
+// TestUnusable: each message names path and value, and the wanted values. Creation refuses unusable values in the same
+// words.
 func TestUnusable(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	const allowed = `use an integer from 0 to 2147483647, or a percentage such as "12.5%"`
@@ -139,7 +140,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestOnlyAdmissionRefuses: what is stored with such values goes on working, and nobody can write them any more.
+// TestOnlyAdmissionRefuses: stored objects with such values go on working, and nobody can write such values any more.
 func TestOnlyAdmissionRefuses(t *testing.T) {
 	number, text := intstr.FromInt32, intstr.FromString
 	tests := []struct {

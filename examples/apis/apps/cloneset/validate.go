@@ -12,15 +12,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// ValidateOptions are what validation needs to know besides the object. The zero value is right for tools without a
-// cluster.
+// ValidateOptions are the inputs of validation besides the object. The zero value is right for tools without a cluster.
 type ValidateOptions struct {
-	// Pods are the Pods of the object's namespace, by name; of each only the metadata is read. Nil leaves out the check that names
-	// newly put in podsToDelete are Pods of this CloneSet that are not terminating; empty means that there are none.
+	// Pods are the Pods of the object's namespace, by name. Only their metadata is read. Nil leaves a check out: new names
+	// in podsToDelete must be Pods of this CloneSet without a deletion timestamp. Empty means: the namespace has no Pods.
 	Pods map[string]metav1.Object
-	// InPlacePossible says why template changes cannot be made in place, one sentence or path each; nil or empty means
-	// they can. It gets the templates as they are in both objects. Nil stands for [validation.InPlaceObstacles] with
-	// InPlaceResources.
+	// InPlacePossible says why template changes cannot be made in place, in a sentence or path for each reason. Nil or an
+	// empty result means: the changes are possible in place. The arguments are the templates of both objects. A nil
+	// function stands for [validation.InPlaceObstacles] with InPlaceResources.
 	InPlacePossible func(old, next *corev1.PodTemplateSpec) []string
 	// InPlaceResources lets cpu and memory change in place (gate InPlaceWorkloadVerticalScaling).
 	InPlaceResources bool
@@ -28,15 +27,15 @@ type ValidateOptions struct {
 	DeletionProtection bool
 }
 
-// ValidateCreate returns what is wrong with a new, defaulted object.
+// ValidateCreate returns the problems of a new, defaulted object.
 func ValidateCreate(obj *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList {
 	errs := validation.Name(obj, apivalidation.NameIsDNSSubdomain)
 	errs = append(errs, validateSpec(obj)...)
 	return append(errs, validatePodsToDelete(obj, nil, opts.Pods)...)
 }
 
-// ValidateUpdate returns what is wrong with an update (its own rules and all of [ValidateCreate]). Problems of spec that
-// old has in the same place with the same value are left out.
+// ValidateUpdate returns the problems of an update (its own rules and all rules of [ValidateCreate]). Problems of spec
+// in the same place and with the same value in old are left out.
 func ValidateUpdate(obj, old *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList {
 	errs := validation.NewProblems(validateSpec(obj), validateSpec(old))
 	errs = append(errs, validatePodsToDelete(obj, old, opts.Pods)...)
@@ -48,8 +47,8 @@ func ValidateUpdate(obj, old *v1beta1.CloneSet, opts ValidateOptions) field.Erro
 	return append(errs, validateInPlaceOnly(obj, old, opts)...)
 }
 
-// ValidateDelete refuses to delete a protected object. It does nothing unless opts.DeletionProtection is set.
-// Values of the label other than Always and Cascading protect nothing.
+// ValidateDelete refuses to delete a protected object. ValidateDelete does nothing unless opts.DeletionProtection is
+// set. Values of the label besides Always and Cascading protect nothing.
 func ValidateDelete(obj *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList {
 	if !opts.DeletionProtection {
 		return nil
@@ -57,10 +56,10 @@ func ValidateDelete(obj *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList
 	return validation.DeletionProtected("CloneSet", obj.Labels, replicasOf(obj))
 }
 
-// ValidateV1alpha1 returns the problems that conversion to v1beta1 would hide: the type must be one of the three Pod
-// update policies or unset. old is nil on creation. A type that old already has is accepted, so that a v1beta1 object
-// of type OnDelete can be edited through v1alpha1. A type of v1beta1 means that the API server does not convert: what v1alpha1 does not
-// know of the stored object is gone from what was sent, and would be lost.
+// ValidateV1alpha1 returns the problems hidden by conversion to v1beta1: the type must be a Pod update policy of
+// v1alpha1 or unset. old is nil on creation. The type of old is accepted, so that a v1beta1 object of type OnDelete can
+// be edited through v1alpha1. A type of v1beta1 means that the API server does not convert: the sent object lacks all
+// stored fields unknown to v1alpha1, and would lose the fields.
 func ValidateV1alpha1(obj, old *v1alpha1.CloneSet) field.ErrorList {
 	kind := obj.Spec.UpdateStrategy.Type
 	switch kind {

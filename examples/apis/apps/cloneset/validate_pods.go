@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validatePodsToDelete checks the names of Pods. Names the stored object has already are not looked up again: their Pods
-// may be on their way out.
+// validatePodsToDelete checks the names of Pods. Names in the stored object are not looked up again: their Pods may be
+// on their way out.
 func validatePodsToDelete(obj, old *v1beta1.CloneSet, pods map[string]metav1.Object) field.ErrorList {
 	path := specPath().Child("scaleStrategy", "podsToDelete")
 	var before []string
@@ -54,7 +54,7 @@ func notDeletable(obj *v1beta1.CloneSet, pod metav1.Object) string {
 	return ""
 }
 
-// validateInPlaceOnly refuses a template change that InPlaceOnly could not carry out.
+// validateInPlaceOnly refuses a template change impossible under InPlaceOnly.
 func validateInPlaceOnly(obj, old *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList {
 	strategy := obj.Spec.UpdateStrategy
 	if strategy.Type != v1beta1.RollingUpdate || strategy.RollingUpdate == nil || strategy.RollingUpdate.PodUpdatePolicy != v1beta1.InPlaceOnly {

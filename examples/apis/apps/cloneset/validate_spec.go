@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateSpec refuses what is [Unusable], and what works but is a mistake. Percentages are judged as those of one replica where there is
-// none: scaling up later does not come by here.
+// validateSpec refuses [Unusable] values, and working values that are a mistake. Without replicas, percentages are
+// judged for a single replica: a later scale-up is not validated here.
 func validateSpec(obj *v1beta1.CloneSet) field.ErrorList {
 	spec, path := &obj.Spec, specPath()
 	replicas := max(replicasOf(obj), 1)
@@ -30,7 +30,7 @@ func validateSpec(obj *v1beta1.CloneSet) field.ErrorList {
 	return append(errs, validateUpdateStrategy(&spec.UpdateStrategy, replicas, path.Child("updateStrategy"))...)
 }
 
-// validateProgressDeadline implements the rule v1alpha1 always had: off, or longer than minReadySeconds.
+// validateProgressDeadline implements v1alpha1's rule: off, or longer than minReadySeconds.
 func validateProgressDeadline(spec *v1beta1.CloneSetSpec, path *field.Path) field.ErrorList {
 	deadline := spec.ProgressDeadlineSeconds
 	if deadline == nil || *deadline == math.MaxInt32 {
@@ -75,7 +75,7 @@ func validateBudget(rolling *v1beta1.RollingUpdateCloneSet, replicas int32, path
 		"must be at least 1 or 1% when maxSurge is 0")}
 }
 
-// isNone reports whether a count amounts to 0. What is no count is reported elsewhere.
+// isNone reports whether a count amounts to 0. An invalid count is reported elsewhere.
 func isNone(value intstr.IntOrString, replicas int32) bool {
 	return !validation.AtLeastOne(value, replicas) && len(validation.CountOf(&value, replicas, nil)) == 0
 }

@@ -100,7 +100,7 @@ func TestValidateCreate(t *testing.T) {
 				obj.Spec.Replicas = ptr[int32](0)
 				budget(number(0), number(0))(obj)
 			},
-			want: []string{ru + "maxUnavailable: Invalid value"}, // it will be scaled up, and that does not come by here
+			want: []string{ru + "maxUnavailable: Invalid value"}, // a later scale-up is not validated here
 		},
 		{
 			name: "V-14 progress deadline within minReadySeconds", edit: func(obj *v1beta1.CloneSet) {

@@ -19,7 +19,7 @@ const (
 	ignoredPodSelectorKey    = "ignoredPodSelector"
 )
 
-// budgetKeys are what conversion reads of a PodUnavailableBudget's spec.
+// budgetKeys are the fields read by conversion in a PodUnavailableBudget's spec.
 func budgetKeys() []string {
 	return []string{protectOperationsKey, protectTotalReplicasKey, ignoredPodSelectorKey}
 }
@@ -29,10 +29,10 @@ func budgetAnnotations() []string {
 	return []string{policy.AnnotationProtectOperations, policy.AnnotationProtectTotalReplicas}
 }
 
-// PodUnavailableBudgetToV1beta1 converts and restores what [PodUnavailableBudgetToV1alpha1] kept. The result shares no
-// memory with src. An error means that src holds values JSON cannot express.
+// PodUnavailableBudgetToV1beta1 converts and restores the values kept by [PodUnavailableBudgetToV1alpha1]. The result
+// shares no memory with src. An error means that src holds values JSON cannot express.
 //
-// Two annotations stand for fields of v1beta1, and stay. One that makes no sense stands for nothing.
+// Two annotations stand for fields of v1beta1, and stay. An invalid annotation stands for nothing.
 func PodUnavailableBudgetToV1beta1(src *policyv1alpha1.PodUnavailableBudget) (*policyv1beta1.PodUnavailableBudget, error) {
 	src = src.DeepCopy()
 	note := takeNote(src, apps.AnnotationV1beta1Only)
@@ -48,8 +48,8 @@ func PodUnavailableBudgetToV1beta1(src *policyv1alpha1.PodUnavailableBudget) (*p
 	return dst, nil
 }
 
-// PodUnavailableBudgetToV1alpha1 converts and restores what [PodUnavailableBudgetToV1beta1] kept. The result shares no
-// memory with src. An error means that src holds values JSON cannot express.
+// PodUnavailableBudgetToV1alpha1 converts and restores the values kept by [PodUnavailableBudgetToV1beta1]. The result
+// shares no memory with src. An error means that src holds values JSON cannot express.
 func PodUnavailableBudgetToV1alpha1(src *policyv1beta1.PodUnavailableBudget) (*policyv1alpha1.PodUnavailableBudget, error) {
 	src = src.DeepCopy()
 	note := takeNote(src, apps.AnnotationV1alpha1Only)
@@ -73,7 +73,7 @@ func budgetToAlpha(object []byte) ([]byte, error) {
 	return convertJSON(object, policyv1alpha1.GroupVersion.String(), budgetKeys(), PodUnavailableBudgetToV1alpha1)
 }
 
-// budgetParts are as the Go types of a PodUnavailableBudget have them.
+// budgetParts returns the fields as read by the Go types of a PodUnavailableBudget.
 func budgetParts(object []byte, apiVersion string) (map[string]any, error) {
 	if apiVersion == policyv1alpha1.GroupVersion.String() {
 		return readParts[policyv1alpha1.PodUnavailableBudget](object, budgetKeys())
@@ -144,7 +144,7 @@ func readOperations(text string) *string {
 	return &list
 }
 
-// readReplicas returns nil for what is no number of Pods.
+// readReplicas returns nil for an invalid number of Pods.
 func readReplicas(text string) *int32 {
 	n := readInt(text)
 	if n == nil || *n < 1 {

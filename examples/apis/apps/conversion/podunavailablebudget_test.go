@@ -49,7 +49,7 @@ func budgetToAlpha(t *testing.T, obj *policyv1beta1.PodUnavailableBudget) *polic
 	return result
 }
 
-// budgetWords are what conversion looks at, which the filler hits too seldom.
+// budgetWords sets the values read by conversion, because the filler hits the values too seldom.
 func (f *filler) budgetWords(meta *metav1.ObjectMeta) {
 	for _, word := range []struct {
 		key    string
@@ -88,8 +88,7 @@ func randomAlphaBudget(data []byte) *policyv1alpha1.PodUnavailableBudget {
 	return obj
 }
 
-// checkBetaBudget converts there and back, as objects and serialised, twice, and looks at what the source became
-// meanwhile.
+// checkBetaBudget converts there and back, as objects and serialised, twice, and checks that the source is unchanged.
 func checkBetaBudget(t *testing.T, obj *policyv1beta1.PodUnavailableBudget) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -144,7 +143,7 @@ func FuzzPodUnavailableBudgetV1alpha1RoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkAlphaBudget(t, randomAlphaBudget(data)) })
 }
 
-// TestRandomPodUnavailableBudgetRoundTrips is the part of the fuzzing that every run repeats.
+// TestRandomPodUnavailableBudgetRoundTrips is the part of the fuzzing repeated by every run.
 func TestRandomPodUnavailableBudgetRoundTrips(t *testing.T) {
 	const rounds, length = 500, 300
 	random := rand.NewChaCha8([32]byte{4})
@@ -195,7 +194,7 @@ func TestPodUnavailableBudgetAnnotations(t *testing.T) {
 	}
 }
 
-// TestIgnoredPodsAreKept: v1alpha1 has no place for them, and an edit there loses nothing.
+// TestIgnoredPodsAreKept: v1alpha1 has no place for ignoredPodSelector, and an edit in v1alpha1 loses nothing.
 func TestIgnoredPodsAreKept(t *testing.T) {
 	stored := &policyv1beta1.PodUnavailableBudget{}
 	stored.Spec.IgnoredPodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"debug": "yes"}}

@@ -37,9 +37,9 @@ const (
 	alphaFailed, betaFailed     = "failedNamespace", "failedNamespaces"
 )
 
-// renameInDistribution gives the two fields the names of the other version. An object that has both names, which the
-// API server prunes, has them exchanged, so that nothing is lost. What has another type than the schema says is carried
-// over as it is.
+// renameInDistribution gives the two fields the names of the target version. An object with both names, impossible
+// after pruning by the API server, gets the names exchanged, so that nothing is lost. Values of a wrong type are
+// carried over unchanged.
 func renameInDistribution(object []byte, apiVersion string) ([]byte, error) {
 	whole, err := split(object)
 	if err != nil {
@@ -64,7 +64,7 @@ func renameInDistribution(object []byte, apiVersion string) ([]byte, error) {
 	return whole.in(apiVersion)
 }
 
-// exchange exchanges the names of two fields, and reports whether there was one of them.
+// exchange exchanges the names of two fields, and reports whether either field existed.
 func exchange(fields map[string]json.RawMessage, one, other string) bool {
 	a, hasOne := fields[one]
 	b, hasOther := fields[other]
@@ -79,5 +79,5 @@ func exchange(fields map[string]json.RawMessage, one, other string) bool {
 	return hasOne || hasOther
 }
 
-// distributionParts is empty: nothing of it needs room in an annotation.
+// distributionParts is empty: no field needs room in an annotation.
 func distributionParts([]byte, string) (map[string]any, error) { return map[string]any{}, nil }

@@ -31,7 +31,7 @@ func treeOf(t *testing.T, text []byte) map[string]any {
 	return tree
 }
 
-// TestResourceDistributionRenames: the two fields have their names, and nothing else is touched.
+// TestResourceDistributionRenames: the two fields get the names of the version, and nothing else is touched.
 func TestResourceDistributionRenames(t *testing.T) {
 	for _, c := range []struct{ name, from, version, want string }{
 		{"RD to v1beta1", distributionAlpha, "v1beta1", distributionBeta},
@@ -74,7 +74,7 @@ func FuzzResourceDistributionRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkDistribution(t, data) })
 }
 
-// TestResourceDistributionRoundTrips is the part of the fuzzing that every run repeats.
+// TestResourceDistributionRoundTrips is the part of the fuzzing repeated by every run.
 func TestResourceDistributionRoundTrips(t *testing.T) {
 	repeat(t, 7, checkDistribution)
 }

@@ -44,7 +44,7 @@ func randomAlpha(data []byte) *v1alpha1.CloneSet {
 	return obj
 }
 
-// checkBeta converts there and back, twice, and looks at what the source became meanwhile.
+// checkBeta converts there and back, twice, and checks that the source is unchanged.
 func checkBeta(t *testing.T, obj *v1beta1.CloneSet) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -85,7 +85,7 @@ func FuzzV1alpha1RoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkAlpha(t, randomAlpha(data)) })
 }
 
-// TestRandomRoundTrips is the part of the fuzzing that every run repeats.
+// TestRandomRoundTrips is the part of the fuzzing repeated by every run.
 func TestRandomRoundTrips(t *testing.T) {
 	const rounds, length = 400, 400
 	random := rand.NewChaCha8([32]byte{1})
@@ -102,7 +102,7 @@ func TestRandomRoundTrips(t *testing.T) {
 	}
 }
 
-// FuzzForeignNote shows that nothing users write into the annotation does harm.
+// FuzzForeignNote shows that users can write anything into the annotation without harm.
 func FuzzForeignNote(f *testing.F) {
 	f.Add(`{"when":["ReCreate"],"fields":[{"path":["spec","updateStrategy"],"kept":7}]}`)
 	f.Add(`{"when":["RollingUpdate",""],"fields":[{"path":["spec","scaleStrategy"],"shown":{}}]}`)
@@ -120,7 +120,7 @@ func FuzzForeignNote(f *testing.F) {
 	})
 }
 
-// checkBothWays converts an object of each version to the other and back, which must not change it.
+// checkBothWays converts an object of each version to the target version and back. The object must not change.
 func checkBothWays[B, A any](t *testing.T, beta B, alpha A, toAlpha func(B) (A, error), toBeta func(A) (B, error)) {
 	t.Helper()
 	shown, err := toAlpha(beta)

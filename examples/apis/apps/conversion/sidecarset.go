@@ -21,15 +21,15 @@ const (
 	oldStrategyKey       = "strategy"
 )
 
-// sidecarSetKeys are what conversion reads of a SidecarSet's spec.
+// sidecarSetKeys are the fields read by conversion in a SidecarSet's spec.
 func sidecarSetKeys() []string {
 	return []string{namespaceKey, namespaceSelectorKey, customVersionKey, oldStrategyKey}
 }
 
-// SidecarSetToV1beta1 converts and restores what [SidecarSetToV1alpha1] kept. The result shares no memory with src. An
-// error means that src holds values JSON cannot express.
+// SidecarSetToV1beta1 converts and restores the values kept by [SidecarSetToV1alpha1]. The result shares no memory with
+// src. An error means that src holds values JSON cannot express.
 //
-// spec.namespace becomes a namespaceSelector, and goes before the one that is there. The label
+// spec.namespace becomes a namespaceSelector, and takes precedence over an existing namespaceSelector. The label
 // [apps.LabelSidecarSetCustomVersion] becomes spec.customVersion. spec.strategy is dropped.
 func SidecarSetToV1beta1(src *v1alpha1.SidecarSet) (*v1beta1.SidecarSet, error) {
 	src = src.DeepCopy()
@@ -46,8 +46,8 @@ func SidecarSetToV1beta1(src *v1alpha1.SidecarSet) (*v1beta1.SidecarSet, error) 
 	return dst, nil
 }
 
-// SidecarSetToV1alpha1 converts and restores what [SidecarSetToV1beta1] kept. The result shares no memory with src. An
-// error means that src holds values JSON cannot express, or was not decoded in full.
+// SidecarSetToV1alpha1 converts and restores the values kept by [SidecarSetToV1beta1]. The result shares no memory with
+// src. An error means that src holds values JSON cannot express, or was not decoded in full.
 func SidecarSetToV1alpha1(src *v1beta1.SidecarSet) (*v1alpha1.SidecarSet, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -74,7 +74,7 @@ func sidecarSetToAlpha(object []byte) ([]byte, error) {
 	return convertJSON(object, v1alpha1.GroupVersion.String(), sidecarSetKeys(), SidecarSetToV1alpha1)
 }
 
-// sidecarSetParts are as the Go types of a SidecarSet have them.
+// sidecarSetParts returns the fields as read by the Go types of a SidecarSet.
 func sidecarSetParts(object []byte, apiVersion string) (map[string]any, error) {
 	if apiVersion == v1alpha1.GroupVersion.String() {
 		return readParts[v1alpha1.SidecarSet](object, sidecarSetKeys())
@@ -127,7 +127,7 @@ func plainSidecarSetAlpha(src *v1beta1.SidecarSet) *v1alpha1.SidecarSet {
 		PatchPodMetadata:     spec.PatchPodMetadata,
 	}
 	dropLabel(dst, apps.LabelSidecarSetCustomVersion)
-	// The API server takes no conversion that makes a label of what is none.
+	// The API server refuses a conversion that makes a label of an invalid value.
 	if version := spec.CustomVersion; version != "" && len(validation.IsValidLabelValue(version)) == 0 {
 		if dst.Labels == nil {
 			dst.Labels = map[string]string{}
@@ -150,10 +150,10 @@ func sidecarSetBetaFields(obj *v1beta1.SidecarSet) fields {
 	}
 }
 
-// sidecarSetAlphaFields depend on the selector that v1beta1 shows: without an edit of it, the namespace and the
-// selector beside that are what they were.
+// sidecarSetAlphaFields depend on v1beta1's selector: without an edit of the selector, the namespace and the additional
+// selector keep their old values.
 func sidecarSetAlphaFields(obj *v1alpha1.SidecarSet) fields {
-	shown, _ := json.Marshal(obj.Spec.NamespaceSelector) // texts alone
+	shown, _ := json.Marshal(obj.Spec.NamespaceSelector) // only strings
 	return fields{
 		labels: &obj.Labels, annotations: &obj.Annotations, ownLabels: []string{apps.LabelSidecarSetCustomVersion}, when: []string{string(shown)},
 		strategies: map[string]any{namespaceKey: &obj.Spec.Namespace, namespaceSelectorKey: &obj.Spec.NamespaceSelector},

@@ -54,7 +54,7 @@ func sidecarSetToAlpha(t *testing.T, obj *v1beta1.SidecarSet) *v1alpha1.SidecarS
 	return result
 }
 
-// sidecarSetWords are what conversion looks at, which the filler hits too seldom.
+// sidecarSetWords sets the values read by conversion, because the filler hits the values too seldom.
 func (f *filler) sidecarSetWords(meta *metav1.ObjectMeta, selector **metav1.LabelSelector) {
 	if value := []string{"-", "", "v1", "v2"}[f.choose(4)]; value != "-" {
 		if meta.Labels == nil {
@@ -85,8 +85,8 @@ func randomAlphaSidecarSet(data []byte) *v1alpha1.SidecarSet {
 	return obj
 }
 
-// checkBetaSidecarSet converts there and back, as objects and serialised, twice, and looks at what the source became
-// meanwhile.
+// checkBetaSidecarSet converts there and back, as objects and serialised, twice, and checks that the source is
+// unchanged.
 func checkBetaSidecarSet(t *testing.T, obj *v1beta1.SidecarSet) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -148,7 +148,7 @@ func FuzzSidecarSetV1alpha1RoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkAlphaSidecarSet(t, randomAlphaSidecarSet(data)) })
 }
 
-// TestRandomSidecarSetRoundTrips is the part of the fuzzing that every run repeats.
+// TestRandomSidecarSetRoundTrips is the part of the fuzzing repeated by every run.
 func TestRandomSidecarSetRoundTrips(t *testing.T) {
 	const rounds, length = 300, 600
 	random := rand.NewChaCha8([32]byte{3})
@@ -157,7 +157,7 @@ func TestRandomSidecarSetRoundTrips(t *testing.T) {
 		if _, err := random.Read(data); err != nil {
 			t.Fatal(err)
 		}
-		// Short objects leave the words that matter something to read.
+		// Short objects leave input for the important words.
 		for _, part := range [][]byte{data, data[:random.Uint64()%uint64(length)]} {
 			checkBetaSidecarSet(t, randomBetaSidecarSet(part))
 			checkAlphaSidecarSet(t, randomAlphaSidecarSet(part))
@@ -250,7 +250,7 @@ func TestSidecarSetToV1alpha1(t *testing.T) {
 	}
 }
 
-// TestSidecarSetMergeRule edits an object in the version that does not know all of it.
+// TestSidecarSetMergeRule edits an object in the version without some of its fields.
 func TestSidecarSetMergeRule(t *testing.T) {
 	applied := &v1alpha1.SidecarSet{}
 	applied.Spec.Namespace, applied.Spec.NamespaceSelector = "team-a", &metav1.LabelSelector{MatchLabels: map[string]string{"x": "y"}}
@@ -293,8 +293,8 @@ func TestSidecarSetMergeRule(t *testing.T) {
 	})
 }
 
-// TestSidecarSetStored converts what OpenKruise stored of a v1alpha1 object: there is no note, so the namespace is a
-// selector.
+// TestSidecarSetStored converts OpenKruise's stored form of a v1alpha1 object. The object has no note, so the namespace
+// is a selector.
 func TestSidecarSetStored(t *testing.T) {
 	raw, err := os.ReadFile("../sidecarset/testdata/mesh.yaml")
 	if err != nil {
@@ -336,7 +336,7 @@ func TestSidecarSetJSON(t *testing.T) {
 	}
 }
 
-// TestHostileSidecarSets converts what users can store: none of it may fail, nor lose the containers.
+// TestHostileSidecarSets converts objects that users can store. No conversion may fail, or lose the containers.
 func TestHostileSidecarSets(t *testing.T) {
 	for name, object := range map[string]string{
 		"containers that are a number":   `{"spec":{"containers":5}}`,
@@ -367,7 +367,7 @@ func TestHostileSidecarSets(t *testing.T) {
 	}
 }
 
-// TestCheckSidecarSet: what is kept for the other version must have room there.
+// TestCheckSidecarSet: the kept values must fit into the annotation for the target version.
 func TestCheckSidecarSet(t *testing.T) {
 	object := func(version, spec string, annotation int) string {
 		return `{"apiVersion":"apps.kruise.io/` + version + `","kind":"SidecarSet","metadata":{"annotations":{"a":"` + strings.Repeat("x", annotation) +

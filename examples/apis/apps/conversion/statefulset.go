@@ -15,7 +15,7 @@ import (
 
 const kindStatefulSet = "StatefulSet"
 
-// StatefulSetFieldsOfV1beta1 returns the fields of a StatefulSet's spec that only v1beta1 has, sorted.
+// StatefulSetFieldsOfV1beta1 returns the fields of a StatefulSet's spec missing in v1alpha1, sorted.
 func StatefulSetFieldsOfV1beta1() []string {
 	return []string{
 		"lifecycle", "ordinals", "persistentVolumeClaimRetentionPolicy", "reserveOrdinals", "scaleStrategy", "volumeClaimUpdateStrategy",
@@ -30,9 +30,9 @@ func betaOnly(spec *v1beta1.StatefulSetSpec) v1beta1.StatefulSetSpec {
 	}
 }
 
-// StatefulSetToV1beta1 converts and restores what [StatefulSetToV1alpha1] kept. The result shares no memory with src.
-// An error means that the annotation holds what a v1beta1 object may hold and Go types cannot, such as a number of more
-// than 32 bits; it is a Problem of package decode.
+// StatefulSetToV1beta1 converts and restores the values kept by [StatefulSetToV1alpha1]. The result shares no memory
+// with src. An error means that the annotation holds a value allowed in a v1beta1 object and impossible in Go types,
+// such as a number of more than 32 bits. The error is a Problem of package decode.
 func StatefulSetToV1beta1(src *v1alpha1.StatefulSet) (*v1beta1.StatefulSet, error) {
 	src = src.DeepCopy()
 	kept := map[string]json.RawMessage{}
@@ -59,9 +59,9 @@ func StatefulSetToV1beta1(src *v1alpha1.StatefulSet) (*v1beta1.StatefulSet, erro
 	return dst, nil
 }
 
-// StatefulSetToV1alpha1 converts, and keeps what v1alpha1 cannot say in an annotation. The result shares no memory with
-// src. An error means that src was not decoded in full, or holds values JSON cannot express, such as an IntOrString of
-// no type.
+// StatefulSetToV1alpha1 converts, and keeps the fields missing in v1alpha1 in an annotation. The result shares no
+// memory with src. An error means that src was not decoded in full, or holds values JSON cannot express, such as an
+// IntOrString without a type.
 func StatefulSetToV1alpha1(src *v1beta1.StatefulSet) (*v1alpha1.StatefulSet, error) {
 	if len(src.Spec.Undecodable) > 0 {
 		return nil, src.Spec.Undecodable[0]
@@ -93,7 +93,7 @@ func StatefulSetToV1alpha1(src *v1beta1.StatefulSet) (*v1alpha1.StatefulSet, err
 	return dst, nil
 }
 
-// putAway moves what only v1beta1 has from a spec into the annotation.
+// putAway moves the fields of v1beta1 alone from a spec into the annotation.
 func putAway(meta metav1.Object, spec map[string]json.RawMessage) error {
 	dropAnnotation(meta, apps.AnnotationV1beta1Only)
 	dropAnnotation(meta, apps.AnnotationV1alpha1Only)
@@ -108,7 +108,7 @@ func putAway(meta metav1.Object, spec map[string]json.RawMessage) error {
 	return n.write(meta, apps.AnnotationV1beta1Only)
 }
 
-// bringBack moves it from the annotation into a spec that lacks it.
+// bringBack moves the fields from the annotation into a spec without the fields.
 func bringBack(meta metav1.Object, spec map[string]json.RawMessage) {
 	n := takeNote(meta, apps.AnnotationV1beta1Only)
 	dropAnnotation(meta, apps.AnnotationV1alpha1Only)
@@ -123,8 +123,8 @@ func bringBack(meta metav1.Object, spec map[string]json.RawMessage) {
 	}
 }
 
-// hasType reports whether the API server would take a value in a field of spec. It would take numbers that are too
-// large for Go types.
+// hasType reports whether the API server would accept a value in a field of spec. The API server also accepts numbers
+// too large for Go types.
 func hasType(key string, value json.RawMessage) bool {
 	encoded, err := json.Marshal(map[string]json.RawMessage{key: value})
 	if err != nil {
@@ -170,7 +170,7 @@ func moveJSON(object []byte, apiVersion string, move func(metav1.Object, map[str
 	return whole.in(apiVersion)
 }
 
-// statefulSetParts are as they are written.
+// statefulSetParts returns the fields as written.
 func statefulSetParts(object []byte, _ string) (map[string]any, error) {
 	whole, err := split(object)
 	if err != nil {

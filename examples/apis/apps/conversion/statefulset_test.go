@@ -68,7 +68,7 @@ func randomAlphaSet(data []byte) *v1alpha1.StatefulSet {
 	return obj
 }
 
-// checkBetaSet converts there and back, as Go types and as JSON, and looks at what the source became meanwhile.
+// checkBetaSet converts there and back, as Go types and as JSON, and checks that the source is unchanged.
 func checkBetaSet(t *testing.T, obj *v1beta1.StatefulSet) {
 	t.Helper()
 	untouched := obj.DeepCopy()
@@ -126,7 +126,7 @@ func FuzzStatefulSetV1alpha1RoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkAlphaSet(t, randomAlphaSet(data)) })
 }
 
-// TestRandomStatefulSetRoundTrips is the part of the fuzzing that every run repeats. V-43, V-45.
+// TestRandomStatefulSetRoundTrips is the part of the fuzzing repeated by every run. V-43, V-45.
 func TestRandomStatefulSetRoundTrips(t *testing.T) {
 	const rounds, length = 400, 400
 	random := rand.NewChaCha8([32]byte{2})
@@ -143,7 +143,7 @@ func TestRandomStatefulSetRoundTrips(t *testing.T) {
 	}
 }
 
-// FuzzStatefulSetForeignNote shows that nothing users write into the annotation does harm.
+// FuzzStatefulSetForeignNote shows that users can write anything into the annotation without harm.
 func FuzzStatefulSetForeignNote(f *testing.F) {
 	f.Add(`{"fields":[{"path":["spec","reserveOrdinals"],"kept":7}]}`)
 	f.Add(`{"fields":[{"path":["spec","reserveOrdinals"],"kept":[3000000000]}]}`)
@@ -175,8 +175,8 @@ func FuzzStatefulSetForeignNote(f *testing.F) {
 	})
 }
 
-// TestStatefulSetToV1alpha1: what v1alpha1 lacks is in the annotation and nowhere else, and comes back whatever is
-// edited beside it.
+// TestStatefulSetToV1alpha1: fields missing in v1alpha1 are in the annotation and nowhere else, and come back after any
+// edit beside the annotation.
 func TestStatefulSetToV1alpha1(t *testing.T) {
 	budget := intstr.FromString("30%")
 	tests := []struct {
@@ -250,7 +250,7 @@ func TestStatefulSetShares(t *testing.T) {
 	}
 }
 
-// TestStatefulSetReservedKeys: notes on the version they do not belong to are dropped, and so is what they do not keep.
+// TestStatefulSetReservedKeys: notes on the wrong version are dropped, and so is everything else in a note.
 func TestStatefulSetReservedKeys(t *testing.T) {
 	const kept = `{"fields":[{"path":["spec","ordinals"],"kept":{"start":3}}]}`
 	alpha := &v1alpha1.StatefulSet{}
@@ -265,8 +265,8 @@ func TestStatefulSetReservedKeys(t *testing.T) {
 	}
 }
 
-// TestStatefulSetJSONKeepsAll: what Go types do not know or cannot hold is carried over, and bad values come back as
-// they were.
+// TestStatefulSetJSONKeepsAll: values unknown to Go types or too large for Go types are carried over, and bad values
+// come back unchanged.
 func TestStatefulSetJSONKeepsAll(t *testing.T) {
 	for name, spec := range map[string]string{
 		"unknown fields": `{"selector":{},"template":{"metadata":{"creationTimestamp":null},"spec":{"future":{"b":1.0,"a":[null]}}},` +
@@ -316,8 +316,8 @@ func numbersAsTheyAre(t *testing.T, object string) any {
 	return tree
 }
 
-// TestStatefulSetHostile converts what users can write into the annotation: none of it may fail, nor bring back what
-// the API server does not take.
+// TestStatefulSetHostile converts notes written by users. No conversion may fail, or bring back values refused by the
+// API server.
 func TestStatefulSetHostile(t *testing.T) {
 	for name, fields := range map[string]string{
 		"a template":               `{"path":["spec","template"],"kept":5}`,
@@ -379,7 +379,8 @@ func TestStatefulSetHostile(t *testing.T) {
 	}
 }
 
-// TestStatefulSetUndecodable: what Go types cannot hold is told by its path, and not left out.
+// TestStatefulSetUndecodable: the error names the path of a value impossible in Go types, and the value is not left
+// out.
 func TestStatefulSetUndecodable(t *testing.T) {
 	alpha := &v1alpha1.StatefulSet{}
 	alpha.Annotations = map[string]string{apps.AnnotationV1beta1Only: `{"fields":[{"path":["spec","reserveOrdinals"],"kept":[1,3000000000]}]}`}
@@ -395,8 +396,8 @@ func TestStatefulSetUndecodable(t *testing.T) {
 	}
 }
 
-// TestStatefulSetCheck: what is kept for the other version must have room there. What has none does not stop
-// conversion.
+// TestStatefulSetCheck: the kept values must fit into the annotation for the target version. A value without room does
+// not stop conversion.
 func TestStatefulSetCheck(t *testing.T) {
 	object := func(reserved, annotation int) string {
 		return `{"apiVersion":"apps.kruise.io/v1beta1","kind":"StatefulSet","metadata":{"annotations":{"a":"` + strings.Repeat("x", annotation) + `"}},` +

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is apps.kruise.io/v1alpha1. Treat it as a constant.
+// GroupVersion is apps.kruise.io/v1alpha1. Treat GroupVersion as a constant.
 var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1alpha1"}
 
 // AddToScheme registers the types of this version.

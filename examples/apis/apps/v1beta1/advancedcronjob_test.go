@@ -13,7 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// cronJobFields are OpenKruise's, and metadata of templates is kept. status.observedSchedule is ours: when a schedule was changed has to outlive a process.
+// cronJobFields are OpenKruise's fields. Metadata of templates is kept. status.observedSchedule is added: the time of a
+// schedule's change has to outlive a process.
 func cronJobFields(imageList bool) map[string]string {
 	fields := fieldsOf("", `object metadata spec status spec.template*
 		string apiVersion kind`)
@@ -90,7 +91,8 @@ func TestAdvancedCronJobCRDNamesAndColumns(t *testing.T) {
 	}
 }
 
-// TestUndecodableAdvancedCronJobs: a list is decoded whatever is in it, and what was not read is not written.
+// TestUndecodableAdvancedCronJobs: a list is decoded despite invalid items, and an object not read in full is not
+// written.
 func TestUndecodableAdvancedCronJobs(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil || !scheme.Recognizes(v1beta1.GroupVersion.WithKind("AdvancedCronJobList")) {

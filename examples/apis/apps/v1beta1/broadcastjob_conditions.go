@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Condition returns the condition of a type, nil when there is none. The pointer is into the status.
+// Condition returns the condition of a type, or nil. The pointer is into the status.
 func (s *BroadcastJobStatus) Condition(t JobConditionType) *JobCondition {
 	for i := range s.Conditions {
 		if s.Conditions[i].Type == t {
@@ -26,7 +26,8 @@ func (s *BroadcastJobStatus) Holds(t JobConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// SetCondition replaces the condition of c's type, or adds it. It fills in LastTransitionTime: now where the status changes.
+// SetCondition replaces the condition of c's type, or adds c. SetCondition sets LastTransitionTime to now if the status
+// changes.
 func (s *BroadcastJobStatus) SetCondition(c JobCondition, now metav1.Time) {
 	c.LastTransitionTime = now
 	old := s.Condition(c.Type)
@@ -45,12 +46,12 @@ func (s *BroadcastJobStatus) DropCondition(t JobConditionType) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c JobCondition) bool { return c.Type == t })
 }
 
-// Finished reports whether the job has ended, well or not, and is not touched any more.
+// Finished reports whether the job has ended, well or not. Nothing touches a finished job any more.
 func (s *BroadcastJobStatus) Finished() bool {
 	return s.Phase == PhaseCompleted || s.Phase == PhaseFailed || s.Holds(JobComplete) || s.Holds(JobFailed)
 }
 
-// Began returns when the job began; zero if it has not.
+// Began returns the start time of the job, or zero before the start.
 func (s *BroadcastJobStatus) Began() time.Time {
 	if s.StartTime == nil {
 		return time.Time{}
@@ -58,7 +59,8 @@ func (s *BroadcastJobStatus) Began() time.Time {
 	return s.StartTime.Time
 }
 
-// Ended returns when the job ended; zero if it has not. Where nothing says when that was, it was long ago.
+// Ended returns the end time of the job, or zero before the end. Without a recorded end, Ended returns the start time,
+// or else the Unix epoch: the job counts as ended long ago.
 func (s *BroadcastJobStatus) Ended() time.Time {
 	if !s.Finished() {
 		return time.Time{}
@@ -77,7 +79,8 @@ func (s *BroadcastJobStatus) Ended() time.Time {
 	return time.Unix(0, 0)
 }
 
-// SetFailure sets a condition while its error lasts and removes it afterwards. Reason and message follow the error.
+// SetFailure sets a condition while err is not nil and removes the condition afterwards. Reason and message follow the
+// error.
 func (s *BroadcastJobStatus) SetFailure(t JobConditionType, err error, now metav1.Time) {
 	if err == nil {
 		s.DropCondition(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// UnmarshalJSON reads a spec that need not make sense, as that of a CloneSet does.
+// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
 func (s *BroadcastJobSpec) UnmarshalJSON(data []byte) error {
 	type plain BroadcastJobSpec
 	var read plain
@@ -19,7 +19,7 @@ func (s *BroadcastJobSpec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON refuses a spec that was not read in full: writing it would lose what was not read.
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
 func (s BroadcastJobSpec) MarshalJSON() ([]byte, error) {
 	if err := readInFull(s.Undecodable); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (s BroadcastJobSpec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// UnmarshalJSON reads a status, and leaves out what makes no sense, as that of a CloneSet does.
+// UnmarshalJSON reads a status without its invalid fields, like the UnmarshalJSON of CloneSetStatus.
 func (s *BroadcastJobStatus) UnmarshalJSON(data []byte) error {
 	type plain BroadcastJobStatus
 	var read plain

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestBroadcastJobCRDFields: the fields are OpenKruise's, in both versions, and one more.
+// TestBroadcastJobCRDFields: both versions have OpenKruise's fields, and an additional field.
 func TestBroadcastJobCRDFields(t *testing.T) {
 	fields := fieldsOf("", `object metadata spec status spec.completionPolicy spec.failurePolicy
 		string apiVersion kind spec.completionPolicy.type spec.failurePolicy.type
@@ -61,7 +61,7 @@ func TestBroadcastJobCRDNamesAndColumns(t *testing.T) {
 	}
 }
 
-// TestUndecodableBroadcastJobs: a list is decoded whatever is in it, and what was not read is not written.
+// TestUndecodableBroadcastJobs: a list is decoded despite invalid items, and an object not read in full is not written.
 func TestUndecodableBroadcastJobs(t *testing.T) {
 	const list = `{"items":[
 		{"spec":{"template":{"spec":{"restartPolicy":"Never"}},"paused":true},"status":{"active":2}},

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Condition returns the condition of a type, nil when there is none. The pointer is into the status.
+// Condition returns the condition of a type, or nil. The pointer is into the status.
 func (s *CloneSetStatus) Condition(t CloneSetConditionType) *CloneSetCondition {
 	for i := range s.Conditions {
 		if s.Conditions[i].Type == t {
@@ -19,8 +19,8 @@ func (s *CloneSetStatus) Condition(t CloneSetConditionType) *CloneSetCondition {
 	return nil
 }
 
-// SetCondition replaces the condition of c's type, or adds it. It fills in the times: LastTransitionTime is now where the status
-// changes, LastUpdateTime where status or reason do.
+// SetCondition replaces the condition of c's type, or adds c. SetCondition sets LastTransitionTime to now if the status
+// changes, and LastUpdateTime to now if status or reason change.
 func (s *CloneSetStatus) SetCondition(c CloneSetCondition, now metav1.Time) {
 	c.LastUpdateTime, c.LastTransitionTime = now, now
 	old := s.Condition(c.Type)
@@ -42,7 +42,8 @@ func (s *CloneSetStatus) DropCondition(t CloneSetConditionType) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c CloneSetCondition) bool { return c.Type == t })
 }
 
-// SetFailure sets a condition while its error lasts and removes it afterwards. Reason and message follow the error.
+// SetFailure sets a condition while err is not nil and removes the condition afterwards. Reason and message follow the
+// error.
 func (s *CloneSetStatus) SetFailure(t CloneSetConditionType, err error, now metav1.Time) {
 	if err == nil {
 		s.DropCondition(t)

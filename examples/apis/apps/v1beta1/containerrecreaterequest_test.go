@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// requestFields are in both versions of a ContainerRecreateRequest. OpenKruise has all of them but the sleep.
+// requestFields are in both versions of a ContainerRecreateRequest. OpenKruise has all fields but the sleep.
 func requestFields() map[string]string {
 	fields := fieldsOf("", `object metadata spec status
 		string apiVersion kind spec.podName*
@@ -99,7 +99,8 @@ func TestContainerRecreateRequestIsRegistered(t *testing.T) {
 	}
 }
 
-// TestUndecodableContainerRecreateRequests: a list is decoded whatever is in it, and what was not read is not written.
+// TestUndecodableContainerRecreateRequests: a list is decoded despite invalid items, and an object not read in full is
+// not written.
 func TestUndecodableContainerRecreateRequests(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"podName":"a","containers":[{"name":"app"}]}},

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schema is the part of OpenAPI that a CRD uses here.
+// schema is the part of OpenAPI used by the CRDs.
 type schema struct {
 	Type        string            `json:"type"`
 	Format      string            `json:"format"`
@@ -56,7 +56,7 @@ type crd struct {
 	} `json:"spec"`
 }
 
-// describe says in one word or two what a field holds.
+// describe names the type of a field in a word or two.
 func (s schema) describe() string {
 	kind := s.Type
 	switch {
@@ -73,7 +73,7 @@ func (s schema) describe() string {
 	return kind
 }
 
-// flatten lists "path: type" of everything below, with "*" after the names of required fields.
+// flatten lists "path: type" of all fields below, with "*" after the names of required fields.
 func (s schema) flatten(path string, into map[string]string) {
 	into[path] = s.describe()
 	for name, property := range s.Properties {
@@ -224,7 +224,7 @@ func TestCRDFields(t *testing.T) {
 	checkFields(t, "clonesets", alpha, beta)
 }
 
-// TestStatefulSetCRDFields: 3.1, and the status that v1alpha1 lacks in OpenKruise is served there too.
+// TestStatefulSetCRDFields: 3.1. The status missing from OpenKruise's v1alpha1 is served there too.
 func TestStatefulSetCRDFields(t *testing.T) {
 	beta := statefulSetFields()
 	maps.Copy(beta, lifecycleFields())

@@ -125,7 +125,7 @@ func TestDaemonSetIsRegistered(t *testing.T) {
 	}
 }
 
-// TestUndecodableDaemonSets: a list is decoded whatever is in it, and what was not read is not written.
+// TestUndecodableDaemonSets: a list is decoded despite invalid items, and an object not read in full is not written.
 func TestUndecodableDaemonSets(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"minReadySeconds":2,"selector":null,"template":{"metadata":{"name":"a"}}}},

@@ -7,8 +7,9 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// UnmarshalJSON reads a spec that need not make sense: no schema checks templates, or that an integer or percentage has 32 bits, and a
-// list of CloneSets must not fail for one of them. What is wrong with it is in Undecodable.
+// UnmarshalJSON reads any spec, even with invalid fields: no schema checks templates, or limits integers and
+// percentages to 32 bits, and a list of CloneSets must not fail for a single item. The invalid fields are in
+// Undecodable.
 func (s *CloneSetSpec) UnmarshalJSON(data []byte) error {
 	type plain CloneSetSpec
 	var read plain
@@ -21,7 +22,7 @@ func (s *CloneSetSpec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON refuses a spec that was not read in full: writing it would lose what was not read.
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
 func (s CloneSetSpec) MarshalJSON() ([]byte, error) {
 	if err := readInFull(s.Undecodable); err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func (s CloneSetSpec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// UnmarshalJSON reads a spec that need not make sense, as that of a CloneSet does.
+// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
 func (s *StatefulSetSpec) UnmarshalJSON(data []byte) error {
 	type plain StatefulSetSpec
 	var read plain
@@ -43,7 +44,7 @@ func (s *StatefulSetSpec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON refuses a spec that was not read in full: writing it would lose what was not read.
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
 func (s StatefulSetSpec) MarshalJSON() ([]byte, error) {
 	if err := readInFull(s.Undecodable); err != nil {
 		return nil, err
@@ -59,8 +60,8 @@ func readInFull(problems []decode.Problem) error {
 	return nil
 }
 
-// UnmarshalJSON reads a status, and leaves out what makes no sense: the schema accepts times that Go does not, such as one with a small t.
-// Whoever writes the status next puts it right.
+// UnmarshalJSON reads a status without its invalid fields: the schema accepts times unknown to Go, such as a time with
+// a small t. The next write of the status corrects the fields.
 func (s *CloneSetStatus) UnmarshalJSON(data []byte) error {
 	type plain CloneSetStatus
 	var read plain
@@ -71,7 +72,7 @@ func (s *CloneSetStatus) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a status, and leaves out what makes no sense, as that of a CloneSet does.
+// UnmarshalJSON reads a status without its invalid fields, like the UnmarshalJSON of CloneSetStatus.
 func (s *StatefulSetStatus) UnmarshalJSON(data []byte) error {
 	type plain StatefulSetStatus
 	var read plain

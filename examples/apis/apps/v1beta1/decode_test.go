@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// TestUndecodable: a list is decoded whatever templates are in it, and what was not read is not written.
+// TestUndecodable: a list is decoded with any templates, and an object not read in full is not written.
 func TestUndecodable(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"replicas":2,"selector":null,"template":{"metadata":{"name":"a"}}}},
@@ -68,7 +68,8 @@ func TestSpecIsEncodedAsItIs(t *testing.T) {
 	}
 }
 
-// TestStatefulSetUndecodable: the same holds for StatefulSets, whose lists of numbers and status can make no sense either.
+// TestStatefulSetUndecodable: the same holds for StatefulSets. Their lists of numbers and their status can be invalid
+// too.
 func TestStatefulSetUndecodable(t *testing.T) {
 	const list = `{"items":[
 		{"metadata":{"name":"good"},"spec":{"replicas":2,"reserveOrdinals":[1,"3-5"],"template":{"metadata":{"name":"a"}}}},

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// podStateFields are OpenKruise's, of a version.
+// podStateFields are OpenKruise's fields of a version.
 func podStateFields(keys string) map[string]string {
 	fields := fieldsOf("", `object metadata spec status
 		string apiVersion kind`)
@@ -50,7 +50,8 @@ func TestPersistentPodStateCRDNames(t *testing.T) {
 	}
 }
 
-// TestUndecodablePersistentPodStates: a list is decoded whatever is in it, and what was not read is not written.
+// TestUndecodablePersistentPodStates: a list is decoded despite invalid items, and an object not read in full is not
+// written.
 func TestUndecodablePersistentPodStates(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil || !scheme.Recognizes(v1beta1.GroupVersion.WithKind("PersistentPodStateList")) {

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// distributionFields are OpenKruise's, of a version.
+// distributionFields are OpenKruise's fields of a version.
 func distributionFields(selector, failed string) map[string]string {
 	fields := fieldsOf("", `object metadata spec status
 		string apiVersion kind
@@ -60,7 +60,8 @@ func TestResourceDistributionCRDNamesAndColumns(t *testing.T) {
 	}
 }
 
-// TestUndecodableResourceDistributions: a list is decoded whatever is in it, and what was not read is not written.
+// TestUndecodableResourceDistributions: a list is decoded despite invalid items, and an object not read in full is not
+// written.
 func TestUndecodableResourceDistributions(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil || !scheme.Recognizes(v1beta1.GroupVersion.WithKind("ResourceDistributionList")) {

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Condition returns the condition of a type, nil when there is none. The pointer is into the status.
+// Condition returns the condition of a type, or nil. The pointer is into the status.
 func (s *StatefulSetStatus) Condition(t StatefulSetConditionType) *StatefulSetCondition {
 	for i := range s.Conditions {
 		if s.Conditions[i].Type == t {
@@ -19,7 +19,8 @@ func (s *StatefulSetStatus) Condition(t StatefulSetConditionType) *StatefulSetCo
 	return nil
 }
 
-// SetCondition replaces the condition of c's type, or adds it. It fills in LastTransitionTime: now where the status changes.
+// SetCondition replaces the condition of c's type, or adds c. SetCondition sets LastTransitionTime to now if the status
+// changes.
 func (s *StatefulSetStatus) SetCondition(c StatefulSetCondition, now metav1.Time) {
 	c.LastTransitionTime = now
 	old := s.Condition(c.Type)
@@ -38,7 +39,8 @@ func (s *StatefulSetStatus) DropCondition(t StatefulSetConditionType) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c StatefulSetCondition) bool { return c.Type == t })
 }
 
-// SetFailure sets a condition while its error lasts and removes it afterwards. Reason and message follow the error.
+// SetFailure sets a condition while err is not nil and removes the condition afterwards. Reason and message follow the
+// error.
 func (s *StatefulSetStatus) SetFailure(t StatefulSetConditionType, err error, now metav1.Time) {
 	if err == nil {
 		s.DropCondition(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// UnmarshalJSON reads a spec that need not make sense: no schema checks that a bound has 32 bits, and a list of budgets must not fail for one of
-// them. What is wrong with it is in Undecodable.
+// UnmarshalJSON reads any spec, even with invalid fields: no schema limits a bound to 32 bits, and a list of budgets
+// must not fail for a single item. The invalid fields are in Undecodable.
 func (s *PodUnavailableBudgetSpec) UnmarshalJSON(data []byte) error {
 	type plain PodUnavailableBudgetSpec
 	var read plain
@@ -21,7 +21,7 @@ func (s *PodUnavailableBudgetSpec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON refuses a spec that was not read in full: writing it would lose what was not read.
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
 func (s PodUnavailableBudgetSpec) MarshalJSON() ([]byte, error) {
 	if len(s.Undecodable) > 0 {
 		return nil, fmt.Errorf("a spec that was not decoded in full cannot be written: %w", s.Undecodable[0])
@@ -30,8 +30,9 @@ func (s PodUnavailableBudgetSpec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// UnmarshalJSON reads a status that need not make sense: the schema accepts times that Go does not, such as one with a small t. One that is not read in
-// full counts as that of no generation, so that nobody is let go by it before the Pods were counted again.
+// UnmarshalJSON reads any status, even with invalid fields: the schema accepts times unknown to Go, such as a time with
+// a small t. A status not read in full counts as observed for no generation, so that the budget lets no Pod go before
+// the Pods are counted again.
 func (s *PodUnavailableBudgetStatus) UnmarshalJSON(data []byte) error {
 	type plain PodUnavailableBudgetStatus
 	var read plain
