@@ -199,6 +199,7 @@ func TestRedoIsBlocked(t *testing.T) {
 		want []string
 	}{
 		{"no template", nil, []string{"UpdateBlocked", "RevisionMissing"}},
+		{"an empty template", &template{}, []string{"UpdateBlocked", "RevisionMissing"}},
 		{"a container more", more, []string{"UpdateBlocked", "ContainersChanged", "spec.containers[third]"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -89,9 +89,9 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 		return s
 	}
 	s.Shared = len(injected) > 1
+	g := &given{}
 	states, err := readRecords(pod.Annotations, c.keys.StateAnnotation)
 	s.Blocked.Add(UnreadableRecord, err)
-	g := &given{}
 	waits := c.wait(&s, set, states, g, now)
 	settled := func(container *corev1.Container) bool {
 		status := podstate.ContainerStatus(pod, container.Name)

@@ -29,6 +29,7 @@ func New[T client.Object, W ~[]string](check func(T) error) Validator[T, W] {
 	return Validator[T, W]{check}
 }
 
+// ValidateCreate checks a new object.
 func (v Validator[T, W]) ValidateCreate(_ context.Context, object T) (W, error) {
 	return nil, v.check(object)
 }

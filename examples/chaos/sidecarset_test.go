@@ -6,7 +6,7 @@ func sidecarSetMutants() []mutant {
 	found := schedules{tests: "./controllers/sidecarset"}
 	by := func(test string) schedules { return schedules{tests: "./controllers/sidecarset", only: test} }
 	return []mutant{
-		{"an upgrade that has lost its state is done", "sidecarcontrol/lost.go", "waiting = append(waiting, reason.From(c.updater.LostImage(pod, container))...)", "_ = reason.From(c.updater.LostImage(pod, container))", found},
+		{"an upgrade that has lost its state is done", "sidecarcontrol/lost.go", "waiting = append(waiting, reason.From(c.updater.LostImage(pod, list[i].Name))...)", "_ = reason.From(c.updater.LostImage(pod, list[i].Name))", found},
 		{"a Pod gets a container without its volume", control + "inject.go", "d.addVolumes = append(d.addVolumes, *volume)", "_ = volume.Name", found},
 		{"a Pod gets sidecars and does not say so", control + "record.go", "d.annotations[keys.InjectedAnnotation] = strings.Join(slices.Compact(names), \",\")", "_ = strings.Join(slices.Compact(names), \",\")", found},
 		{"a Pod gets sidecars without their hash", control + "record.go", "d.addProblems(podObject(d.pod), \"\", keys.recordIn(d.annotations, d.sets, now))", "_ = now", found},
