@@ -431,7 +431,8 @@ func mutants() []mutant {
 		},
 		{
 			"of claims that were refused, the last is tried for ever", "rollout/roster.go",
-			"slices.SortStableFunc(resting, func(a, b *entry) int { return cmp.Compare(a.Rest, b.Rest) })", "_ = cmp.Compare[int]", schedules{tests: "../rollout", only: "TestNumberedUpdate"},
+			"slices.SortStableFunc(resting, func(a, b *entry) int { return cmp.Compare(a.Rest, b.Rest) })", "_ = cmp.Compare[int]",
+			schedules{tests: "../rollout", only: "TestNumberedUpdate"},
 		},
 		{
 			"claims that cannot grow are asked for in each pass", "fanout/fanout.go",

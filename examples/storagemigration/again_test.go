@@ -3,6 +3,7 @@ package storagemigration_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,8 +57,10 @@ func TestListsThatExpire(t *testing.T) {
 					page(0, list)
 					return nil
 				}
-				from := 0
-				fmt.Sscan(o.Continue, &from)
+				from, err := strconv.Atoi(o.Continue)
+				if err != nil {
+					return err
+				}
 				if writes.Load()-listAt.Load() > lifetime {
 					err := apierrors.NewResourceExpired("The provided continue parameter is too old")
 					err.ErrStatus.ListMeta.Continue = o.Continue // from a later time
