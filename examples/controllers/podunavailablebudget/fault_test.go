@@ -477,8 +477,10 @@ func (w *story) strip() {
 	for _, pod := range w.protected() {
 		if w.Chance(30) {
 			pod = pod.DeepCopy()
-			pod.Annotations = nil
-			w.Logf("user: Pod %s loses its annotations", pod.Name)
+			if pod.Annotations = nil; w.Chance(30) {
+				pod.Annotations = map[string]string{policy.AnnotationOtherBudgets: "a,b,c,d,e,f,g,h,i,j,k"}
+			}
+			w.Logf("user: Pod %s gets annotations %v", pod.Name, pod.Annotations)
 			w.must(w.User.Update(context.Background(), pod))
 			return
 		}
@@ -541,7 +543,9 @@ func (w *story) judge(write *chaos.Write) {
 	switch after := write.After.(type) {
 	case *corev1.Pod:
 		before, ok := write.Before.(*corev1.Pod)
-		stranger := func(name string) bool { return name != budgetName && name != secondName }
+		stranger := func(name string) bool {
+			return name != budgetName && name != secondName && !slices.Contains(budgets.NamesIn(before), name)
+		}
 		if !ok || slices.ContainsFunc(budgets.NamesIn(after), stranger) || !w.isProtected(after) && podstate.IsActive(after) {
 			w.Failf("stranger", "%s", write.Call)
 		}

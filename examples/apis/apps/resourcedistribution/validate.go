@@ -77,7 +77,7 @@ func namespaces(list []v1beta1.ResourceDistributionNamespace, path *field.Path, 
 	return errs
 }
 
-// IsSystem reports whether a namespace never gets a copy, whatever the targets.
+// IsSystem reports whether a namespace gets no new copy, whatever the targets.
 func IsSystem(namespace string) bool {
 	return namespace == metav1.NamespaceSystem || namespace == metav1.NamespacePublic
 }
