@@ -15,7 +15,8 @@ const maxHash = 10
 
 // PodName returns the name for the Pod of a revision created by an owner for a Node. Callers with the same answers of
 // taken get the same name. So two processes that both take themselves for the leader, or a process with a late cache,
-// cannot create a second Pod, because the API server refuses the name. taken reports whether a Pod of a name exists.
+// cannot create a second Pod, because the API server refuses the name. taken reports whether a Pod of a name exists;
+// nil stands for no Pods.
 // PodName then tries the next name. A Pod of another revision has another name: a late deletion of the old Pod by name
 // alone does not hit its successor.
 //
@@ -28,7 +29,7 @@ func PodName(owner string, uid types.UID, node, revision string, taken func(name
 		h := fnv.New32a()
 		_, _ = fmt.Fprintf(h, "%s/%s/%s/%d", uid, node, revision, i)
 		name := owner + "-" + rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
-		if !taken(name) {
+		if taken == nil || !taken(name) {
 			return name
 		}
 	}

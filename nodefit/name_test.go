@@ -114,6 +114,9 @@ func TestPodNameOfOne(t *testing.T) {
 		nodefit.PodName("agent", "u1", "n1", "r1", untaken), nodefit.PodName("agent", "u1", "n2", "r1", untaken), nodefit.PodName("agent", "u2", "n1", "r1", untaken),
 		nodefit.PodName("agent", "u1", "n1", "r2", untaken), nodefit.PodName("agents", "u1", "n1", "r1", untaken), nodefit.PodName("agent", "u1", "n1", "r1", func(name string) bool { return name == nodefit.PodName("agent", "u1", "n1", "r1", untaken) }),
 	}
+	if name := nodefit.PodName("agent", "u1", "n1", "r1", nil); name != names[0] {
+		t.Errorf("without Pods: %s, want %s", name, names[0])
+	}
 	slices.Sort(names)
 	if len(slices.Compact(slices.Clone(names))) != len(names) {
 		t.Errorf("two of these are the same: %q", names)
