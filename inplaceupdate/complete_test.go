@@ -235,31 +235,27 @@ func TestCompletionOfEnv(t *testing.T) {
 	}
 }
 
-// TestCompletionOfImageAndEnv: OpenKruise's state does not name the containers that get new env by the restart for an
-// image. app and log read metadata, and the image of app has changed.
+// TestCompletionOfImageAndEnv: only containers that read metadata need the report of a node agent. app and log read metadata, and the image of app
+// has changed.
 func TestCompletionOfImageAndEnv(t *testing.T) {
-	unreported := "EnvNotReported metadata.annotations[" + metaKey + "]"
-	readsNothing := func(pod *corev1.Pod, container int) { pod.Spec.Containers[container].Env = nil }
+	unreported := []string{"EnvNotReported metadata.annotations[" + metaKey + "]"}
 	for _, tc := range []struct {
-		name, ran string // the image ID before
-		edit      func(*corev1.Pod)
-		want      []string
+		name         string
+		readsNothing []int
+		want         []string
 	}{
-		{"the other container waits for an agent", "sha256:1", func(*corev1.Pod) {}, []string{unreported}},
-		{"no other container reads metadata", "sha256:1", func(pod *corev1.Pod) { readsNothing(pod, 1) }, nil},
-		{"the same image ID as before proves no restart", "app@sha256:app:v2", func(pod *corev1.Pod) { readsNothing(pod, 1) }, []string{unreported}},
-		{"nor does one that was not reported", "", func(pod *corev1.Pod) { readsNothing(pod, 1) }, []string{unreported}},
-		{"not restarted yet", "sha256:1", func(pod *corev1.Pod) {
-			readsNothing(pod, 1)
-			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:1", "app:v1"
-		}, []string{unreported, "ImageNotRunning status.containerStatuses[app].imageID"}},
-		{"nobody reads metadata", "sha256:1", func(pod *corev1.Pod) { readsNothing(pod, 0); readsNothing(pod, 1) }, nil},
+		{"both read metadata", nil, unreported},
+		{"app alone", []int{1}, unreported},
+		{"log alone", []int{0}, unreported},
+		{"neither", []int{0, 1}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := newPod(newTemplate(image("app", "app:v2"), env(0, fromLabel("Z", "zone")), env(1, fromLabel("Z", "zone")), label("zone", "b")))
 			pod.Status.ContainerStatuses[0].ImageID = "app@sha256:app:v2"
-			pod.Annotations = map[string]string{stateKey: stateHead + `{"app":{"imageID":"` + tc.ran + `"}},"updateEnvFromMetadata":true,"updateImages":true}`}
-			tc.edit(pod)
+			pod.Annotations = map[string]string{stateKey: stateHead + `{"app":{"imageID":"sha256:1"}},"updateEnvFromMetadata":true,"updateImages":true}`}
+			for _, container := range tc.readsNothing {
+				pod.Spec.Containers[container].Env = nil
+			}
 			step := mustNext(t, newUpdater(), pod, now)
 			if diff := cmp.Diff(tc.want, codesAndPaths(step.Waiting)); diff != "" || step.Complete != (tc.want == nil) {
 				t.Errorf("waiting (-want +got), complete %v:\n%s", step.Complete, diff)

@@ -48,7 +48,7 @@ func (v *view) envUnreported() reason.List {
 	var list reason.List
 	for i := range v.containers {
 		c := &v.containers[i]
-		if c.init || !c.readsMetadata() || c.readAtRestart() {
+		if c.init || !c.readsMetadata() {
 			continue
 		}
 		if meta == nil {
@@ -74,13 +74,6 @@ func (c *container) readsMetadata() bool {
 		_, _, ok := envRef(&env)
 		return ok
 	})
-}
-
-// readAtRestart reports whether a container was certainly restarted for an image of the update. A single patch changed
-// metadata and image, so the new instance has read the new metadata without proof by a node agent.
-func (c *container) readAtRestart() bool {
-	record, changed := c.record()
-	return changed && c.status != nil && c.runs() && digestOf(c.status.ImageID) != digestOf(record.ImageID) && digestOf(record.ImageID) != ""
 }
 
 // plainHashesMatch reports whether the agent confirms the exact present spec for every container.
