@@ -147,7 +147,7 @@ func (n *Numbered) Owned(name string, pod *corev1.Pod, wanted bool) (out []Owned
 func (n *Numbered) Sizes(pod string) (s Sizes) {
 	s.NeedsRestart = true
 	n.each(pod, func(template, claim *corev1.PersistentVolumeClaim) {
-		if claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimPending { // a claim without a volume cannot grow
+		if claim.DeletionTimestamp != nil {
 			return
 		}
 		if IsSmaller(claim, template) {

@@ -207,10 +207,9 @@ func volume(t testing.TB, ordinal int, words []string) *corev1.PersistentVolumeC
 	}
 	for _, word := range words[1:] {
 		change, ok := map[string]func(){
-			"unbound": func() { claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending} },
-			"slow":    func() { claim.Spec.StorageClassName = ptr.To("slow") },
-			"many":    func() { claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany} },
-			"dying":   func() { claim.DeletionTimestamp = ptr.To(metav1.NewTime(decidedAt)) },
+			"slow":  func() { claim.Spec.StorageClassName = ptr.To("slow") },
+			"many":  func() { claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany} },
+			"dying": func() { claim.DeletionTimestamp = ptr.To(metav1.NewTime(decidedAt)) },
 			"restart": func() {
 				claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue}}
 			},
@@ -518,9 +517,6 @@ func decisions() map[string]decision {
 		"a claim that somebody else controls is large enough": {situation{set: db(1, follow("2Gi")), pods: "0 old", claims: "0 2Gi another"}, "update db-0"},
 		"a claim that somebody else controls goes with nobody": {
 			situation{set: db(1, claims("1Gi"), goWith(true, true)), pods: "0 new, 1 new", claims: "0-1 1Gi another"}, "delete db-1",
-		},
-		"a claim that waits for the first consumer keeps no Pod from its update": {
-			situation{set: db(1, follow("2Gi")), pods: "0 old pending", claims: "0 1Gi unbound"}, "update db-0",
 		},
 		"a claim whose growth was refused lets others have their turn": {
 			situation{set: db(3, follow("2Gi")), pods: "0-2 old", claims: "0-1 1Gi, 2 1Gi refused"}, "grow data-db-1 to 2Gi",
