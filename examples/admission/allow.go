@@ -9,8 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-
-	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
 // Strangers on the port choose paths, and observed paths stay in memory.
@@ -56,7 +54,7 @@ func newRest(log logr.Logger, observe func(path string), kinds []Endpoint) http.
 }
 
 // isOwn reports whether a group belongs to this project or OpenKruise alone.
-func isOwn(group string) bool { return group == apps.Group || strings.HasSuffix(group, ".kruise.io") }
+func isOwn(group string) bool { return strings.HasSuffix(group, ".kruise.io") }
 
 // verbOf returns the part of a path before the first dash: mutate or validate.
 func verbOf(path string) string {

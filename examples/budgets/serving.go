@@ -112,6 +112,7 @@ func Annotations() []string {
 	return []string{
 		apps.AnnotationInPlaceUpdateState, apps.AnnotationInPlaceUpdateGrace, apps.AnnotationInPlaceUpdateStateLegacy, apps.AnnotationInPlaceUpdateGraceLegacy,
 		apps.AnnotationRuntimeContainersMeta, apps.AnnotationSidecarSetInjected, apps.AnnotationSidecarSetInPlaceState,
+		apps.AnnotationSidecarSetHash, apps.AnnotationSidecarSetHashWithoutImage,
 	}
 }
 

@@ -77,6 +77,18 @@ func TestListsThatExpire(t *testing.T) {
 	}
 }
 
+// interrupted is a clock whose user ends the program while it waits.
+type interrupted struct {
+	*clocktesting.FakeClock
+
+	end func()
+}
+
+func (c interrupted) After(d time.Duration) <-chan time.Time {
+	c.end()
+	return c.FakeClock.After(d)
+}
+
 // TestEndedWhileItSettles: a migration that is started again waits for API servers, too.
 func TestEndedWhileItSettles(t *testing.T) {
 	definition := crd("v2", "v1")
@@ -91,13 +103,8 @@ func TestEndedWhileItSettles(t *testing.T) {
 			return c.Update(ctx, o, options...)
 		}}).Build()
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		for !clock.HasWaiters() {
-			time.Sleep(time.Millisecond)
-		}
-		cancel() // Ctrl-C
-	}()
-	if err := storagemigration.Migrate(ctx, c, storagemigration.Options{CRDs: []string{widgets}, To: "v1", Clock: clock}); err == nil {
+	defer cancel()
+	if err := storagemigration.Migrate(ctx, c, storagemigration.Options{CRDs: []string{widgets}, To: "v1", Clock: interrupted{clock, cancel}}); err == nil {
 		t.Fatal("was not ended")
 	}
 	clock.Step(time.Second)

@@ -68,20 +68,33 @@ func (s *remembering) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), o)
 }
 
+// watchesOf watches ConfigMaps.
+func watchesOf(t *testing.T) *watchhealth.Watches {
+	t.Helper()
+	watches, err := watchhealth.New(watchhealth.Options{Scheme: scheme.Scheme, Kinds: []schema.GroupVersionKind{kind}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return watches
+}
+
+// follow runs an informer of a server until the test ends.
+func follow(t *testing.T, watches *watchhealth.Watches, s toolscache.ListerWatcher) (toolscache.SharedIndexInformer, context.Context) {
+	t.Helper()
+	informer := watches.NewInformer(s, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return informer, ctx
+}
+
 // TestAwaitAfterARest: a rest follows watches that were closed at once. Events of the rest are in the cache before Await returns.
 func TestAwaitAfterARest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &remembering{flapping: true, delay: 20 * time.Millisecond}
-		watches, err := watchhealth.New(watchhealth.Options{Scheme: scheme.Scheme, Kinds: []schema.GroupVersionKind{kind}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		informer := watches.NewInformer(s, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { informer.RunWithContext(ctx) })
-		defer running.Wait()
-		defer cancel()
+		watches := watchesOf(t)
+		informer, ctx := follow(t, watches, s)
 		time.Sleep(5 * time.Minute) // of watches that are closed after 10 ms: attempts are 30 s apart by now
 		for {                       // until the beginning of a rest
 			s.mu.Lock()
@@ -134,16 +147,8 @@ func TestAwaitAfterTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lagging{remembering{delay: time.Second}}
 		s.history = []*corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "budget", ResourceVersion: "11"}}} // of before the start
-		watches, err := watchhealth.New(watchhealth.Options{Scheme: scheme.Scheme, Kinds: []schema.GroupVersionKind{kind}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		informer := watches.NewInformer(s, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { informer.RunWithContext(ctx) })
-		defer running.Wait()
-		defer cancel()
+		watches := watchesOf(t)
+		informer, ctx := follow(t, watches, s)
 		if err := watches.Await(ctx, kind); err != nil {
 			t.Fatal(err)
 		}

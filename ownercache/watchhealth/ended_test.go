@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -19,10 +18,7 @@ import (
 // TestInformersThatHaveEnded: two managers of a process share Watches, and the first manager ends.
 func TestInformersThatHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		watches, err := watchhealth.New(watchhealth.Options{Scheme: scheme.Scheme, Kinds: []schema.GroupVersionKind{kind}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		watches := watchesOf(t)
 		run := func(ctx context.Context) {
 			informer := watches.NewInformer(&remembering{}, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
 			go informer.RunWithContext(ctx)
@@ -50,10 +46,7 @@ func TestInformersThatHaveEnded(t *testing.T) {
 
 // TestAwaitWithoutKinds: all kinds count.
 func TestAwaitWithoutKinds(t *testing.T) {
-	watches, err := watchhealth.New(watchhealth.Options{Scheme: scheme.Scheme, Kinds: []schema.GroupVersionKind{kind}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	watches := watchesOf(t)
 	if err := watches.Await(t.Context()); err != nil {
 		t.Errorf("without an informer: %v", err)
 	}
