@@ -72,12 +72,13 @@ func layers() []layer {
 		{"fanout", acting, "podpatch/podwrite reason"},
 		{"adopt/ownerrefs", acting, "fanout reason"},
 		{"revision/history", acting, "revision"},
-		{"pvc/claimwriter", acting, "pvc reason"},
+		{"pvc/claimwriter", acting, "fanout pvc reason"},
 		{"expectations/trackedclient", acting, "expectations reason"},
 		{"ownercache", acting, "expectations expectations/trackedclient fairqueue nodefit ordinals"},
 		{"ownercache/watchhealth", acting, "reason"},
 		{"podcontrol/executor", acting, "disruption fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
-		{"disruption/guard", acting, "disruption reason"},
+		{"completion/noderun", acting, "completion fanout nodefit ownercache podstate reason"},
+		{"disruption/guard", acting, "decode disruption reason"},
 		{"sidecarcontrol/podwebhook", acting, "decode reason sidecarcontrol"},
 		{"sidecarcontrol/upgrader", acting, "fanout ownercache podpatch podpatch/podwrite podstate sidecarcontrol"},
 		{"webhookcert/rotator", acting, "reason webhookcert"},
@@ -112,7 +113,7 @@ func layers() []layer {
 		{"examples/controllers/advancedcronjob", free, "KIT examples/apis/... examples/controllers/kruise examples/cronjobs examples/schedule"},
 		{"examples/controllers/resourcedistribution", free, "KIT examples/apis/... examples/controllers/kruise examples/distribution"},
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/controllers/kruise"}, // no kind knows another
-		{"examples/admission", free, "decode disruption examples/apis/... examples/budgets examples/schedule podstate reason sidecarcontrol/podwebhook"},
+		{"examples/admission", free, "decode disruption disruption/guard examples/apis/... examples/budgets examples/schedule podstate reason sidecarcontrol/podwebhook"},
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                                    // no type of Kruise
 		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/* examples/sidecars"}, // a row per kind
 		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/controllers/persistentpodstate examples/controllers/sidecarterminator examples/cronjobs examples/distribution examples/kinds examples/placements examples/sidecars examples/budgets"},

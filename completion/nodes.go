@@ -3,6 +3,7 @@ package completion
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,6 +19,8 @@ const (
 	NodeUnfit reason.Code = "NodeUnfit"
 	// NodeGone means that a Pod's Node does not exist any more.
 	NodeGone reason.Code = "NodeGone"
+	// JobOver means that the job has ended, and the Pod has not.
+	JobOver reason.Code = "JobOver"
 )
 
 // Standing is a Pod's meaning for its job.
@@ -107,6 +110,41 @@ type Survey struct {
 	Duplicates []string
 
 	unpinned int // active Pods without a pinned Node
+}
+
+// Progress returns the progress of a job for Next. started and ended are the recorded times of the job, or zero. Add
+// Known and Held for jobs that failures hold up.
+func (s *Survey) Progress(started, ended time.Time) Progress {
+	return Progress{Started: started, Ended: ended, Wanted: s.Wanted, Done: s.Done, Active: s.Active, Missing: len(s.Missing), Failed: s.Failed}
+}
+
+// Work is what to do to the Pods of a job, and to the job. Lists are sorted by name.
+type Work struct {
+	// Ends says that the job ends now: record the end in the job's status before the rest of the work.
+	Ends bool
+	// Create are the Nodes for new Pods.
+	Create []string
+	// Delete are Pods that must leave, each with its reason.
+	Delete []Unfinished
+	// Remove says that the job is to be deleted.
+	Remove bool
+}
+
+// Work returns the work of a step. While the job runs, misplaced Pods are deleted; after its end, all Pods that have
+// not ended.
+func (s *Survey) Work(step Step) Work {
+	work := Work{Ends: step.State == Complete || step.State == Failed, Remove: step.Remove}
+	switch step.State {
+	case Running:
+		work.Create, work.Delete = s.Missing[:min(max(step.Start, 0), len(s.Missing))], s.Misplaced
+	case Complete, Failed, Over:
+		work.Delete = slices.Clone(s.Running)
+		for i := range work.Delete {
+			work.Delete[i].Why = JobOver
+		}
+	case Paused, Held:
+	}
+	return work
 }
 
 // OnNodes counts the Pods of a job with a Pod on each fitting Node. claims has all Nodes by name. A Pod waiting for a

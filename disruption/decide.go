@@ -15,7 +15,7 @@ import (
 const (
 	// BudgetSpent means that no more Pods serve than must serve.
 	BudgetSpent reason.Code = "BudgetSpent"
-	// NotCounted means that nobody has counted the Pods of the budget yet.
+	// NotCounted means that nobody has counted the Pods of the budget since the last change of its spec.
 	NotCounted reason.Code = "NotCounted"
 	// NoPod means that the request does not name its Pod.
 	NoPod reason.Code = "NoPod"
@@ -37,9 +37,11 @@ const (
 // Pod.
 type Request struct {
 	// Pod is the present state of the Pod that may be taken out of service. An eviction carries only the name, so read the
-	// Pod. Required. The name and the creationTimestamp decide. A Pod without creationTimestamp never counts as let go
-	// before.
+	// Pod. Required. The name and the UID decide, or without a UID the creationTimestamp, to the second. A Pod with neither
+	// never counts as let go before.
 	Pod *corev1.Pod
+	// Generation is the generation of the budget's object. Required; a guard.Guard sets the field.
+	Generation int64
 	// Operation is the operation that would take the Pod out of service. Required.
 	Operation Operation
 	// OutOfService says that the Pod does not serve anyway, so nothing is lost with the Pod.
@@ -76,7 +78,9 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 		return refuse(UnknownOperation, fmt.Sprintf("%q", r.Operation), "")
 	case r.OutOfService:
 		return free(NotServing, "the Pod does not serve")
-	case !ledger.Counted:
+	case r.Generation <= 0:
+		return refuse(NoGeneration, "the request needs the generation of the budget's object", "")
+	case ledger.ObservedGeneration < r.Generation:
 		return refuse(NotCounted, "the Pods of the budget have not been counted yet", "try again in a moment")
 	case ledger.Need <= 0:
 		return free(NothingNeeded, "no Pod has to serve")
@@ -103,6 +107,10 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 // letGo returns the ledger with the Pod written down.
 func (l Ledger) letGo(r Request, now time.Time) Ledger {
 	since := metav1.NewTime(now.Truncate(time.Second)) // the precision of the API
+	l.Identities = maps.Clone(l.Identities)
+	if delete(l.Identities, r.Pod.Name); r.Pod.UID != "" {
+		l.Identities = with(l.Identities, r.Pod.Name, Identity{UID: r.Pod.UID, Created: r.Pod.CreationTimestamp, Generation: r.Pod.Generation})
+	}
 	if r.Operation.leaves() {
 		l.Leaving = with(maps.Clone(l.Leaving), r.Pod.Name, since)
 		return l
@@ -113,11 +121,13 @@ func (l Ledger) letGo(r Request, now time.Time) Ledger {
 
 // isLetGo reports whether exactly this Pod is written down and counts as away. justNow says that enough of the Pod's
 // time is left for the operation. For a deletion or eviction, half of the time must be left: the counter sees the event
-// within the half. For a change, nine tenths must be left, because the Pod's node must report the change first.
+// within the half. For a change, nine tenths must be left, because the Pod's node must report the change first, and the
+// Pod must not have changed since: the entry would end with the earlier change.
 func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bool) {
 	leaving, changing := p.rest(ledger, r, now)
 	if justNow = leaving > 0 && leaving >= p.LeavingFor/2; !r.Operation.leaves() {
-		justNow = changing > 0 && changing >= p.ChangingFor/10*9
+		was, known := ledger.Identities[r.Pod.Name]
+		justNow = changing > 0 && changing >= p.ChangingFor/10*9 && (!known || was.Generation == r.Pod.Generation)
 	}
 	return leaving > 0 || changing > 0, justNow
 }
@@ -128,16 +138,16 @@ func (p Policy) isStuck(ledger Ledger, r Request, now time.Time) bool {
 	return r.Operation.leaves() && leaving > 0 && changing <= 0
 }
 
-// rest is the time for which a Pod still counts as away, for a deletion and for a change. Times have whole seconds: a
-// Pod created in the second of the entry may be a successor of the same name, and needs its own entry.
+// rest is the time for which a Pod still counts as away, for a deletion and for a change. Times have whole seconds: of
+// Pods without identity, a Pod created in the second of the entry may be a successor of the same name, and needs its own
+// entry.
 func (p Policy) rest(ledger Ledger, r Request, now time.Time) (leaving, changing time.Duration) {
-	m := Member{Name: r.Pod.Name, Created: r.Pod.CreationTimestamp}
-	if m.Created.IsZero() {
-		return 0, 0
-	}
+	m := MemberOf(r.Pod, false)
+	was, known := ledger.Identities[m.Name]
+	same := known && was.UID == m.UID
 	of := func(list map[string]metav1.Time, lasts time.Duration) time.Duration {
-		wait, _ := left(list, m, lasts, now)
-		if since := list[m.Name]; !m.Created.Before(&since) {
+		wait, _ := ledger.left(list, m, lasts, now)
+		if since := list[m.Name]; !same && (m.Created.IsZero() || !m.Created.Before(&since)) {
 			return 0
 		}
 		return wait

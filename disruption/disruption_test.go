@@ -1,6 +1,7 @@
 package disruption_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/workloadkit/workloadkit/disruption"
@@ -64,6 +66,9 @@ func TestNeed(t *testing.T) {
 	}
 }
 
+// atLeast asks for a number of serving Pods.
+func atLeast(n int) disruption.Bounds { return disruption.Bounds{MinAvailable: new(intstr.FromInt(n))} }
+
 // serving returns serving Pods, each an hour old.
 func serving(names ...string) (out []disruption.Member) {
 	for _, name := range names {
@@ -73,6 +78,9 @@ func serving(names ...string) (out []disruption.Member) {
 }
 
 func TestCount(t *testing.T) {
+	changing := disruption.Ledger{Changing: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "1", Generation: 3}}}
+	away := changing
+	away.ObservedGeneration, away.Expected, away.Need = 1, 1, 1
 	for _, tc := range []struct {
 		name   string
 		before disruption.Ledger
@@ -83,122 +91,274 @@ func TestCount(t *testing.T) {
 		wait   time.Duration
 	}{
 		{
-			name: "PUB-9 nobody was let go", census: disruption.Census{Expected: 3, Need: 2, Members: serving("a", "b", "c")},
-			want: disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 3, Allowed: 1},
+			name: "PUB-9 nobody was let go", census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("a", "b", "c")},
+			want: disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 2, Current: 3, Allowed: 1},
 		},
 		{
 			name:   "PUB-9 one does not serve",
-			census: disruption.Census{Expected: 3, Need: 2, Members: append(serving("a", "b"), disruption.Member{Name: "c"})},
-			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 2},
+			census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: append(serving("a", "b"), disruption.Member{Name: "c"})},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 2, Current: 2},
 		},
 		{
-			name: "a name twice counts once, and numbers below zero are zero", census: disruption.Census{Expected: -3, Need: -2, Members: serving("a", "b", "a")},
-			want: disruption.Ledger{Counted: true, Current: 2, Allowed: 2},
+			name: "a name twice counts once, and numbers below zero are zero", census: disruption.Census{Expected: -3, Bounds: atLeast(0), Members: serving("a", "b", "a")},
+			want: disruption.Ledger{ObservedGeneration: 1, Current: 2, Allowed: 2},
 		},
 		{
-			name: "PUB-9 never below zero", census: disruption.Census{Expected: 3, Need: 3, Members: serving("a")},
-			want: disruption.Ledger{Counted: true, Expected: 3, Need: 3, Current: 1},
+			name: "PUB-9 never below zero", census: disruption.Census{Expected: 3, Bounds: atLeast(3), Members: serving("a")},
+			want: disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 3, Current: 1},
 		},
 		{
 			name: "PUB-12 one that was let go is away until it is gone", at: 19,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
-			census: disruption.Census{Expected: 3, Need: 2, Members: serving("a", "b", "c")},
-			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 2, Leaving: map[string]metav1.Time{"a": at(0)}},
+			census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("a", "b", "c")},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 2, Current: 2, Leaving: map[string]metav1.Time{"a": at(0)}},
 			wait:   time.Second,
 		},
 		{
 			name: "PUB-12 it stayed for 20 s", at: 20,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
-			census: disruption.Census{Expected: 3, Need: 2, Members: serving("a", "b", "c")},
-			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 3, Allowed: 1},
+			census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("a", "b", "c")},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 2, Current: 3, Allowed: 1},
 			stayed: []string{"a"},
 		},
 		{
 			name: "PUB-12 one that is gone is forgotten", at: 1,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}, Changing: map[string]metav1.Time{"x": at(0)}},
-			census: disruption.Census{Expected: 3, Need: 2, Members: serving("b", "c"), Gone: []string{"x", "a", "y"}},
-			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 2},
+			census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("b", "c"), Gone: []string{"x", "a", "y"}},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 2, Current: 2},
 		},
 		{
 			name: "one that is not seen may be newer than what is seen", at: 4,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0), "z": at(-1)}, Changing: map[string]metav1.Time{"x": at(1)}},
-			census: disruption.Census{Expected: 3, Need: 2, Members: serving("b", "c")},
+			census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("b", "c")},
 			want: disruption.Ledger{
-				Counted: true, Expected: 3, Need: 2, Current: 2, Leaving: map[string]metav1.Time{"a": at(0)}, Changing: map[string]metav1.Time{"x": at(1)},
+				ObservedGeneration: 1, Expected: 3, Need: 2, Current: 2, Leaving: map[string]metav1.Time{"a": at(0)}, Changing: map[string]metav1.Time{"x": at(1)},
 			},
 			wait: time.Second,
 		},
 		{
 			name: "PUB-12 one that was changed counts again after 10 s", at: 10,
 			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(0), "b": at(4)}},
-			census: disruption.Census{Expected: 3, Need: 1, Members: serving("a", "b", "c")},
-			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 1, Current: 2, Allowed: 1, Changing: map[string]metav1.Time{"b": at(4)}},
+			census: disruption.Census{Expected: 3, Bounds: atLeast(1), Members: serving("a", "b", "c")},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 1, Current: 2, Allowed: 1, Changing: map[string]metav1.Time{"b": at(4)}},
 			wait:   4 * time.Second,
 		},
 		{
 			name: "PUB-12 the first of several comes next", at: 5,
 			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(2)}, Leaving: map[string]metav1.Time{"b": at(0)}},
-			census: disruption.Census{Expected: 3, Need: 1, Members: serving("a", "b", "c")},
+			census: disruption.Census{Expected: 3, Bounds: atLeast(1), Members: serving("a", "b", "c")},
 			want: disruption.Ledger{
-				Counted: true, Expected: 3, Need: 1, Current: 1, Changing: map[string]metav1.Time{"a": at(2)}, Leaving: map[string]metav1.Time{"b": at(0)},
+				ObservedGeneration: 1, Expected: 3, Need: 1, Current: 1, Changing: map[string]metav1.Time{"a": at(2)}, Leaving: map[string]metav1.Time{"b": at(0)},
 			},
 			wait: 7 * time.Second,
 		},
 		{
 			name: "3.4 a successor of the name serves", at: 5,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
-			census: disruption.Census{Expected: 1, Need: 1, Members: []disruption.Member{{Name: "a", Created: at(1), Serves: true}}},
-			want:   disruption.Ledger{Counted: true, Expected: 1, Need: 1, Current: 1},
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", Created: at(1), Serves: true}}},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Current: 1},
 		},
 		{
 			name: "3.4 created in the second in which the name was written down: it may be the same", at: 5,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
-			census: disruption.Census{Expected: 1, Need: 1, Members: []disruption.Member{{Name: "a", Created: at(0), Serves: true}}},
-			want:   disruption.Ledger{Counted: true, Expected: 1, Need: 1, Leaving: map[string]metav1.Time{"a": at(0)}},
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", Created: at(0), Serves: true}}},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Leaving: map[string]metav1.Time{"a": at(0)}},
 			wait:   15 * time.Second,
 		},
 		{
 			name: "a clock that is ahead holds a Pod no longer than one that is right", at: 0,
 			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(3)}},
-			census: disruption.Census{Expected: 1, Need: 1, Members: serving("a")},
-			want:   disruption.Ledger{Counted: true, Expected: 1, Need: 1, Changing: map[string]metav1.Time{"a": at(3)}},
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: serving("a")},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Changing: map[string]metav1.Time{"a": at(3)}},
 			wait:   10 * time.Second,
 		},
 		{
 			name: "a time to come that somebody wrote holds nobody", at: 0,
 			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(3600)}},
-			census: disruption.Census{Expected: 1, Need: 1, Members: serving("a")},
-			want:   disruption.Ledger{Counted: true, Expected: 1, Need: 1, Current: 1},
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: serving("a")},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Current: 1},
 		},
 		{
 			name:   "something is needed again: who was let go before is not written down, and may still be shown",
-			before: disruption.Ledger{Counted: true, Expected: 2, Current: 2, Allowed: 2},
-			census: disruption.Census{Expected: 2, Need: 1, Members: serving("a", "b"), NeededSince: at(0).Time},
+			before: disruption.Ledger{ObservedGeneration: 1, Expected: 2, Current: 2, Allowed: 2},
+			census: disruption.Census{Expected: 2, Bounds: atLeast(1), Members: serving("a", "b")},
 			at:     5,
-			want:   disruption.Ledger{Counted: true, Expected: 2, Need: 1, Current: 2},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, NeededSince: new(at(5))},
+			wait:   20 * time.Second,
+		},
+		{
+			name:   "for as long as they may be shown",
+			before: disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, NeededSince: new(at(0))},
+			census: disruption.Census{Expected: 2, Bounds: atLeast(1), Members: serving("a", "b")},
+			at:     5,
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, NeededSince: new(at(0))},
 			wait:   15 * time.Second,
 		},
 		{
 			name:   "and by now they would be gone",
-			before: disruption.Ledger{Counted: true, Expected: 2, Need: 1, Current: 2},
-			census: disruption.Census{Expected: 2, Need: 1, Members: serving("a", "b"), NeededSince: at(0).Time},
+			before: disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, NeededSince: new(at(0))},
+			census: disruption.Census{Expected: 2, Bounds: atLeast(1), Members: serving("a", "b")},
 			at:     20,
-			want:   disruption.Ledger{Counted: true, Expected: 2, Need: 1, Current: 2, Allowed: 1},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, Allowed: 1},
+		},
+		{
+			name:   "a new budget: nobody was let go before its first count",
+			census: disruption.Census{Expected: 2, Bounds: atLeast(1), Members: serving("a", "b")},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, Allowed: 1},
+		},
+		{
+			name:   "something is needed of new Pods: none has served, so none was let go",
+			before: disruption.Ledger{ObservedGeneration: 1},
+			census: disruption.Census{Expected: 2, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", Created: at(0)}}},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1},
+		},
+		{
+			name: "a successor of the name, created in the second in which the name was written down", at: 1,
+			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "1", Created: at(-9)}}},
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "2", Created: at(0), Serves: true}}},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Current: 1},
+		},
+		{
+			name: "a view from before the Pod that was let go", at: 1,
+			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "2", Created: at(-9)}}},
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Created: at(-99), Serves: true}}},
+			want: disruption.Ledger{
+				ObservedGeneration: 1, Expected: 1, Need: 1, Leaving: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "2", Created: at(-9)}},
+			},
+			wait: 19 * time.Second,
+		},
+		{
+			name: "the same Pod with a clock ahead", at: 1,
+			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "1"}, "gone": {UID: "7"}}},
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Created: at(2), Serves: true}}},
+			want: disruption.Ledger{
+				ObservedGeneration: 1, Expected: 1, Need: 1, Leaving: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "1"}},
+			},
+			wait: 19 * time.Second,
+		},
+		{
+			name: "one that was changed has changed and serves again", at: 1, before: changing,
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Serves: true, Settled: true}}},
+			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Current: 1},
+		},
+		{
+			name: "one that is to be changed has not", at: 1, before: changing,
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 3, Serves: true, Settled: true}}},
+			want:   away, wait: 9 * time.Second,
+		},
+		{
+			name: "one that has changed, as far as it tells", at: 1, before: changing,
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Serves: true}}},
+			want:   away, wait: 9 * time.Second,
+		},
+		{
+			name: "one that has changed and does not serve", at: 1, before: changing,
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Settled: true}}},
+			want:   away, wait: 9 * time.Second,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			given := fmt.Sprint(tc.before)
-			got, stayed, wait := disruption.Policy{}.Count(tc.before, tc.census, at(tc.at).Time)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.stayed, stayed); diff != "" || wait != tc.wait {
-				t.Errorf("wait %v, want %v; stayed (-want +got):\n%s", wait, tc.wait, diff)
+			tc.census.Generation = 1
+			got, err := disruption.Policy{}.Count(tc.before, tc.census, at(tc.at).Time)
+			if diff := cmp.Diff(disruption.Count{Ledger: tc.want, Stayed: tc.stayed, Wait: tc.wait}, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 			if fmt.Sprint(tc.before) != given {
 				t.Errorf("the ledger before was written to: %v", tc.before)
 			}
 		})
+	}
+}
+
+// count returns the ledger of a count.
+func count(t *testing.T, p disruption.Policy, before disruption.Ledger, census disruption.Census, now time.Time) disruption.Ledger {
+	t.Helper()
+	census.Generation = 1
+	out, err := p.Count(before, census, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Ledger
+}
+
+// TestCountForgotten: a census without its generation or bounds lets no Pod go, and says so.
+func TestCountForgotten(t *testing.T) {
+	members := serving("a", "b")
+	for _, tc := range []struct {
+		name   string
+		census disruption.Census
+		code   reason.Code
+	}{
+		{"the generation", disruption.Census{Expected: 2, Bounds: atLeast(1), Members: members}, disruption.NoGeneration},
+		{"the bounds", disruption.Census{Generation: 1, Expected: 2, Members: members}, disruption.InvalidBounds},
+		{"the bounds of more Pods than expected", disruption.Census{Generation: 1, Members: members}, disruption.InvalidBounds},
+	} {
+		got, err := disruption.Policy{}.Count(disruption.Ledger{}, tc.census, start)
+		if !errors.Is(err, tc.code) {
+			t.Errorf("%s: %v, want %s", tc.name, err, tc.code)
+		}
+		if _, decision := (disruption.Policy{}).Decide(got.Ledger, disruption.Request{Pod: pod("a", -9), Operation: disruption.Evict, Generation: 1}, start); decision.Admitted {
+			t.Errorf("%s: %+v", tc.name, decision)
+		}
+	}
+}
+
+// TestIdentity: the Pod let go is known by its UID, and by its generation.
+func TestIdentity(t *testing.T) {
+	ledger := disruption.Ledger{
+		ObservedGeneration: 1, Expected: 2, Need: 1, Current: 1,
+		Changing: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "1", Created: at(-9), Generation: 3}},
+	}
+	for _, tc := range []struct {
+		name       string
+		uid        types.UID
+		generation int64
+		code       reason.Code
+		changed    bool
+	}{
+		{"the same Pod, created in the second of the entry", "1", 3, disruption.LetGoAlready, false},
+		{"the same Pod, changed since: the entry must not end with the earlier change", "1", 4, disruption.LetGoAlready, true},
+		{"a successor", "2", 3, disruption.BudgetSpent, false},
+		{"a Pod without UID", "", 3, disruption.BudgetSpent, false},
+	} {
+		p := pod("a", 0)
+		p.UID, p.Generation = tc.uid, tc.generation
+		after, decision := disruption.Policy{}.Decide(ledger, disruption.Request{Pod: p, Operation: disruption.Update, Generation: 1}, start)
+		if decision.Reason.Code != tc.code || decision.Changed != tc.changed {
+			t.Errorf("%s: %+v", tc.name, decision)
+		}
+		if want := (disruption.Identity{UID: tc.uid, Created: p.CreationTimestamp, Generation: tc.generation}); decision.Changed && after.Identities["a"] != want {
+			t.Errorf("%s: %+v", tc.name, after)
+		}
+	}
+}
+
+// TestLedgerJSON: a ledger in the status of an API type comes back as stored, and a copy shares no map.
+func TestLedgerJSON(t *testing.T) {
+	ledger := disruption.Ledger{
+		ObservedGeneration: 2, Expected: 3, Need: 2, Current: 3, Allowed: 1, NeededSince: new(at(1)),
+		Leaving: map[string]metav1.Time{"a": at(0)}, Changing: map[string]metav1.Time{"b": at(1)}, Identities: map[string]disruption.Identity{"a": {UID: "1", Generation: 3}},
+	}
+	raw, err := json.Marshal(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back disruption.Ledger
+	if err := json.Unmarshal(raw, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(ledger, back); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", raw, diff)
+	}
+	copied := ledger.DeepCopy()
+	copied.Leaving["x"], copied.Changing["x"], copied.Identities["x"] = at(0), at(0), disruption.Identity{}
+	copied.NeededSince.Time = start
+	if diff := cmp.Diff(back, ledger); diff != "" {
+		t.Errorf("the copy shares (-want +got):\n%s", diff)
+	}
+	if raw, err = json.Marshal(disruption.Ledger{}); err != nil || string(raw) != `{"expected":0,"need":0,"current":0,"allowed":0}` {
+		t.Errorf("%s, %v", raw, err)
 	}
 }
 
@@ -208,7 +368,7 @@ func pod(name string, created int) *corev1.Pod {
 
 // TestForgotten: missing input lets no Pod go.
 func TestForgotten(t *testing.T) {
-	ledger := disruption.Ledger{Counted: true, Current: 2, Need: 2, Expected: 2, Leaving: map[string]metav1.Time{"": at(0), "a": at(0)}}
+	ledger := disruption.Ledger{ObservedGeneration: 1, Current: 2, Need: 2, Expected: 2, Leaving: map[string]metav1.Time{"": at(0), "a": at(0)}}
 	for _, tc := range []struct {
 		name    string
 		request disruption.Request
@@ -220,7 +380,9 @@ func TestForgotten(t *testing.T) {
 		{name: "when the Pod was created", request: disruption.Request{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, Operation: disruption.Evict}, code: disruption.BudgetSpent},
 		{name: "the operation", request: disruption.Request{Pod: pod("a", 0)}, code: disruption.UnknownOperation},
 		{name: "whether it serves", request: disruption.Request{Pod: pod("b", 0), Operation: disruption.Evict}, code: disruption.BudgetSpent},
+		{name: "the generation", request: disruption.Request{Pod: pod("b", 0), Operation: disruption.Evict, Generation: -1}, code: disruption.NoGeneration},
 	} {
+		tc.request.Generation++
 		if got, decision := (disruption.Policy{}).Decide(ledger, tc.request, at(0).Time); decision.Admitted || decision.Changed || decision.Reason.Code != tc.code || !cmp.Equal(ledger, got) {
 			t.Errorf("%s: %+v, want %s", tc.name, decision, tc.code)
 		}
@@ -229,7 +391,7 @@ func TestForgotten(t *testing.T) {
 
 func TestDecide(t *testing.T) {
 	counted := func(edit func(*disruption.Ledger)) disruption.Ledger {
-		l := disruption.Ledger{Counted: true, Expected: 5, Need: 4, Current: 5, Allowed: 1}
+		l := disruption.Ledger{ObservedGeneration: 1, Expected: 5, Need: 4, Current: 5, Allowed: 1}
 		if edit != nil {
 			edit(&l)
 		}
@@ -273,14 +435,14 @@ func TestDecide(t *testing.T) {
 		{name: "3.4 a successor of the name", ledger: counted(leaving), op: disruption.Evict, created: 5, at: 6, code: disruption.BudgetSpent},
 		{name: "3.4 created in the second in which the name was written down: it may be a successor", ledger: counted(leaving), op: disruption.Evict, at: 6, code: disruption.BudgetSpent},
 		{name: "3.4 before the first count", ledger: disruption.Ledger{}, op: disruption.Evict, code: disruption.NotCounted},
-		{name: "3.4 before the first count, though it was counted before the spec changed", ledger: counted(func(l *disruption.Ledger) { l.Counted = false }), op: disruption.Evict, code: disruption.NotCounted},
+		{name: "3.4 before the first count, though it was counted before the spec changed", ledger: counted(func(l *disruption.Ledger) { l.ObservedGeneration = 0 }), op: disruption.Evict, code: disruption.NotCounted},
 		{name: "3.4 before the first count, and it does not serve", ledger: disruption.Ledger{}, op: disruption.Evict, idle: true, admitted: true, code: disruption.NotServing},
 		{name: "an operation that nobody knows", ledger: counted(nil), op: "MOVE", idle: true, code: disruption.UnknownOperation},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			given := fmt.Sprint(tc.ledger)
 			p := pod("a", tc.created)
-			got, decision := disruption.Policy{}.Decide(tc.ledger, disruption.Request{Pod: p, Operation: tc.op, OutOfService: tc.idle}, at(tc.at).Add(300*time.Millisecond))
+			got, decision := disruption.Policy{}.Decide(tc.ledger, disruption.Request{Pod: p, Generation: 1, Operation: tc.op, OutOfService: tc.idle}, at(tc.at).Add(300*time.Millisecond))
 			if decision.Admitted != tc.admitted || decision.Reason.Code != tc.code || decision.Changed != (tc.want != nil) {
 				t.Errorf("%+v; want admitted %t, code %q", decision, tc.admitted, tc.code)
 			}
@@ -300,7 +462,7 @@ func TestDecide(t *testing.T) {
 
 // TestMaxEntries: PUB-20 with an entry too many.
 func TestMaxEntries(t *testing.T) {
-	ledger := disruption.Ledger{Counted: true, Expected: 9, Need: 1, Current: 9, Allowed: 8}
+	ledger := disruption.Ledger{ObservedGeneration: 1, Expected: 9, Need: 1, Current: 9, Allowed: 8}
 	policy := disruption.Policy{MaxEntries: 3}
 	for i := range 5 {
 		var decision disruption.Decision
@@ -308,7 +470,7 @@ func TestMaxEntries(t *testing.T) {
 		if i == 1 {
 			op = disruption.Evict
 		}
-		ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod(fmt.Sprint(i), -9), Operation: op}, start)
+		ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod(fmt.Sprint(i), -9), Generation: 1, Operation: op}, start)
 		if want := i < 3; decision.Admitted != want || !want && !errors.Is(decision.Reason, disruption.TooManyLetGo) {
 			t.Errorf("PUB-20 Pod %d: %+v", i, decision)
 		}
@@ -320,14 +482,14 @@ func TestWorkedRuns(t *testing.T) {
 	var policy disruption.Policy
 	ask := func(l *disruption.Ledger, name string, op disruption.Operation, serves bool, second int) bool {
 		var decision disruption.Decision
-		*l, decision = policy.Decide(*l, disruption.Request{Pod: pod(name, -60), Operation: op, OutOfService: !serves}, at(second).Time)
+		*l, decision = policy.Decide(*l, disruption.Request{Pod: pod(name, -60), Generation: 1, Operation: op, OutOfService: !serves}, at(second).Time)
 		return decision.Admitted
 	}
-	l, _, _ := policy.Count(disruption.Ledger{}, disruption.Census{Expected: 5, Need: 4, Members: serving("1", "2", "3", "4", "5")}, start)
+	l := count(t, policy, disruption.Ledger{}, disruption.Census{Expected: 5, Bounds: atLeast(4), Members: serving("1", "2", "3", "4", "5")}, start)
 	if !ask(&l, "1", disruption.Evict, true, 0) || l.Allowed != 0 || ask(&l, "2", disruption.Evict, true, 1) {
 		t.Errorf("PUB-26 after two evictions: %+v", l)
 	}
-	if l, _, _ = policy.Count(l, disruption.Census{Expected: 5, Need: 4, Members: serving("2", "3", "4", "5", "6")}, at(3).Time); l.Allowed != 1 {
+	if l = count(t, policy, l, disruption.Census{Expected: 5, Bounds: atLeast(4), Members: serving("2", "3", "4", "5", "6")}, at(3).Time); l.Allowed != 1 {
 		t.Errorf("PUB-26 when a successor serves: %+v", l)
 	}
 	before := l
@@ -336,14 +498,14 @@ func TestWorkedRuns(t *testing.T) {
 	}
 
 	names := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
-	l, _, _ = policy.Count(disruption.Ledger{}, disruption.Census{Expected: 10, Need: 8, Members: serving(names...)}, start)
+	l = count(t, policy, disruption.Ledger{}, disruption.Census{Expected: 10, Bounds: atLeast(8), Members: serving(names...)}, start)
 	admitted := 0
 	for second := range 60 {
 		members := serving(names...)
 		for i := range admitted {
 			members[i].Serves = second < 1 // the new image never starts
 		}
-		l, _, _ = policy.Count(l, disruption.Census{Expected: 10, Need: 8, Members: members}, at(second).Time)
+		l = count(t, policy, l, disruption.Census{Expected: 10, Bounds: atLeast(8), Members: members}, at(second).Time)
 		if next := names[admitted]; ask(&l, next, disruption.Update, true, second) {
 			admitted++
 		}
@@ -356,17 +518,17 @@ func TestWorkedRuns(t *testing.T) {
 // TestRefusedByOthers: the eviction API asks webhooks before PodDisruptionBudgets, and kubectl drain tries again every
 // 5 s. Other Pods get the refused Pod's share within two of its times.
 func TestRefusedByOthers(t *testing.T) {
-	census := disruption.Census{Expected: 3, Need: 2, Members: serving("a", "b", "c")}
+	census := disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("a", "b", "c")}
 	policy, now := disruption.Policy{}, start
-	ledger, _, _ := policy.Count(disruption.Ledger{}, census, now)
+	ledger := count(t, policy, disruption.Ledger{}, census, now)
 	for tenth := range 400 {
-		ledger, _, _ = policy.Count(ledger, census, now)
+		ledger = count(t, policy, ledger, census, now)
 		var decision disruption.Decision
 		if tenth%53 == 0 {
-			ledger, _ = policy.Decide(ledger, disruption.Request{Pod: pod("a", -3600), Operation: disruption.Evict}, now)
+			ledger, _ = policy.Decide(ledger, disruption.Request{Pod: pod("a", -3600), Generation: 1, Operation: disruption.Evict}, now)
 		}
 		if tenth%10 == 0 {
-			if ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod("b", -3600), Operation: disruption.Update}, now); decision.Admitted {
+			if ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod("b", -3600), Generation: 1, Operation: disruption.Update}, now); decision.Admitted {
 				return
 			}
 		}

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/workloadkit/workloadkit/disruption"
 )
@@ -37,10 +39,12 @@ const (
 
 // life is a Pod.
 type life struct {
-	name    string
-	created time.Time
-	serves  bool
-	gone    bool
+	name       string
+	uid        types.UID
+	created    time.Time
+	generation int64
+	serves     bool
+	gone       bool
 	// promised is when the Pod was let go last; zero if the operation has taken effect, or never will.
 	promised time.Time
 	ends     bool      // the Pod leaves, or only changes
@@ -65,6 +69,8 @@ type world struct {
 	// counted is the controller's newest seen time: its cache does not go back.
 	counted time.Time
 	need    int32
+	// settled: Pods show the end of their changes, by a gate closed from the change on.
+	settled bool
 	// ledgers are all stored versions, the newest last. A writer must have read the newest.
 	ledgers []disruption.Ledger
 	made    int
@@ -74,7 +80,7 @@ func (w *world) begin() {
 	for range 3 + w.rng.IntN(8) {
 		w.create().serves = true
 	}
-	w.need = int32(1 + w.rng.IntN(len(w.pods)))
+	w.need, w.settled = int32(1+w.rng.IntN(len(w.pods))), w.rng.IntN(2) == 0
 	w.ledgers = []disruption.Ledger{{}}
 	w.see()
 }
@@ -82,7 +88,10 @@ func (w *world) begin() {
 // create makes a Pod, now and then under the name of a former Pod.
 func (w *world) create() *life {
 	w.made++
-	p := &life{name: fmt.Sprint("pod-", w.made), created: w.now}
+	p := &life{name: fmt.Sprint("pod-", w.made), created: w.now, generation: 1}
+	if w.settled || w.rng.IntN(2) == 0 {
+		p.uid = types.UID(fmt.Sprint(w.made))
+	}
 	for _, former := range w.pods {
 		if former.gone && w.rng.IntN(2) == 0 && !slices.ContainsFunc(w.pods, func(o *life) bool { return !o.gone && o.name == former.name }) {
 			p.name = former.name
@@ -92,11 +101,20 @@ func (w *world) create() *life {
 	return p
 }
 
+// pod is the Pod as the API server has it.
+func (p *life) pod() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: p.name, UID: p.uid, CreationTimestamp: metav1.NewTime(p.created.Truncate(time.Second)), Generation: p.generation,
+	}}
+}
+
 func (w *world) see() {
 	v := view{at: w.now}
 	for _, p := range w.pods {
 		if !p.gone {
-			v.pods = append(v.pods, disruption.Member{Name: p.name, Created: metav1.NewTime(p.created.Truncate(time.Second)), Serves: p.serves})
+			member := disruption.MemberOf(p.pod(), p.serves)
+			member.Settled = w.settled
+			v.pods = append(v.pods, member)
 		}
 	}
 	w.views = append(w.views, v)
@@ -128,6 +146,7 @@ func (w *world) pass(d time.Duration) {
 				w.create().back = w.now.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond)
 			} else {
 				p.back = w.now.Add(time.Duration(w.rng.IntN(9000)) * time.Millisecond)
+				p.generation++
 			}
 		case !p.serves && !w.now.Before(p.back):
 			p.serves = true
@@ -149,8 +168,14 @@ func (w *world) count() {
 	if read != len(w.ledgers)-1 {
 		return // a conflict
 	}
-	after, _, _ := w.policy.Count(w.ledgers[read], disruption.Census{Expected: int32(len(seen.pods)), Need: w.need, Members: seen.pods}, w.now)
-	w.ledgers = append(w.ledgers, after)
+	need := intstr.FromInt32(w.need)
+	counted, err := w.policy.Count(w.ledgers[read], disruption.Census{
+		Generation: 1, Expected: max(int32(len(seen.pods)), w.need), Bounds: disruption.Bounds{MinAvailable: &need}, Members: seen.pods,
+	}, w.now)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.ledgers = append(w.ledgers, counted.Ledger)
 }
 
 // stale draws the version read by somebody.
@@ -165,9 +190,7 @@ func (w *world) ask() {
 		return
 	}
 	op := []disruption.Operation{disruption.Delete, disruption.Evict, disruption.Update, disruption.Resize}[w.rng.IntN(4)]
-	request := disruption.Request{Operation: op, OutOfService: !p.serves, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: p.name, CreationTimestamp: metav1.NewTime(p.created.Truncate(time.Second)),
-	}}}
+	request := disruption.Request{Operation: op, OutOfService: !p.serves, Pod: p.pod(), Generation: 1}
 	read := w.stale()
 	after, decision := w.policy.Decide(w.ledgers[read], request, w.now)
 	if decision.Changed {

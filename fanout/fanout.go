@@ -309,6 +309,14 @@ func (p *Pass) Try(task Task, object types.UID, do func() error) error {
 	return err
 }
 
+// Rests reports whether Try would do nothing for an object now.
+func (p *Pass) Rests(task Task, object types.UID) bool {
+	attempt := p.attempt(task)
+	attempt.Object = object
+	_, err := p.fanout.Backoff.Resting(attempt, p.view.Time())
+	return err != nil
+}
+
 // remember has an object rest after a failed, but not refused, request. A conflict has an event, and 429 says when to
 // come again.
 func (p *Pass) remember(ctx context.Context, a Attempt, err error) {

@@ -35,7 +35,7 @@ func (v *view) unfinished() waiting {
 		})
 	}
 	if v.state.UpdateEnvFromMetadata {
-		w.reasons = append(w.reasons, v.envUnreported()...)
+		w.reasons = append(w.reasons, v.envUnreported(nil)...)
 	}
 	if v.state.UpdateResources {
 		w.reasons = append(w.reasons, v.unresized()...)

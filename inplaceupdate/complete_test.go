@@ -235,6 +235,56 @@ func TestCompletionOfEnv(t *testing.T) {
 	}
 }
 
+// TestOpenKruisesImageAndEnv: OpenKruise asks for a node agent's report also where the restart for an image delivers env
+// from metadata. What is delivered here needs no report: at the end of OpenKruise's grace period, and by the next update of
+// a Pod that waits for a report.
+func TestOpenKruisesImageAndEnv(t *testing.T) {
+	flag := func(pod *corev1.Pod) bool { return strings.Contains(pod.Annotations[stateKey], `"updateEnvFromMetadata":true`) }
+	running := func(pod *corev1.Pod, image string) {
+		pod.Status.ContainerStatuses[0].Image, pod.Status.ContainerStatuses[0].ImageID = image, "sha256:"+image
+		pod.Status.ContainerStatuses[0].ContainerID, pod.Status.ObservedGeneration = "containerd://app/"+image, pod.Generation
+	}
+	for _, tc := range []struct {
+		name       string
+		env        []int // the containers that read metadata
+		unreported bool
+	}{
+		{"U-23 the container whose image changes", []int{0}, false},
+		{"U-23 the other one", []int{1}, true},
+		{"U-23 both", []int{0, 1}, true},
+	} {
+		edits := []func(*template){label("zone", "a")}
+		for _, i := range tc.env {
+			edits = append(edits, env(i, fromLabel("Z", "zone")))
+		}
+		t.Run(tc.name+", in a grace period", func(t *testing.T) {
+			pod := newPod(newTemplate(append(edits, image("app", "app:v1"))...))
+			pod.Annotations = map[string]string{
+				stateKey: `{"revision":"web-2","updateTimestamp":"2026-07-01T09:00:00Z","lastContainerStatuses":null,"updateEnvFromMetadata":true,"updateImages":true}`,
+				graceKey: `{"revision":"web-2","containerImages":{"app":"app:v2"},"metaDataPatch":"eyJtZXRhZGF0YSI6eyJsYWJlbHMiOnsiem9uZSI6ImIifX19","updateEnvFromMetadata":true,"graceSeconds":25}`,
+			}
+			pod = write(t, pod, mustNext(t, newUpdater(), pod, now).Change)
+			if flag(pod) != tc.unreported || pod.Labels["zone"] != "b" {
+				t.Errorf("labels %v, state %s", pod.Labels, pod.Annotations[stateKey])
+			}
+			running(pod, "app:v2")
+			if step := mustNext(t, newUpdater(), pod, now); step.Complete == tc.unreported {
+				t.Errorf("complete %t, waiting for %v", step.Complete, step.Waiting)
+			}
+		})
+		t.Run(tc.name+", at the next update", func(t *testing.T) {
+			from, to := newTemplate(append(edits, image("app", "app:v2"))...), newTemplate(append(edits, image("app", "app:v3"))...)
+			pod := newPod(from)
+			running(pod, "app:v2")
+			pod.Annotations = map[string]string{stateKey: stateHead + `{"app":{"imageID":"sha256:app:v1"}},"updateEnvFromMetadata":true,"updateImages":true}`}
+			pod = write(t, pod, mustStart(t, newUpdater(), pod, from, to, toward("web-3", 0), now))
+			if flag(pod) != tc.unreported {
+				t.Errorf("state %s", pod.Annotations[stateKey])
+			}
+		})
+	}
+}
+
 // TestCompletionOfImageAndEnv: only containers that read metadata need the report of a node agent. app and log read metadata, and the image of app
 // has changed.
 func TestCompletionOfImageAndEnv(t *testing.T) {

@@ -92,7 +92,8 @@ func (v *view) inGracePeriod() (Step, error) {
 	change.Labels = held.Metadata.Labels
 	maps.Copy(change.Annotations, held.Metadata.Annotations)
 	change.AddFinalizers, change.RemoveFinalizers = held.Metadata.Finalizers, held.Metadata.DeleteFinalizers
-	v.saved.UpdateEnvFromMetadata = v.saved.UpdateEnvFromMetadata || v.grace.UpdateEnvFromMetadata
+	// OpenKruise asks for a report also where the restart for an image delivers the metadata.
+	v.saved.UpdateEnvFromMetadata = (v.saved.UpdateEnvFromMetadata || v.grace.UpdateEnvFromMetadata) && !v.deliversEnv(v.grace.ContainerImages)
 	v.relearn(v.grace.ContainerImages)
 	v.deliver(v.grace.work(), v.saved, &change)
 	return Step{Change: change}, v.putState(&change, v.saved)

@@ -42,13 +42,14 @@ func (v *view) runtimeMeta() *runtimeMeta {
 	return meta
 }
 
-// envUnreported names the containers not known to run with the present labels and annotations.
-func (v *view) envUnreported() reason.List {
+// envUnreported names the containers not known to run with the present labels and annotations, but for containers about
+// to be restarted for one of the images.
+func (v *view) envUnreported(images map[string]string) reason.List {
 	meta := v.runtimeMeta()
 	var list reason.List
 	for i := range v.containers {
 		c := &v.containers[i]
-		if c.init || !c.readsMetadata() {
+		if c.init || !c.readsMetadata() || c.restartsFor(images) {
 			continue
 		}
 		if meta == nil {
@@ -66,6 +67,29 @@ func (v *view) envUnreported() reason.List {
 		}
 	}
 	return list
+}
+
+// deliversEnv reports whether the restarts for images deliver the metadata to every container that reads any: a restart
+// reads the metadata delivered with or before the image, and needs nobody's report.
+func (v *view) deliversEnv(images map[string]string) bool {
+	delivers := false
+	for i := range v.containers {
+		c := &v.containers[i]
+		if c.init || !c.readsMetadata() {
+			continue
+		}
+		if !c.restartsFor(images) {
+			return false
+		}
+		delivers = true
+	}
+	return delivers
+}
+
+// restartsFor reports whether one of the images certainly restarts the container.
+func (c *container) restartsFor(images map[string]string) bool {
+	image, changes := images[c.name]
+	return changes && !c.mayStay(image)
 }
 
 // readsMetadata reports whether an env variable of a container is a label or annotation of the Pod.

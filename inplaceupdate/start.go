@@ -176,7 +176,7 @@ func (v *view) begin(t *todo, revision string, report bool) *savedState {
 		}
 	}
 	state.UpdateResources = state.UpdateResources || (v.state.UpdateResources && len(v.unresized()) > 0)
-	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || (v.state.UpdateEnvFromMetadata && len(v.envUnreported()) > 0)
+	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || (v.state.UpdateEnvFromMetadata && len(v.envUnreported(t.images)) > 0)
 	return state
 }
 

@@ -47,8 +47,13 @@
 // asked only before, to drain connections for example, set [Hook].BeforeOnly and remove the hook's labels and
 // finalizers when the Pod may be updated. The machine puts them back in the write that returns the Pod from Updating to
 // Normal, without passing through Updated, so the next update is held again. A Pod waiting in Updated when the setting
-// is switched on returns the same way. [Machine.Stamp] puts the hook's labels and finalizers on new Pods. Pods older
-// than the hook do not have them, so their next update does not wait for the hook.
+// is switched on returns the same way.
+//
+// # New Pods and old
+//
+// [Machine.Stamp] puts the labels and finalizers of the hooks before deletions and updates on new Pods, but for hooks
+// with [Hook].Unstamped. Pods older than a hook do not have them, so their next update or deletion does not wait for the
+// hook.
 //
 // # Differences from OpenKruise 1.9
 //
@@ -117,7 +122,16 @@ type Hook struct {
 	// the hook's labels and finalizers back at the Pod's return to Normal, at once after the update. Effect on
 	// InPlaceUpdate alone.
 	BeforeOnly bool
+	// Unstamped leaves the labels and finalizers of a PreDelete or InPlaceUpdate hook off new Pods, see Machine.Stamp:
+	// templates, webhooks or users put them there, as in OpenKruise. A Pod without any of them is not held.
+	Unstamped bool
 }
+
+// IsEmpty reports whether the hook has neither labels nor finalizers, and thus never holds a Pod. A nil hook is empty.
+func (h *Hook) IsEmpty() bool { return h == nil || len(h.Labels)+len(h.Finalizers) == 0 }
+
+// isStamped reports whether new Pods get the hook's labels and finalizers.
+func (h *Hook) isStamped() bool { return h != nil && !h.Unstamped }
 
 // Hooks are an owner's hooks; nil ones are not configured.
 type Hooks struct {

@@ -437,21 +437,47 @@ func TestInitialAndStamp(t *testing.T) {
 	}
 }
 
-func TestStampBeforeOnly(t *testing.T) {
-	hook := &Hook{Labels: map[string]string{"hold": "yes"}, Finalizers: []string{"f", "g"}, BeforeOnly: true}
-	meta := metav1.ObjectMeta{Finalizers: []string{"g"}}
-	Machine{keys: keys}.With(Hooks{InPlaceUpdate: hook}).Stamp(&meta, normal, now)
-	want := metav1.ObjectMeta{
-		Labels:      map[string]string{keys.State: "Normal", "hold": "yes"},
-		Annotations: map[string]string{keys.Timestamp: "2026-07-01T10:00:00Z"}, Finalizers: []string{"g", "f"},
+// TestStampHooks: new Pods are held from their first update and deletion on.
+func TestStampHooks(t *testing.T) {
+	hook := func(change ...func(*Hook)) *Hook {
+		h := &Hook{Labels: map[string]string{"hold": "yes"}, Finalizers: []string{"f", "g"}}
+		for _, f := range change {
+			f(h)
+		}
+		return h
 	}
-	if diff := cmp.Diff(want, meta); diff != "" {
-		t.Errorf("Stamp (-want +got):\n%s", diff)
+	unstamped, beforeOnly := func(h *Hook) { h.Unstamped = true }, func(h *Hook) { h.BeforeOnly = true }
+	for _, tc := range []struct {
+		name    string
+		hooks   Hooks
+		stamped bool
+	}{
+		{"before a deletion", Hooks{PreDelete: hook()}, true},
+		{"before an update", Hooks{InPlaceUpdate: hook()}, true},
+		{"before an update alone", Hooks{InPlaceUpdate: hook(beforeOnly)}, true},
+		{"one for both", Hooks{PreDelete: hook(), InPlaceUpdate: hook(unstamped)}, true},
+		{"put there by others", Hooks{PreDelete: hook(unstamped), InPlaceUpdate: hook(unstamped, beforeOnly)}, false},
+		{"the Pod is prepared", Hooks{PreNormal: hook()}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			meta := metav1.ObjectMeta{Finalizers: []string{"g"}}
+			Machine{keys: keys}.With(tc.hooks).Stamp(&meta, normal, now)
+			want := metav1.ObjectMeta{
+				Labels:      map[string]string{keys.State: "Normal"},
+				Annotations: map[string]string{keys.Timestamp: "2026-07-01T10:00:00Z"}, Finalizers: []string{"g"},
+			}
+			if tc.stamped {
+				want.Labels["hold"], want.Finalizers = "yes", []string{"g", "f"}
+			}
+			if diff := cmp.Diff(want, meta); diff != "" {
+				t.Errorf("Stamp (-want +got):\n%s", diff)
+			}
+		})
 	}
-	meta, hook.BeforeOnly = metav1.ObjectMeta{}, false
-	Machine{keys: keys}.With(Hooks{InPlaceUpdate: hook}).Stamp(&meta, normal, now)
-	if len(meta.Labels) > 1 || len(meta.Finalizers) > 0 {
-		t.Errorf("a hook that somebody restores is put on by them: %v", meta)
+	meta := metav1.ObjectMeta{}
+	Machine{keys: keys}.With(Hooks{PreDelete: hook()}).Stamp(&meta, unset, now)
+	if diff := cmp.Diff(metav1.ObjectMeta{Labels: map[string]string{"hold": "yes"}, Finalizers: []string{"f", "g"}}, meta); diff != "" {
+		t.Errorf("Stamp of a Pod without state (-want +got):\n%s", diff)
 	}
 }
 

@@ -78,7 +78,7 @@ func (m Machine) facts(pod *corev1.Pod, want Want) facts {
 	read := func(hook *Hook) hookFacts {
 		f := hookFacts{configured: hook != nil, hooked: hooked(&pod.ObjectMeta, hook), allHooked: allHooked(&pod.ObjectMeta, hook)}
 		if hook != nil {
-			f.empty = len(hook.Labels)+len(hook.Finalizers) == 0
+			f.empty = hook.IsEmpty()
 			f.markNotReady, f.beforeOnly = hook.MarkNotReady, hook.BeforeOnly
 		}
 		return f
@@ -113,12 +113,16 @@ func (m Machine) Change(pod *corev1.Pod, t Transition, now time.Time) podpatch.C
 }
 
 // Stamp prepares a Pod before its creation: Stamp sets the state, see Hooks.Initial, and adds the labels and finalizers
-// of a BeforeOnly update hook, so the first update is held too.
+// of the hooks before deletions and updates, so the first of each is held too. Stamp leaves out hooks with Unstamped, and
+// the hook before a new Pod counts, whose labels and finalizers say that the Pod is prepared. An empty state is not set.
 func (m Machine) Stamp(meta *metav1.ObjectMeta, state State, now time.Time) {
 	if meta.Labels == nil {
 		meta.Labels = map[string]string{}
 	}
-	if hook := m.hooks.InPlaceUpdate; hook != nil && hook.BeforeOnly {
+	for _, hook := range []*Hook{m.hooks.PreDelete, m.hooks.InPlaceUpdate} {
+		if !hook.isStamped() {
+			continue
+		}
 		maps.Copy(meta.Labels, hook.Labels)
 		for _, finalizer := range hook.Finalizers {
 			if !hasFinalizer(meta, finalizer) {
@@ -126,7 +130,7 @@ func (m Machine) Stamp(meta *metav1.ObjectMeta, state State, now time.Time) {
 			}
 		}
 	}
-	if m.keys.State == "" {
+	if m.keys.State == "" || state == "" {
 		return
 	}
 	if meta.Annotations == nil {

@@ -237,6 +237,10 @@ type View[O client.Object] struct {
 
 	cache *Cache[O]
 	seen  O // the cache's own object
+
+	// sent is the last status that the view has written, and version the owner's version thereafter; empty for none.
+	sent    []byte
+	version string
 }
 
 // Object returns the owner, for packages that are not specific to a kind.

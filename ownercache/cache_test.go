@@ -498,6 +498,46 @@ func TestNodesNeedAWatch(t *testing.T) {
 	}
 }
 
+// TestWriteSharedStatus: a status that somebody else has written since is left alone.
+func TestWriteSharedStatus(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	w.add(newOwner("web"))
+	v := w.observe("web")
+	if written, err := v.WriteSharedStatus(t.Context(), appsv1.ReplicaSetStatus{}); !written || err != nil {
+		t.Errorf("an unchanged status: %t, %v", written, err)
+	}
+	if written, err := v.WriteSharedStatus(t.Context(), appsv1.ReplicaSetStatus{Replicas: 1}); !written || err != nil {
+		t.Errorf("a changed one: %t, %v", written, err)
+	}
+	if written, err := v.WriteSharedStatus(t.Context(), appsv1.ReplicaSetStatus{Replicas: 2}); !written || err != nil {
+		t.Errorf("another one, on its own write: %t, %v", written, err)
+	}
+	w.deliver()
+	late := w.observe("web")
+	if _, err := w.observe("web").WriteStatus(t.Context(), appsv1.ReplicaSetStatus{Replicas: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if written, err := late.WriteSharedStatus(t.Context(), appsv1.ReplicaSetStatus{Replicas: 3}); written || err != nil {
+		t.Errorf("a view from before: %t, %v", written, err)
+	}
+}
+
+// TestWriteStatusTwice: a status is sent once, and sent again if another one was sent in between.
+func TestWriteStatusTwice(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	w.add(newOwner("web"))
+	v := w.observe("web")
+	w.Requests()
+	for _, replicas := range []int32{1, 1, 0, 0, 1} {
+		if _, err := v.WriteStatus(t.Context(), appsv1.ReplicaSetStatus{Replicas: replicas}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent := w.Requests(); len(sent) != 3 {
+		t.Errorf("%d requests, want 3: %v", len(sent), sent)
+	}
+}
+
 // TestWriteStatusOfAnother: a value of another type than the owner's status is not sent.
 func TestWriteStatusOfAnother(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})

@@ -31,8 +31,8 @@ type ControllerOptions struct {
 	// Numbered says that Pods have ordinals: an owner is also woken by uncontrolled Pods with a name of its own Pods.
 	// Numbered has no use in the Pods' own loop.
 	Numbered bool
-	// Watch adds event sources: WatchNodes, WatchOrphans, or the caller's own; nil for none. Required for owners with
-	// Options.Nodes, because no other source wakes them for a Node.
+	// Watch adds event sources: WatchClaims, WatchNodes, WatchOrphans, WatchStatus, several of them with Watches, or the
+	// caller's own; nil for none. Required for owners with Options.Nodes, because no other source wakes them for a Node.
 	Watch func(*builder.Builder) *builder.Builder
 }
 

@@ -21,7 +21,8 @@ const (
 // orphanPrefix marks the index keys of objects without a controller. A UID never begins with orphanPrefix.
 const orphanPrefix = "orphans/"
 
-// Index looks up objects of a type by the UID of their controller. An Index is safe for concurrent use.
+// Index looks up objects of a type by the UID of their controller. An Index is safe for concurrent use. The methods of a
+// nil Index, such as Cache.Claims without its option, panic and say so.
 type Index[T client.Object] struct {
 	informer toolscache.SharedIndexInformer
 }
@@ -104,7 +105,7 @@ func (x *Index[T]) ByUID(uid types.UID) (obj T, ok bool) {
 // alone. Names belong to the informer, which several packages share: begin names with a prefix of your own. A taken
 // name is an error.
 func (x *Index[T]) Add(name string, keys func(T) []string) error {
-	if _, ok := x.informer.GetIndexer().GetIndexers()[name]; ok || name == "" {
+	if _, ok := x.indexer().GetIndexers()[name]; ok || name == "" {
 		return fmt.Errorf("adding the index %q: the name is empty or taken", name)
 	}
 	err := x.informer.AddIndexers(toolscache.Indexers{name: func(obj any) ([]string, error) {
@@ -123,7 +124,7 @@ func (x *Index[T]) Add(name string, keys func(T) []string) error {
 // Ensure is Add for an index shared by several parts of a manager: an existing index stays unchanged. Only a single
 // package should use the name, always with the same keys.
 func (x *Index[T]) Ensure(name string, keys func(T) []string) error {
-	if _, ok := x.informer.GetIndexer().GetIndexers()[name]; ok {
+	if _, ok := x.indexer().GetIndexers()[name]; ok {
 		return nil
 	}
 	return x.Add(name, keys)
@@ -135,14 +136,14 @@ func (x *Index[T]) By(index, key string) []T { return x.lookup(index, key) }
 
 // In returns the objects of a namespace, in no particular order.
 func (x *Index[T]) In(namespace string) []T {
-	if found, err := x.informer.GetIndexer().ByIndex(toolscache.NamespaceIndex, namespace); err == nil {
+	if found, err := x.indexer().ByIndex(toolscache.NamespaceIndex, namespace); err == nil {
 		return typed[T](found)
 	}
 	return slices.DeleteFunc(x.All(), func(object T) bool { return object.GetNamespace() != namespace }) // an informer made by somebody else
 }
 
 // All returns all objects of the cache, in no particular order.
-func (x *Index[T]) All() []T { return typed[T](x.informer.GetIndexer().List()) }
+func (x *Index[T]) All() []T { return typed[T](x.indexer().List()) }
 
 // IsPresent reports whether the object with the UID is in the store and not terminating.
 func (x *Index[T]) IsPresent(uid types.UID) bool {
@@ -150,8 +151,16 @@ func (x *Index[T]) IsPresent(uid types.UID) bool {
 	return ok && obj.GetDeletionTimestamp() == nil
 }
 
+// indexer is the store of the informer. A nil Index has none.
+func (x *Index[T]) indexer() toolscache.Indexer {
+	if x == nil {
+		panic(fmt.Sprintf("ownercache: no index of %T; is an option of the Cache missing, such as Claims or Nodes?", *new(T)))
+	}
+	return x.informer.GetIndexer()
+}
+
 func (x *Index[T]) lookup(index, key string) []T {
-	found, err := x.informer.GetIndexer().ByIndex(index, key)
+	found, err := x.indexer().ByIndex(index, key)
 	if err != nil {
 		// The only error is a missing index, and NewIndex added the index.
 		panic(err)
@@ -175,7 +184,7 @@ func (x *Index[T]) Get(namespace, name string) (obj T, ok bool) {
 	if namespace != "" {
 		key = namespace + "/" + name
 	}
-	found, exists, err := x.informer.GetIndexer().GetByKey(key)
+	found, exists, err := x.indexer().GetByKey(key)
 	if err != nil || !exists {
 		return obj, false
 	}
@@ -186,13 +195,13 @@ func (x *Index[T]) Get(namespace, name string) (obj T, ok bool) {
 // LastStoreSyncResourceVersion returns the resource version reached by the store, with all events applied. The version
 // is empty before the first sync, and always if client-go's feature AtomicFIFO is off.
 func (x *Index[T]) LastStoreSyncResourceVersion() string {
-	return x.informer.GetIndexer().LastStoreSyncResourceVersion()
+	return x.indexer().LastStoreSyncResourceVersion()
 }
 
 // Versions returns the resourceVersion of each matching object, by UID, for a comparison with a live list. A nil match
 // matches all.
 func (x *Index[T]) Versions(match func(metav1.Object) bool) map[types.UID]string {
-	all := x.informer.GetIndexer().List()
+	all := x.indexer().List()
 	versions := make(map[types.UID]string, len(all))
 	for _, obj := range all {
 		if typed, ok := obj.(T); ok && (match == nil || match(typed)) {

@@ -1,12 +1,15 @@
 package ownercache
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,45 +17,80 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WriteStatus replaces the owner's status if status differs from the status in the cache, regardless of later changes
-// to Owner. status is a value of the type of the owner's field Status. A missing or replaced owner is no error.
+// WriteStatus replaces the owner's status if status differs from the status in the cache, or from the one written by the
+// view before, regardless of later changes to Owner. Calls must not overlap. status is a value of the type of the owner's field Status. A missing or replaced owner is no error.
 // WriteStatus returns the newest known resourceVersion of the owner with the observed spec. The version of another spec
 // must not become a precondition, because a write decided on the observed spec would then undo the other spec.
 //
 // WriteStatus is for a status with a single writing controller. Writes of others, such as webhooks that spend from a
-// budget, are lost: there, patch with the resourceVersion of the read (client.MergeFromWithOptimisticLock).
+// budget, are lost: see WriteSharedStatus.
 //
 // The write is a JSON patch with a test of the UID. A merge patch would not do: the API server ignores the UID in a
 // patch of a custom resource's status, so a successor would get the status.
 func (v *View[O]) WriteStatus(ctx context.Context, status any) (version string, err error) {
-	version = v.Owner.GetResourceVersion()
+	changed, err := v.patchStatus(ctx, status)
+	switch {
+	case err != nil:
+		return "", err
+	case changed != nil && (*changed).GetGeneration() == v.Owner.GetGeneration():
+		v.version = (*changed).GetResourceVersion()
+	}
+	return cmp.Or(v.version, v.Owner.GetResourceVersion()), nil
+}
+
+// sharedRetry is the time until another look at an owner whose status somebody else has written meanwhile: the event of
+// a status wakes nobody.
+const sharedRetry = 100 * time.Millisecond
+
+// WriteSharedStatus is WriteStatus for a status with several writers, such as a status with a disruption.Ledger: the
+// status is written only if nobody has written the owner since the view. Otherwise written is false, and the owner is
+// reconciled again soon. An unchanged status counts as written, and so does that of a missing or replaced owner.
+func (v *View[O]) WriteSharedStatus(ctx context.Context, status any) (written bool, err error) {
+	// The API server answers another resourceVersion with a conflict.
+	version := cmp.Or(v.version, v.Owner.GetResourceVersion())
+	changed, err := v.patchStatus(ctx, status, map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": version})
+	switch {
+	case apierrors.IsConflict(err):
+		v.WakeAfter(sharedRetry)
+		return false, nil
+	case changed != nil:
+		v.version = (*changed).GetResourceVersion()
+	}
+	return err == nil, err
+}
+
+// patchStatus replaces a status that differs from the last one known, on condition of the operations. It returns nil if
+// nothing was written: for the same status, and for a missing or replaced owner.
+func (v *View[O]) patchStatus(ctx context.Context, status any, conditions ...map[string]any) (changed *O, err error) {
 	old, err := v.seenStatus(status)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if equality.Semantic.DeepEqual(old, status) {
-		return version, nil
-	}
-	body, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": v.Owner.GetUID()},
-		{"op": "add", "path": "/status", "value": status},
-	})
+	name := fmt.Sprintf("the status of %s %s/%s", v.cache.kind.Kind, v.Owner.GetNamespace(), v.Owner.GetName())
+	value, err := json.Marshal(status)
 	if err != nil {
-		return "", fmt.Errorf("encoding the status of %s %s/%s: %w", v.cache.kind.Kind, v.Owner.GetNamespace(), v.Owner.GetName(), err)
+		return nil, fmt.Errorf("encoding %s: %w", name, err)
 	}
-	changed := newOwner[O]()
-	changed.SetNamespace(v.Owner.GetNamespace())
-	changed.SetName(v.Owner.GetName())
-	err = v.Client.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, body))
+	if same := v.sent == nil && equality.Semantic.DeepEqual(old, status); same || bytes.Equal(v.sent, value) {
+		return nil, nil //nolint:nilnil // nothing to write
+	}
+	body, err := json.Marshal(append(append([]map[string]any{{"op": "test", "path": "/metadata/uid", "value": v.Owner.GetUID()}}, conditions...),
+		map[string]any{"op": "add", "path": "/status", "value": json.RawMessage(value)}))
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", name, err)
+	}
+	owner := newOwner[O]()
+	owner.SetNamespace(v.Owner.GetNamespace())
+	owner.SetName(v.Owner.GetName())
+	err = v.Client.Status().Patch(ctx, owner, client.RawPatch(types.JSONPatchType, body))
 	switch {
 	case apierrors.IsNotFound(err), isReplaced(err):
-		return version, nil
+		return nil, nil //nolint:nilnil // no owner, no error
 	case err != nil:
-		return "", fmt.Errorf("writing the status of %s %s/%s: %w", v.cache.kind.Kind, v.Owner.GetNamespace(), v.Owner.GetName(), err)
-	case changed.GetGeneration() != v.Owner.GetGeneration():
-		return version, nil
+		return nil, fmt.Errorf("writing %s: %w", name, err)
 	}
-	return changed.GetResourceVersion(), nil
+	v.sent = value
+	return &owner, nil
 }
 
 // seenStatus returns the status in the cache, provided that the status to write has the same type.

@@ -230,7 +230,7 @@ func TestOnlyPreDelete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := control(t, onlyPreDelete, func(c *podcontrol.Config) { c.CountUnscheduled = count })
 			pod := c.NewPod(template("app:v1"), "default", metav1.OwnerReference{}, hooks(true), "web-2", begin)
-			if diff := cmp.Diff(map[string]string{revisionLabel: "web-2", hashLabel: "2"}, pod.Labels); diff != "" || len(pod.Annotations) > 0 {
+			if diff := cmp.Diff(map[string]string{revisionLabel: "web-2", hashLabel: "2", "hook": "on"}, pod.Labels); diff != "" || len(pod.Annotations) > 0 {
 				t.Errorf("annotations %v, labels (-want +got):\n%s", pod.Annotations, diff)
 			}
 		})

@@ -114,8 +114,8 @@ func isReserved(updater *inplaceupdate.Updater, label string) bool {
 	return len(updater.ValidateTemplate(template)) > 0
 }
 
-// InvalidRules means that nothing is done to a Pod, because the rules have an unknown policy, or hooks without names in
-// the Config. InvalidRules is an error of the program.
+// InvalidRules means that nothing is done to a Pod, because the rules have an unknown policy, a hook that never holds a
+// Pod, or hooks without names in the Config. InvalidRules is an error of the program.
 const InvalidRules reason.Code = "InvalidRules"
 
 // GateMissing means that a Pod is not updated in place because the Pod lacks the readiness gate for updates: at the
@@ -160,8 +160,8 @@ func (c *Control) RevisionLabels(name string) map[string]string {
 }
 
 // NewPod returns a Pod of a revision for its owner, from the revision's template. The Pod has the readiness gates, the
-// labels of the revision, the first state and the marks of a BeforeOnly hook. The Pod lacks all keys that only the
-// controller may write. Name or GenerateName are left to the caller. NewPod does not modify the template.
+// labels of the revision, the first state, and the labels and finalizers of hooks, see lifecycle.Machine.Stamp. The Pod
+// lacks all keys that only the controller may write. Name or GenerateName are left to the caller. NewPod does not modify the template.
 func (c *Control) NewPod(
 	template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, rules Rules, revisionName string, now time.Time,
 ) *corev1.Pod {
@@ -174,12 +174,13 @@ func (c *Control) NewPod(
 	c.config.InPlace.StripReserved(&pod.ObjectMeta)
 	maps.Copy(pod.Labels, c.RevisionLabels(revisionName))
 	state := lifecycle.PreparingNormal
-	if c.config.CountUnscheduled {
+	switch {
+	case c.config.OnlyPreDelete:
+		state = ""
+	case c.config.CountUnscheduled:
 		state = rules.Hooks.Initial(&pod.ObjectMeta)
 	}
-	if !c.config.OnlyPreDelete {
-		c.machine(rules).Stamp(&pod.ObjectMeta, state, now)
-	}
+	c.machine(rules).Stamp(&pod.ObjectMeta, state, now)
 	return pod
 }
 

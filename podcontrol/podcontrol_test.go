@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -287,6 +288,26 @@ func TestNewPod(t *testing.T) {
 	}
 }
 
+// TestNewPodHasItsHooks: a new Pod has the labels and finalizers of its hooks, also under a label that no template may set,
+// and without a state where Pods have none.
+func TestNewPodHasItsHooks(t *testing.T) {
+	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: &lifecycle.Hook{Labels: map[string]string{hashLabel: "hold"}, Finalizers: []string{"example.com/drain"}}}}
+	for _, only := range []bool{false, true} {
+		c := control(t, func(c *podcontrol.Config) { c.OnlyPreDelete, c.HashLabel = only, "" })
+		pod := c.NewPod(template("app:v1"), "default", metav1.OwnerReference{}, rules, "web-1", begin)
+		if pod.Labels[hashLabel] != "hold" || !slices.Contains(pod.Finalizers, "example.com/drain") {
+			t.Errorf("OnlyPreDelete %v: labels %v, finalizers %v", only, pod.Labels, pod.Finalizers)
+		}
+		if state := c.StateOf(pod); (state == "") != only {
+			t.Errorf("OnlyPreDelete %v: state %q", only, state)
+		}
+		pod.Spec.NodeName = "n1"
+		if step, err := c.Delete(pod, rules, begin); err != nil || step.Act != podcontrol.Patch {
+			t.Errorf("OnlyPreDelete %v: Delete = %+v, %v, want a Pod that waits", only, step, err)
+		}
+	}
+}
+
 // TestNewPodBegins: a new Pod's first state and gates.
 func TestNewPodBegins(t *testing.T) {
 	hook := podcontrol.Rules{Hooks: lifecycle.Hooks{PreNormal: &lifecycle.Hook{Labels: map[string]string{"registered": "yes"}}}}
@@ -334,17 +355,17 @@ func TestRead(t *testing.T) {
 		pod  *corev1.Pod
 		want podcontrol.Facts
 	}{
-		{"new", newPod("a"), podcontrol.Facts{Active: true, State: "PreparingNormal", Revision: "web-1"}},
-		{"in service", newPod("a", running), podcontrol.Facts{Active: true, Ready: true, State: "Normal", Revision: "web-1"}},
+		{"new", newPod("a"), podcontrol.Facts{Active: true, Gated: true, State: "PreparingNormal", Revision: "web-1"}},
+		{"in service", newPod("a", running), podcontrol.Facts{Active: true, Gated: true, Ready: true, State: "Normal", Revision: "web-1"}},
 		{
 			"C-49 ready, and its update is under way", newPod("a", running, func(pod *corev1.Pod) { pod.Status.Conditions[2].Status = corev1.ConditionFalse }),
-			podcontrol.Facts{Active: true, State: "Normal", Revision: "web-1"},
+			podcontrol.Facts{Active: true, Gated: true, State: "Normal", Revision: "web-1"},
 		},
-		{"to be deleted", newPod("a", label(deleteLabel, "no")), podcontrol.Facts{Active: true, Marked: true, State: "PreparingNormal", Revision: "web-1"}},
-		{"ended", newPod("a", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }), podcontrol.Facts{State: "PreparingNormal", Revision: "web-1"}},
+		{"to be deleted", newPod("a", label(deleteLabel, "no")), podcontrol.Facts{Active: true, Gated: true, Marked: true, State: "PreparingNormal", Revision: "web-1"}},
+		{"ended", newPod("a", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }), podcontrol.Facts{Gated: true, State: "PreparingNormal", Revision: "web-1"}},
 		{
 			"terminating", newPod("a", func(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.NewTime(begin)) }),
-			podcontrol.Facts{State: "PreparingNormal", Revision: "web-1"},
+			podcontrol.Facts{Gated: true, State: "PreparingNormal", Revision: "web-1"},
 		},
 		{"nobody's", &corev1.Pod{}, podcontrol.Facts{Active: true}},
 	} {

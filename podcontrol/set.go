@@ -26,6 +26,8 @@ type Facts struct {
 	Ready bool
 	// Updating Pods have a begun, unfinished update.
 	Updating bool
+	// Gated Pods have the readiness gate of updates in place, so they are not ready before the end of an update.
+	Gated bool
 	// Marked Pods carry the label for a requested deletion.
 	Marked bool
 	State  lifecycle.State
@@ -48,7 +50,7 @@ func (c *Control) Read(pod *corev1.Pod) Facts {
 	return Facts{
 		Active: podstate.IsActive(pod), Marked: c.IsMarked(pod), Began: began,
 		Ready:    podstate.IsReady(pod) && podstate.GateOpen(pod, c.config.InPlace.Gate()),
-		Updating: c.IsUpdating(pod), State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: errors.Join(err, c.unreadableGate(pod)),
+		Updating: c.IsUpdating(pod), Gated: podstate.HasGate(pod, c.config.InPlace.Gate()), State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: errors.Join(err, c.unreadableGate(pod)),
 	}
 }
 

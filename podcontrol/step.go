@@ -81,6 +81,9 @@ func invalidRules(value, detail, remedy string) error {
 	return reason.Reason{Code: InvalidRules, New: value, Detail: detail, Remedy: remedy}
 }
 
+// isIdle reports whether a hook is given and never holds a Pod.
+func isIdle(hook *lifecycle.Hook) bool { return hook != nil && hook.IsEmpty() }
+
 // check lists the parts of the rules without names in the Control.
 func (c *Control) check(rules Rules) error {
 	hooks := rules.Hooks
@@ -89,6 +92,8 @@ func (c *Control) check(rules Rules) error {
 		return invalidRules("", "podcontrol.New has not made this Control", "")
 	case hooks == lifecycle.Hooks{}:
 		return nil
+	case isIdle(hooks.PreDelete), isIdle(hooks.InPlaceUpdate), isIdle(hooks.PreNormal):
+		return invalidRules("", "a hook has neither labels nor finalizers, and would never hold a Pod", "leave the hook nil, or name its labels or finalizers")
 	case c.config.OnlyPreDelete && hooks != lifecycle.Hooks{PreDelete: hooks.PreDelete}:
 		return invalidRules("", "Pods have another hook than PreDelete", "have Config.OnlyPreDelete unset")
 	case c.config.Lifecycle.Keys() == lifecycle.Keys{}:
@@ -188,6 +193,12 @@ func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error
 	step.Why = slices.Concat(next.Waiting, step.Why)
 	step.RequeueAfter = next.RequeueAfter
 	return step, nil
+}
+
+// HeldBy lists the labels and finalizers of hooks for which a Pod waits in its state.
+func (c *Control) HeldBy(pod *corev1.Pod, rules Rules) reason.List {
+	why := c.next(pod, rules, lifecycle.Want{Complete: true, AnyNode: true}).Why
+	return slices.DeleteFunc(why, func(r reason.Reason) bool { return r.Code != lifecycle.HookHolds && r.Code != lifecycle.HookMissing })
 }
 
 // Lost says that somebody has removed or replaced the state of a running update, judged by the Pod's gate or the state

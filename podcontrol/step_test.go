@@ -109,6 +109,8 @@ func TestInvalidRules(t *testing.T) {
 		{"hooks without states", control(t, noStates), drain, plan, "web-2"},
 		{"a deletion hook without its gate", control(t, noGate), drain, plan, "web-2"},
 		{"an update hook without its gate", control(t, noGate), pause, plan, "web-2"},
+		{"a hook that never holds a Pod", control(t), podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: &lifecycle.Hook{}}}, plan, "web-2"},
+		{"another one", control(t), podcontrol.Rules{Hooks: lifecycle.Hooks{InPlaceUpdate: &lifecycle.Hook{MarkNotReady: true}}}, plan, "web-2"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := newPod("a", running)
@@ -544,7 +546,7 @@ func anyHook(r *rand.Rand) *lifecycle.Hook {
 	if r.IntN(3) > 0 {
 		h.Labels = map[string]string{"hook": "on"}
 	}
-	if r.IntN(3) > 0 {
+	if h.Labels == nil || r.IntN(3) > 0 {
 		h.Finalizers = []string{"x/f"}
 	}
 	return h

@@ -14,8 +14,13 @@ import (
 // no claim.
 const ClaimInTheWay reason.Code = "ClaimInTheWay"
 
+// NoLookup means that nothing is known about the claims of a Pod, because Numbered.Claim is missing. NoLookup is an error
+// of the program.
+const NoLookup reason.Code = "NoLookup"
+
 // Numbered is the claims of Pods made again under the same name, like the Pods of a StatefulSet. Templates and Claim
-// are required. Numbered only reads. Answers hold as long as the answers of Claim.
+// are required. Numbered only reads. Answers hold as long as the answers of Claim. Without Claim no Pod may be created
+// and no claim is missing or grows (NoLookup).
 type Numbered struct {
 	Templates []corev1.PersistentVolumeClaim
 	// Claim looks a claim up in the owner's namespace, regardless of the claim's owner: Pods use any claim of the name.
@@ -75,6 +80,9 @@ func (n *Numbered) isShared(claim *corev1.PersistentVolumeClaim) bool {
 
 // each calls f with the claims of Pods of the name.
 func (n *Numbered) each(pod string, f func(template, claim *corev1.PersistentVolumeClaim)) {
+	if n.Claim == nil {
+		return
+	}
 	for i := range n.Templates {
 		if claim, ok := n.Claim(Name(n.Templates[i].Name, pod)); ok {
 			f(&n.Templates[i], claim)
@@ -92,9 +100,21 @@ func (n *Numbered) MissingOf(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
 	return MissingOf(pod, n.Templates, n.Labels, n.owner(), n.exists)
 }
 
+// exists reports whether a claim exists, or may exist.
 func (n *Numbered) exists(name string) bool {
+	if n.Claim == nil {
+		return true
+	}
 	_, exists := n.Claim(name)
 	return exists
+}
+
+// unknown says that nothing is known about claims, nil if Claim tells.
+func (n *Numbered) unknown(pod string) reason.List {
+	if n.Claim != nil || len(n.Templates) == 0 {
+		return nil
+	}
+	return reason.List{{Code: NoLookup, Object: reason.Object{Kind: "Pod", Namespace: n.Namespace, Name: pod}, Detail: "Numbered.Claim is missing"}}
 }
 
 // owner is the owner of new claims of wanted Pods.
@@ -115,6 +135,7 @@ func (n *Numbered) With(templates []corev1.PersistentVolumeClaim) *Numbered {
 // InTheWay says which claims keep a Pod from being created: claims on their way out, and claims going with an earlier
 // Pod. The claims' events need not wake the owner.
 func (n *Numbered) InTheWay(pod string) (list reason.List) {
+	list = n.unknown(pod)
 	n.each(pod, func(_, claim *corev1.PersistentVolumeClaim) {
 		if claim.DeletionTimestamp != nil || n.Retention != nil && n.Retention.WithPod && IsStale(claim, pod, "") {
 			list = append(list, reason.Reason{
@@ -145,7 +166,7 @@ func (n *Numbered) Owned(name string, pod *corev1.Pod, wanted bool) (out []Owned
 
 // Sizes compares the claims of a Pod with their templates.
 func (n *Numbered) Sizes(pod string) (s Sizes) {
-	s.NeedsRestart = true
+	s.NeedsRestart, s.Stuck = true, n.unknown(pod)
 	n.each(pod, func(template, claim *corev1.PersistentVolumeClaim) {
 		if claim.DeletionTimestamp != nil {
 			return
@@ -189,6 +210,9 @@ func (n *Numbered) obstacles(claim, template *corev1.PersistentVolumeClaim, pod 
 // Count counts, among the Pods with the given names, the Pods whose claim of a template has at least the template's
 // size (fit), and the fit Pods whose volume has followed (grown).
 func (n *Numbered) Count(template *corev1.PersistentVolumeClaim, pods iter.Seq[string]) (fit, grown int32) {
+	if n.Claim == nil {
+		return 0, 0
+	}
 	for pod := range pods {
 		claim, ok := n.Claim(Name(template.Name, pod))
 		if !ok || IsSmaller(claim, template) || len(Differences(claim, template)) > 0 {

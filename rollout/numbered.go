@@ -13,6 +13,8 @@ const (
 	OrdinalTerminating reason.Code = "OrdinalTerminating"
 	// OrderedWait means that Pods are managed in sequence, and the next Pod waits for another Pod.
 	OrderedWait reason.Code = "OrderedWait"
+	// OneAtATime means that Pods are managed in sequence, so the rollout cannot use the whole limit of unavailable Pods.
+	OneAtATime reason.Code = "OneAtATime"
 	// RolloutPaused means that the rollout is paused while Pods wait for an update or for a requested deletion.
 	RolloutPaused reason.Code = "RolloutPaused"
 )
@@ -35,8 +37,9 @@ type NumberedSpec struct {
 
 	// Parallel acts on many Pods at once. If false, Pods are managed in order and in sequence. Creation goes in ascending
 	// order, each Pod after all lower Pods are available. Deletions and updates go in descending order, each after all
-	// wanted Pods are available. An unwanted, unavailable Pod is deleted only if no other unwanted Pod is unavailable.
-	// Kubernetes calls the field podManagementPolicy.
+	// wanted Pods are available. An unwanted, unavailable Pod is deleted only if no other unwanted Pod is unavailable. A
+	// MaxUnavailable above 1 is then without use, and Limits says so (OneAtATime). For creation in order and updates of
+	// several Pods set Parallel, and ScaleMaxUnavailable to 1. Kubernetes calls the field podManagementPolicy.
 	Parallel bool
 	// Unordered updates Pods in the given order instead of the descending order of their ordinals. Unordered needs
 	// Parallel. Sort the Pods with package podorder.

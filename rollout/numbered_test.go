@@ -603,3 +603,36 @@ func BenchmarkPlanning(b *testing.B) {
 		})
 	}
 }
+
+// TestOneAtATime: order is named as the limit of a rollout in which more Pods might be unavailable.
+func TestOneAtATime(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		spec rollout.NumberedSpec
+		path string
+	}{
+		{"in order", rollout.NumberedSpec{MaxUnavailable: 3}, "podManagementPolicy"},
+		{"by the path of the API", rollout.NumberedSpec{MaxUnavailable: 3, Paths: rollout.Paths{Parallel: "spec.order"}}, "spec.order"},
+		{"one Pod is all that may go", rollout.NumberedSpec{MaxUnavailable: 1}, ""},
+		{"one Pod is left", rollout.NumberedSpec{MaxUnavailable: 3, Partition: 3}, ""},
+		{"side by side", rollout.NumberedSpec{MaxUnavailable: 3, Parallel: true}, ""},
+		{"paused", rollout.NumberedSpec{MaxUnavailable: 3, Paused: true}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.spec.Wanted = wanted(t, 0, 4)
+			step, err := rollout.Numbered(tc.spec, numbered(t, "0-3 old"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := ""
+			for _, limit := range step.Limits {
+				if limit.Code == rollout.OneAtATime {
+					path = limit.Path
+				}
+			}
+			if path != tc.path {
+				t.Errorf("path %q, want %q; limits: %v", path, tc.path, step.Limits)
+			}
+		})
+	}
+}

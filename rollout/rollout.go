@@ -90,10 +90,12 @@ type Spec struct {
 }
 
 // Paths are the paths of the fields that limit a rollout, as in "spec.updateStrategy.maxUnavailable", used only in
-// reasons. An empty path stands for "partition", "maxUnavailable", "maxSurge", "scaleStrategy.maxUnavailable" or
-// "paused".
+// reasons. An empty path stands for "partition", "maxUnavailable", "maxSurge", "scaleStrategy.maxUnavailable", "paused"
+// or "podManagementPolicy".
 type Paths struct {
 	Partition, MaxUnavailable, MaxSurge, ScaleMaxUnavailable, Paused string
+	// Parallel is the path of the field behind NumberedSpec.Parallel.
+	Parallel string
 }
 
 func (p *Paths) partition() string      { return cmp.Or(p.Partition, "partition") }
@@ -103,6 +105,7 @@ func (p *Paths) scaleMaxUnavailable() string {
 }
 func (p *Paths) maxSurge() string { return cmp.Or(p.MaxSurge, "maxSurge") }
 func (p *Paths) paused() string   { return cmp.Or(p.Paused, "paused") }
+func (p *Paths) parallel() string { return cmp.Or(p.Parallel, "podManagementPolicy") }
 
 // Group counts the active Pods of a revision. Each Pod is in Total and in at most a single count of PreDeleting,
 // Specified and Unavailable.

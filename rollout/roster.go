@@ -361,6 +361,10 @@ func (r *roster) explainWaiting() {
 	if n := len(held); n > 0 {
 		r.limitf(OrdinalTerminating, "", "wait until it is gone", "%d Pods are terminating and will be created again, the first is %d", n, held[n-1])
 	}
+	if !r.Parallel && r.MaxUnavailable > 1 && specified+due > 1 && !r.stopped() {
+		r.limitf(OneAtATime, r.Paths.parallel(), "manage the Pods in parallel for more at a time",
+			"%d Pods are to be updated or deleted in sequence, though %d may be unavailable", specified+due, r.MaxUnavailable)
+	}
 	if r.Paused && specified+due > 0 {
 		r.limitf(RolloutPaused, r.Paths.paused(), "resume the rollout", "%d Pods are to be updated, %d to be deleted", due, specified)
 	}

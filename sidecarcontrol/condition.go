@@ -19,7 +19,7 @@ const (
 // Tell returns the change that says in the Pod's condition whether the set's sidecars can be upgraded in place. The
 // change is empty if the Pod's condition is right already. The change is also empty for an upgradable Pod without a
 // word of the set if the Pod was never upgraded, because there is nothing to tell. For an upgraded Pod, Tell writes the
-// condition once in the Pod's life, after the first upgrade has ended.
+// condition once in the Pod's life, after the first upgrade by any set has ended.
 func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 	if c.keys.Condition == "" || !s.Injected {
 		return podpatch.Change{}
@@ -31,7 +31,7 @@ func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 		said = map[string]bool{}
 	}
 	was, told := said[set.spec.Name]
-	news := !upgradable || s.upgraded && s.Updated && len(s.Waiting) == 0
+	news := !upgradable || condition == nil && s.upgraded && s.Updated && len(s.Waiting) == 0
 	if told && was == upgradable || !told && !news {
 		return podpatch.Change{}
 	}

@@ -31,7 +31,8 @@ func Example() {
 		Ledger: func(b *policyv1.PodDisruptionBudget) disruption.Ledger {
 			s := &b.Status
 			return disruption.Ledger{
-				Counted:  s.ObservedGeneration >= b.Generation, // a budget with a changed spec protects all until counted anew
+				ObservedGeneration: s.ObservedGeneration, // a budget with a changed spec protects all until counted anew
+
 				Expected: s.ExpectedPods, Need: s.DesiredHealthy, Current: s.CurrentHealthy, Allowed: s.DisruptionsAllowed,
 				Leaving: s.DisruptedPods,
 			}

@@ -5,7 +5,8 @@
 // answer:
 //
 //	g, err := guard.New(mgr.GetClient(), mgr.GetAPIReader(), &v1.Budget{}, guard.Config[*v1.Budget]{Ledger: ledgerOf, Store: store})
-//	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: disruption.Evict, OutOfService: !serves}, false)
+//	review, err := guard.ReviewOf(ctx, mgr.GetAPIReader(), req)
+//	decision, err := g.Ask(ctx, key, disruption.Request{Pod: review.Pod, Operation: review.Operation, OutOfService: !serves}, review.DryRun)
 //
 // The write carries the resourceVersion of the decision. If somebody else was faster, the Guard reads the object anew
 // from the API server and decides again. Requests about the same budget wait for each other within a process, and each
@@ -26,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,8 +49,7 @@ const (
 
 // Config of a Guard.
 type Config[O client.Object] struct {
-	// Ledger returns the ledger in the object, and must not modify the object. Counted must be false for an object not
-	// counted since the last change of its spec (status.observedGeneration). Required.
+	// Ledger returns the ledger in the object, and must not modify the object. Required.
 	Ledger func(O) disruption.Ledger
 	// Store writes a ledger into the status of the given object. Store may modify the object. Required.
 	Store func(O, disruption.Ledger)
@@ -113,7 +114,7 @@ func New[O client.Object](c client.Client, live client.Reader, empty O, config C
 	return &Guard[O]{client: c, live: live, empty: empty, config: config, budgets: map[budgetKey]*budget[O]{}}, nil
 }
 
-// Ask decides about a request, and stores the spending unless dryRun is set. A missing budget, or a budget being
+// Ask decides about a request, and stores the spending unless dryRun is set. Ask fills in the request's Generation. A missing budget, or a budget being
 // deleted, admits everything, with BudgetGone. An error means a failed read or write, the context's end, or a stored
 // ledger that is not in the object: then nothing is known, and the Pod must not be let go.
 func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disruption.Request, dryRun bool) (disruption.Decision, error) {
@@ -139,6 +140,20 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 		object = b.newest
 	}
 	return g.spend(ctx, b, object, request, dryRun)
+}
+
+// Permit is Ask for a controller about to act: nil means that the controller may act, and that the budget will also let
+// the controller's own request pass a webhook. The error is otherwise the reason of the refusal, or an error of Ask. serves
+// says that the Pod is in service now. executor.Options.Permit may call Permit.
+func (g *Guard[O]) Permit(ctx context.Context, key client.ObjectKey, pod *corev1.Pod, operation disruption.Operation, serves bool) error {
+	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves}, false)
+	switch {
+	case err != nil:
+		return err
+	case !decision.Admitted:
+		return decision.Reason
+	}
+	return nil
 }
 
 // retries is the wait before the next attempt: six attempts within about a second. Clients of an eviction try again by
@@ -205,6 +220,7 @@ func (g *Guard[O]) try(ctx context.Context, b *budget[O], object O, request disr
 	if object.GetDeletionTimestamp() != nil {
 		return gone(key), done, nil
 	}
+	request.Generation = object.GetGeneration()
 	ledger, decision := g.config.Policy.Decide(g.config.Ledger(object), request, now)
 	if !decision.Changed && now.Sub(b.confirmed) >= confirms && mayHaveChanged(decision.Reason.Code) {
 		// No write follows that would turn an old cache into a conflict, and somebody else may have spent for the same

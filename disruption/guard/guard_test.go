@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -39,7 +40,7 @@ func config() guard.Config[*policyv1.PodDisruptionBudget] {
 		Ledger: func(b *policyv1.PodDisruptionBudget) disruption.Ledger {
 			s := &b.Status
 			return disruption.Ledger{
-				Counted: s.ObservedGeneration >= b.Generation, Expected: s.ExpectedPods, Need: s.DesiredHealthy, Current: s.CurrentHealthy, Allowed: s.DisruptionsAllowed,
+				ObservedGeneration: s.ObservedGeneration, Expected: s.ExpectedPods, Need: s.DesiredHealthy, Current: s.CurrentHealthy, Allowed: s.DisruptionsAllowed,
 				Leaving: s.DisruptedPods,
 			}
 		},
@@ -220,7 +221,8 @@ func TestReplicas(t *testing.T) {
 // count is a pass of the controller: all Pods serve, according to its late cache.
 func count(t testing.TB, c client.Client) {
 	before := stored(t, c)
-	census := disruption.Census{Expected: 200, Need: before.Status.DesiredHealthy}
+	need := intstr.FromInt32(before.Status.DesiredHealthy)
+	census := disruption.Census{Generation: before.Generation, Expected: 200, Bounds: disruption.Bounds{MinAvailable: &need}}
 	for i := range 200 - len(before.Status.DisruptedPods) {
 		census.Members = append(census.Members, disruption.Member{Name: fmt.Sprint("other-", i), Serves: true})
 	}
@@ -228,10 +230,13 @@ func count(t testing.TB, c client.Client) {
 		census.Members = append(census.Members, disruption.Member{Name: name, Created: metav1.NewTime(start.Add(-time.Hour)), Serves: true})
 	}
 	conf := config()
-	ledger, _, _ := conf.Policy.Count(conf.Ledger(before), census, start.Add(time.Second))
+	counted, err := conf.Policy.Count(conf.Ledger(before), census, start.Add(time.Second))
+	if err != nil {
+		t.Error(err)
+	}
 	after := before.DeepCopy()
-	conf.Store(after, ledger)
-	err := c.Status().Patch(context.Background(), after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	conf.Store(after, counted.Ledger)
+	err = c.Status().Patch(context.Background(), after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil && !apierrors.IsConflict(err) {
 		t.Error(err)
 	}

@@ -3,20 +3,17 @@ package admission
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/disruption"
+	budgetguard "github.com/workloadkit/workloadkit/disruption/guard"
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/budgets"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
@@ -48,102 +45,33 @@ type podBudgets struct {
 
 // Handle implements admission.Handler.
 func (p *podBudgets) Handle(ctx context.Context, req admission.Request) admission.Response {
-	pod, operation, dryRun, err := p.read(ctx, req)
+	review, err := p.review(ctx, req)
 	if err != nil {
 		return refuse(ctx, unknownBudget(err))
 	}
-	if pod == nil {
+	if review.Pod == nil {
 		return admission.Allowed("")
 	}
-	answer, err := p.Ask(ctx, pod, operation, dryRun)
+	answer, err := p.Ask(ctx, review.Pod, review.Operation, review.DryRun)
 	if err != nil {
 		return refuse(ctx, unknownBudget(err))
 	}
 	if answer.Admitted {
 		return admission.Allowed("")
 	}
-	if !dryRun {
-		p.tell(req, pod, operation, answer)
+	if !review.DryRun {
+		p.tell(req, review.Pod, review.Operation, answer)
 	}
-	return refuse(ctx, refusedBy(operation, answer))
+	return refuse(ctx, refusedBy(review.Operation, answer))
 }
 
-// read returns the Pod about to be taken out of service, and the operation. The Pod is nil for irrelevant requests.
-func (p *podBudgets) read(ctx context.Context, req admission.Request) (pod *corev1.Pod, operation disruption.Operation, dryRun bool, err error) {
-	dryRun = req.DryRun != nil && *req.DryRun
-	switch {
-	case req.Resource.Resource != "pods":
-	case req.Operation == admissionv1.Create && req.SubResource == "eviction":
-		pod, evictionDry, err := p.evicted(ctx, req)
-		return pod, disruption.Evict, dryRun || evictionDry, err
-	case req.Operation == admissionv1.Delete && req.SubResource == "":
-		pod, err = podOf(req.OldObject.Raw)
-		return pod, disruption.Delete, dryRun, err
-	case req.Operation == admissionv1.Update && (req.SubResource == "" || req.SubResource == "resize"):
-		pod, operation, err = updated(req)
-		return pod, operation, dryRun, err
+// review reads the request. Removing its protection in an update does not help a Pod past the budget.
+func (p *podBudgets) review(ctx context.Context, req admission.Request) (budgetguard.Review, error) {
+	review, err := budgetguard.ReviewOf(ctx, p.options.Reader, req)
+	if err == nil && review.Pod == nil && review.After != nil && budgets.Marked(review.Before, review.After) {
+		review.Pod, review.Operation = review.Before, disruption.Update
 	}
-	return nil, "", dryRun, nil
-}
-
-// updated returns a Pod from before an update, with the operation; nil if the update leaves the Pod in service.
-// Removing its protection in the same update does not help a Pod past the budget.
-func updated(req admission.Request) (*corev1.Pod, disruption.Operation, error) {
-	before, err := podOf(req.OldObject.Raw)
-	if before == nil || err != nil {
-		return nil, "", err
-	}
-	after, err := podOf(req.Object.Raw)
-	if after == nil || err != nil {
-		return nil, "", err
-	}
-	if operation, changed := disruption.OperationOf(before, after); changed {
-		return before, operation, nil
-	}
-	if budgets.Marked(before, after) {
-		return before, disruption.Update, nil
-	}
-	return nil, "", nil
-}
-
-func podOf(raw []byte) (*corev1.Pod, error) {
-	if len(raw) == 0 {
-		return nil, nil //nolint:nilnil // API servers of old say nothing of what is deleted.
-	}
-	pod := &corev1.Pod{}
-	if err := decode.Object(raw, pod); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("decoding the Pod: %v", err))
-	}
-	return pod, nil
-}
-
-// evicted returns the present Pod of an eviction, or nil if the Pod is gone or is not the eviction's Pod: the API
-// server says so. The API server's check of a resourceVersion is unknown: an empty version stands for any, and the Pod
-// may change until then.
-func (p *podBudgets) evicted(ctx context.Context, req admission.Request) (pod *corev1.Pod, dryRun bool, err error) {
-	eviction := &policyv1.Eviction{}
-	if len(req.Object.Raw) > 0 {
-		if err := decode.Object(req.Object.Raw, eviction); err != nil {
-			return nil, false, apierrors.NewBadRequest(fmt.Sprintf("decoding the eviction: %v", err))
-		}
-	}
-	if p.options.Reader == nil {
-		return nil, false, nil
-	}
-	pod = &corev1.Pod{}
-	if err := p.options.Reader.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: req.Name}, pod); apierrors.IsNotFound(err) {
-		return nil, false, nil
-	} else if err != nil {
-		return nil, false, fmt.Errorf("reading Pod %s/%s: %w", req.Namespace, req.Name, err)
-	}
-	options := eviction.DeleteOptions
-	if options == nil {
-		return pod, false, nil
-	}
-	if only := options.Preconditions; only != nil && only.UID != nil && *only.UID != pod.UID {
-		return nil, false, nil
-	}
-	return pod, slices.Contains(options.DryRun, metav1.DryRunAll), nil
+	return review, err
 }
 
 // tell reports a refusal: by an event of the Pod, and to options.Refused.

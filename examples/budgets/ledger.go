@@ -9,11 +9,13 @@ import (
 )
 
 // LedgerOf returns the status of a budget as a ledger. The ledger shares the maps of the status, and ledgers do not
-// write to the maps.
+// write to the maps. The status, as OpenKruise has it, has no place for identities and for the time since when Pods are
+// needed.
 func LedgerOf(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
 	s := &budget.Status
 	return disruption.Ledger{
-		Counted:  s.ObservedGeneration >= budget.Generation,
+		ObservedGeneration: s.ObservedGeneration,
+
 		Expected: s.TotalReplicas, Need: s.DesiredAvailable, Current: s.CurrentAvailable, Allowed: s.UnavailableAllowed,
 		Leaving: s.DisruptedPods, Changing: s.UnavailablePods,
 	}

@@ -80,7 +80,7 @@ func mutants() []mutant {
 		},
 		{
 			"the status is written although it is right", "ownercache/status.go",
-			"if equality.Semantic.DeepEqual(old, status) {", "if equality.Semantic.DeepEqual(old, status) && v.Owner.GetGeneration() > 1 {", cloneSet(),
+			"v.sent == nil && equality.Semantic.DeepEqual(old, status);", "v.sent == nil && equality.Semantic.DeepEqual(old, status) && v.Owner.GetGeneration() > 1;", cloneSet(),
 		},
 		{
 			"an error is swallowed", controllers + "status.go",
@@ -406,8 +406,8 @@ func mutants() []mutant {
 			"if claim.DeletionTimestamp != nil || n.Retention != nil && n.Retention.WithPod && IsStale", "if n.Retention != nil && n.Retention.WithPod && IsStale", statefulSet(),
 		},
 		{
-			"claims that others change wake nobody", "examples/controllers/statefulset/claims.go",
-			"ordinals.ParseName(claim.GetName())", "ordinals.ParseName(claim.GetNamespace())", statefulSet(),
+			"claims that others change wake nobody", "ownercache/watch_claims.go",
+			"range numberedOwners(claim.GetName()) {", "range numberedOwners(claim.GetNamespace()) {", statefulSet(),
 		},
 		{
 			"claims grow all at once", "examples/controllers/statefulset/decide.go",

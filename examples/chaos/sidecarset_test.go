@@ -42,7 +42,7 @@ func sidecarSetMutants() []mutant {
 		{"nobody looks at a namespace that has changed", controller + "controller.go", "if set.Spec.NamespaceSelector != nil {", "if set.Spec.NamespaceSelector == nil {", found},
 		{"a Pod whose containers differ in more than images is upgraded in place", control + "standing.go", "if err == nil && withoutImages.of(set.spec.Name).Hash != set.spec.HashWithoutImages {", "if err != nil && withoutImages.of(set.spec.Name).Hash != set.spec.HashWithoutImages {", found},
 		{"a Pod is said to be upgradable before it is", control + "condition.go", "upgradable := len(s.Blocked) == 0", "upgradable := len(s.Blocked) == 0 || !s.Ready", found},
-		{"of a Pod that was upgraded nothing is said", control + "condition.go", "news := !upgradable || s.upgraded && s.Updated && len(s.Waiting) == 0", "news := !upgradable", schedules{tests: "../sidecarcontrol", only: "TestTellUpgraded"}},
+		{"of a Pod that was upgraded nothing is said", control + "condition.go", "news := !upgradable || condition == nil && s.upgraded && s.Updated && len(s.Waiting) == 0", "news := !upgradable", schedules{tests: "../sidecarcontrol", only: "TestTellUpgraded"}},
 		{"what another set has said of a Pod is lost", control + "condition.go", "condition != nil && json.Unmarshal([]byte(condition.Message), &said) != nil", "condition != nil && said != nil", found},
 		{"images come without their hash", control + "upgrade.go", "c.keys.recordIn(e.annotations, []*Set{set}, now)", "c.keys.recordIn(e.annotations, nil, now)", found},
 		{"an upgrade leaves the annotations of the set behind", control + "upgrade.go", "problems := set.patch(e.annotations, reason.ObjectOf(\"Pod\", s.Pod))", "problems := set.patch(map[string]string{}, reason.ObjectOf(\"Pod\", s.Pod))", found},

@@ -32,7 +32,10 @@ type cluster struct {
 }
 
 // newCluster starts a control plane for the test alone, because webhook configurations hold for a whole control plane.
-func newCluster(t *testing.T) *cluster {
+func newCluster(t *testing.T) *cluster { return newClusterOf(t, 5) }
+
+// newClusterOf is newCluster with a number of Nodes.
+func newClusterOf(t *testing.T, nodes int) *cluster {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a control plane")
@@ -40,7 +43,7 @@ func newCluster(t *testing.T) *cluster {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	cp, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, Nodes: 5, AuditLog: filepath.Join(dir, "audit.log"), Progress: os.Stderr})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, Nodes: nodes, AuditLog: filepath.Join(dir, "audit.log"), Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,9 +128,10 @@ type Options[O client.Object] struct {
 	Template func(owner O, revision string) *corev1.PodTemplateSpec
 	// AfterDelete is called after the deletion of a Pod of a pass, for objects that go with the Pod. Optional.
 	AfterDelete func(ctx context.Context, view *ownercache.View[O], pod *corev1.Pod) error
-	// Permit is asked before a Pod is taken out of service: deleted, changed in place, or its readiness gate closed. An
-	// error says why the action must wait, for example for a spent disruption budget. The pass goes on with other Pods,
-	// and comes again after a second. No Event reports the wait, and the error is final. Permit must be safe for
+	// Permit is asked before a Pod is taken out of service: deleted, changed in place, its readiness gate closed, or the
+	// Pod given to its hook before a deletion. An error says why the action must wait, for example for a spent disruption
+	// budget. The pass goes on with other Pods, and comes again after a second. Waiting is no failure: no Event and no
+	// error report it, and Pods.Waiting lists it. A budget counts the Pods as Members says. Permit must be safe for
 	// concurrent use. Optional.
 	Permit func(ctx context.Context, owner O, pod *corev1.Pod, operation disruption.Operation) error
 	// Merger knows the abilities of the API server.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -18,20 +21,24 @@ import (
 // withheldRetry is the time until Permit is asked again for a refused Pod. No event says when other Pods serve.
 const withheldRetry = time.Second
 
-// withheld is the reason why a Pod is not taken out of service now. No request has failed: none was sent.
-type withheld struct{ error }
+// Withheld means that a Pod is not taken out of service now, because Options.Permit refuses without a reason of its own.
+const Withheld reason.Code = "Withheld"
 
-func (w withheld) Unwrap() error { return w.error }
+// errWithheld ends a step that Options.Permit refuses. No request has failed: none was sent.
+var errWithheld = errors.New("executor: the Pod is not taken out of service now")
 
-func isWithheld(err error) bool {
-	_, ok := errors.AsType[withheld](err)
-	return ok
+// unlessWithheld is the outcome of a step for the pass, where waiting is no failure.
+func unlessWithheld(changed bool, err error) (bool, error) {
+	if errors.Is(err, errWithheld) {
+		return changed, nil
+	}
+	return changed, err
 }
 
 // permit asks whether a step may take the Pod out of service now, if the step does so. leaves says that the Pod is to
-// be deleted.
+// be deleted. The error is errWithheld.
 func (p *Pods[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, leaves bool) error {
-	operation, ok := takesOut(pod, step, leaves)
+	operation, ok := p.executor.takesOut(pod, step, leaves)
 	if !ok {
 		return nil
 	}
@@ -40,22 +47,56 @@ func (p *Pods[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.S
 		return nil
 	}
 	p.pass.Wake(withheldRetry)
-	return reason.Final(withheld{failed("waiting to take out of service", pod, err)})
+	p.waits.add(pod, err)
+	return errWithheld
+}
+
+// waits are the refusals of Options.Permit in a pass.
+type waits struct {
+	mu      sync.Mutex
+	reasons reason.List
+}
+
+func (w *waits) add(pod *corev1.Pod, err error) {
+	why := reason.From(err)
+	if len(why) == 0 {
+		why = reason.List{{Code: Withheld, Object: reason.ObjectOf("Pod", pod), Detail: err.Error()}}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reasons = append(w.reasons, why...)
+}
+
+// Waiting lists the awaited events of the Pods, for a status: the hooks that hold them, and the refusals of
+// Options.Permit in this pass, so call Waiting after the pass's work. Waiting is no failure, and no error of the pass
+// reports it. Refusals come in the order of the Pods' names.
+func (p *Pods[O]) Waiting(set *podcontrol.Set) reason.List {
+	var list reason.List
+	if p.rules.Hooks != (lifecycle.Hooks{}) {
+		for _, pod := range set.Select(func(pod *podcontrol.Pod) bool { return pod.State != "" && pod.State != lifecycle.Normal }) {
+			list = append(list, p.executor.control.HeldBy(pod, p.rules)...)
+		}
+	}
+	p.waits.mu.Lock()
+	defer p.waits.mu.Unlock()
+	slices.SortStableFunc(p.waits.reasons, func(a, b reason.Reason) int { return strings.Compare(a.Object.Name, b.Object.Name) })
+	return append(list, p.waits.reasons...)
 }
 
 // takesOut returns a step's operation on a Pod that may be in service. ok is false for a step that leaves the Pod in
 // service. A gate closing for a hook counts as the begin of the later operation: the Pod no longer serves when deleted
-// or updated.
-func takesOut(pod *corev1.Pod, step podcontrol.Step, leaves bool) (operation disruption.Operation, ok bool) {
+// or updated. So does the begin of the wait for the hook before a deletion, where somebody may drain the Pod.
+func (x *Executor[O]) takesOut(pod *corev1.Pod, step podcontrol.Step, leaves bool) (operation disruption.Operation, ok bool) {
+	closes := step.Act == podcontrol.Patch && slices.ContainsFunc(step.Changes, closesGate)
 	switch {
 	case step.Act == podcontrol.Start:
 		return changeOf(pod, step.Changes), true
-	case step.Act != podcontrol.Delete && (step.Act != podcontrol.Patch || !slices.ContainsFunc(step.Changes, closesGate)):
-		return "", false
-	case leaves:
+	case step.Act == podcontrol.Delete, leaves && (closes || step.Act == podcontrol.Patch && x.control.StateOf(pod) != lifecycle.PreparingDelete):
 		return disruption.Delete, true
+	case closes:
+		return disruption.Update, true
 	}
-	return disruption.Update, true
+	return "", false
 }
 
 func closesGate(change podpatch.Change) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -26,7 +27,7 @@ const hookGate = corev1.PodConditionType("example.com/Hook")
 func spent() error { return reason.Reason{Code: disruption.BudgetSpent, Detail: "3 of 4 serve"} }
 
 // TestPermit: Permit is asked before a Pod is taken out of service, and at no other time. A refusal sends no request,
-// has no event, and is tried again after a second.
+// has no event, is no error, and is tried again after a second. Waiting lists it.
 func TestPermit(t *testing.T) {
 	hooks := lifecycle.Hooks{PreDelete: &lifecycle.Hook{Finalizers: []string{"example.com/hook"}}}
 	hold := func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/hook"} }
@@ -36,28 +37,27 @@ func TestPermit(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct {
-		name   string
-		pod    func(*corev1.Pod)
-		rules  func(*podcontrol.Rules)
-		do     func(w *world, p *pods, pod *corev1.Pod) (bool, error)
-		asked  []disruption.Operation
-		passes bool // the step goes on all the same
+		name  string
+		pod   func(*corev1.Pod)
+		rules func(*podcontrol.Rules)
+		do    func(w *world, p *pods, pod *corev1.Pod) (bool, error)
+		asked []disruption.Operation
 	}{
-		{"deletion", nil, nil, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return p.Delete(w.t.Context(), pod) }, []disruption.Operation{disruption.Delete}, false},
+		{"deletion", nil, nil, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return p.Delete(w.t.Context(), pod) }, []disruption.Operation{disruption.Delete}},
 		{"deletion that waits for a hook first", hold, func(r *podcontrol.Rules) { r.Hooks = hooks }, func(w *world, p *pods, pod *corev1.Pod) (bool, error) {
 			return p.Delete(w.t.Context(), pod)
-		}, nil, true},
+		}, []disruption.Operation{disruption.Delete}},
 		{"deletion that takes it out of service before its hook", func(pod *corev1.Pod) {
 			hold(pod)
 			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: hookGate}}
 			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: hookGate, Status: corev1.ConditionTrue})
 		}, func(r *podcontrol.Rules) {
 			r.Hooks = lifecycle.Hooks{PreDelete: &lifecycle.Hook{Finalizers: []string{"example.com/hook"}, MarkNotReady: true}}
-		}, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return p.Delete(w.t.Context(), pod) }, []disruption.Operation{disruption.Delete}, false},
-		{"another image", nil, nil, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return w.update(p, pod, false) }, []disruption.Operation{disruption.Update}, false},
-		{"recreation", nil, nil, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return w.update(p, pod, true) }, []disruption.Operation{disruption.Delete}, false},
-		{"resize", resize(corev1.NotRequired), nil, resizeTo, []disruption.Operation{disruption.Resize}, false},
-		{"resize that restarts", resize(corev1.RestartContainer), nil, resizeTo, []disruption.Operation{disruption.Update}, false},
+		}, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return p.Delete(w.t.Context(), pod) }, []disruption.Operation{disruption.Delete}},
+		{"another image", nil, nil, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return w.update(p, pod, false) }, []disruption.Operation{disruption.Update}},
+		{"recreation", nil, nil, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return w.update(p, pod, true) }, []disruption.Operation{disruption.Delete}},
+		{"resize", resize(corev1.NotRequired), nil, resizeTo, []disruption.Operation{disruption.Resize}},
+		{"resize that restarts", resize(corev1.RestartContainer), nil, resizeTo, []disruption.Operation{disruption.Update}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, func(config *podcontrol.Config) {
@@ -79,18 +79,16 @@ func TestPermit(t *testing.T) {
 				asked = append(asked, operation)
 				return spent()
 			}
-			changed, err := tc.do(w, w.begin(), pod)
+			p := w.begin()
+			changed, err := tc.do(w, p, pod)
 			if diff := cmp.Diff(tc.asked, asked); diff != "" {
 				t.Errorf("asked (-want +got):\n%s", diff)
 			}
-			if tc.passes {
-				if !changed || err != nil {
-					t.Errorf("changed %t, %v", changed, err)
-				}
-				return
+			if changed || err != nil {
+				t.Errorf("changed %t, %v; want nothing done", changed, err)
 			}
-			if changed || !errors.Is(err, disruption.BudgetSpent) || !reason.IsFinal(err) {
-				t.Errorf("changed %t, %v; want a final BudgetSpent", changed, err)
+			if waiting := p.Waiting(&podcontrol.Set{}); len(waiting) != 1 || waiting[0].Code != disruption.BudgetSpent {
+				t.Errorf("waiting for %v, want BudgetSpent", waiting)
 			}
 			if sent := w.Requests(); len(sent) > 0 || len(w.events) > 0 {
 				t.Errorf("requests %v, events %v; want none", sent, w.events)
@@ -113,4 +111,58 @@ func resizeTo(w *world, p *pods, pod *corev1.Pod) (bool, error) {
 	plan.ResizeRestarts = pod.Spec.Containers[0].ResizePolicy[0].RestartPolicy == corev1.RestartContainer
 	target := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}}
 	return p.UpdateTo(target, func(*corev1.Pod) *inplaceupdate.Plan { return plan })(w.t.Context(), pod)
+}
+
+// TestWaiting: hooks are listed for as long as they hold a Pod, and refusals of Permit in the order of the Pods' names.
+func TestWaiting(t *testing.T) {
+	w := newWorld(t)
+	w.rules.Hooks = lifecycle.Hooks{PreDelete: &lifecycle.Hook{Finalizers: []string{"example.com/hook"}}}
+	held := w.add("held", func(pod *corev1.Pod) {
+		pod.Finalizers, pod.Labels[stateLabel] = []string{"example.com/hook"}, string(lifecycle.PreparingDelete)
+	})
+	for _, name := range []string{"b", "a"} {
+		w.add(name)
+	}
+	w.permit = func(*corev1.Pod, disruption.Operation) error { return errors.New("not now") }
+	p := w.begin()
+	for _, pod := range []string{"b", "a", "held"} {
+		live, ok := w.cache.Pods.Get("default", pod)
+		if !ok {
+			t.Fatalf("Pod %s is not in the cache", pod)
+		}
+		if changed, err := p.Delete(t.Context(), live); changed || err != nil {
+			t.Errorf("Pod %s: changed %t, %v", pod, changed, err)
+		}
+	}
+	set := podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{held}, podcontrol.Want{}, begin)
+	var got []string
+	for _, why := range p.Waiting(set) {
+		got = append(got, why.Object.Name+" "+string(why.Code))
+	}
+	if diff := cmp.Diff([]string{"held HookHolds", "a Withheld", "b Withheld"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestMembers: a Pod serves for a budget while it is ready, whatever waits for it, and settles through its gate.
+func TestMembers(t *testing.T) {
+	w := newWorld(t)
+	ungated := func(pod *corev1.Pod) { pod.Spec.ReadinessGates = nil }
+	state := func(s lifecycle.State) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Labels[stateLabel] = string(s) }
+	}
+	unready := func(pod *corev1.Pod) { pod.Status.Conditions = nil }
+	list := []*corev1.Pod{w.add("plain"), w.add("ungated", ungated), w.add("leaving", state(lifecycle.PreparingDelete)), w.add("updating", state(lifecycle.Updating)), w.add("unready", unready)}
+	type member struct {
+		Name            string
+		Serves, Settled bool
+	}
+	var got []member
+	for _, m := range executor.Members(podcontrol.NewReader(w.control).Read("uid-web", list, podcontrol.Want{}, begin)) {
+		got = append(got, member{m.Name, m.Serves, m.Settled})
+	}
+	want := []member{{"plain", true, true}, {"ungated", true, false}, {"leaving", true, true}, {"updating", false, false}, {"unready", false, true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

@@ -36,6 +36,7 @@ type Pods[O client.Object] struct {
 	view  *ownercache.View[O]
 	pass  *fanout.Pass
 	rules podcontrol.Rules
+	waits waits
 }
 
 // For returns the Pods of a view.
@@ -98,7 +99,7 @@ func (p *Pods[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	return p.do(ctx, pod, step, "", true)
+	return unlessWithheld(p.do(ctx, pod, step, "", true))
 }
 
 // Cancel takes a Pod back from waiting for its hook before a deletion or update, because the Pod is wanted unchanged.
@@ -108,7 +109,7 @@ func (p *Pods[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	return p.do(ctx, pod, step, "", false)
+	return unlessWithheld(p.do(ctx, pod, step, "", false))
 }
 
 // Settle takes a Pod back from waiting for its hook before a no longer wanted update, and from no other wait. changed
@@ -118,7 +119,7 @@ func (p *Pods[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	return p.do(ctx, pod, step, "", false)
+	return unlessWithheld(p.do(ctx, pod, step, "", false))
 }
 
 // UpdateTo returns a function that takes a Pod to a revision: in place, or by its deletion, as the rules say. plan
@@ -128,9 +129,9 @@ func (p *Pods[O]) UpdateTo(
 ) func(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	return func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		if p.rules.Policy.Recreates() {
-			return p.recreate(ctx, pod, target.Name, nil)
+			return unlessWithheld(p.recreate(ctx, pod, target.Name, nil))
 		}
-		return p.update(ctx, pod, plan(pod), target.Name)
+		return unlessWithheld(p.update(ctx, pod, plan(pod), target.Name))
 	}
 }
 
@@ -181,7 +182,7 @@ func (p *Pods[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 		return false, nil
 	}
 	defer done()
-	if changed, err = p.do(ctx, pod, step, target, false); isWithheld(err) {
+	if changed, err = p.do(ctx, pod, step, target, false); errors.Is(err, errWithheld) {
 		return false, err
 	} else if err != nil {
 		p.executor.options.Observe(p.view.Owner, Event{Type: StartFailed, Pod: pod, Revision: target, Err: err})
@@ -201,7 +202,7 @@ func (p *Pods[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, 
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	if changed, err = p.do(ctx, pod, step, target, true); isWithheld(err) {
+	if changed, err = p.do(ctx, pod, step, target, true); errors.Is(err, errWithheld) {
 		return false, err
 	} else if err != nil {
 		p.executor.options.Observe(p.view.Owner, Event{Type: RecreateFailed, Pod: pod, Revision: target, Why: why, Err: err})

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/workloadkit/workloadkit/pvc"
-	"github.com/workloadkit/workloadkit/pvc/claimwriter"
 )
 
 // TestGrowWithoutAnnotations: nil annotations leave those of the claim alone.
@@ -28,7 +27,7 @@ func TestGrowWithoutAnnotations(t *testing.T) {
 	if err := c.Get(t.Context(), key, claim); err != nil {
 		t.Fatal(err)
 	}
-	if err := claimwriter.Grow(t.Context(), c, c, pvc.Small{PersistentVolumeClaim: claim, Template: sized("2Gi")}, "spec", nil); err != nil {
+	if err := grow(t, c, pvc.Small{PersistentVolumeClaim: claim, Template: sized("2Gi")}, "spec", nil); err != nil {
 		t.Fatal(err)
 	}
 	after := &corev1.PersistentVolumeClaim{}

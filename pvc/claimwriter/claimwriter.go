@@ -1,20 +1,26 @@
 // Package claimwriter writes the decisions of package pvc.
 //
-// RBAC: create, patch and delete on persistentvolumeclaims; get on storageclasses, for Grow.
+// RBAC: create, patch and delete on persistentvolumeclaims; get on storageclasses, for ReadClasses.
 package claimwriter
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -71,6 +77,9 @@ func setOwners(ctx context.Context, c client.Writer, claim pvc.Owned) error {
 // Prepare creates the missing claims of a Pod before its creation, and gives the existing claims their wanted owners. A
 // claim gone by now is an error, because the Pod would have no claim.
 func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) error {
+	if n.Claim == nil {
+		return errors.New("claimwriter: Numbered.Claim is required: nothing is known of existing claims")
+	}
 	if err := Create(ctx, c, n.Missing(pod)); err != nil {
 		return err
 	}
@@ -82,13 +91,42 @@ func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) 
 	return nil
 }
 
+// Classes are the StorageClasses of claims to grow. Make Classes with ReadClasses, once for all claims of a pass.
+type Classes struct{ read map[string]class }
+
+// class is a StorageClass, nil if it does not exist, or the reason why it could not be read.
+type class struct {
+	object *storagev1.StorageClass
+	err    error
+}
+
+// ReadClasses reads the StorageClasses of the claims, each once, in the order of their names. A failed read is the error
+// of each claim of the class.
+func ReadClasses(ctx context.Context, r client.Reader, claims []pvc.Small) Classes {
+	names := map[string]bool{}
+	for _, claim := range claims {
+		names[ptr.Deref(claim.Spec.StorageClassName, "")] = true
+	}
+	delete(names, "")
+	out := Classes{read: make(map[string]class, len(names))}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		object := &storagev1.StorageClass{}
+		err := r.Get(ctx, client.ObjectKey{Name: name}, object)
+		if apierrors.IsNotFound(err) {
+			object, err = nil, nil
+		}
+		out.read[name] = class{object, err}
+	}
+	return out
+}
+
 // Grow has a claim ask for the resources of its template, provided that the resourceVersion is unchanged: somebody may
 // have enlarged the claim further. Grow puts annotations on the claim, by which the caller recognises the claim after
-// its volume has grown. Grow first reads the StorageClass from classes: a class without growth is a final error with
-// code pvc.ClassCannotExpand, and the error contains path.
-func Grow(ctx context.Context, c client.Writer, classes client.Reader, claim pvc.Small, path string, annotations map[string]string) error {
+// its volume has grown. A StorageClass without growth is a final error with code pvc.ClassCannotExpand, and the error
+// contains path. A claim whose StorageClass is not among classes is not made to grow, and the error says so.
+func Grow(ctx context.Context, c client.Writer, classes Classes, claim pvc.Small, path string, annotations map[string]string) error {
 	resources := claim.Template.Spec.Resources
-	err := mayGrow(ctx, classes, claim, path)
+	err := classes.mayGrow(claim, path)
 	if err == nil {
 		metadata := map[string]any{"uid": claim.UID, "resourceVersion": claim.ResourceVersion}
 		if len(annotations) > 0 { // null would remove all that the claim has
@@ -102,19 +140,66 @@ func Grow(ctx context.Context, c client.Writer, classes client.Reader, claim pvc
 	return nil
 }
 
-func mayGrow(ctx context.Context, classes client.Reader, claim pvc.Small, path string) error {
-	name := claim.Spec.StorageClassName
-	if name == nil || *name == "" {
+func (c Classes) mayGrow(claim pvc.Small, path string) error {
+	name := ptr.Deref(claim.Spec.StorageClassName, "")
+	if name == "" {
 		return nil
 	}
-	class := &storagev1.StorageClass{}
-	switch err := classes.Get(ctx, client.ObjectKey{Name: *name}, class); {
-	case apierrors.IsNotFound(err):
-		class = nil
-	case err != nil:
-		return err
+	class, ok := c.read[name]
+	switch {
+	case !ok:
+		return fmt.Errorf("StorageClass %s was not read; give the claim to ReadClasses", name)
+	case class.err != nil:
+		return class.err
 	}
-	return reason.Final(pvc.MayGrow(path, *name, class))
+	return reason.Final(pvc.MayGrow(path, name, class.object))
+}
+
+// Growth says how the claims of a pass grow. Client and Classes are required.
+type Growth struct {
+	// Client writes the claims. Classes reads StorageClasses.
+	Client  client.Writer
+	Classes client.Reader
+	// Path returns the path of a claim's template in the owner's spec, for errors; nil stands for "spec".
+	Path func(claim pvc.Small) string
+	// Annotations go on growing claims.
+	Annotations map[string]string
+	// Told is called after each attempt; nil for nobody. Told must be safe for concurrent use.
+	Told func(claim pvc.Small, err error)
+}
+
+// growthTask is the attempt at a claim.
+func growthTask() fanout.Task { return fanout.Task{Name: "grow claims"} }
+
+// GrowAll has claims grow, side by side, each StorageClass read once for the pass. A failed claim does not stop the
+// rest. After a refusal, of the API server or because of the StorageClass, a claim rests, and nothing is read for it: see
+// Rest.
+func GrowAll(ctx context.Context, pass *fanout.Pass, claims []pvc.Small, how Growth) error {
+	due := slices.DeleteFunc(slices.Clone(claims), func(claim pvc.Small) bool { return pass.Rests(growthTask(), claim.UID) })
+	classes := ReadClasses(ctx, how.Classes, due)
+	return fanout.Each(ctx, pass, growthTask(), claims, func(ctx context.Context, claim pvc.Small) (bool, error) {
+		tried, path := false, "spec"
+		if how.Path != nil {
+			path = how.Path(claim)
+		}
+		err := pass.Try(growthTask(), claim.UID, func() error {
+			tried = true
+			return Grow(ctx, how.Client, classes, claim, path, how.Annotations)
+		})
+		if tried && how.Told != nil {
+			how.Told(claim, err)
+		}
+		return err == nil, err
+	})
+}
+
+// Rest returns for how much longer a claim rests after a refused growth: a moment at least, until an attempt succeeds. It
+// is for pvc.Numbered.Rest.
+func Rest(f *fanout.Fanout, claim *corev1.PersistentVolumeClaim, now time.Time) time.Duration {
+	if !f.Backoff.WasRefused(claim.UID, growthTask()) {
+		return 0
+	}
+	return max(f.Backoff.Rest(claim.UID, now, growthTask()), 1)
 }
 
 // ownedBy is metadata with other owner references, bound to the claim's UID and resourceVersion. A merge patch replaces

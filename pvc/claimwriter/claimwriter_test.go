@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -212,7 +213,7 @@ func TestGrow(t *testing.T) {
 	fast, slow := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, AllowVolumeExpansion: new(true)}, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "slow"}}
 	c := api(forbidden("patch", "b"), &sent, sized("a", "fast"), sized("b", ""), sized("c", "slow"), sized("d", "none"), fast, slow)
 	grow := func(claim *corev1.PersistentVolumeClaim) error {
-		return claimwriter.Grow(t.Context(), c, c, pvc.Small{PersistentVolumeClaim: claim, Template: template}, "spec.claims[data]", map[string]string{"grown": "by us"})
+		return grow(t, c, pvc.Small{PersistentVolumeClaim: claim, Template: template}, "spec.claims[data]", map[string]string{"grown": "by us"})
 	}
 	cached, _ := stored(t, c, "a")
 	if err := grow(&cached); err != nil {
@@ -271,5 +272,66 @@ func TestPrepare(t *testing.T) {
 	late.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) { return newClaim(name), true }
 	if err := claimwriter.Prepare(t.Context(), c, &late, "web-7"); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "default/data-web-7") {
 		t.Errorf("with a claim that is gone and still in the cache: %v, want it by name", err)
+	}
+}
+
+// grow reads the StorageClass of a claim and has the claim grow.
+func grow(t *testing.T, c client.Client, claim pvc.Small, path string, annotations map[string]string) error {
+	t.Helper()
+	return claimwriter.Grow(t.Context(), c, claimwriter.ReadClasses(t.Context(), c, []pvc.Small{claim}), claim, path, annotations)
+}
+
+// TestClassesAreReadOnce: each StorageClass is read once for all claims, in the order of the names, and one that cannot
+// be read holds up the claims of its own.
+func TestClassesAreReadOnce(t *testing.T) {
+	claim := func(name, class string) pvc.Small {
+		return pvc.Small{PersistentVolumeClaim: &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class},
+		}, Template: &corev1.PersistentVolumeClaim{}}
+	}
+	claims := []pvc.Small{claim("data-db-0", "slow"), claim("data-db-1", "slow"), claim("data-db-2", "fast"), claim("data-db-3", "lost"), claim("data-db-4", "")}
+	down := errors.New("down")
+	var read []string
+	c := fake.NewClientBuilder().WithObjects(
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, AllowVolumeExpansion: ptr.To(true)},
+	).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			if read = append(read, key.Name); key.Name == "slow" {
+				return down
+			}
+			return c.Get(ctx, key, into, options...)
+		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return nil
+		},
+	}).Build()
+	classes := claimwriter.ReadClasses(t.Context(), c, claims)
+	if diff := cmp.Diff([]string{"fast", "lost", "slow"}, read); diff != "" {
+		t.Errorf("read (-want +got):\n%s", diff)
+	}
+	for i, want := range []error{down, down, nil, pvc.ClassCannotExpand, nil} {
+		if err := claimwriter.Grow(t.Context(), c, classes, claims[i], "spec", nil); !errors.Is(err, want) {
+			t.Errorf("claim %d: %v, want %v", i, err, want)
+		}
+	}
+	if err := claimwriter.Grow(t.Context(), c, claimwriter.Classes{}, claims[0], "spec", nil); err == nil {
+		t.Error("a claim whose class was not read may grow")
+	}
+}
+
+// TestPrepareWithoutLookup: a Pod is not prepared if nothing is known of its claims.
+func TestPrepareWithoutLookup(t *testing.T) {
+	n := &pvc.Numbered{Templates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}}
+	if err := claimwriter.Prepare(t.Context(), fake.NewClientBuilder().Build(), n, "db-0"); err == nil {
+		t.Error("no error")
+	}
+	if why := n.InTheWay("db-0"); len(why) != 1 || why[0].Code != pvc.NoLookup {
+		t.Errorf("in the way: %v", why)
+	}
+	if missing := n.Missing("db-0"); len(missing) > 0 || len(n.MissingOf(&corev1.Pod{})) > 0 || len(n.Owned("db-0", nil, true)) > 0 {
+		t.Errorf("missing: %v", missing)
+	}
+	if sizes := n.Sizes("db-0"); sizes.Fit() {
+		t.Error("claims of which nothing is known fit")
 	}
 }

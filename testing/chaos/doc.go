@@ -23,8 +23,8 @@
 // after, [Subject.Check] the state after every step. In the end faults stop, and [Subject.Settle] makes the last wish
 // possible to fulfil. A few calls fail once more, so that Run finds controllers relying on a later event for another
 // try. Everything comes to rest, and [Subject.Converged] checks the final state. Some violations need no rule of the
-// subject: being busy for ever, writing without need, changing an object of the cache, and trying a write refused by a
-// policy more than 11 times within 10 seconds while users do nothing. Backoff must begin as in the real program, like
+// subject: being busy for ever, asking anything at rest, sending the same write twice in a pass, changing an object of
+// the cache, and trying a write refused by a policy more than 11 times within 10 seconds while users do nothing. Backoff must begin as in the real program, like
 // the backoff of controller-runtime's default queue, and [Plan.Quiet] must be longer than the longest backoff.
 //
 // # How to write a rule about a budget
@@ -33,9 +33,10 @@
 // shows the past. A controller can keep a weaker rule: its own writes never take more Pods than the budget allows, as
 // seen by the controller. Such a rule has three parts:
 //
-//  1. The view. [Subject.Looks] is called before each of a reconcile's calls. Until the first write, copy the basis of
-//     the decision from Task.Process.Cache into Task.View: the owner's spec, and the serving Pods. After the first
-//     write copy no more, because the decision is made. A Pod that is ready, but in the middle of an update, does not
+//  1. The view. [Subject.Looks] is called before each of a reconcile's calls. Until the pass first acts, copy the basis
+//     of the decision from Task.Process.Cache into Task.View: the owner's spec, and the serving Pods. Afterwards copy no
+//     more, because the decision is made. A write is an act, and so is a live read for a write, such as the read of a
+//     StorageClass before a claim grows. A Pod that is ready, but in the middle of an update, does not
 //     serve.
 //  2. The taken Pods. [Subject.Wrote] sees each write with the Pod before and after. A write takes a Pod if the Pod
 //     served in the view and was deleted, marked for deletion, or had its readiness gate closed. Keep taken Pods by

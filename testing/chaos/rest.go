@@ -156,17 +156,23 @@ func (w *World) lastFate(call faultapi.Call) faultapi.Fate {
 	return w.passingError(call)
 }
 
+// asked is a request of a controller.
+type asked struct {
+	controller string
+	call       faultapi.Call
+}
+
 // checkIdle: at rest nothing causes a request, however often reconciled, and nobody has changed the cache.
 func (w *World) checkIdle() {
-	before := w.calls
+	w.idle = true
 	w.Logf("one more look at everything")
 	for _, p := range w.processes {
 		p.Cache.Resync()
 	}
 	w.harvest()
 	w.settleControllers()
-	if w.calls != before {
-		w.Failf("idle", "%d requests although nothing has changed", w.calls-before)
+	if n := len(w.asked); n > 0 {
+		w.Failf("idle", "%d requests although nothing has changed; the first, by controller %s: %s", n, w.asked[0].controller, w.asked[0].call)
 	}
 	for _, p := range w.processes {
 		if name := p.Cache.Altered(); name != "" {

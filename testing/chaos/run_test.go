@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,6 +115,13 @@ func TestRules(t *testing.T) {
 		}}},
 		{name: "asks without need", rule: "idle", controller: one{fixedName: true, extra: func(ctx context.Context, o *one, pods []corev1.Pod) error {
 			return o.live.Get(ctx, client.ObjectKeyFromObject(&pods[0]), &corev1.Pod{})
+		}}},
+		{name: "writes the same twice", rule: "repeated", controller: one{fixedName: true, extra: func(ctx context.Context, o *one, pods []corev1.Pod) error {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"yes"}}}`))
+			if pods[0].Labels["seen"] != "" {
+				return nil
+			}
+			return errors.Join(o.Patch(ctx, &pods[0], patch), o.Patch(ctx, &pods[0], patch))
 		}}},
 		{name: "ends with an error at setup", rule: "setup", controller: one{}},
 	} {

@@ -175,20 +175,35 @@ func (w *World) let(p *Process, waiting *faultapi.Waiting, fate faultapi.Fate) {
 	}
 	if t != nil {
 		w.look(t, &call)
-		if t.Controller != "" {
-			w.calls++
+		if w.idle && t.Controller != "" {
+			w.asked = append(w.asked, asked{t.Controller, call})
 		}
 	}
 	w.requests++
 	if !call.IsRead() {
 		w.writes++
 	}
-	version := w.Server.Version()
+	version, effectless := w.Server.Version(), w.Server.Effectless()
 	waiting.Release(fate)
 	w.harvest()
+	if fate == (faultapi.Fate{}) && !call.IsRead() && t != nil && t.Controller != "" {
+		w.checkRepeated(t, &call, w.Server.Effectless() > effectless)
+	}
 	if fate.Before == nil {
 		w.judge(t, call, before, version)
 	}
+}
+
+// checkRepeated: a pass that knows the answer to a write does not send the write again to no effect.
+func (w *World) checkRepeated(t *Task, call *faultapi.Call, effectless bool) {
+	text := call.String()
+	if effectless && t.sent[text] {
+		w.Failf("repeated", "controller %s sends the same write twice in a pass: %s", t.Controller, text)
+	}
+	if t.sent == nil {
+		t.sent = map[string]bool{}
+	}
+	t.sent[text] = true
 }
 
 func (w *World) look(t *Task, call *faultapi.Call) {

@@ -77,6 +77,8 @@ type Task struct {
 	Process *Process
 	// View is the subject's own.
 	View any
+
+	sent map[string]bool // the answered writes
 }
 
 // Write is a call of the controllers with an effect.

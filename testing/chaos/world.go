@@ -33,9 +33,10 @@ type World struct {
 	processes  []*Process
 	starts     int
 	steps      int
-	requests   int // of all tasks
-	writes     int // of all tasks
-	calls      int // of reconciles
+	requests   int     // of all tasks
+	writes     int     // of all tasks
+	idle       bool    // everything is at rest, and nothing should be asked
+	asked      []asked // what reconciles have asked all the same
 	refused    map[refusedWrite][]time.Time
 
 	trace     *[]string

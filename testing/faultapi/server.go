@@ -34,8 +34,10 @@ type Server struct {
 	mu      sync.Mutex
 	version int64
 	uids    int64
-	kinds   map[schema.GroupKind]*kind
-	order   []*kind
+	// effectless counts updates and patches that changed nothing.
+	effectless int
+	kinds      map[schema.GroupKind]*kind
+	order      []*kind
 
 	nodes *Nodes
 }
@@ -220,6 +222,13 @@ func (s *Server) Newest(resource schema.GroupResource) client.Object {
 	return nil
 }
 
+// Effectless returns the number of updates and patches so far that were accepted and changed nothing.
+func (s *Server) Effectless() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.effectless
+}
+
 func (s *Server) served(resource schema.GroupResource) *kind {
 	for _, k := range s.order {
 		if k.resource == resource {
@@ -301,6 +310,9 @@ func (s *Server) update(
 	k *kind, key types.NamespacedName, sub string, change func(current client.Object) (client.Object, error),
 ) (client.Object, error) {
 	obj, old, err := s.updated(k, key, sub, change)
+	if err == nil && obj == old {
+		s.effectless++
+	}
 	if err != nil || obj == old {
 		return obj, err
 	}

@@ -125,8 +125,11 @@ type Options struct {
 	// Secret is the Secret's name. A missing Secret is created with the Labels and type Opaque.
 	Secret client.ObjectKey
 	Labels map[string]string
-	// Mutating, Validating and CRDs name the objects to get the bundle.
+	// Mutating, Validating and CRDs name the objects to get the bundle. Without any name, SecretAlone or a Directory is
+	// required: nobody would trust the certificate otherwise.
 	Mutating, Validating, CRDs []string
+	// SecretAlone says that clients take the bundle from the Secret, and no object gets the bundle.
+	SecretAlone bool
 	// Host and Port, if Host is set, replace the Service in the objects by a URL. Host is a lower-case DNS name or an IP
 	// address (webhookcert.CheckHost), and among the names in Config.
 	Host string
@@ -220,6 +223,12 @@ func (o *Options) check() error {
 	}
 	if problems := slices.Concat(validation.IsDNS1123Subdomain(o.Secret.Name), validation.IsDNS1123Label(o.Secret.Namespace)); len(problems) > 0 {
 		return fmt.Errorf("options: Secret %q: %s", o.Secret, strings.Join(problems, "; "))
+	}
+	switch named := len(o.Mutating) + len(o.Validating) + len(o.CRDs); {
+	case named == 0 && o.Directory == "" && !o.SecretAlone:
+		return errors.New("options: none of Mutating, Validating and CRDs names an object to get the bundle, no Directory gets it, and SecretAlone is not set")
+	case named > 0 && o.SecretAlone:
+		return errors.New("options: SecretAlone is set, and objects to get the bundle are named")
 	}
 	for _, list := range []struct {
 		field string

@@ -593,7 +593,7 @@ func TestReadyOutlivesResets(t *testing.T) {
 func TestSecretOverwrittenInALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		r, observer := w.start(func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
+		r, observer := w.start(func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs, o.SecretAlone = nil, nil, nil, true })
 		w.pass(time.Minute)
 		w.counted()
 		observer.take()
@@ -806,7 +806,7 @@ func TestExternal(t *testing.T) {
 		same(t, "ready without a Secret", true, errors.Is(r.Ready(t.Context()), rotator.NotServing))
 
 		made := newWorld(t)
-		maker, _ := made.start(func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
+		maker, _ := made.start(func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs, o.SecretAlone = nil, nil, nil, true })
 		synctest.Wait()
 		from := made.secret().Data
 		secret := &corev1.Secret{
@@ -893,7 +893,7 @@ func serveOne(t *testing.T, address string, certificate func(*tls.Config)) <-cha
 }
 
 func TestReadyMakesAHandshake(t *testing.T) {
-	stranger, _ := newWorld(t).start(func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
+	stranger, _ := newWorld(t).start(func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs, o.SecretAlone = nil, nil, nil, true })
 	<-stranger.Initialised()
 	reserved, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -902,7 +902,7 @@ func TestReadyMakesAHandshake(t *testing.T) {
 	address := reserved.Addr().String()
 	_ = reserved.Close()
 	r, _ := newWorld(t).start(func(o *rotator.Options) {
-		o.Mutating, o.Validating, o.CRDs, o.Address = nil, nil, nil, address
+		o.Mutating, o.Validating, o.CRDs, o.SecretAlone, o.Address = nil, nil, nil, true, address
 	})
 	<-r.Initialised()
 	same(t, "WC-41: ready without a server", true, errors.Is(r.Ready(t.Context()), rotator.NotServing))

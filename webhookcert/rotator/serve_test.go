@@ -130,6 +130,9 @@ func TestNewRefuses(t *testing.T) {
 			o.Host, o.Port, o.Config.DNSNames = "a.example.com", 9443, []string{"*.example.com"}
 		}},
 		{name: "no Secret can have that name", edit: func(o *rotator.Options) { o.Secret.Name = "Bad_Name" }, want: "Bad_Name"},
+		{name: "nothing gets the bundle", edit: func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil }, want: "none of Mutating, Validating and CRDs"},
+		{name: "SecretAlone beside names", edit: func(o *rotator.Options) { o.SecretAlone = true }, want: "SecretAlone"},
+		{name: "files get the bundle", edit: func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs, o.Directory = nil, nil, nil, "certs" }},
 		{name: "a name that is empty", edit: func(o *rotator.Options) { o.CRDs = []string{""} }, want: "CRDs"},
 		{name: "a name twice", edit: func(o *rotator.Options) { o.Mutating = []string{"a", "b", "a"} }, want: `Mutating: "a" is named twice`},
 		{name: "a host with a port", edit: func(o *rotator.Options) { o.Host, o.Port = "localhost:8443", 9443 }, want: `Host: BadAddress: "localhost:8443"`},
@@ -198,7 +201,7 @@ func TestZeroRotator(t *testing.T) {
 
 func BenchmarkGetCertificate(b *testing.B) {
 	w := newWorld(&testing.T{})
-	r, err := rotator.New(w.options(func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil }))
+	r, err := rotator.New(w.options(func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs, o.SecretAlone = nil, nil, nil, true }))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/workloadkit/workloadkit/completion"
+	"github.com/workloadkit/workloadkit/completion/noderun"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/broadcastjobs"
@@ -36,6 +37,7 @@ type Options struct {
 type Reconciler struct {
 	cache    *ownercache.Cache[*v1beta1.BroadcastJob]
 	settings *ownercache.Memo[*v1beta1.BroadcastJob, *broadcastjobs.Settings]
+	runner   *noderun.Runner[*v1beta1.BroadcastJob]
 	fanout   *fanout.Fanout
 	events   record.EventRecorder
 	told     *kruise.Told
@@ -69,6 +71,9 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if err != nil {
 		return nil, err
 	}
+	if r.runner, err = noderun.New(r.cache); err != nil {
+		return nil, err
+	}
 	r.settings = ownercache.NewMemo(r.cache, broadcastjobs.Resolve)
 	r.told = kruise.NewTold(r.cache.Owners)
 	r.cache.OnGone(r.fanout.Backoff.Forget)
@@ -92,28 +97,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.refuse(ctx, v, pass, reason.From(err))
 	}
 	pass.Wake(d.Step.After)
-	if d.Ends() {
+	if d.Ends {
 		if err := r.write(ctx, v, d.Status); err != nil {
 			return pass.Result(err)
 		}
-		return pass.Result(r.act(ctx, v, pass, s, d).otherErr)
+		_, err := r.act(ctx, v, pass, s, d)
+		return pass.Result(err)
 	}
-	out := r.act(ctx, v, pass, s, d)
-	return pass.Result(out.otherErr, r.report(ctx, v, d, out))
+	out, err := r.act(ctx, v, pass, s, d)
+	return pass.Result(err, r.report(ctx, v, d, out))
 }
 
 // report sends events, and writes the status.
-func (r *Reconciler) report(ctx context.Context, v *view, d *broadcastjobs.Decision, out *done) error {
+func (r *Reconciler) report(ctx context.Context, v *view, d *broadcastjobs.Decision, out noderun.Done) error {
 	r.tell(v.Owner, d)
 	if d.Step.State != completion.Over {
-		d.Status.Active += int32(out.created)
-		for _, one := range out.deleted {
-			if one.Active {
-				d.Status.Active--
-			}
-		}
-		if out.createErr != nil || out.created > 0 || len(d.Create) == 0 {
-			d.Status.SetFailure(v1beta1.JobFailedCreatePod, out.createErr, metav1.NewTime(v.Now))
+		d.Status.Active += int32(out.Active())
+		if out.CreateErr != nil || out.Created > 0 || len(d.Create) == 0 {
+			d.Status.SetFailure(v1beta1.JobFailedCreatePod, out.CreateErr, metav1.NewTime(v.Now))
 		}
 	}
 	return r.write(ctx, v, d.Status)

@@ -138,6 +138,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 	if updateErr == nil {
 		updateErr = pods.Unfinished(o.pods)
 	}
+	todo.waits = append(todo.waits, pods.Waiting(o.pods)...)
 	return scaleErr, updateErr
 }
 

@@ -28,55 +28,97 @@ func Restore(t testing.TB, c client.Client, namespace, path string) {
 		t.Fatal(err)
 	}
 	raw = regexp.MustCompile(corev1.LabelMetadataName+`: \S+`).ReplaceAll(raw, []byte(corev1.LabelMetadataName+": "+namespace))
-	uids := map[types.UID]types.UID{}
+	newRestorer(t, c, namespace).restore(raw)
+}
+
+// RestoreCluster is Restore of several files into the namespaces that the objects had. edit changes the text of each file;
+// nil for no change. Objects that were being deleted are deleted last.
+func RestoreCluster(t testing.TB, c client.Client, edit func(raw []byte) []byte, paths ...string) {
+	t.Helper()
+	r := newRestorer(t, c, "")
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if edit != nil {
+			raw = edit(raw)
+		}
+		r.restore(raw)
+	}
+	for _, u := range r.ending {
+		if err := c.Delete(t.Context(), u); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// restorer creates objects as they were.
+type restorer struct {
+	client.Client
+	t         testing.TB
+	namespace string                  // of all objects; empty means their own
+	uids      map[types.UID]types.UID // the present UID by the UID in the files
+	ending    []*unstructured.Unstructured
+}
+
+func newRestorer(t testing.TB, c client.Client, namespace string) *restorer {
+	return &restorer{Client: c, t: t, namespace: namespace, uids: map[types.UID]types.UID{}}
+}
+
+func (r *restorer) restore(raw []byte) {
+	r.t.Helper()
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
 	for {
 		u := &unstructured.Unstructured{}
 		if err := decoder.Decode(&u.Object); errors.Is(err, io.EOF) {
 			return
 		} else if err != nil {
-			t.Fatal(err)
+			r.t.Fatal(err)
 		}
 		if len(u.Object) == 0 {
 			continue
 		}
-		restoreObject(t, c, namespace, u, uids)
+		r.create(u)
 	}
 }
 
-func restoreObject(t testing.TB, c client.Client, namespace string, u *unstructured.Unstructured, uids map[types.UID]types.UID) {
-	t.Helper()
+func (r *restorer) create(u *unstructured.Unstructured) {
+	r.t.Helper()
 	old := u.GetUID()
+	if u.GetDeletionTimestamp() != nil {
+		r.ending = append(r.ending, u)
+	}
 	u.SetUID("")
 	u.SetResourceVersion("")
-	if namespaced, err := c.IsObjectNamespaced(u); err != nil {
-		t.Fatal(err)
-	} else if namespaced {
-		u.SetNamespace(namespace)
+	if namespaced, err := r.IsObjectNamespaced(u); err != nil {
+		r.t.Fatal(err)
+	} else if namespaced && r.namespace != "" {
+		u.SetNamespace(r.namespace)
 	}
 	refs := u.GetOwnerReferences()
 	for i := range refs {
-		refs[i].UID = uids[refs[i].UID]
+		refs[i].UID = r.uids[refs[i].UID]
 		if refs[i].UID == "" {
-			t.Fatalf("%s %s comes before its owner %s", u.GetKind(), u.GetName(), refs[i].Name)
+			r.t.Fatalf("%s %s comes before its owner %s", u.GetKind(), u.GetName(), refs[i].Name)
 		}
 	}
 	if len(refs) > 0 {
 		u.SetOwnerReferences(refs)
 	}
 	status := u.Object["status"]
-	if err := c.Create(t.Context(), u); err != nil {
-		t.Fatalf("restoring %s %s: %v", u.GetKind(), u.GetName(), err)
+	if err := r.Create(r.t.Context(), u); err != nil {
+		r.t.Fatalf("restoring %s %s: %v", u.GetKind(), u.GetName(), err)
 	}
-	uids[old] = u.GetUID()
+	r.uids[old] = u.GetUID()
 	if status == nil {
 		return
 	}
-	controlplanetest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+	controlplanetest.Eventually(r.t, 10*time.Second, func(ctx context.Context) error {
+		if err := r.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
 			return err
 		}
 		u.Object["status"] = status
-		return c.Status().Update(ctx, u)
+		return r.Status().Update(ctx, u)
 	})
 }

@@ -165,6 +165,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 	if updateErr == nil {
 		updateErr = pods.Unfinished(o.pods)
 	}
+	t.held = pods.Waiting(o.pods)
 	return scaleErr, updateErr
 }
 

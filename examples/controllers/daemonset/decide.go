@@ -48,8 +48,8 @@ type todo struct {
 	update    []*corev1.Pod
 	// burst is how many Pods are created at most, how many deleted and how many updated.
 	burst int
-	// odd are parts of the spec with a presumably unintended effect.
-	odd reason.List
+	// odd are parts of the spec with a presumably unintended effect, held the hooks and budgets for which Pods wait.
+	odd, held reason.List
 }
 
 // decide decides a whole pass from its argument alone. The error names the invalid parts of the spec.

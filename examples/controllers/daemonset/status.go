@@ -49,7 +49,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	}
 	status.SetFailure(apps.ConditionFailedCreatePod, scaleErr, now)
 	status.SetFailure(apps.ConditionFailedUpdatePod, updateErr, now)
-	status.SetFailure(apps.ConditionWaiting, kruise.Waits(t.step.Limits), now)
+	status.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, t.held)), now)
 	status.DropCondition(apps.ConditionInvalidSpec)
 	status.SetFailure(apps.ConditionOddSpec, t.odd.Err(), now)
 	return status

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -121,36 +120,21 @@ func (p *Parts[O]) DeleteClaims(ctx context.Context, v *ownercache.View[O], clai
 	return errors.Join(errs...)
 }
 
-func growth() fanout.Task { return fanout.Task{Name: "grow claims"} }
-
-// GrowthRests returns for how much longer a claim rests after a refused growth: a moment at least, until an attempt
-// succeeds.
-func (p *Parts[O]) GrowthRests(claim *corev1.PersistentVolumeClaim, now time.Time) time.Duration {
-	if !p.Fanout.Backoff.WasRefused(claim.UID, growth()) {
-		return 0
-	}
-	return max(p.Fanout.Backoff.Rest(claim.UID, now, growth()), 1)
-}
-
 // GrowClaims raises the requests of claims to the sizes of their templates, and puts annotations on the claims. Events
 // tell the results. A failed claim does not stop the rest.
 func (p *Parts[O]) GrowClaims(
 	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, claims []pvc.Small, annotations map[string]string,
 ) error {
-	return fanout.Each(ctx, pass, growth(), claims, func(ctx context.Context, claim pvc.Small) (bool, error) {
-		tried := false
-		err := pass.Try(growth(), claim.UID, func() error {
-			tried = true
-			path := "spec.volumeClaimTemplates[" + claim.Template.Name + "]"
-			return claimwriter.Grow(ctx, v.Client, p.Cache.APIReader(), claim, path, annotations)
-		})
-		switch {
-		case err == nil:
+	return claimwriter.GrowAll(ctx, pass, claims, claimwriter.Growth{
+		Client: v.Client, Classes: p.Cache.APIReader(), Annotations: annotations,
+		Path: func(claim pvc.Small) string { return "spec.volumeClaimTemplates[" + claim.Template.Name + "]" },
+		Told: func(claim pvc.Small, err error) {
+			if err != nil {
+				p.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedResize, err.Error())
+				return
+			}
 			p.Events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventSuccessfulResize,
 				"PersistentVolumeClaim %s grows to %s", claim.Name, claim.Template.Spec.Resources.Requests.Storage())
-		case tried:
-			p.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedResize, err.Error())
-		}
-		return err == nil, err
+		},
 	})
 }

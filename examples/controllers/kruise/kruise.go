@@ -102,11 +102,12 @@ func Hooks(spec *pub.Lifecycle) lifecycle.Hooks {
 	return lifecycle.Hooks{PreDelete: hook(spec.PreDelete), InPlaceUpdate: hook(spec.InPlaceUpdate), PreNormal: hook(spec.PreNormal)}
 }
 
+// hook returns nil for a hook that never holds a Pod.
 func hook(h *pub.LifecycleHook) *lifecycle.Hook {
-	if h == nil {
+	if h == nil || len(h.LabelsHandler)+len(h.FinalizersHandler) == 0 {
 		return nil
 	}
-	return &lifecycle.Hook{Labels: h.LabelsHandler, Finalizers: h.FinalizersHandler, MarkNotReady: h.MarkPodNotReady}
+	return &lifecycle.Hook{Labels: h.LabelsHandler, Finalizers: h.FinalizersHandler, MarkNotReady: h.MarkPodNotReady, Unstamped: true}
 }
 
 // Holder returns a hook's holder of the shared readiness gate.

@@ -83,9 +83,12 @@ func TestHooks(t *testing.T) {
 	hooks := kruise.Hooks(&pub.Lifecycle{PreDelete: &pub.LifecycleHook{
 		LabelsHandler: map[string]string{"a": "b"}, FinalizersHandler: []string{"f"}, MarkPodNotReady: true,
 	}})
-	want := &lifecycle.Hook{Labels: map[string]string{"a": "b"}, Finalizers: []string{"f"}, MarkNotReady: true}
+	want := &lifecycle.Hook{Labels: map[string]string{"a": "b"}, Finalizers: []string{"f"}, MarkNotReady: true, Unstamped: true}
 	if diff := cmp.Diff(want, hooks.PreDelete); diff != "" || hooks.InPlaceUpdate != nil {
 		t.Errorf("preDelete (-want +got):\n%s", diff)
+	}
+	if none := kruise.Hooks(&pub.Lifecycle{PreDelete: &pub.LifecycleHook{MarkPodNotReady: true}}); none != (lifecycle.Hooks{}) {
+		t.Errorf("hooks that hold nobody: %+v", none)
 	}
 }
 

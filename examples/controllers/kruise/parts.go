@@ -104,7 +104,7 @@ type Kind[O client.Object] struct {
 	Counting revision.Counting
 	// Pods has the kind's differences, as for PodControl.
 	Pods podcontrol.Config
-	// Watch adds event sources for owners; nil for none.
+	// Watch adds event sources for owners; nil for none. Owners of numbered Pods with claims are woken by their claims.
 	Watch func(*builder.Builder) *builder.Builder
 	// Rules are an owner's rules for its Pods.
 	Rules func(O) podcontrol.Rules
@@ -178,5 +178,8 @@ func (p *Parts[O]) AddTo(mgr manager.Manager, r reconcile.Reconciler) error {
 	}
 	owners := queue(p.Options.Workers)
 	owners.Numbered, owners.Watch = p.kind.Numbered, p.kind.Watch
+	if p.kind.Numbered && p.kind.Claims {
+		owners.Watch = ownercache.WatchClaims(p.Cache)
+	}
 	return p.Parts.AddTo(mgr, p.kind.Name, r, owners, queue(p.Options.PodWorkers))
 }

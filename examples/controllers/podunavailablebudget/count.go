@@ -7,8 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/disruption"
@@ -64,48 +66,59 @@ func (c *counter) forget(uid types.UID) {
 	delete(c.needed, uid)
 }
 
-// neededSince returns the time when the need of a budget rose from 0. The pass may be the first to notice the rise. If
-// no Pod served by then, as with a new workload, nobody can have let a Pod go.
-func (c *counter) neededSince(v *view, census *disruption.Census) time.Time {
+// before returns the ledger of the last count. The status has no place for the time since when Pods are needed.
+func (c *counter) before(v *view) disruption.Ledger {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	serves := func(m disruption.Member) bool { return m.Serves }
-	switch status := &v.Owner.Status; {
-	case census.Need <= 0:
-		delete(c.needed, v.Owner.UID)
-	case status.DesiredAvailable <= 0 && status.ObservedGeneration > 0 && slices.ContainsFunc(census.Members, serves):
-		c.needed[v.Owner.UID] = v.Now
+	ledger := budgets.LedgerOf(v.Owner)
+	if since, ok := c.needed[v.Owner.UID]; ok {
+		ledger.NeededSince = &metav1.Time{Time: since}
 	}
-	return c.needed[v.Owner.UID]
+	return ledger
+}
+
+// remember keeps the time since when Pods are needed.
+func (c *counter) remember(v *view, ledger *disruption.Ledger) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ledger.NeededSince == nil {
+		delete(c.needed, v.Owner.UID)
+		return
+	}
+	c.needed[v.Owner.UID] = ledger.NeededSince.Time
 }
 
 // count counts the Pods carrying the budget's name, and the strays about to carry the name. count calls wake with the
 // wait before the next count, for changes without an event.
 func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake func(time.Duration)) (out count) {
 	pods := c.members(v)
-	census := disruption.Census{Members: make([]disruption.Member, 0, len(pods)+len(strays))}
+	census := disruption.Census{
+		Generation: v.Owner.Generation, Bounds: budgets.Bounds(&v.Owner.Spec), Path: "spec", Members: make([]disruption.Member, 0, len(pods)+len(strays)),
+	}
 	census.Members = c.judge(v, pods, census.Members, wake)
 	for _, pod := range strays { // the cache may not keep the annotations of a stray: strays serve only after the budget has marked them
-		census.Members = append(census.Members, disruption.Member{Name: pod.Name, Created: pod.CreationTimestamp})
+		census.Members = append(census.Members, disruption.MemberOf(pod, false))
 	}
 	expected, watched := c.expected(ctx, v.Owner, append(pods, strays...))
 	if !watched {
 		wake(unwatchedAgain)
 	}
 	census.Expected = expected
-	census.Need, out.invalid = budgets.Bounds(&v.Owner.Spec).Need("spec", expected)
-	if out.invalid != nil {
-		census.Need = 0
+	if _, out.invalid = census.Bounds.Need(census.Path, expected); out.invalid != nil {
+		census.Bounds = disruption.Bounds{MinAvailable: new(intstr.FromInt32(0))} // the budget protects nobody, and says so
 	}
 	for _, pod := range v.Pods {
 		if !podstate.IsActive(pod) {
 			census.Gone = append(census.Gone, pod.Name)
 		}
 	}
-	census.NeededSince = c.neededSince(v, &census)
-	var wait time.Duration
-	out.ledger, out.stayed, wait = c.policy.Count(budgets.LedgerOf(v.Owner), census, v.Now)
-	wake(wait)
+	counted, err := c.policy.Count(c.before(v), census, v.Now)
+	if err != nil { // an object that no API server has stored
+		out.invalid = err
+	}
+	c.remember(v, &counted.Ledger)
+	out.ledger, out.stayed = counted.Ledger, counted.Stayed
+	wake(counted.Wait)
 	out.members = len(census.Members)
 	return out
 }
@@ -137,7 +150,7 @@ func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member
 			wake(j.again)
 		}
 		known[pod.UID] = j
-		members = append(members, disruption.Member{Name: pod.Name, Created: pod.CreationTimestamp, Serves: j.serves})
+		members = append(members, disruption.MemberOf(pod, j.serves))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,36 +1,13 @@
 package statefulset
 
 import (
-	"context"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
-	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
 )
-
-// watchClaims wakes the StatefulSets whose Pods may use a claim. The claim's name ends in the Pod's name. The start of
-// the Pod's name is unknown, so watchClaims tries every hyphen.
-func watchClaims(b *builder.Builder) *builder.Builder {
-	return b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, claim client.Object) (out []reconcile.Request) {
-		name, _, found := ordinals.ParseName(claim.GetName())
-		for found {
-			if _, name, found = strings.Cut(name, "-"); found {
-				out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: claim.GetNamespace(), Name: name}})
-			}
-		}
-		return out
-	}))
-}
 
 // lacks returns the claims missing in a Pod since its creation. With InPlaceOnly no update recreates a Pod for a
 // missing claim.

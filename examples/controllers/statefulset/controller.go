@@ -55,7 +55,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	parts, err := kruise.NewParts(ctx, mgr, c, &v1beta1.StatefulSet{}, options.Complete(), kruise.Kind[*v1beta1.StatefulSet]{
-		Name: "statefulset", Controller: ControllerName, Claims: true, Numbered: true, Rules: rules, Watch: watchClaims, Labels: apps.ReservedStatefulSetLabels(),
+		Name: "statefulset", Controller: ControllerName, Claims: true, Numbered: true, Rules: rules, Labels: apps.ReservedStatefulSetLabels(),
 		Pods: podcontrol.Config{FullRevisions: true, CountUnscheduled: true, GateWhereUpdated: true, DeleteLabel: apps.LabelSpecifiedDelete},
 	})
 	return &Reconciler{parts}, err
@@ -102,7 +102,9 @@ func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revisi
 	o.claims.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) {
 		return r.Cache.Claims.Get(set.Namespace, name)
 	}
-	o.claims.Rest = func(claim *corev1.PersistentVolumeClaim) time.Duration { return r.GrowthRests(claim, v.Now) }
+	o.claims.Rest = func(claim *corev1.PersistentVolumeClaim) time.Duration {
+		return claimwriter.Rest(r.Fanout, claim, v.Now)
+	}
 	o.claims.Shared = func(claim *corev1.PersistentVolumeClaim) bool {
 		return slices.ContainsFunc(r.Cache.UsersOf(claim), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, set) })
 	}
@@ -165,6 +167,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 	if updateErr == nil {
 		updateErr = errors.Join(reason.Final(t.stuck.Err()), pods.Unfinished(o.pods))
 	}
+	t.held = pods.Waiting(o.pods)
 	return scaleErr, updateErr
 }
 

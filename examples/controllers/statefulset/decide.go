@@ -54,6 +54,8 @@ type todo struct {
 	grow   []pvc.Small
 	update []*corev1.Pod
 	stuck  reason.List
+	// held are the hooks and budgets for which Pods wait.
+	held reason.List
 }
 
 // decide decides a whole pass from its argument alone. The error names the invalid parts of the spec.

@@ -90,6 +90,7 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, rea
 		UnlimitedRepair: true,
 		Paths: rollout.Paths{
 			Partition: path + ".partition", MaxUnavailable: path + ".maxUnavailable", ScaleMaxUnavailable: "spec.scaleStrategy.maxUnavailable",
+			Parallel: "spec.podManagementPolicy",
 		},
 	}
 	limit := func(path string, value *intstr.IntOrString) int {

@@ -56,7 +56,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	status.VolumeClaims = o.claimStatus()
 	status.SetFailure(apps.ConditionFailedCreatePod, scaleErr, now)
 	status.SetFailure(apps.ConditionFailedUpdatePod, updateErr, now)
-	status.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, kruise.TellLacking(o.pods, o.claims.Templates))), now)
+	status.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, t.held, kruise.TellLacking(o.pods, o.claims.Templates))), now)
 	status.DropCondition(apps.ConditionInvalidSpec)
 	status.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
 	return status

@@ -89,7 +89,7 @@ func (r *reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *see
 	each := func(task string, list []int, do func(context.Context, *corev1.Pod) (bool, error)) func() error {
 		return func() error { return fanout.Each(ctx, pass, fanout.Task{Name: task}, s.members.Of(list), do) }
 	}
-	return pass.UntilChanged(
+	err := pass.UntilChanged(
 		func() error {
 			_, err := pods.CreateNumbered(ctx, s.step.Create, executor.NumberedTemplates{History: s.history, Current: s.current})
 			return err
@@ -99,6 +99,10 @@ func (r *reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *see
 		each("update Pods", s.step.Update, pods.UpdateTo(s.history.Update, r.PlansTo(s.history, s.history.Update))),
 		func() error { return pods.Unfinished(s.pods) },
 	)
+	if waiting := pods.Waiting(s.pods).Err(); waiting != nil {
+		s.unfinished = waiting
+	}
+	return err
 }
 
 // report writes a changed status, and returns when to look again.

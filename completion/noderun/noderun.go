@@ -1,0 +1,203 @@
+// Package noderun carries out the decisions of package completion for jobs with a Pod on each fitting Node: an image
+// check, a migration of files, a backup.
+//
+// A pass counts the Pods, asks what to do, and does it:
+//
+//	survey := completion.OnNodes(v.Pods, claims, restartLimit)
+//	step := completion.Next(rules, survey.Progress(started, ended), v.Now)
+//	work := survey.Work(step)
+//	if work.Ends {
+//		// first write the end into the status
+//	}
+//	done, err := runner.Do(ctx, v, pass, work, newPod)
+//	pass.Wake(step.After)
+//
+// The name of a Pod derives from job and Node, so two processes, or a process with a late cache, cannot make two Pods
+// for a Node. A Pod is deleted as seen: a Pod that has ended meanwhile stays, with its result.
+//
+// RBAC: create and delete on pods, and delete on the job's kind for jobs with a TTL.
+package noderun
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/completion"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// PodNotCreated means that the Pod of a Node was not created. The message leaves out the name of the Pod.
+	PodNotCreated reason.Code = "PodNotCreated"
+	// PodNotDeleted means that the API server did not delete a Pod.
+	PodNotDeleted reason.Code = "PodNotDeleted"
+	// PodStripped means that a webhook or policy has taken the Node or the owner from a new Pod. The Pod is deleted again:
+	// the Pod would not count, or for another Node, and be made again and again.
+	PodStripped reason.Code = "PodStripped"
+)
+
+// again is the wait before the next look at a late cache.
+const again = time.Second
+
+// Runner carries out the work of jobs of a kind. A Runner is safe for concurrent use. Make a Runner with New.
+type Runner[O client.Object] struct{ cache *ownercache.Cache[O] }
+
+// New returns a Runner. The cache needs ownercache.Options.Nodes.
+func New[O client.Object](cache *ownercache.Cache[O]) (*Runner[O], error) {
+	if cache == nil || cache.Pods == nil || cache.Nodes == nil {
+		return nil, errors.New("noderun: a cache with Pods and ownercache.Options.Nodes is required")
+	}
+	return &Runner[O]{cache}, nil
+}
+
+// Done is what a pass has done.
+type Done struct {
+	// Tried says that a creation was tried at all: creations rest for a while after a refusal.
+	Tried bool
+	// Created is the number of new Pods, and CreateErr why some are missing.
+	Created   int
+	CreateErr error
+	// Deleted are the deleted Pods, by name, each with its reason.
+	Deleted []completion.Unfinished
+}
+
+// Active returns how many more Pods are active after the pass than before.
+func (d *Done) Active() int {
+	n := d.Created
+	for i := range d.Deleted {
+		if d.Deleted[i].Active {
+			n--
+		}
+	}
+	return n
+}
+
+// Do carries work out, until something has changed: deletions, then creations, then the deletion of the job. newPod
+// makes the Pod of a Node from the job's template, see NewPod; Do gives the Pod its name. newPod must be safe for
+// concurrent use. The error joins all errors, CreateErr among them, as in fanout.Pass.UntilChanged.
+func (r *Runner[O]) Do(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, work completion.Work, newPod func(node string) *corev1.Pod) (Done, error) {
+	job := &run[O]{Runner: r, view: v, pass: pass}
+	err := pass.UntilChanged(
+		func() error { return job.delete(ctx, work.Delete) },
+		func() error {
+			job.done.CreateErr = job.create(ctx, work.Create, newPod)
+			return job.done.CreateErr
+		},
+		func() error { return job.remove(ctx, work.Remove) },
+	)
+	slices.SortFunc(job.done.Deleted, func(a, b completion.Unfinished) int { return strings.Compare(a.Name, b.Name) })
+	return job.done, err
+}
+
+// run is the work of a pass.
+type run[O client.Object] struct {
+	*Runner[O]
+
+	view *ownercache.View[O]
+	pass *fanout.Pass
+
+	mu   sync.Mutex
+	done Done
+}
+
+func (r *run[O]) create(ctx context.Context, nodes []string, newPod func(node string) *corev1.Pod) (err error) {
+	own := func(i int) string { return "create a Pod for " + nodes[i] }
+	r.done.Created, err = r.pass.CreateEach(ctx, fanout.Task{Name: "create Pods"}, len(nodes), own, func(ctx context.Context, i int) error {
+		r.mu.Lock()
+		r.done.Tried = true
+		r.mu.Unlock()
+		if err := r.createOn(ctx, nodes[i], newPod(nodes[i])); err != nil {
+			object := reason.Object{Kind: "Pod", Name: r.view.Owner.GetName() + "-*"}
+			return reason.Reason{Code: PodNotCreated, Object: object, Detail: "for Node " + nodes[i] + ": " + err.Error()}.With(err)
+		}
+		return nil
+	})
+	return err
+}
+
+func (r *run[O]) createOn(ctx context.Context, node string, pod *corev1.Pod) error {
+	owner := r.view.Owner
+	pod.GenerateName = owner.GetName() + "-"
+	pod.Name = nodefit.PodName(owner.GetName(), owner.GetUID(), node, "", func(name string) bool {
+		other, taken := r.cache.Pods.Get(owner.GetNamespace(), name)
+		return taken && !metav1.IsControlledBy(other, owner) // a Pod of the job's own is for the API server to refuse
+	})
+	if why := r.lacks(pod, node); why != "" {
+		return reason.Reason{Code: PodStripped, Object: reason.ObjectOf("Pod", pod), Detail: "it was made without its " + why, Remedy: "see to what makes the Pod"}
+	}
+	if err := r.view.Client.Create(ctx, pod); err != nil {
+		return err
+	}
+	why := r.lacks(pod, node)
+	if why == "" {
+		return nil
+	}
+	err := r.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	stripped := reason.Reason{Code: PodStripped, Detail: "its " + why + " did not survive the API server's admission plugins"}
+	return errors.Join(stripped, client.IgnoreNotFound(err))
+}
+
+// lacks says what a Pod lacks to count for its Node, empty for nothing.
+func (r *run[O]) lacks(pod *corev1.Pod, node string) string {
+	at, _ := nodefit.NodeOf(pod)
+	switch {
+	case at != node:
+		return "Node"
+	case !metav1.IsControlledBy(pod, r.view.Owner):
+		return "owner reference"
+	}
+	return ""
+}
+
+func (r *run[O]) delete(ctx context.Context, pods []completion.Unfinished) error {
+	return fanout.Each(ctx, r.pass, fanout.Task{Name: "delete Pods"}, pods, func(ctx context.Context, one completion.Unfinished) (bool, error) {
+		err := r.pass.Try(fanout.Task{Name: "delete Pod"}, one.UID, func() error {
+			return r.view.Client.Delete(ctx, one.Pod, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion})
+		})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the Pod has ended or gone meanwhile, as the cache will show
+			r.pass.Wake(again)
+			return false, nil
+		}
+		if err != nil {
+			return false, reason.Reason{Code: PodNotDeleted, Object: reason.ObjectOf("Pod", one.Pod), Detail: err.Error()}.With(err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.done.Deleted = append(r.done.Deleted, one)
+		return true, nil
+	})
+}
+
+// remove deletes a job over for long enough, on condition that the job is as seen.
+func (r *run[O]) remove(ctx context.Context, due bool) error {
+	if !due {
+		return nil
+	}
+	return r.pass.Once(ctx, fanout.Task{Name: "delete the job"}, func() (bool, error) {
+		owner := r.view.Owner
+		uid, version := owner.GetUID(), owner.GetResourceVersion()
+		err := r.view.Client.Delete(ctx, owner, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return err == nil, client.IgnoreNotFound(err)
+	})
+}
+
+// NewPod returns a Pod for a Node from the job's template, with the job as its owner, pinned to the Node by the
+// requirements of the template (nodefit.New), and without a name: see Runner.Do.
+func (r *Runner[O]) NewPod(job O, template *corev1.PodTemplateSpec, fits *nodefit.Requirements, node string) *corev1.Pod {
+	pod := podstate.FromTemplate(template, job.GetNamespace(), *metav1.NewControllerRef(job, r.cache.Kind()))
+	fits.Place(pod, node)
+	return pod
+}

@@ -1,0 +1,138 @@
+package guard_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/disruption/guard"
+)
+
+func raw(t *testing.T, object any) runtime.RawExtension {
+	t.Helper()
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: text}
+}
+
+// TestReviewOf: what each request does to its Pod.
+func TestReviewOf(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "u"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}},
+	}
+	changed, labelled := pod.DeepCopy(), pod.DeepCopy()
+	changed.Spec.Containers[0].Image, labelled.Labels = "app:v2", map[string]string{"a": "b"}
+	evicts := func(options *metav1.DeleteOptions) func(*admission.Request) {
+		return func(r *admission.Request) {
+			r.Operation, r.SubResource, r.Object = admissionv1.Create, "eviction", raw(t, &policyv1.Eviction{DeleteOptions: options})
+		}
+	}
+	updates := func(after *corev1.Pod, subresource string) func(*admission.Request) {
+		return func(r *admission.Request) {
+			r.Operation, r.SubResource, r.OldObject, r.Object = admissionv1.Update, subresource, raw(t, pod), raw(t, after)
+		}
+	}
+	type seen struct {
+		Pod       bool
+		Operation disruption.Operation
+		After     bool
+		DryRun    bool
+	}
+	for _, tc := range []struct {
+		name string
+		edit func(*admission.Request)
+		want seen
+	}{
+		{"PUB-18 eviction", evicts(nil), seen{Pod: true, Operation: disruption.Evict}},
+		{"PUB-18 eviction without a body", func(r *admission.Request) { evicts(nil)(r); r.Object.Raw = nil }, seen{Pod: true, Operation: disruption.Evict}},
+		{"PUB-21 eviction that asks only", evicts(&metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}), seen{Pod: true, Operation: disruption.Evict, DryRun: true}},
+		{"eviction of the Pod's predecessor", evicts(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("other"))}}), seen{Operation: disruption.Evict}},
+		{"eviction of a Pod that is gone", func(r *admission.Request) { evicts(nil)(r); r.Name = "web-9" }, seen{Operation: disruption.Evict}},
+		{"PUB-18 deletion", func(r *admission.Request) { r.Operation, r.OldObject = admissionv1.Delete, raw(t, pod) }, seen{Pod: true, Operation: disruption.Delete}},
+		{"PUB-21 deletion that asks only", func(r *admission.Request) {
+			r.Operation, r.OldObject, r.DryRun = admissionv1.Delete, raw(t, pod), new(true)
+		}, seen{Pod: true, Operation: disruption.Delete, DryRun: true}},
+		{"deletion by an API server of old", func(r *admission.Request) { r.Operation = admissionv1.Delete }, seen{Operation: disruption.Delete}},
+		{"PUB-18 another image", updates(changed, ""), seen{Pod: true, Operation: disruption.Update, After: true}},
+		{"a label", updates(labelled, ""), seen{After: true}},
+		{"a status", updates(changed, "status"), seen{}},
+		{"a new Pod", func(r *admission.Request) { r.Operation, r.Object = admissionv1.Create, raw(t, pod) }, seen{}},
+		{"another resource", func(r *admission.Request) {
+			r.Operation, r.OldObject, r.Resource.Resource = admissionv1.Delete, raw(t, pod), "services"
+		}, seen{}},
+		{"another group", func(r *admission.Request) {
+			r.Operation, r.OldObject, r.Resource.Group = admissionv1.Delete, raw(t, pod), "metrics.k8s.io"
+		}, seen{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Namespace: "shop", Name: "web-0", Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+			}}
+			tc.edit(&request)
+			review, err := guard.ReviewOf(t.Context(), fake.NewClientBuilder().WithObjects(pod.DeepCopy()).Build(), request)
+			got := seen{review.Pod != nil && review.Pod.UID == pod.UID, review.Operation, review.After != nil, review.DryRun}
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// TestReviewFails: what cannot be read is an error, and no Pod to be let go.
+func TestReviewFails(t *testing.T) {
+	down := errors.New("down")
+	live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return down
+	}}).Build()
+	junk := runtime.RawExtension{Raw: []byte(`{"spec":7}`)}
+	for name, request := range map[string]admissionv1.AdmissionRequest{
+		"the API server":       {Operation: admissionv1.Create, SubResource: "eviction"},
+		"a junk eviction":      {Operation: admissionv1.Create, SubResource: "eviction", Object: runtime.RawExtension{Raw: []byte(`[]`)}},
+		"a junk Pod":           {Operation: admissionv1.Delete, OldObject: junk},
+		"a junk Pod afterward": {Operation: admissionv1.Update, OldObject: runtime.RawExtension{Raw: []byte(`{}`)}, Object: junk},
+	} {
+		request.Resource = metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
+		review, err := guard.ReviewOf(t.Context(), live, admission.Request{AdmissionRequest: request})
+		if err == nil || review.Pod != nil || !errors.Is(err, down) && !apierrors.IsBadRequest(err) {
+			t.Errorf("%s: %+v, %v", name, review, err)
+		}
+	}
+}
+
+// TestPermit: a controller that is about to act gets the reason of a refusal.
+func TestPermit(t *testing.T) {
+	pod := evict("a").Pod
+	for _, tc := range []struct {
+		name   string
+		budget *policyv1.PodDisruptionBudget
+		serves bool
+		want   error
+	}{
+		{"room", budget(1), true, nil},
+		{"no room", budget(0), true, disruption.BudgetSpent},
+		{"no room, and the Pod does not serve", budget(0), false, nil},
+	} {
+		c := server(t, nil, tc.budget)
+		if err := newGuard(t, c, c).Permit(t.Context(), key, pod, disruption.Delete, tc.serves); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package nodejobs
+
+import (
+	_ "embed"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/completion"
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// CRD is the CustomResourceDefinition, as YAML.
+//
+//go:embed crd.yaml
+var CRD []byte
+
+// GroupVersion of the kind.
+var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
+
+// NodeJob runs a program once on every fitting Node.
+type NodeJob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              Spec   `json:"spec"`
+	Status            Status `json:"status,omitzero"`
+}
+
+// Spec is written by users. No schema checks the template.
+type Spec struct {
+	// Parallelism is on how many Nodes the program runs at a time, as a number or a percentage. Nil is no limit.
+	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
+	Paused      bool                `json:"paused,omitempty"`
+	// DeadlineSeconds is the time until the job fails, TTLSeconds the time from its end until it is deleted.
+	DeadlineSeconds *int64                 `json:"deadlineSeconds,omitempty"`
+	TTLSeconds      *int64                 `json:"ttlSeconds,omitempty"`
+	Template        corev1.PodTemplateSpec `json:"template"`
+
+	undecodable []decode.Problem
+}
+
+// UnmarshalJSON leaves out invalid values: a list of all NodeJobs must not fail for a single NodeJob.
+func (s *Spec) UnmarshalJSON(data []byte) error {
+	type plain Spec
+	var read plain
+	problems, err := decode.Fields(data, &read, "spec")
+	*s = Spec(read)
+	s.undecodable = problems
+	return err
+}
+
+// MarshalJSON refuses an incompletely read spec. The operator writes no specs, but somebody may copy the code.
+func (s Spec) MarshalJSON() ([]byte, error) {
+	if len(s.undecodable) > 0 {
+		return nil, s.undecodable[0]
+	}
+	type plain Spec
+	return json.Marshal(plain(s))
+}
+
+// Status is written by the operator.
+type Status struct {
+	ObservedGeneration int64            `json:"observedGeneration,omitempty"`
+	State              completion.State `json:"state,omitempty"`
+	Started            *metav1.Time     `json:"started,omitempty"`
+	Ended              *metav1.Time     `json:"ended,omitempty"`
+	// Nodes counts the Nodes of the job, Done those with an ended Pod. Active and Failed count Pods.
+	Nodes  int32 `json:"nodes"`
+	Done   int32 `json:"done"`
+	Active int32 `json:"active"`
+	Failed int32 `json:"failed"`
+	// Conditions are Waiting, why the job does not go on or has failed, and Failing: what the operator cannot do.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// DeepCopy copies the status.
+func (s *Status) DeepCopy() *Status {
+	out := *s
+	out.Started, out.Ended = s.Started.DeepCopy(), s.Ended.DeepCopy()
+	out.Conditions = append([]metav1.Condition(nil), s.Conditions...)
+	return &out
+}
+
+// NodeJobList is a list of NodeJobs.
+type NodeJobList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []NodeJob `json:"items"`
+}
+
+// AddToScheme registers the kind.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &NodeJob{}, &NodeJobList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// DeepCopyObject makes NodeJob a runtime.Object.
+func (j *NodeJob) DeepCopyObject() runtime.Object {
+	out := &NodeJob{TypeMeta: j.TypeMeta, ObjectMeta: *j.ObjectMeta.DeepCopy(), Spec: j.Spec, Status: *j.Status.DeepCopy()}
+	j.Spec.Template.DeepCopyInto(&out.Spec.Template)
+	return out
+}
+
+// DeepCopyObject makes NodeJobList a runtime.Object.
+func (l *NodeJobList) DeepCopyObject() runtime.Object {
+	out := &NodeJobList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	for i := range l.Items {
+		out.Items = append(out.Items, *l.Items[i].DeepCopyObject().(*NodeJob))
+	}
+	return out
+}

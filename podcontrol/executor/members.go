@@ -1,0 +1,24 @@
+package executor
+
+import (
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/podcontrol"
+)
+
+// Members returns the active Pods of a set for the count of a disruption budget (disruption.Census.Members). A Pod
+// serves while it is ready, whatever the state of its lifecycle: a Pod that waits for a hook before its deletion serves
+// until it goes, unless the hook has MarkNotReady. Pods updated by an Executor through a readiness gate show the end of
+// their changes, so they count again as soon as they serve.
+func Members(set *podcontrol.Set) []disruption.Member {
+	out := make([]disruption.Member, 0, len(set.Active))
+	for i := range set.Active {
+		pod := &set.Active[i]
+		member := disruption.MemberOf(pod.Pod, Serves(pod))
+		member.Settled = pod.Gated && !pod.Updating
+		out = append(out, member)
+	}
+	return out
+}
+
+// Serves reports whether a Pod is in service for a disruption budget: see Members.
+func Serves(pod *podcontrol.Pod) bool { return pod.Ready && !pod.Updating }
