@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/rollout"
@@ -378,5 +379,51 @@ func checkBudgets(t *testing.T, set *podcontrol.Set, step rollout.Step, deletion
 		if set.Of(pod).State != lifecycle.PreparingUpdate {
 			t.Errorf("%s is settled in state %q", pod.Name, set.Of(pod).State)
 		}
+	}
+}
+
+// TestRecreationTakenBack: a Pod that waits for its hook to be recreated for an update goes back as soon as its own
+// revision is the wanted one, and its mark is removed. A Pod that a user has marked does not.
+func TestRecreationTakenBack(t *testing.T) {
+	c := control(t)
+	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: drain(false)}}
+	leaving := func(mark string) *corev1.Pod {
+		return newPod("web-0", running, withHook, label(stateLabel, "PreparingDelete"), label(deleteLabel, mark))
+	}
+	for _, tc := range []struct {
+		name, mark, update string
+		back               bool
+	}{
+		{"the update goes on", podcontrol.RecreateMark, "web-2", false},
+		{"the update is taken back", podcontrol.RecreateMark, "web-1", true},
+		{"a user has marked the Pod", "true", "web-1", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := leaving(tc.mark)
+			set := podcontrol.NewReader(c).Read("u", []*corev1.Pod{pod}, podcontrol.Want{Update: tc.update}, begin)
+			if back := len(set.ChooseCancellations(1, rules.Hooks)) == 1; back != tc.back {
+				t.Errorf("taken back %t, want %t", back, tc.back)
+			}
+			numbered := set.Numbered("web", podcontrol.NumberedOptions{}, begin)
+			wanted, err := ordinals.Of(ordinals.Paths{}, 0, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			step, err := rollout.Numbered(rollout.NumberedSpec{Wanted: wanted, MaxUnavailable: 1, Parallel: true}, numbered.Pods)
+			if err != nil || (len(step.Cancel) == 1) != tc.back {
+				t.Errorf("%+v, %v, want taken back %t", step, err, tc.back)
+			}
+			cancelled, err := c.Cancel(pod, rules, begin)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []string{": state=PreparingNormal"}
+			if tc.mark == podcontrol.RecreateMark {
+				want = []string{": state=PreparingNormal, delete="}
+			}
+			if diff := cmp.Diff(want, say(t, pod, cancelled, begin).Requests); diff != "" {
+				t.Errorf("Cancel (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -74,7 +74,7 @@ func (n *Numbered) add(owner string, pod *corev1.Pod, described rollout.Numbered
 
 func (n *Numbered) describe(p *Pod, o NumberedOptions, now time.Time) rollout.NumberedPod {
 	described := rollout.NumberedPod{
-		Health: rollout.Unavailable, Updated: p.Updated, Specified: p.Marked || p.Named, PreDeleting: p.Leaving,
+		Health: rollout.Unavailable, Updated: p.Updated, Specified: p.Marked && !p.Recreated || p.Named, PreDeleting: p.Leaving,
 		PreUpdating: p.State == lifecycle.PreparingUpdate, Rest: restOf(p, o.Rest),
 	}
 	left := p.Began.Add(o.StartTime).Sub(now)

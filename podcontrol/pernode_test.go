@@ -209,7 +209,7 @@ func TestOnlyPreDelete(t *testing.T) {
 		{
 			"L-2 recreated in place of an update: its hook holds it", replace, newPod("a", running, stateless, withHook), hooks(false),
 			said{
-				Act: podcontrol.Patch, Recreate: true, Requests: []string{": state=PreparingDelete, delete=true"},
+				Act: podcontrol.Patch, Recreate: true, Requests: []string{": state=PreparingDelete, delete=recreate"},
 				Why: []reason.Code{inplaceupdate.ImmutableField, lifecycle.HookHolds},
 			},
 		},

@@ -31,8 +31,9 @@ type Config struct {
 	FullRevisions bool
 	// HashLabel also holds the revision's name without the owner's name; empty for none.
 	HashLabel string
-	// DeleteLabel is the label by which a user, or Update, asks for a Pod's deletion; empty for none. The value does not
-	// matter. After the removal of the label a Pod waiting for its hook is taken back, unless a hook has MarkNotReady.
+	// DeleteLabel is the label by which a user, or Update, asks for a Pod's deletion; empty for none. Update sets the value
+	// RecreateMark, which is void once the Pod is at its wanted revision; any other value is a user's. After the removal of
+	// the label a Pod waiting for its hook is taken back, unless a hook has MarkNotReady.
 	DeleteLabel string
 	// Lifecycle decides about the states of a Pod's hooks. The zero Machine is for owners without hooks: Pods have no
 	// state then.
@@ -146,8 +147,11 @@ type Rules struct {
 	GracePeriod time.Duration
 }
 
-// RevisionLabels returns the labels of a Pod at a revision, also for inplaceupdate.Target.
+// RevisionLabels returns the labels of a Pod at a revision, also for inplaceupdate.Target. Without a name there are none.
 func (c *Control) RevisionLabels(name string) map[string]string {
+	if name == "" {
+		return map[string]string{}
+	}
 	short := revision.ShortName(name)
 	labels := map[string]string{c.config.RevisionLabel: short}
 	if c.config.FullRevisions {
@@ -161,7 +165,7 @@ func (c *Control) RevisionLabels(name string) map[string]string {
 
 // NewPod returns a Pod of a revision for its owner, from the revision's template. The Pod has the readiness gates, the
 // labels of the revision, the first state, and the labels and finalizers of hooks, see lifecycle.Machine.Stamp. The Pod
-// lacks all keys that only the controller may write. Name or GenerateName are left to the caller. NewPod does not modify the template.
+// lacks all keys that only the controller may write. An empty revisionName stands for Pods without revisions. Name or GenerateName are left to the caller. NewPod does not modify the template.
 func (c *Control) NewPod(
 	template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, rules Rules, revisionName string, now time.Time,
 ) *corev1.Pod {
@@ -207,13 +211,29 @@ func (c *Control) IsMarked(pod *corev1.Pod) bool {
 	return ok && c.config.DeleteLabel != ""
 }
 
-// mark asks for a Pod's deletion, so nobody cancels the deletion.
-func (c *Control) mark() podpatch.Change {
-	if c.config.DeleteLabel == "" {
+// RecreateMark is the value of Config.DeleteLabel on a Pod that waits for its hook to be recreated for an update.
+const RecreateMark = "recreate"
+
+// mark asks for a Pod's deletion, so nobody cancels the deletion. A user's mark stays.
+func (c *Control) mark(pod *corev1.Pod) podpatch.Change {
+	if c.config.DeleteLabel == "" || c.IsMarked(pod) {
 		return podpatch.Change{}
 	}
-	value := "true"
+	value := RecreateMark
 	return podpatch.Change{Labels: map[string]*string{c.config.DeleteLabel: &value}}
+}
+
+// unmark removes the mark of an update.
+func (c *Control) unmark(pod *corev1.Pod) podpatch.Change {
+	if !c.isRecreated(pod) {
+		return podpatch.Change{}
+	}
+	return podpatch.Change{Labels: map[string]*string{c.config.DeleteLabel: nil}}
+}
+
+// isRecreated reports whether the mark of a Pod is that of an update.
+func (c *Control) isRecreated(pod *corev1.Pod) bool {
+	return c.config.DeleteLabel != "" && pod.Labels[c.config.DeleteLabel] == RecreateMark
 }
 
 // missingHash adds the label not written by older controllers.

@@ -28,8 +28,9 @@ type Facts struct {
 	Updating bool
 	// Gated Pods have the readiness gate of updates in place, so they are not ready before the end of an update.
 	Gated bool
-	// Marked Pods carry the label for a requested deletion.
-	Marked bool
+	// Marked Pods carry the label for a requested deletion. Recreated says that the label is that of an update, and not a
+	// user's: the Pod waits for its hook to be recreated.
+	Marked, Recreated bool
 	State  lifecycle.State
 	// Revision is the value of the Pod's revision label.
 	Revision string
@@ -48,7 +49,7 @@ func (c *Control) Read(pod *corev1.Pod) Facts {
 		began = state.Started
 	}
 	return Facts{
-		Active: podstate.IsActive(pod), Marked: c.IsMarked(pod), Began: began,
+		Active: podstate.IsActive(pod), Marked: c.IsMarked(pod), Recreated: c.isRecreated(pod), Began: began,
 		Ready:    podstate.IsReady(pod) && podstate.GateOpen(pod, c.config.InPlace.Gate()),
 		Updating: c.IsUpdating(pod), Gated: podstate.HasGate(pod, c.config.InPlace.Gate()), State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: errors.Join(err, c.unreadableGate(pod)),
 	}
@@ -259,7 +260,8 @@ func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.T
 func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod {
 	p := Pod{Pod: pod, Facts: facts, Updated: want.isUpdated(&facts), Leaving: facts.State == lifecycle.PreparingDelete}
 	p.Named = len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name)
-	p.Specified = !p.Leaving && (facts.Marked || p.Named)
+	p.Marked = p.Marked && !(p.Recreated && p.Updated) // the update that has marked the Pod is taken back
+	p.Specified = !p.Leaving && (p.Marked || p.Named)
 	if p.Serves() {
 		var wait time.Duration
 		if p.Available, wait = available(pod, want.MinReady, now); wait > 0 && (s.NextAvailable == 0 || wait < s.NextAvailable) {

@@ -128,7 +128,7 @@ func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, 
 func (c *Control) Recreate(pod *corev1.Pod, rules Rules, why reason.List, now time.Time) (Step, error) {
 	step, err := c.Delete(pod, rules, now)
 	if step.Act == Patch {
-		step.Changes = append(step.Changes, c.mark())
+		step.Changes = append(step.Changes, c.mark(pod))
 	}
 	step.Recreate, step.Why = true, slices.Concat(why, step.Why)
 	return step, err
@@ -148,7 +148,12 @@ func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 
 // Cancel takes a Pod back from waiting for its hook before a deletion or update, because the Pod is wanted unchanged.
 func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
-	return c.move(pod, rules, c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Cancel, Settled: true}), false, now)
+	t := c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Cancel, Settled: true})
+	step, err := c.move(pod, rules, t, false, now)
+	if err == nil && t.From == lifecycle.PreparingDelete && t.To != lifecycle.PreparingDelete {
+		step.Changes = append(step.Changes, c.unmark(pod))
+	}
+	return step, err
 }
 
 // Settle is Cancel for updates alone, if an update is no longer wanted after a rollback, or because a partition keeps

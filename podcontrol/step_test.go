@@ -184,7 +184,7 @@ func TestUpdate(t *testing.T) {
 			"L-2 recreated, and its hook holds it: nobody is to cancel that", newPod("a", running, withHook),
 			podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: drain(false)}},
 			image,
-			said{Act: podcontrol.Patch, Recreate: true, Requests: []string{": state=PreparingDelete, delete=true"}, Why: []reason.Code{lifecycle.HookHolds}},
+			said{Act: podcontrol.Patch, Recreate: true, Requests: []string{": state=PreparingDelete, delete=recreate"}, Why: []reason.Code{lifecycle.HookHolds}},
 		},
 		{
 			"L-3 its hook holds it", newPod("a", running, withHook),

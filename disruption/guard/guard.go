@@ -5,8 +5,10 @@
 // answer:
 //
 //	g, err := guard.New(mgr.GetClient(), mgr.GetAPIReader(), &v1.Budget{}, guard.Config[*v1.Budget]{Ledger: ledgerOf, Store: store})
-//	review, err := guard.ReviewOf(ctx, mgr.GetAPIReader(), req)
-//	decision, err := g.Ask(ctx, key, disruption.Request{Pod: review.Pod, Operation: review.Operation, OutOfService: !serves}, review.DryRun)
+//	server.Register("/validate-pods", &webhook.Admission{Handler: g.Handler(protectionOf)})
+//
+// A webhook with answers of its own reads the request with [ReviewOf] and asks with [Guard.Ask] or [Guard.AskAll]. A
+// controller asks with [Guard.Permit].
 //
 // The write carries the resourceVersion of the decision. If somebody else was faster, the Guard reads the object anew
 // from the API server and decides again. Requests about the same budget wait for each other within a process, and each

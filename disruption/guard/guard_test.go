@@ -68,7 +68,7 @@ func budget(allowed int32, edits ...func(*policyv1.PodDisruptionBudget)) *policy
 func server(t testing.TB, calls *interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := policyv1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(policyv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&policyv1.PodDisruptionBudget{})

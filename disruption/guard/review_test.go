@@ -136,3 +136,61 @@ func TestPermit(t *testing.T) {
 		}
 	}
 }
+
+// TestHandler: each answer of the webhook has the code by which clients go on.
+func TestHandler(t *testing.T) {
+	pod := evict("a").Pod
+	down := errors.New("down")
+	type answer struct {
+		Allowed bool
+		Code    int32
+		Reason  metav1.StatusReason
+		Cause   bool
+		Retry   int32
+		Left    int32
+	}
+	uncounted := func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 }
+	for _, tc := range []struct {
+		name   string
+		budget *policyv1.PodDisruptionBudget
+		op     admissionv1.Operation
+		dryRun bool
+		of     func() (guard.Protected, bool, error)
+		want   answer
+	}{
+		{name: "room", budget: budget(1), op: admissionv1.Create, want: answer{Allowed: true}},
+		{name: "PUB-21 room, and the request only asks", budget: budget(1), op: admissionv1.Create, dryRun: true, want: answer{Allowed: true, Left: 1}},
+		{name: "PUB-23 no room for an eviction", budget: budget(0), op: admissionv1.Create, want: answer{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Cause: true}},
+		{name: "PUB-23 nobody has counted", budget: budget(1, uncounted), op: admissionv1.Create, want: answer{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Cause: true, Retry: 10, Left: 1}},
+		{name: "no room for a deletion", budget: budget(0), op: admissionv1.Delete, want: answer{Code: 403, Reason: metav1.StatusReasonForbidden}},
+		{name: "no room, and it does not serve", budget: budget(0), op: admissionv1.Delete, of: func() (guard.Protected, bool, error) { return guard.Protected{Budget: key}, true, nil }, want: answer{Allowed: true}},
+		{name: "no budget", budget: budget(0), op: admissionv1.Delete, of: func() (guard.Protected, bool, error) { return guard.Protected{}, false, nil }, want: answer{Allowed: true}},
+		{name: "nothing is known", budget: budget(1), op: admissionv1.Delete, of: func() (guard.Protected, bool, error) { return guard.Protected{}, false, down }, want: answer{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Retry: 1, Left: 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.of == nil {
+				tc.of = func() (guard.Protected, bool, error) { return guard.Protected{Budget: key, Serves: true}, true, nil }
+			}
+			request := admissionv1.AdmissionRequest{
+				Namespace: pod.Namespace, Name: pod.Name, Operation: tc.op, OldObject: raw(t, pod), DryRun: &tc.dryRun,
+				Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+			}
+			if tc.op == admissionv1.Create {
+				request.SubResource = "eviction"
+			}
+			c := server(t, nil, tc.budget, pod.DeepCopy())
+			handler := newGuard(t, c, c).Handler(func(context.Context, *corev1.Pod) (guard.Protected, bool, error) { return tc.of() })
+			response := handler.Handle(t.Context(), admission.Request{AdmissionRequest: request})
+			got := answer{Allowed: response.Allowed, Left: stored(t, c).Status.DisruptionsAllowed}
+			if result := response.Result; !response.Allowed && result != nil {
+				got.Code, got.Reason = result.Code, result.Reason
+				if result.Details != nil {
+					got.Cause, got.Retry = len(result.Details.Causes) > 0 && result.Details.Causes[0].Type == policyv1.DisruptionBudgetCause, result.Details.RetryAfterSeconds
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -44,7 +44,7 @@ func rotators() schedules    { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
 	const controllers = "examples/controllers/cloneset/"
-	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), watchMutants()), []mutant{
+	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), watchMutants(), embedMutants()), []mutant{
 		{"own writes are not awaited", "ownercache/cache.go", "case pending != nil:", "case pending != nil && pending.Late:", cloneSet()},
 		{"a process does not wait for what its predecessor wrote", "ownercache/cache.go", "NoBarrier: options.NoBarrier,", "NoBarrier: true,", cloneSet()},
 		{

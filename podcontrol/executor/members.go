@@ -1,6 +1,8 @@
 package executor
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/podcontrol"
 )
@@ -13,12 +15,17 @@ func Members(set *podcontrol.Set) []disruption.Member {
 	out := make([]disruption.Member, 0, len(set.Active))
 	for i := range set.Active {
 		pod := &set.Active[i]
-		member := disruption.MemberOf(pod.Pod, Serves(pod))
+		member := disruption.MemberOf(pod.Pod, serves(pod.Facts))
 		member.Settled = pod.Gated && !pod.Updating
 		out = append(out, member)
 	}
 	return out
 }
 
-// Serves reports whether a Pod is in service for a disruption budget: see Members.
-func Serves(pod *podcontrol.Pod) bool { return pod.Ready && !pod.Updating }
+// Serves reports whether a Pod is in service for a disruption budget, as Members does.
+func (x *Executor[O]) Serves(pod *corev1.Pod) bool {
+	facts := x.control.Read(pod)
+	return facts.Active && serves(facts)
+}
+
+func serves(facts podcontrol.Facts) bool { return facts.Ready && !facts.Updating }

@@ -161,7 +161,13 @@ func TestMembers(t *testing.T) {
 	for _, m := range executor.Members(podcontrol.NewReader(w.control).Read("uid-web", list, podcontrol.Want{}, begin)) {
 		got = append(got, member{m.Name, m.Serves, m.Settled})
 	}
+	for _, pod := range list {
+		got = append(got, member{pod.Name, w.x.Serves(pod), true})
+	}
 	want := []member{{"plain", true, true}, {"ungated", true, false}, {"leaving", true, true}, {"updating", false, false}, {"unready", false, true}}
+	for _, m := range want {
+		want = append(want, member{m.Name, m.Serves, true})
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -17,8 +17,11 @@ import (
 
 // NodeTemplates are the sources of Pods for Nodes.
 type NodeTemplates struct {
-	// History holds the template: the template of its Update. Required.
+	// History holds the template: the template of its Update.
 	History *revision.History
+	// Template is the template of Pods without revisions, such as the Pods of a job. Exactly one of History and Template is
+	// required.
+	Template *corev1.PodTemplateSpec
 	// Selector is the owner's, as in Create. Nil selects all of its Pods.
 	Selector labels.Selector
 	// Most is how many Pods are created at most; nil stands for fanout.PerPass.
@@ -36,11 +39,7 @@ func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 	if len(nodes) == 0 {
 		return 0, nil
 	}
-	if from.History == nil || from.History.Update == nil || from.Prepare == nil {
-		return 0, reason.Final(errors.New("executor: NodeTemplates need a history with an update revision, and Prepare"))
-	}
-	rev := from.History.Update
-	template, err := from.History.Template(rev)
+	template, rev, err := from.template()
 	if err != nil {
 		return 0, reason.Final(err)
 	}
@@ -53,9 +52,21 @@ func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 	}
 	return p.createEach(ctx, fanout.Task{Name: "create Pods", Most: from.Most}, len(nodes), func(i int) string { return "create a Pod for " + nodes[i] }, from.Selector,
 		func(_ context.Context, i int) (*corev1.Pod, string, error) {
-			pod := p.NewPod(template, rev.Name)
-			pod.Name, pod.GenerateName = nodefit.PodName(owner.GetName(), owner.GetUID(), nodes[i], rev.Name, taken), owner.GetName()+"-"
+			pod := p.NewPod(template, rev)
+			pod.Name, pod.GenerateName = nodefit.PodName(owner.GetName(), owner.GetUID(), nodes[i], rev, taken), owner.GetName()+"-"
 			from.Prepare(pod, nodes[i])
 			return pod, nodes[i], nil
 		})
+}
+
+// template returns the template of new Pods, and the name of its revision, empty without revisions.
+func (t *NodeTemplates) template() (template *corev1.PodTemplateSpec, rev string, err error) {
+	switch {
+	case t.Prepare == nil, t.Template != nil && t.History != nil, t.Template == nil && (t.History == nil || t.History.Update == nil):
+		return nil, "", errors.New("executor: NodeTemplates need Prepare, and either a Template or a History with an update revision")
+	case t.Template != nil:
+		return t.Template, "", nil
+	}
+	template, err = t.History.Template(t.History.Update)
+	return template, t.History.Update.Name, err
 }

@@ -60,6 +60,29 @@ func TestCreatePerNode(t *testing.T) {
 	}
 }
 
+// TestCreatePerNodeWithoutRevisions: the Pods of a job have no revision. The source of the template must be clear.
+func TestCreatePerNodeWithoutRevisions(t *testing.T) {
+	w := newWorld(t)
+	from := perNode(w)
+	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "job:v1"}}}}
+	for name, wrong := range map[string]executor.NodeTemplates{
+		"none": {Prepare: from.Prepare}, "both": {Prepare: from.Prepare, History: from.History, Template: template}, "nobody prepares": {Template: template},
+	} {
+		if made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, wrong); made != 0 || err == nil || !reason.IsFinal(err) {
+			t.Errorf("%s: %d, %v", name, made, err)
+		}
+	}
+	if made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, executor.NodeTemplates{Template: template, Prepare: from.Prepare}); made != 1 || err != nil {
+		t.Fatalf("CreatePerNode = %d, %v", made, err)
+	}
+	w.deliver()
+	for name, node := range placed(w) {
+		if pod := w.pod(name); node != "n1" || pod.Spec.Containers[0].Image != "job:v1" || pod.Labels[revisionLabel] != "" {
+			t.Errorf("Pod %+v", pod)
+		}
+	}
+}
+
 // TestCreatePerNodeTwice: two passes with the same view ask for the same name, and the API server refuses the second
 // Pod.
 func TestCreatePerNodeTwice(t *testing.T) {

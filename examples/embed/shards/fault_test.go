@@ -114,7 +114,7 @@ func (h hooks) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	pod := w.pod(q.pod)
 	q.served = pod != nil && serves(pod)
 	w.mu.Unlock()
-	answer := h.r.Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	answer := h.r.budget.Handler(h.r.protected).Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: namespace, Name: q.pod, Operation: admissionv1.Create, SubResource: "eviction", Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
 	}})
 	if answer.Allowed {

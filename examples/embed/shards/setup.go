@@ -66,7 +66,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	hooks.Register("/validate-pods", &webhook.Admission{Handler: r})
+	hooks.Register("/validate-pods", &webhook.Admission{Handler: r.budget.Handler(r.protected)})
 	_ = mgr.GetWebhookServer() // a manager starts the server only if somebody has asked for it
 	return mgr.Start(ctx)
 }

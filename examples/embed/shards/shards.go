@@ -167,18 +167,22 @@ func (r *reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, s *
 
 // permit asks the budget before the operator itself takes a Pod out of service.
 func (r *reconciler) permit(ctx context.Context, s *Shards, pod *corev1.Pod, operation disruption.Operation) error {
-	return r.budget.Permit(ctx, client.ObjectKeyFromObject(s), pod, operation, r.serves(pod))
+	return r.budget.Permit(ctx, client.ObjectKeyFromObject(s), pod, operation, r.Pods.Serves(pod))
 }
 
-func (r *reconciler) serves(pod *corev1.Pod) bool {
-	facts := r.Control.Read(pod)
-	return facts.Active && executor.Serves(&podcontrol.Pod{Pod: pod, Facts: facts})
+// protected names the budget of a Pod for the webhook.
+func (r *reconciler) protected(_ context.Context, pod *corev1.Pod) (guard.Protected, bool, error) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "Shards" || owner.APIVersion != GroupVersion.String() {
+		return guard.Protected{}, false, nil
+	}
+	return guard.Protected{Budget: client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, Serves: r.Pods.Serves(pod)}, true, nil
 }
 
 // claims are the volumes of the Pods. They stay when their Pod goes, and when the Shards goes.
 func (r *reconciler) claims(s *Shards) *pvc.Numbered {
 	template := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
-	template.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	template.Spec.AccessModes, template.Spec.StorageClassName = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, s.Spec.StorageClass
 	template.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: s.Spec.Storage}
 	return &pvc.Numbered{
 		Templates: []corev1.PersistentVolumeClaim{template}, Namespace: s.Namespace,

@@ -57,8 +57,9 @@ type Spec struct {
 	// 0 stands for 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 	// Storage is the size of a Pod's volume. A larger size enlarges the volumes.
-	Storage  resource.Quantity      `json:"storage"`
-	Template corev1.PodTemplateSpec `json:"template"`
+	Storage      resource.Quantity      `json:"storage"`
+	StorageClass *string                `json:"storageClass,omitempty"`
+	Template     corev1.PodTemplateSpec `json:"template"`
 
 	undecodable []decode.Problem
 }

@@ -1,0 +1,82 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/disruption"
+)
+
+// Protected is the protection of a Pod.
+type Protected struct {
+	// Budget is the budget of the Pod.
+	Budget client.ObjectKey
+	// Serves says that the Pod is in service.
+	Serves bool
+}
+
+// uncountedRetry is the wait in seconds of an eviction from an uncounted budget, as in the eviction API
+// (pkg/registry/core/pod/storage/eviction.go).
+const uncountedRetry = 10
+
+// Handler returns the handler of a webhook that lets Pods go, or change, while their budgets have room: see ReviewOf for
+// the rules of its configuration. of returns the protection of a Pod, and false for a Pod without a budget; of must be safe
+// for concurrent use. An eviction is refused as by the eviction API, with 429 and the cause DisruptionBudget, so that
+// clients such as kubectl drain come again, other requests with 403. If nothing is known, because of a failed read or
+// write, the answer is 429. The webhook needs sideEffects NoneOnDryRun.
+func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protected, bool, error)) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+		if err := g.handle(ctx, req, of); err != nil {
+			return refused(err)
+		}
+		return admission.Allowed("")
+	})
+}
+
+func (g *Guard[O]) handle(ctx context.Context, req admission.Request, of func(context.Context, *corev1.Pod) (Protected, bool, error)) error {
+	review, err := ReviewOf(ctx, g.live, req)
+	if err != nil || review.Pod == nil {
+		return err
+	}
+	protected, ok, err := of(ctx, review.Pod)
+	if err != nil || !ok {
+		return err
+	}
+	request := disruption.Request{Pod: review.Pod, Operation: review.Operation, OutOfService: !protected.Serves}
+	decision, err := g.Ask(ctx, protected.Budget, request, review.DryRun)
+	if err != nil || decision.Admitted {
+		return err
+	}
+	if review.Operation != disruption.Evict {
+		resource := corev1.Resource("pods")
+		return apierrors.NewForbidden(resource, review.Pod.Name, fmt.Errorf("budget %s: %w", protected.Budget, decision.Reason))
+	}
+	seconds := 0
+	if decision.Reason.Code == disruption.NotCounted {
+		seconds = uncountedRetry
+	}
+	status := apierrors.NewTooManyRequests(fmt.Sprintf("Cannot evict Pod as it would violate budget %s.", protected.Budget), seconds)
+	status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf("budget %s: %s", protected.Budget, decision.Reason),
+	})
+	return status
+}
+
+// refused is the answer for an error. An error without a status means that nothing is known: the client comes again.
+func refused(err error) admission.Response {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		status = apierrors.NewTooManyRequests("the Pod or its budget could not be read: "+err.Error(), 1)
+	}
+	result := status.Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &result}}
+}
