@@ -47,15 +47,18 @@
 //	revision/history.Sync        the revision of today's template
 //	podcontrol.Reader.Read       the ready, available and updated Pods, and Pods to delete
 //	rollout.Plan, Numbered ...   numbers, ordinals or Nodes to create, delete and update
-//	completion.Next              for jobs, instead of a rollout: how many to start, and whether the job is over
+//	completion.Next              for jobs, instead of a rollout: how many to start, and whether the job is over;
+//	                             completion/noderun carries it out on Nodes
 //	podcontrol.Set.Choose...     the Pods for the numbers, in order and within the budget
 //	fanout.Pass, Each            create, delete, update, until something has changed
 //	podcontrol/executor          each Pod's needs, and the handling of refusals
 //	ownercache.View.WriteStatus  the report, and fanout.Pass.Result
 //
 // A second loop, for single Pods, finishes begun actions: podcontrol/executor adds the loop to the manager. The module
-// in examples has four whole operators to copy from: examples/embed/fleet (equal Pods), examples/embed/agents (a Pod on
-// every Node), examples/embed/gameservers (numbered Pods) and examples/embed/sidecars (a container in foreign Pods).
+// in examples has six whole operators to copy from: examples/embed/fleet (equal Pods), examples/embed/agents (a Pod on
+// every Node), examples/embed/gameservers (numbered Pods), examples/embed/shards (numbered Pods with volumes and a
+// budget), examples/embed/nodejobs (a program once on every Node) and examples/embed/sidecars (a container in foreign
+// Pods).
 //
 // # Decide, then act
 //
