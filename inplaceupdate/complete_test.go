@@ -239,7 +239,9 @@ func TestCompletionOfEnv(t *testing.T) {
 // from metadata. What is delivered here needs no report: at the end of OpenKruise's grace period, and by the next update of
 // a Pod that waits for a report.
 func TestOpenKruisesImageAndEnv(t *testing.T) {
-	flag := func(pod *corev1.Pod) bool { return strings.Contains(pod.Annotations[stateKey], `"updateEnvFromMetadata":true`) }
+	flag := func(pod *corev1.Pod) bool {
+		return strings.Contains(pod.Annotations[stateKey], `"updateEnvFromMetadata":true`)
+	}
 	running := func(pod *corev1.Pod, image string) {
 		pod.Status.ContainerStatuses[0].Image, pod.Status.ContainerStatuses[0].ImageID = image, "sha256:"+image
 		pod.Status.ContainerStatuses[0].ContainerID, pod.Status.ObservedGeneration = "containerd://app/"+image, pod.Generation

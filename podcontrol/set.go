@@ -31,7 +31,7 @@ type Facts struct {
 	// Marked Pods carry the label for a requested deletion. Recreated says that the label is that of an update, and not a
 	// user's: the Pod waits for its hook to be recreated.
 	Marked, Recreated bool
-	State  lifecycle.State
+	State             lifecycle.State
 	// Revision is the value of the Pod's revision label.
 	Revision string
 	// Began is the Pod's creation or, if later, the begin of its last update in place.
@@ -260,7 +260,7 @@ func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.T
 func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod {
 	p := Pod{Pod: pod, Facts: facts, Updated: want.isUpdated(&facts), Leaving: facts.State == lifecycle.PreparingDelete}
 	p.Named = len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name)
-	p.Marked = p.Marked && !(p.Recreated && p.Updated) // the update that has marked the Pod is taken back
+	p.Marked = p.Marked && (!p.Recreated || !p.Updated) // the update that has marked the Pod is taken back
 	p.Specified = !p.Leaving && (p.Marked || p.Named)
 	if p.Serves() {
 		var wait time.Duration

@@ -335,10 +335,26 @@ func (r *roster) step() NumberedStep {
 	return step
 }
 
-// explainWaiting names the waits for anything except a budget: for a name, for the end of a pause, for the partition.
+// explainWaiting names the waits for anything except a budget: for a name, for the Pod before, for the end of a pause,
+// for the partition.
 func (r *roster) explainWaiting() {
+	specified, due, kept := r.waiting()
+	if !r.Parallel && r.MaxUnavailable > 1 && specified+due > 1 && !r.stopped() {
+		r.limitf(OneAtATime, r.Paths.parallel(), "manage the Pods in parallel for more at a time",
+			"%d Pods are to be updated or deleted in sequence, though %d may be unavailable", specified+due, r.MaxUnavailable)
+	}
+	if r.Paused && specified+due > 0 {
+		r.limitf(RolloutPaused, r.Paths.paused(), "resume the rollout", "%d Pods are to be updated, %d to be deleted", due, specified)
+	}
+	if !r.OnDelete && r.Partition > 0 && due == 0 && kept > 0 {
+		r.limitf(PartitionReached, r.Paths.partition(), "lower the partition to go on", "%d Pods are at the old revision, %d are kept there", kept, r.Partition)
+	}
+}
+
+// waiting counts the Pods still to be deleted by name, to be updated, and to stay at their revision. It names the ordinals
+// occupied by other Pods.
+func (r *roster) waiting() (specified, due, kept int) {
 	var foreign, held []int
-	specified, due, kept := 0, 0, 0
 	for i := range slices.Backward(r.pods) {
 		e := &r.pods[i]
 		switch {
@@ -361,14 +377,5 @@ func (r *roster) explainWaiting() {
 	if n := len(held); n > 0 {
 		r.limitf(OrdinalTerminating, "", "wait until it is gone", "%d Pods are terminating and will be created again, the first is %d", n, held[n-1])
 	}
-	if !r.Parallel && r.MaxUnavailable > 1 && specified+due > 1 && !r.stopped() {
-		r.limitf(OneAtATime, r.Paths.parallel(), "manage the Pods in parallel for more at a time",
-			"%d Pods are to be updated or deleted in sequence, though %d may be unavailable", specified+due, r.MaxUnavailable)
-	}
-	if r.Paused && specified+due > 0 {
-		r.limitf(RolloutPaused, r.Paths.paused(), "resume the rollout", "%d Pods are to be updated, %d to be deleted", due, specified)
-	}
-	if !r.OnDelete && r.Partition > 0 && due == 0 && kept > 0 {
-		r.limitf(PartitionReached, r.Paths.partition(), "lower the partition to go on", "%d Pods are at the old revision, %d are kept there", kept, r.Partition)
-	}
+	return specified, due, kept
 }

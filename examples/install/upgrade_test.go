@@ -3,6 +3,7 @@ package install_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,10 +13,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -43,8 +47,31 @@ func otherKinds() []kindOf {
 	}
 }
 
-// stub writes a chart that only installs CRDs of these kinds, among its templates like OpenKruise's chart.
-func stub(t testing.TB, installed []kindOf) (path string) {
+// parts are other objects among the templates of OpenKruise's chart: a Namespace, a role of users with rights that this
+// chart gives to nobody, one with rights that this chart gives too, and a role of OpenKruise's own.
+const parts = `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: kruise-daemon-config}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: aggregate-kruise-others-edit, labels: {rbac.authorization.k8s.io/aggregate-to-edit: "true"}}
+rules: [{apiGroups: [apps.kruise.io], resources: [clonesets, uniteddeployments/status], verbs: ["*"]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: aggregate-kruise-clonesets-edit, labels: {rbac.authorization.k8s.io/aggregate-to-edit: "true"}}
+rules: [{apiGroups: [apps.kruise.io], resources: [clonesets, clonesets/status], verbs: ["*"]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kruise-daemon-role}
+rules: [{apiGroups: [apps.kruise.io], resources: [nodeimages], verbs: ["*"]}]
+`
+
+// stub writes a chart that installs CRDs of these kinds, among its templates like OpenKruise's chart, and other objects.
+func stub(t testing.TB, installed []kindOf, others string) (path string) {
 	t.Helper()
 	path = t.TempDir()
 	var crds strings.Builder
@@ -66,7 +93,7 @@ spec:
 `, k.crd(), k.group, scope, k.kind, k.plural, strings.ToLower(k.kind))
 	}
 	for name, text := range map[string]string{
-		"Chart.yaml": "apiVersion: v2\nname: kruise\nversion: 1.9.0\n", "templates/crds.yaml": crds.String(),
+		"Chart.yaml": "apiVersion: v2\nname: kruise\nversion: 1.9.0\n", "templates/crds.yaml": crds.String() + others,
 	} {
 		file := filepath.Join(path, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -94,31 +121,39 @@ func (k kindOf) object(namespace string) *unstructured.Unstructured {
 // uids returns the UIDs of the present CRDs and of their objects, for comparison with an earlier state.
 func (c *cluster) uids(installed []kindOf, namespace string) map[string]string {
 	c.t.Helper()
-	out := map[string]string{}
+	var objects []*unstructured.Unstructured
 	for _, k := range installed {
 		crd := &unstructured.Unstructured{}
 		crd.SetAPIVersion("apiextensions.k8s.io/v1")
 		crd.SetKind("CustomResourceDefinition")
 		crd.SetName(k.crd())
-		for _, obj := range []*unstructured.Unstructured{crd, k.object(namespace)} {
-			name := obj.GetKind() + " " + k.crd()
-			switch err := c.Get(c.t.Context(), client.ObjectKeyFromObject(obj), obj); {
-			case err != nil:
-				out[name] = "gone: " + err.Error()
-			case obj.GetDeletionTimestamp() != nil:
-				out[name] = "going"
-			default:
-				out[name] = string(obj.GetUID())
-			}
+		objects = append(objects, crd, k.object(namespace))
+	}
+	return c.present(objects)
+}
+
+// present returns the UIDs of those objects that are present.
+func (c *cluster) present(objects []*unstructured.Unstructured) map[string]string {
+	c.t.Helper()
+	out := map[string]string{}
+	for _, obj := range objects {
+		live := obj.DeepCopy()
+		switch err := c.Get(c.t.Context(), client.ObjectKeyFromObject(obj), live); {
+		case err != nil:
+			out[key(obj)] = "gone: " + err.Error()
+		case live.GetDeletionTimestamp() != nil:
+			out[key(obj)] = "going"
+		default:
+			out[key(obj)] = string(live.GetUID())
 		}
 	}
 	return out
 }
 
 // installStub installs the stub as a release and an object of each kind, and removes both after the test.
-func (c *cluster) installStub(release, namespace string, installed []kindOf) {
+func (c *cluster) installStub(release, namespace string, installed []kindOf, others string) {
 	c.t.Helper()
-	must(c.t)(helm(c.t, "install", release, stub(c.t, installed), "--kubeconfig", c.kubeconfig, "--namespace", "default"))
+	must(c.t)(helm(c.t, "install", release, stub(c.t, installed, others), "--kubeconfig", c.kubeconfig, "--namespace", "default"))
 	c.t.Cleanup(func() {
 		must(c.t)(helm(c.t, "uninstall", release, "--ignore-not-found", "--kubeconfig", c.kubeconfig, "--namespace", "default"))
 		for _, k := range installed {
@@ -137,49 +172,100 @@ func (c *cluster) installStub(release, namespace string, installed []kindOf) {
 	}
 }
 
-// TestUpgradeOfOpenKruisesReleaseKeepsItsCRDs: nobody may delete the objects of kinds unknown to the chart. An upgrade
-// of OpenKruise's release tells the user how to protect the objects, and goes on once the objects are protected.
-func TestUpgradeOfOpenKruisesReleaseKeepsItsCRDs(t *testing.T) {
+// remove deletes an object and waits until the object is gone. It works after the end of the test, too.
+func (c *cluster) remove(obj client.Object) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.t.Context()), time.Minute)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := c.Delete(ctx, obj.DeepCopyObject().(client.Object))
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		c.t.Errorf("removing %s: %v", obj.GetName(), err)
+	}
+}
+
+// TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed: nobody may delete the objects of kinds unknown to the chart, a
+// Namespace with its Secrets, or rights of users. The README's upgrade of OpenKruise's release tells the user how to
+// protect them, and goes on once they are protected.
+func TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed(t *testing.T) {
 	c := fresh(t)
 	others, ns, elsewhere := otherKinds(), env.Namespace(t), "helm-"+rand.String(5)
 	// CRDs of another release, and CRDs already kept, do not concern this release.
-	c.installStub("stranger", ns, []kindOf{{"strangers", "stranger.test", "Stranger", false}})
-	c.installStub("kruise", ns, others)
-	before := c.uids(others, ns)
-
-	upgrade := []string{
-		"upgrade", "kruise", "examples/charts/kruise", "--kubeconfig", c.kubeconfig, "--namespace", "default", "--take-ownership",
-		"--force-conflicts", "--wait", "--timeout=2m", "--set", "installation.namespace=" + elsewhere,
+	c.installStub("stranger", ns, []kindOf{{"strangers", "stranger.test", "Stranger", false}}, "")
+	c.installStub("kruise", ns, others, parts)
+	var kept, gone []*unstructured.Unstructured
+	for _, obj := range parse(t, parts) {
+		if slices.Contains([]string{"kruise-daemon-config", "aggregate-kruise-others-edit"}, obj.GetName()) {
+			kept = append(kept, obj)
+		} else {
+			gone = append(gone, obj)
+		}
 	}
+	// OpenKruise's manager copies Secrets there.
+	secret := &unstructured.Unstructured{}
+	secret.SetAPIVersion("v1")
+	secret.SetKind("Secret")
+	secret.SetNamespace("kruise-daemon-config")
+	secret.SetName("registry")
+	if err := c.Create(t.Context(), secret.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	kept = append(kept, secret)
+	state := func() map[string]string {
+		out := c.uids(others, ns)
+		maps.Copy(out, c.present(kept))
+		return out
+	}
+	before := state()
+	t.Cleanup(func() {
+		for _, obj := range kept {
+			c.remove(obj)
+		}
+	})
+
+	lines := controllertest.Commands(t, "../README.md", "With helm")
+	upgrade := strings.Fields(strings.ReplaceAll(lines[0], "NAMESPACE", "default"))[1:]
+	upgrade = append(upgrade, "--kubeconfig", c.kubeconfig, "--wait", "--timeout=2m", "--set", "installation.namespace="+elsewhere)
 	_, err := helm(t, upgrade...)
 	if err == nil {
 		t.Errorf("upgraded, and deleted what was not protected")
 	}
-	if diff := cmp.Diff(before, c.uids(others, ns)); diff != "" {
+	if diff := cmp.Diff(before, state()); diff != "" {
 		t.Fatalf("after a refused upgrade (-before +after):\n%s", diff)
 	}
-	command := regexp.MustCompile(`kubectl (annotate crd .* helm\.sh/resource-policy=keep)`).FindStringSubmatch(err.Error())
-	if command == nil {
-		t.Fatalf("no command in\n%v", err)
-	}
-	words := strings.Fields(command[1])
 	var want []string
 	for _, k := range others {
 		want = append(want, k.crd())
 	}
-	got := slices.Sorted(slices.Values(words[2 : len(words)-1]))
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
-		t.Errorf("CRDs to protect (-want +got):\n%s", diff)
+	wantCommands := []string{
+		"kubectl annotate crd " + strings.Join(slices.Sorted(slices.Values(want)), " ") + " helm.sh/resource-policy=keep",
+		"kubectl annotate namespace kruise-daemon-config helm.sh/resource-policy=keep",
+		"kubectl annotate clusterrole aggregate-kruise-others-edit helm.sh/resource-policy=keep",
+	}
+	got := regexp.MustCompile(`(?m)^kubectl annotate .*$`).FindAllString(err.Error(), -1)
+	if diff := cmp.Diff(wantCommands, got); diff != "" {
+		t.Errorf("commands (-want +got):\n%s\n%v", diff, err)
+	}
+	for i, line := range got {
+		must(t)(kubectl(t, append([]string{"--kubeconfig", c.kubeconfig}, strings.Fields(line)[1:]...)...))
+		if _, err := helm(t, upgrade...); (err == nil) != (i == len(got)-1) {
+			t.Fatalf("after %s: %v", line, err)
+		}
 	}
 
-	must(t)(kubectl(t, append([]string{"--kubeconfig", c.kubeconfig}, words...)...))
-	must(t)(helm(t, upgrade...))
-	if diff := cmp.Diff(before, c.uids(others, ns)); diff != "" {
+	if diff := cmp.Diff(before, state()); diff != "" {
 		t.Errorf("after the upgrade (-before +after):\n%s", diff)
+	}
+	for name, uid := range c.present(gone) {
+		if !strings.HasPrefix(uid, "gone") {
+			t.Errorf("%s is still there", name)
+		}
 	}
 	must(t)(helm(t, upgrade...))
 	must(t)(helm(t, "uninstall", "kruise", "--kubeconfig", c.kubeconfig, "--namespace", "default"))
-	if diff := cmp.Diff(before, c.uids(others, ns)); diff != "" {
+	if diff := cmp.Diff(before, state()); diff != "" {
 		t.Errorf("after another upgrade and the end of the release (-before +after):\n%s", diff)
 	}
 }
@@ -196,7 +282,7 @@ func TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds(t *testing.T) {
 	}
 	command := "kubectl annotate crd " + strings.Join(slices.Sorted(slices.Values(crds)), " ") + " helm.sh/resource-policy=keep"
 	ns := env.Namespace(t)
-	c.installStub("kruise", ns, built)
+	c.installStub("kruise", ns, built, "")
 	before := c.uids(built, ns)
 	for _, tc := range []struct {
 		name  string

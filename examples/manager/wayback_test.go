@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/config"
+	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
@@ -74,13 +76,22 @@ func (c *cluster) specs(version string) map[string]any {
 	return specs
 }
 
-// migrate runs the command migrate-storage and returns the output.
-func (c *cluster) migrate(args ...string) string {
+// follow runs a command of the README and returns the output.
+func (c *cluster) follow(line string) string {
 	c.t.Helper()
-	cmd := exec.CommandContext(c.t.Context(), c.binary, append([]string{"migrate-storage", "--kubeconfig", c.cp.Kubeconfig()}, args...)...)
-	out, err := cmd.CombinedOutput()
+	words := strings.Fields(strings.NewReplacer("$KUBECONFIG", c.cp.Kubeconfig(), "OPENKRUISE-CRDS", "testdata/openkruise-1.9.0-crds").Replace(line))
+	path := c.binary
+	if words[0] == "kubectl" {
+		var err error
+		if path, err = controlplane.Binary(c.t.Context(), "kubectl", controlplane.Options{Progress: os.Stderr}); err != nil {
+			c.t.Fatal(err)
+		}
+	} else if words[0] != "kruise-manager" {
+		c.t.Fatalf("%s: unknown command", line)
+	}
+	out, err := exec.CommandContext(c.t.Context(), path, words[1:]...).CombinedOutput()
 	if err != nil {
-		c.t.Fatalf("migrate-storage %v: %v\n%s", args, err, out)
+		c.t.Fatalf("%s: %v\n%s", line, err, out)
 	}
 	return string(out)
 }
@@ -96,27 +107,7 @@ func (c *cluster) stored(name string) []string {
 	return versions
 }
 
-// replace replaces a CRD by the CRD in a file, as kubectl replace does.
-func (c *cluster) replace(file string) {
-	c.t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	crd, live := &unstructured.Unstructured{}, c.crd()
-	if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
-		c.t.Fatal(err)
-	}
-	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
-			return err
-		}
-		crd.SetResourceVersion(live.GetResourceVersion())
-		return c.Update(ctx, crd.DeepCopy())
-	})
-}
-
-// TestWayBack: MG-60 all objects come to be stored in OpenKruise 1.9.0's versions, the API server accepts OpenKruise's
+// TestWayBack: MG-60 by the README's commands all objects come to be stored in OpenKruise 1.9.0's versions, the API server accepts OpenKruise's
 // CRDs then, and the way to OpenKruise also leads back.
 func TestWayBack(t *testing.T) {
 	c := newCluster(t)
@@ -135,10 +126,14 @@ func TestWayBack(t *testing.T) {
 		group, resource, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "_")
 		names[i] = resource + "." + group
 	}
-	if out := c.migrate("--to", "v1alpha1", "--dry-run"); !strings.Contains(out, "clonesets.apps.kruise.io: 1 objects would be written") || !slices.Equal(c.stored("clonesets.apps.kruise.io"), []string{"v1beta1"}) {
+	back := controllertest.Commands(t, "../README.md", "The way back to OpenKruise 1.9.0")
+	if len(back) != 3 {
+		t.Fatal(back)
+	}
+	if out := c.follow(back[0]); !strings.Contains(out, "clonesets.apps.kruise.io: 1 objects would be written") || !slices.Equal(c.stored("clonesets.apps.kruise.io"), []string{"v1beta1"}) {
 		t.Errorf("a dry run: %s", out)
 	}
-	t.Log(c.migrate("--to", "v1alpha1"))
+	t.Log(c.follow(back[1]))
 	for _, name := range slices.Concat(names, []string{"statefulsets.apps.kruise.io"}) {
 		want := []string{"v1alpha1"}
 		if name == "statefulsets.apps.kruise.io" {
@@ -148,12 +143,10 @@ func TestWayBack(t *testing.T) {
 			t.Errorf("stored versions of %s (-want +got):\n%s", name, diff)
 		}
 	}
-	if out := c.migrate("--to", "v1alpha1"); !strings.Contains(out, "clonesets.apps.kruise.io: every object is stored in v1alpha1") {
+	if out := c.follow(back[1]); !strings.Contains(out, "clonesets.apps.kruise.io: every object is stored in v1alpha1") {
 		t.Errorf("once more: %s", out)
 	}
-	for _, file := range crds {
-		c.replace(file)
-	}
+	t.Log(c.follow(back[2]))
 	if diff := cmp.Diff(alpha, c.specs("v1alpha1")); diff != "" {
 		t.Errorf("by OpenKruise's CRDs (-before +after):\n%s", diff)
 	}
@@ -163,7 +156,7 @@ func TestWayBack(t *testing.T) {
 	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error { // the manager puts its address into the CRD again
 		return c.Get(ctx, client.ObjectKeyFromObject(c.travellers()[0]), c.travellers()[0])
 	})
-	t.Log(c.migrate("--to", "v1beta1"))
+	t.Log(c.follow(controllertest.Commands(t, "../README.md", "Forward again")[0]))
 	for _, name := range names {
 		if diff := cmp.Diff([]string{"v1beta1"}, c.stored(name)); diff != "" {
 			t.Errorf("stored versions of %s (-want +got):\n%s", name, diff)

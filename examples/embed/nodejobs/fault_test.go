@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/workloadkit/workloadkit/completion"
 	"github.com/workloadkit/workloadkit/nodefit"
@@ -37,7 +36,7 @@ func plan(t testing.TB) chaos.Plan {
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world}
 			return chaos.Subject{
-				Setup: func(ctx context.Context, mgr manager.Manager) error { _, err := setup(ctx, mgr); return err },
+				Setup: setup,
 				Begin: w.begin, Users: w.users, Outside: w.finish, Settle: w.settle, Denies: w.denies, Looks: w.look, Wrote: w.judge, Converged: w.converged,
 			}
 		},

@@ -29,21 +29,21 @@ func Run(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	if _, err := setup(ctx, mgr); err != nil {
+	if err := setup(ctx, mgr); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
 // setup adds the loop of NodeJobs, also woken by Nodes, to the manager.
-func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
+func setup(ctx context.Context, mgr ctrl.Manager) error {
 	cache, err := ownercache.New(ctx, mgr, &NodeJob{}, ownercache.Options{Nodes: true})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	runner, err := noderun.New(cache)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r := &reconciler{cache, ownercache.NewMemo(cache, fitOf), runner, fanout.New(10)}
 	cache.OnGone(r.fanout.Backoff.Forget)
@@ -53,7 +53,7 @@ func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 		}
 		return completion.Claim{}
 	})
-	return r, cache.AddController(mgr, "nodejobs", r, ownercache.ControllerOptions{Watch: watch})
+	return cache.AddController(mgr, "nodejobs", r, ownercache.ControllerOptions{Watch: watch})
 }
 
 // fit is a NodeJob's requirements for Nodes of new Pods, and for Nodes whose Pod stays, or the fault of its spec.

@@ -132,7 +132,7 @@ func (r *reconciler) problems(s *Shards) reason.List {
 }
 
 // ShardsList is a list of Shards.
-type ShardsList struct {
+type ShardsList struct { //nolint:revive // The scheme knows lists of a kind by this name.
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitzero"`
 	Items           []Shards `json:"items"`

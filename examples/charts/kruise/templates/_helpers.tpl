@@ -64,25 +64,53 @@
 {{- end }}
 {{- end }}
 
-{{- /* CRDs that this release installed and does not have any more, such as those of OpenKruise's chart. Helm would delete them, with
-all their objects. Without a cluster to ask, lookup finds nothing. */}}
-{{- define "kruise.checkCRDs" -}}
-{{- $own := list }}
-{{- if .Values.crds.managed }}
+{{- /* Whether the release installed an object, and Helm would delete it if the chart lacks it: list of root, object. */}}
+{{- define "kruise.goes" -}}
+{{- $release := (index . 0).Release }}{{ $annotations := (index . 1).metadata.annotations | default dict }}
+{{- $ours := and (eq $release.Name (get $annotations "meta.helm.sh/release-name")) (eq $release.Namespace (get $annotations "meta.helm.sh/release-namespace")) }}
+{{- if and $ours (ne "keep" (get $annotations "helm.sh/resource-policy")) }}yes{{ end }}
+{{- end }}
+
+{{- /* Whether a ClusterRole adds rights on a kind that is not built here to admin, edit or view: list of ClusterRole, names of CRDs. */}}
+{{- define "kruise.grantsMore" -}}
+{{- $role := index . 0 }}{{ $built := index . 1 }}{{ $more := false }}
+{{- range $label, $_ := $role.metadata.labels }}{{ if hasPrefix "rbac.authorization.k8s.io/aggregate-to-" $label }}
+{{- range $role.rules }}{{ $groups := .apiGroups }}{{ range .resources }}{{ $plural := splitList "/" . | first }}{{ range $groups }}
+{{- if not (has (printf "%s.%s" $plural .) $built) }}{{ $more = true }}{{ end }}
+{{- end }}{{ end }}{{ end }}
+{{- end }}{{ end }}
+{{- if $more }}yes{{ end }}
+{{- end }}
+
+{{- /* What this release installed, does not have any more, and others need, such as parts of OpenKruise's chart: CRDs, with which Helm
+would delete all their objects; Namespaces, with all that is in them; rights of users. Without a cluster to ask, lookup finds nothing. */}}
+{{- define "kruise.checkLost" -}}
+{{- $built := list }}
 {{- range $path, $_ := .Files.Glob "files/crd/*.yaml" }}
-{{- $own = append $own ($.Files.Get $path | fromYaml).metadata.name }}
+{{- $built = append $built ($.Files.Get $path | fromYaml).metadata.name }}
 {{- end }}
-{{- end }}
-{{- $lost := list }}
+{{- $crds := list }}{{ $namespaces := list }}{{ $roles := list }}
 {{- range (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "").items }}
-{{- $annotations := .metadata.annotations | default dict }}
-{{- $ours := and (eq $.Release.Name (get $annotations "meta.helm.sh/release-name")) (eq $.Release.Namespace (get $annotations "meta.helm.sh/release-namespace")) }}
-{{- if and $ours (ne "keep" (get $annotations "helm.sh/resource-policy")) (not (has .metadata.name $own)) }}
-{{- $lost = append $lost .metadata.name }}
+{{- if and (include "kruise.goes" (list $ .)) (not (and $.Values.crds.managed (has .metadata.name $built))) }}
+{{- $crds = append $crds .metadata.name }}
 {{- end }}
 {{- end }}
-{{- if $lost }}
-{{- fail (printf "release %s/%s has installed CRDs that it does not hold any more, and this would delete them with all their objects. To keep them:\n\nkubectl annotate crd %s helm.sh/resource-policy=keep\n" $.Release.Namespace $.Release.Name (join " " $lost)) }}
+{{- range (lookup "v1" "Namespace" "" "").items }}
+{{- if and (include "kruise.goes" (list $ .)) (not (and $.Values.installation.createNamespace (eq .metadata.name $.Values.installation.namespace))) }}
+{{- $namespaces = append $namespaces .metadata.name }}
+{{- end }}
+{{- end }}
+{{- range (lookup "rbac.authorization.k8s.io/v1" "ClusterRole" "" "").items }}
+{{- if and (include "kruise.goes" (list $ .)) (include "kruise.grantsMore" (list . $built)) }}
+{{- $roles = append $roles .metadata.name }}
+{{- end }}
+{{- end }}
+{{- $commands := list }}
+{{- range list (prepend $crds "crd") (prepend $namespaces "namespace") (prepend $roles "clusterrole") }}{{ if rest . }}
+{{- $commands = append $commands (printf "kubectl annotate %s helm.sh/resource-policy=keep" (join " " .)) }}
+{{- end }}{{ end }}
+{{- if $commands }}
+{{- fail (printf "release %s/%s has installed CRDs, Namespaces or rights of users that it does not hold any more, and this would delete them, with all their objects. To keep them:\n\n%s\n" $.Release.Namespace $.Release.Name (join "\n" $commands)) }}
 {{- end }}
 {{- end }}
 

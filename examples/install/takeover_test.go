@@ -1,0 +1,167 @@
+package install_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
+)
+
+// released are the CRDs of OpenKruise 1.9.0 whose objects are stored as v1alpha1.
+const released = "examples/manager/testdata/openkruise-1.9.0-crds"
+
+// cloneSet returns a CloneSet in the version known to OpenKruise 1.9.0.
+func cloneSet(namespace, policy string) *unstructured.Unstructured {
+	labels := map[string]any{"app": "web"}
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"replicas": int64(1), "selector": map[string]any{"matchLabels": labels}, "updateStrategy": map[string]any{"type": policy},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": labels},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": "example.test/app:v1"}}},
+		},
+	}}}
+	obj.SetAPIVersion("apps.kruise.io/v1alpha1")
+	obj.SetKind("CloneSet")
+	obj.SetNamespace(namespace)
+	obj.SetName("web")
+	return obj
+}
+
+// openKruise installs OpenKruise 1.9.0 with kubectl: CRDs, a CRD of another kind, and the objects around its manager.
+// Everything is removed after the test, but for the CRDs and objects of other names here.
+func (c *cluster) openKruise(ns string, others []kindOf) {
+	c.t.Helper()
+	const manifests = "examples/install/testdata/openkruise.yaml"
+	text, err := os.ReadFile(filepath.Join(root, manifests))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		for _, obj := range parse(c.t, string(text)) {
+			if obj.GetName() == namespace { // other tests install there
+				continue
+			}
+			c.remove(obj)
+		}
+	})
+	c.apply("-f", released)
+	must(c.t)(kubectl(c.t, "--kubeconfig", c.kubeconfig, "apply", "-f", manifests))
+	c.installStub("others", ns, others, "")
+	// A running manager writes its addresses and its authority into the configuration.
+	config := find(c.t, parse(c.t, string(text)), "ValidatingWebhookConfiguration", "")
+	if err := c.Get(c.t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
+		c.t.Fatal(err)
+	}
+	webhooks, _, _ := unstructured.NestedSlice(config.Object, "webhooks")
+	for _, webhook := range webhooks {
+		// Nobody answers for OpenKruise here.
+		webhook.(map[string]any)["failurePolicy"] = "Ignore"
+	}
+	if err := errors.Join(unstructured.SetNestedSlice(config.Object, webhooks, "webhooks"), c.Update(c.t.Context(), config, client.FieldOwner("manager"))); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestTakeOverWithKubectl: MG-60 the README's commands replace OpenKruise's manager by this one. Objects keep their UIDs,
+// what other kinds need is not deleted, nothing of OpenKruise's is left in the Deployment, and admission works.
+func TestTakeOverWithKubectl(t *testing.T) {
+	c := fresh(t)
+	ns, others := env.Namespace(t), otherKinds()[:2]
+	c.openKruise(ns, others)
+	web := cloneSet(ns, "InPlaceIfPossible")
+	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error { return c.Create(ctx, web.DeepCopy()) })
+	text, err := os.ReadFile("testdata/openkruise.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := parse(t, string(text))
+	kept := []*unstructured.Unstructured{
+		web, find(t, objects, "Secret", "registry"), find(t, objects, "Namespace", "kruise-daemon-config"), find(t, objects, "ClusterRole", "kruise-daemon-role"),
+	}
+	before, beforeOthers := c.present(kept), c.uids(others, ns)
+
+	for _, line := range controllertest.Commands(t, "../README.md", "With kubectl") {
+		words := strings.Fields(line)
+		if words[0] != "kubectl" {
+			t.Fatalf("%s: not a command of kubectl", line)
+		}
+		must(t)(kubectl(t, append([]string{"--kubeconfig", c.kubeconfig}, words[1:]...)...))
+	}
+	c.checkDeployment()
+	runManager(t, c.asManager())
+
+	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
+		wrong := cloneSet(ns, "Nonsense")
+		wrong.SetName("wrong")
+		if err := c.Create(ctx, wrong); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("a CloneSet of an unknown type: %w", err)
+		}
+		live := web.DeepCopy()
+		live.SetAPIVersion("apps.kruise.io/v1beta1")
+		if err := c.Get(ctx, client.ObjectKeyFromObject(web), live); err != nil {
+			return err
+		}
+		if n, _, _ := unstructured.NestedInt64(live.Object, "status", "replicas"); n != 1 {
+			return fmt.Errorf("status %v", live.Object["status"])
+		}
+		return nil
+	})
+	if diff := cmp.Diff(before, c.present(kept)); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(beforeOthers, c.uids(others, ns)); diff != "" {
+		t.Errorf("other kinds (-before +after):\n%s", diff)
+	}
+	for name, uid := range c.present([]*unstructured.Unstructured{find(t, objects, "DaemonSet", "kruise-daemon")}) {
+		if !strings.HasPrefix(uid, "gone") {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+// checkDeployment: OpenKruise's command, environment and volumes would keep the manager from starting.
+func (c *cluster) checkDeployment() {
+	c.t.Helper()
+	live := &appsv1.Deployment{}
+	if err := c.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: "kruise-controller-manager"}, live); err != nil {
+		c.t.Fatal(err)
+	}
+	want := as[appsv1.Deployment](c.t, find(c.t, parse(c.t, kustomize(c.t)), "Deployment", ""))
+	if diff := cmp.Diff(ofContainers(want), ofContainers(live)); diff != "" {
+		c.t.Errorf("the Deployment (-want +got):\n%s", diff)
+	}
+}
+
+// ofContainers returns the commands, and the names of variables, ports and volumes, of a Deployment's containers.
+func ofContainers(d *appsv1.Deployment) map[string][]string {
+	out := map[string][]string{}
+	for _, container := range d.Spec.Template.Spec.Containers {
+		out["command"] = append(out["command"], container.Command...)
+		for _, variable := range container.Env {
+			out["env"] = append(out["env"], variable.Name)
+		}
+		for _, port := range container.Ports {
+			out["ports"] = append(out["ports"], port.Name)
+		}
+		for _, mount := range container.VolumeMounts {
+			out["mounts"] = append(out["mounts"], mount.Name)
+		}
+	}
+	for _, volume := range d.Spec.Template.Spec.Volumes {
+		out["volumes"] = append(out["volumes"], volume.Name)
+	}
+	return out
+}
