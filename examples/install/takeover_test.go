@@ -14,9 +14,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/kinds"
+	"github.com/workloadkit/workloadkit/examples/storagemigration"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
@@ -60,15 +63,14 @@ func (c *cluster) openKruise(ns string, others []kindOf) {
 	c.apply("-f", released)
 	must(c.t)(kubectl(c.t, "--kubeconfig", c.kubeconfig, "apply", "-f", manifests))
 	c.installStub("others", ns, others, "")
-	// A running manager writes its addresses and its authority into the configuration.
+	// A running manager writes into the configuration, too.
 	config := find(c.t, parse(c.t, string(text)), "ValidatingWebhookConfiguration", "")
 	if err := c.Get(c.t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
 		c.t.Fatal(err)
 	}
 	webhooks, _, _ := unstructured.NestedSlice(config.Object, "webhooks")
 	for _, webhook := range webhooks {
-		// Nobody answers for OpenKruise here.
-		webhook.(map[string]any)["failurePolicy"] = "Ignore"
+		webhook.(map[string]any)["timeoutSeconds"] = int64(20)
 	}
 	if err := errors.Join(unstructured.SetNestedSlice(config.Object, webhooks, "webhooks"), c.Update(c.t.Context(), config, client.FieldOwner("manager"))); err != nil {
 		c.t.Fatal(err)
@@ -130,6 +132,119 @@ func TestTakeOverWithKubectl(t *testing.T) {
 			t.Errorf("%s is still there", name)
 		}
 	}
+}
+
+// TestWayBackWithHelm: MG-60 once every object is stored in v1alpha1, an upgrade of the release to OpenKruise's chart
+// replaces this manager and the CRDs. Objects and Pods keep their UIDs.
+func TestWayBackWithHelm(t *testing.T) {
+	c := fresh(t)
+	ns := env.Namespace(t)
+	c.apply("-k", "examples/config/default") // the Namespace and the account, for the other tests, too
+	c.remove(find(t, parse(t, kustomize(t)), "Deployment", ""))
+	release := func(args ...string) {
+		t.Helper()
+		must(t)(helm(t, append(args, "--kubeconfig", c.kubeconfig)...))
+	}
+	release("upgrade", "--install", "kruise", "examples/charts/kruise", "--namespace", "default", "--take-ownership", "--force-conflicts",
+		"--set", "installation.createNamespace=false")
+	stop := runManager(t, c.asManager())
+	web := cloneSet(ns, "InPlaceIfPossible")
+	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
+		if err := c.Create(ctx, web.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		if pods := c.pods(ns); len(pods) != 1 {
+			return fmt.Errorf("%d Pods", len(pods))
+		}
+		return nil
+	})
+	err := storagemigration.Migrate(t.Context(), c, storagemigration.Options{CRDs: kinds.StoredIn(kinds.All(), "v1alpha1"), To: "v1alpha1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	c.callByService()
+	before := c.present(append(c.pods(ns), web))
+
+	var parts strings.Builder
+	for _, pattern := range []string{released + "/*.yaml", "examples/manager/testdata/openkruise-1.9.0/crds/*.yaml", "examples/install/testdata/openkruise.yaml"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The Namespace stays for other tests.
+			_, rest, found := strings.Cut(string(text), "metadata: {name: kruise-system, labels: {control-plane: openkruise}}\n")
+			if !found {
+				rest = "---\n" + string(text)
+			}
+			parts.WriteString(rest)
+		}
+	}
+	line := controllertest.Commands(t, "../README.md", "Back with helm")[0]
+	t.Cleanup(func() {
+		release("uninstall", "kruise", "--namespace", "default", "--ignore-not-found")
+		c.remove(find(t, parse(t, parts.String()), "Namespace", "kruise-daemon-config"))
+	})
+	release(strings.Fields(strings.NewReplacer("OPENKRUISE-CHART", stub(t, nil, parts.String()), "NAMESPACE", "default").Replace(line))[1:]...)
+
+	if diff := cmp.Diff(before, c.present(append(c.pods(ns), web))); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "clonesets.apps.kruise.io"}, crd); err != nil {
+		t.Fatal(err)
+	}
+	if versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions"); len(versions) != 1 {
+		t.Errorf("%d versions of the CRD of CloneSets", len(versions))
+	}
+	live := &appsv1.Deployment{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "kruise-controller-manager"}, live); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{
+		"command": {"/manager"}, "env": {"KUBE_CACHE_MUTATION_DETECTOR"}, "ports": {"webhook-server"}, "mounts": {"cert"}, "volumes": {"cert"},
+	}
+	if diff := cmp.Diff(want, ofContainers(live)); diff != "" {
+		t.Errorf("the Deployment (-want +got):\n%s", diff)
+	}
+}
+
+// callByService has webhooks and CRDs name the Service again, as with a manager in the cluster. The test's manager was
+// called by a URL.
+func (c *cluster) callByService() {
+	c.t.Helper()
+	const service = `{"url":null,"caBundle":null,"service":{"namespace":"kruise-system","name":"kruise-webhook-service","path":"/convert"}}`
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"conversion":{"webhook":{"clientConfig":`+service+`}}}}`))
+	objects := parse(c.t, kustomize(c.t))
+	for _, name := range kinds.ConvertedCRDs(kinds.All()) {
+		if err := c.Patch(c.t.Context(), find(c.t, objects, "CustomResourceDefinition", name), patch); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.remove(find(c.t, objects, "MutatingWebhookConfiguration", ""))
+	c.remove(find(c.t, objects, "ValidatingWebhookConfiguration", ""))
+}
+
+// pods returns the Pods of a Namespace.
+func (c *cluster) pods(ns string) (out []*unstructured.Unstructured) {
+	c.t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("v1")
+	list.SetKind("PodList")
+	if err := c.List(c.t.Context(), list, client.InNamespace(ns)); err != nil {
+		c.t.Fatal(err)
+	}
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out
 }
 
 // checkDeployment: OpenKruise's command, environment and volumes would keep the manager from starting.
