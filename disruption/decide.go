@@ -44,8 +44,13 @@ type Request struct {
 	Generation int64
 	// Operation is the operation that would take the Pod out of service. Required.
 	Operation Operation
-	// OutOfService says that the Pod does not serve anyway, so nothing is lost with the Pod.
+	// OutOfService says that the Pod does not serve anyway, so nothing is lost with the Pod. Nor is with a Pod that is being
+	// deleted.
 	OutOfService bool
+	// Gated says that a readiness gate takes the Pod out of service before the operation, and puts the Pod back afterwards:
+	// the requester is the controller that keeps the gate. Then the Pod's share ends when the Pod serves again. Without a
+	// gate the Pod's Ready tells nothing until its Node has seen the change.
+	Gated bool
 }
 
 // Decision is the answer to a Request.
@@ -78,6 +83,8 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 		return refuse(UnknownOperation, fmt.Sprintf("%q", r.Operation), "")
 	case r.OutOfService:
 		return free(NotServing, "the Pod does not serve")
+	case r.Pod.DeletionTimestamp != nil:
+		return free(NotServing, "the Pod is being deleted")
 	case r.Generation <= 0:
 		return refuse(NoGeneration, "the request needs the generation of the budget's object", "")
 	case ledger.ObservedGeneration < r.Generation:
@@ -109,7 +116,7 @@ func (l Ledger) letGo(r Request, now time.Time) Ledger {
 	since := metav1.NewTime(now.Truncate(time.Second)) // the precision of the API
 	l.Identities = maps.Clone(l.Identities)
 	if delete(l.Identities, r.Pod.Name); r.Pod.UID != "" {
-		l.Identities = with(l.Identities, r.Pod.Name, Identity{UID: r.Pod.UID, Created: r.Pod.CreationTimestamp, Generation: r.Pod.Generation})
+		l.Identities = with(l.Identities, r.Pod.Name, Identity{UID: r.Pod.UID, Created: r.Pod.CreationTimestamp, Generation: r.Pod.Generation, Gated: r.Gated})
 	}
 	if r.Operation.leaves() {
 		l.Leaving = with(maps.Clone(l.Leaving), r.Pod.Name, since)
@@ -122,12 +129,13 @@ func (l Ledger) letGo(r Request, now time.Time) Ledger {
 // isLetGo reports whether exactly this Pod is written down and counts as away. justNow says that enough of the Pod's
 // time is left for the operation. For a deletion or eviction, half of the time must be left: the counter sees the event
 // within the half. For a change, nine tenths must be left, because the Pod's node must report the change first, and the
-// Pod must not have changed since: the entry would end with the earlier change.
+// Pod must not have changed since: the entry would end with the earlier change. So it would with a change by a gate, in
+// place of one without.
 func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bool) {
 	leaving, changing := p.rest(ledger, r, now)
 	if justNow = leaving > 0 && leaving >= p.LeavingFor/2; !r.Operation.leaves() {
 		was, known := ledger.Identities[r.Pod.Name]
-		justNow = changing > 0 && changing >= p.ChangingFor/10*9 && (!known || was.Generation == r.Pod.Generation)
+		justNow = changing > 0 && changing >= p.ChangingFor/10*9 && (!known || was.Generation == r.Pod.Generation && (r.Gated || !was.Gated))
 	}
 	return leaving > 0 || changing > 0, justNow
 }

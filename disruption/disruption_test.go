@@ -78,9 +78,12 @@ func serving(names ...string) (out []disruption.Member) {
 }
 
 func TestCount(t *testing.T) {
-	changing := disruption.Ledger{Changing: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "1", Generation: 3}}}
+	changing := disruption.Ledger{Changing: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "1", Generation: 3, Gated: true}}}
+	open := disruption.Ledger{Changing: changing.Changing, Identities: map[string]disruption.Identity{"a": {UID: "1", Generation: 3}}}
 	away := changing
 	away.ObservedGeneration, away.Expected, away.Need = 1, 1, 1
+	awayOpen := away
+	awayOpen.Identities = open.Identities
 	for _, tc := range []struct {
 		name   string
 		before disruption.Ledger
@@ -240,6 +243,11 @@ func TestCount(t *testing.T) {
 			name: "one that was changed has changed and serves again", at: 1, before: changing,
 			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Serves: true, Settled: true}}},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Current: 1},
+		},
+		{
+			name: "one that somebody has changed without its gate has not told its Node yet", at: 1, before: open,
+			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Serves: true, Settled: true}}},
+			want:   awayOpen, wait: 9 * time.Second,
 		},
 		{
 			name: "one that is to be changed has not", at: 1, before: changing,

@@ -45,6 +45,8 @@ type Identity struct {
 	UID        types.UID   `json:"uid"`
 	Created    metav1.Time `json:"created"`
 	Generation int64       `json:"generation,omitempty"`
+	// Gated is Request.Gated of the last request.
+	Gated bool `json:"gated,omitempty"`
 }
 
 // DeepCopyInto copies the ledger, for API types with a ledger.
@@ -107,8 +109,8 @@ type Member struct {
 	// Serves says that the Pod is in service.
 	Serves bool
 	// Settled says that the Pod itself shows the end of every change of its spec: a caller that closes a readiness gate
-	// from the change until its end can tell, a Ready condition alone cannot. A Pod let go for a change then counts again
-	// as soon as the Pod has changed and serves, and otherwise after Policy.ChangingFor.
+	// from the change until its end can tell, a Ready condition alone cannot. A Pod let go for a change of that caller
+	// (Request.Gated) then counts again as soon as the Pod has changed and serves, and otherwise after Policy.ChangingFor.
 	Settled bool
 }
 
@@ -204,7 +206,7 @@ func (p Policy) countMember(before *Ledger, out *Count, m Member, now time.Time)
 // hasChanged reports whether a Pod let go for a change has changed and serves again.
 func (l *Ledger) hasChanged(m Member) bool {
 	was, known := l.Identities[m.Name]
-	return known && m.Settled && m.Serves && was.UID == m.UID && was.Generation > 0 && m.Generation > was.Generation
+	return known && was.Gated && m.Settled && m.Serves && was.UID == m.UID && was.Generation > 0 && m.Generation > was.Generation
 }
 
 // identitiesOf returns the identities of the Pods with entries in a later ledger.

@@ -48,6 +48,7 @@ type life struct {
 	// promised is when the Pod was let go last; zero if the operation has taken effect, or never will.
 	promised time.Time
 	ends     bool      // the Pod leaves, or only changes
+	open     bool      // the Pod is changed without its gate: its Node does not know yet
 	takes    time.Time // when the operation takes effect; zero for never
 	back     time.Time // when the Pod serves again
 }
@@ -146,7 +147,9 @@ func (w *world) pass(d time.Duration) {
 				w.create().back = w.now.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond)
 			} else {
 				p.back = w.now.Add(time.Duration(w.rng.IntN(9000)) * time.Millisecond)
-				p.generation++
+				if !p.open {
+					p.generation++
+				}
 			}
 		case !p.serves && !w.now.Before(p.back):
 			p.serves = true
@@ -190,7 +193,7 @@ func (w *world) ask() {
 		return
 	}
 	op := []disruption.Operation{disruption.Delete, disruption.Evict, disruption.Update, disruption.Resize}[w.rng.IntN(4)]
-	request := disruption.Request{Operation: op, OutOfService: !p.serves, Pod: p.pod(), Generation: 1}
+	request := disruption.Request{Operation: op, OutOfService: !p.serves, Pod: p.pod(), Generation: 1, Gated: w.settled && w.rng.IntN(2) == 0}
 	read := w.stale()
 	after, decision := w.policy.Decide(w.ledgers[read], request, w.now)
 	if decision.Changed {
@@ -205,6 +208,9 @@ func (w *world) ask() {
 	p.promised, p.takes, p.ends = w.now, time.Time{}, op == disruption.Delete || op == disruption.Evict
 	if w.rng.IntN(4) > 0 {
 		p.takes = w.now.Add(time.Duration(w.rng.Int64N(int64(latestRequest + latestEffect))))
+		if p.open = !p.ends && !request.Gated; p.open {
+			p.generation++
+		}
 	}
 	serve := int32(0)
 	for _, p := range w.pods {

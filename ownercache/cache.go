@@ -41,7 +41,7 @@ type Manager interface {
 type Options struct {
 	// Client is the client for writes. Nil stands for the manager's client.
 	Client client.Client
-	// Claims says that owners have PersistentVolumeClaims.
+	// Claims says that owners, or their Pods with ordinals, have PersistentVolumeClaims: Cache.Claims has all of them.
 	Claims bool
 	// Nodes says that Pods are made for Nodes: an owner waits until the cache of Nodes is known to be new enough. A cache
 	// restricted to a namespace must not restrict Nodes, which have no namespace. Give ControllerOptions.Watch a source
@@ -223,7 +223,8 @@ func (c *Cache[O]) Clients() *trackedclient.Clients { return c.clients }
 func (c *Cache[O]) APIReader() client.Reader { return c.apiReader }
 
 // View is an owner and its controlled objects in the cache. Pods, revisions and claims are in no particular order. The
-// slices are the caller's, the objects are the cache's: read only.
+// slices are the caller's, the objects are the cache's: read only. The claims of pvc.Numbered have no controller:
+// Cache.Claims finds them.
 type View[O client.Object] struct {
 	// Owner is a copy.
 	Owner     O

@@ -28,10 +28,10 @@ type ControllerOptions struct {
 	// RateLimiter says when to try a failed request again. Nil stands for controller-runtime's limiter, separate for each
 	// namespace.
 	RateLimiter workqueue.TypedRateLimiter[ctrl.Request]
-	// Numbered says that Pods have ordinals: an owner is also woken by uncontrolled Pods with a name of its own Pods.
-	// Numbered has no use in the Pods' own loop.
+	// Numbered says that Pods have ordinals: an owner is also woken by uncontrolled Pods with a name of its own Pods, and,
+	// with Options.Claims, by the claims of its Pods by their names (pvc.Numbered). Numbered has no use in the Pods' own loop.
 	Numbered bool
-	// Watch adds event sources: WatchClaims, WatchNodes, WatchOrphans, WatchStatus, several of them with Watches, or the
+	// Watch adds event sources: WatchNodes, WatchOrphans, WatchStatus, several of them with Watches, or the
 	// caller's own; nil for none. Required for owners with Options.Nodes, because no other source wakes them for a Node.
 	Watch func(*builder.Builder) *builder.Builder
 }
@@ -81,6 +81,9 @@ func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.R
 	}
 	if o.Numbered {
 		b = b.Watches(&corev1.Pod{}, c.namesake())
+	}
+	if o.Numbered && c.Claims != nil {
+		b = b.Watches(&corev1.PersistentVolumeClaim{}, c.numberedClaims())
 	}
 	if err := o.complete(b, c.forgetful(r)); err != nil {
 		return fmt.Errorf("adding controller %s: %w", name, err)

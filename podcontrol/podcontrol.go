@@ -116,7 +116,7 @@ func isReserved(updater *inplaceupdate.Updater, label string) bool {
 }
 
 // InvalidRules means that nothing is done to a Pod, because the rules have an unknown policy, a hook that never holds a
-// Pod, or hooks without names in the Config. InvalidRules is an error of the program.
+// Pod, or hooks without names in the Config: see Validate.
 const InvalidRules reason.Code = "InvalidRules"
 
 // GateMissing means that a Pod is not updated in place because the Pod lacks the readiness gate for updates: at the
@@ -214,13 +214,13 @@ func (c *Control) IsMarked(pod *corev1.Pod) bool {
 // RecreateMark is the value of Config.DeleteLabel on a Pod that waits for its hook to be recreated for an update.
 const RecreateMark = "recreate"
 
-// mark asks for a Pod's deletion, so nobody cancels the deletion. A user's mark stays.
+// mark asks for a Pod's deletion, so nobody cancels the deletion. A user's mark stays, also one not seen yet.
 func (c *Control) mark(pod *corev1.Pod) podpatch.Change {
 	if c.config.DeleteLabel == "" || c.IsMarked(pod) {
 		return podpatch.Change{}
 	}
 	value := RecreateMark
-	return podpatch.Change{Labels: map[string]*string{c.config.DeleteLabel: &value}}
+	return podpatch.Change{ResourceVersion: pod.ResourceVersion, Labels: map[string]*string{c.config.DeleteLabel: &value}}
 }
 
 // unmark removes the mark of an update.
@@ -228,7 +228,7 @@ func (c *Control) unmark(pod *corev1.Pod) podpatch.Change {
 	if !c.isRecreated(pod) {
 		return podpatch.Change{}
 	}
-	return podpatch.Change{Labels: map[string]*string{c.config.DeleteLabel: nil}}
+	return podpatch.Change{ResourceVersion: pod.ResourceVersion, Labels: map[string]*string{c.config.DeleteLabel: nil}}
 }
 
 // isRecreated reports whether the mark of a Pod is that of an update.

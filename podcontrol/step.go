@@ -84,8 +84,9 @@ func invalidRules(value, detail, remedy string) error {
 // isIdle reports whether a hook is given and never holds a Pod.
 func isIdle(hook *lifecycle.Hook) bool { return hook != nil && hook.IsEmpty() }
 
-// check lists the parts of the rules without names in the Control.
-func (c *Control) check(rules Rules) error {
+// Validate says why a Pod cannot be handled by the rules: a hook that never holds a Pod, or a hook without its names in
+// the Config. The error is InvalidRules. Rules made from a user's spec may be such.
+func (c *Control) Validate(rules Rules) error {
 	hooks := rules.Hooks
 	switch {
 	case c.config.InPlace == nil:
@@ -105,12 +106,14 @@ func (c *Control) check(rules Rules) error {
 }
 
 func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
-	if err := errors.Join(c.check(rules), c.unreadable(pod)); err != nil { // otherwise the Pod would leave service for a hook, and stay out
+	if err := errors.Join(c.Validate(rules), c.unreadable(pod)); err != nil { // otherwise the Pod would leave service for a hook, and stay out
 		return Step{}, err
 	}
 	t := c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Update})
 	if t.Act != lifecycle.StartUpdate {
-		return c.move(pod, rules, t, false, now)
+		step, err := c.takeBack(pod, rules, t, now)
+		step.Recreate = step.Act == Delete
+		return step, err
 	}
 	change, err := c.config.InPlace.Start(pod, plan, c.target(revisionName, rules), now)
 	if err != nil {
@@ -136,7 +139,7 @@ func (c *Control) Recreate(pod *corev1.Pod, rules Rules, why reason.List, now ti
 
 // Delete deletes a Pod, or has the Pod wait for its hook. The error is InvalidRules, or concerns an unreadable gate.
 func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
-	if err := c.check(rules); err != nil {
+	if err := c.Validate(rules); err != nil {
 		return Step{}, err
 	}
 	t := c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Delete})
@@ -146,9 +149,17 @@ func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 	return c.move(pod, rules, t, false, now)
 }
 
-// Cancel takes a Pod back from waiting for its hook before a deletion or update, because the Pod is wanted unchanged.
+// Cancel takes a Pod back from waiting for its hook before a deletion or update, because the Pod is wanted unchanged. A
+// hook with MarkNotReady lets no Pod come back: such a Pod is deleted when the hook lets it go.
 func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
-	t := c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Cancel, Settled: true})
+	return c.takeBack(pod, rules, c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Cancel, Settled: true}), now)
+}
+
+// takeBack carries the transition of a wanted Pod out. The mark of an earlier update goes with the wait for its hook.
+func (c *Control) takeBack(pod *corev1.Pod, rules Rules, t lifecycle.Transition, now time.Time) (Step, error) {
+	if t.Act == lifecycle.DeletePod { // nobody else would delete the Pod
+		return Step{Act: Delete}, c.Validate(rules)
+	}
 	step, err := c.move(pod, rules, t, false, now)
 	if err == nil && t.From == lifecycle.PreparingDelete && t.To != lifecycle.PreparingDelete {
 		step.Changes = append(step.Changes, c.unmark(pod))
@@ -219,7 +230,7 @@ func (c *Control) Lost(pod *corev1.Pod) error {
 // Redo begins the Lost update of a Pod anew. template is the template of the revision in the Pod's label. Redo needs no
 // budget: the Pod has used its share when the update began. The error is as for Update, or inplaceupdate.UpdateBlocked.
 func (c *Control) Redo(pod *corev1.Pod, rules Rules, template *corev1.PodTemplateSpec, now time.Time) (Step, error) {
-	if err := errors.Join(c.check(rules), c.unreadableGate(pod)); err != nil {
+	if err := errors.Join(c.Validate(rules), c.unreadableGate(pod)); err != nil {
 		return Step{}, err
 	}
 	change, err := c.config.InPlace.Redo(pod, template, c.target(c.RevisionOf(pod), rules), now)
@@ -257,7 +268,7 @@ func settling(pod *corev1.Pod, now time.Time) (wait time.Duration, event bool) {
 
 // move writes a transition of the lifecycle, with the demanded holders of the gate.
 func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, initialize bool, now time.Time) (Step, error) {
-	if err := c.check(rules); err != nil {
+	if err := c.Validate(rules); err != nil {
 		return Step{}, err
 	}
 	step := Step{Act: Patch, Changes: []podpatch.Change{c.machine(rules).Change(pod, t, now)}, Why: t.Why}

@@ -23,7 +23,8 @@ const NoLookup reason.Code = "NoLookup"
 // and no claim is missing or grows (NoLookup).
 type Numbered struct {
 	Templates []corev1.PersistentVolumeClaim
-	// Claim looks a claim up in the owner's namespace, regardless of the claim's owner: Pods use any claim of the name.
+	// Claim looks a claim up in the owner's namespace, regardless of the claim's owner: Pods use any claim of the name. An
+	// ownercache.Cache has such claims in Claims; the claims of a View are those with a controller.
 	Claim func(name string) (*corev1.PersistentVolumeClaim, bool)
 	// Namespace and Labels go to new claims. Labels are added to the labels of the templates.
 	Namespace string

@@ -146,9 +146,11 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 
 // Permit is Ask for a controller about to act: nil means that the controller may act, and that the budget will also let
 // the controller's own request pass a webhook. The error is otherwise the reason of the refusal, or an error of Ask. serves
-// says that the Pod is in service now. executor.Options.Permit may call Permit.
+// says that the Pod is in service now. executor.Options.Permit may call Permit: an executor closes the Pod's readiness
+// gate before a change, if the Pod has one, see disruption.Request.Gated. A controller that changes a Pod with an open
+// gate must call Ask.
 func (g *Guard[O]) Permit(ctx context.Context, key client.ObjectKey, pod *corev1.Pod, operation disruption.Operation, serves bool) error {
-	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves}, false)
+	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves, Gated: true}, false)
 	switch {
 	case err != nil:
 		return err
@@ -165,25 +167,34 @@ func retries() wait.Backoff {
 }
 
 // prompt is the longest time of a write without a second question whether the Pod may go: the Pod's time counts from
-// before the write, and the Pod goes after the write.
-const prompt = time.Second
+// before the write, and the Pod goes after the write. Where writes are always slower, tolerable is the longest time of
+// the last one.
+const (
+	prompt    = time.Second
+	tolerable = 3 * time.Second
+)
 
 // spend decides and stores, until the decision rests on the stored object.
 func (g *Guard[O]) spend(ctx context.Context, b *budget[O], object O, request disruption.Request, dryRun bool) (disruption.Decision, error) {
 	key := client.ObjectKeyFromObject(object)
 	for pause := retries(); ; {
+		began := g.config.Clock.Now()
 		decision, then, failed := g.try(ctx, b, object, request, dryRun)
+		if pause.Steps <= 0 {
+			then = then.last(g.config.Clock.Since(began))
+		}
 		switch {
 		case then == missing: // the API server also says so of a status that is no subresource
 		case failed != nil:
 			return disruption.Decision{}, failed
 		case then == done:
 			return decision, nil
+		case then == hopeless:
+			return contended(key), nil
 		case then == slow: // the next answer may be that the same request has let the Pod go a moment ago
 			object = b.newest
+			pause.Steps--
 			continue
-		case then == overtaken && pause.Steps <= 0:
-			return contended(key), nil
 		case then == overtaken:
 			if err := sleep(ctx, pause.Step()); err != nil {
 				return disruption.Decision{}, fmt.Errorf("waiting to spend from budget %s: %w", key, err)
@@ -214,7 +225,19 @@ const (
 	overtaken        // somebody else was faster
 	slow             // stored, but the Pod's time has begun long ago
 	missing          // no such object, or no such subresource; the error names the write
+	hopeless         // slow or overtaken too often
 )
+
+// last is the outcome of the last try, which took some time.
+func (n next) last(took time.Duration) next {
+	switch {
+	case n == slow && took < tolerable:
+		return done
+	case n == slow, n == overtaken:
+		return hopeless
+	}
+	return n
+}
 
 // try decides once, and stores the spending.
 func (g *Guard[O]) try(ctx context.Context, b *budget[O], object O, request disruption.Request, dryRun bool) (disruption.Decision, next, error) {

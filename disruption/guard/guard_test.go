@@ -425,6 +425,40 @@ func TestSlowWrites(t *testing.T) {
 	}
 }
 
+// TestWritesThatAreAlwaysSlow: an update needs nearly all of its time, and gets no more than some writes. It goes on if
+// the last one was not much too slow.
+func TestWritesThatAreAlwaysSlow(t *testing.T) {
+	for takes, admitted := range map[time.Duration]bool{1200 * time.Millisecond: true, 5 * time.Second: false} {
+		t.Run(takes.String(), func(t *testing.T) {
+			now, calls := clocktesting.NewFakePassiveClock(start), 0
+			c := server(t, &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				if calls++; calls > 20 {
+					return errors.New("the writes do not end")
+				}
+				now.SetTime(now.Now().Add(takes))
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			}}, budget(1))
+			kept := disruption.Ledger{}
+			g := newGuard(t, c, c, func(conf *guard.Config[*policyv1.PodDisruptionBudget]) {
+				conf.Clock = now
+				store, ledger := conf.Store, conf.Ledger
+				conf.Store = func(b *policyv1.PodDisruptionBudget, l disruption.Ledger) { store(b, l); kept = l }
+				conf.Ledger = func(b *policyv1.PodDisruptionBudget) disruption.Ledger {
+					l := ledger(b)
+					l.Changing, l.Identities = kept.Changing, kept.Identities
+					return l
+				}
+			})
+			pod := evict("a").Pod
+			pod.UID, pod.Generation = "u", 1
+			err := g.Permit(t.Context(), key, pod, disruption.Update, true)
+			if (err == nil) != admitted || err != nil && !errors.Is(err, guard.Contended) {
+				t.Errorf("after %d writes: %v, want admitted %t", calls, err, admitted)
+			}
+		})
+	}
+}
+
 // TestImpatient: a request that leaves before its turn leaves the turns of the waiting requests intact.
 func TestImpatient(t *testing.T) {
 	inside, goOn := make(chan struct{}), make(chan struct{})

@@ -20,8 +20,8 @@ import (
 type Protected struct {
 	// Budget is the budget of the Pod.
 	Budget client.ObjectKey
-	// Serves says that the Pod is in service.
-	Serves bool
+	// OutOfService says that the Pod does not serve anyway, so nothing is lost with the Pod.
+	OutOfService bool
 }
 
 // uncountedRetry is the wait in seconds of an eviction from an uncounted budget, as in the eviction API
@@ -35,30 +35,41 @@ const uncountedRetry = 10
 // write, the answer is 429. The webhook needs sideEffects NoneOnDryRun.
 func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protected, bool, error)) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
-		if err := g.handle(ctx, req, of); err != nil {
-			return refused(err)
+		status, err := g.handle(ctx, req, of)
+		if err != nil { // nothing is known: the client comes again
+			status = apierrors.NewTooManyRequests("the Pod or its budget could not be read: "+err.Error(), 1)
+		}
+		if status != nil {
+			return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status.ErrStatus}}
 		}
 		return admission.Allowed("")
 	})
 }
 
-func (g *Guard[O]) handle(ctx context.Context, req admission.Request, of func(context.Context, *corev1.Pod) (Protected, bool, error)) error {
+// handle returns the refusal of a request, or nil. The status of an error is about something else than the request: kubectl
+// drain would take a 404 for the end of the Pod (pkg/drain/drain.go).
+func (g *Guard[O]) handle(
+	ctx context.Context, req admission.Request, of func(context.Context, *corev1.Pod) (Protected, bool, error),
+) (*apierrors.StatusError, error) {
 	review, err := ReviewOf(ctx, g.live, req)
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && apierrors.IsBadRequest(status) {
+		return status, nil
+	}
 	if err != nil || review.Pod == nil {
-		return err
+		return nil, err
 	}
 	protected, ok, err := of(ctx, review.Pod)
 	if err != nil || !ok {
-		return err
+		return nil, err
 	}
-	request := disruption.Request{Pod: review.Pod, Operation: review.Operation, OutOfService: !protected.Serves}
+	request := disruption.Request{Pod: review.Pod, Operation: review.Operation, OutOfService: protected.OutOfService}
 	decision, err := g.Ask(ctx, protected.Budget, request, review.DryRun)
 	if err != nil || decision.Admitted {
-		return err
+		return nil, err
 	}
 	if review.Operation != disruption.Evict {
 		resource := corev1.Resource("pods")
-		return apierrors.NewForbidden(resource, review.Pod.Name, fmt.Errorf("budget %s: %w", protected.Budget, decision.Reason))
+		return apierrors.NewForbidden(resource, review.Pod.Name, fmt.Errorf("budget %s: %w", protected.Budget, decision.Reason)), nil
 	}
 	seconds := 0
 	if decision.Reason.Code == disruption.NotCounted {
@@ -68,15 +79,5 @@ func (g *Guard[O]) handle(ctx context.Context, req admission.Request, of func(co
 	status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{
 		Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf("budget %s: %s", protected.Budget, decision.Reason),
 	})
-	return status
-}
-
-// refused is the answer for an error. An error without a status means that nothing is known: the client comes again.
-func refused(err error) admission.Response {
-	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) {
-		status = apierrors.NewTooManyRequests("the Pod or its budget could not be read: "+err.Error(), 1)
-	}
-	result := status.Status()
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &result}}
+	return status, nil
 }

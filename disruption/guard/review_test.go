@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -141,6 +142,9 @@ func TestPermit(t *testing.T) {
 func TestHandler(t *testing.T) {
 	pod := evict("a").Pod
 	down := errors.New("down")
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "budgets"}, "web")
+	going := pod.DeepCopy()
+	going.Finalizers, going.DeletionTimestamp = []string{"example.com/kept"}, &metav1.Time{Time: start}
 	type answer struct {
 		Allowed bool
 		Code    int32
@@ -156,6 +160,8 @@ func TestHandler(t *testing.T) {
 		op     admissionv1.Operation
 		dryRun bool
 		of     func() (guard.Protected, bool, error)
+		pod    *corev1.Pod
+		fails  error // of the write
 		want   answer
 	}{
 		{name: "room", budget: budget(1), op: admissionv1.Create, want: answer{Allowed: true}},
@@ -163,22 +169,37 @@ func TestHandler(t *testing.T) {
 		{name: "PUB-23 no room for an eviction", budget: budget(0), op: admissionv1.Create, want: answer{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Cause: true}},
 		{name: "PUB-23 nobody has counted", budget: budget(1, uncounted), op: admissionv1.Create, want: answer{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Cause: true, Retry: 10, Left: 1}},
 		{name: "no room for a deletion", budget: budget(0), op: admissionv1.Delete, want: answer{Code: 403, Reason: metav1.StatusReasonForbidden}},
-		{name: "no room, and it does not serve", budget: budget(0), op: admissionv1.Delete, of: func() (guard.Protected, bool, error) { return guard.Protected{Budget: key}, true, nil }, want: answer{Allowed: true}},
+		{name: "no room, and it does not serve", budget: budget(0), op: admissionv1.Delete, of: func() (guard.Protected, bool, error) {
+			return guard.Protected{Budget: key, OutOfService: true}, true, nil
+		}, want: answer{Allowed: true}},
 		{name: "no budget", budget: budget(0), op: admissionv1.Delete, of: func() (guard.Protected, bool, error) { return guard.Protected{}, false, nil }, want: answer{Allowed: true}},
 		{name: "nothing is known", budget: budget(1), op: admissionv1.Delete, of: func() (guard.Protected, bool, error) { return guard.Protected{}, false, down }, want: answer{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Retry: 1, Left: 1}},
+		{name: "kubectl drain takes 404 for the end of the Pod", budget: budget(1), op: admissionv1.Create, of: func() (guard.Protected, bool, error) { return guard.Protected{}, false, missing }, want: answer{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Retry: 1, Left: 1}},
+		{name: "also of a budget without a status", budget: budget(1), op: admissionv1.Create, fails: missing, want: answer{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Retry: 1, Left: 1}},
+		{name: "no room, and it is being evicted already", budget: budget(0), op: admissionv1.Create, pod: going, want: answer{Allowed: true}},
+		{name: "no room, and it is being deleted already", budget: budget(0), op: admissionv1.Delete, pod: going, want: answer{Allowed: true}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if tc.pod == nil {
+				tc.pod = pod
+			}
 			if tc.of == nil {
-				tc.of = func() (guard.Protected, bool, error) { return guard.Protected{Budget: key, Serves: true}, true, nil }
+				tc.of = func() (guard.Protected, bool, error) { return guard.Protected{Budget: key}, true, nil }
 			}
 			request := admissionv1.AdmissionRequest{
-				Namespace: pod.Namespace, Name: pod.Name, Operation: tc.op, OldObject: raw(t, pod), DryRun: &tc.dryRun,
+				Namespace: pod.Namespace, Name: pod.Name, Operation: tc.op, OldObject: raw(t, tc.pod), DryRun: &tc.dryRun,
 				Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
 			}
 			if tc.op == admissionv1.Create {
 				request.SubResource = "eviction"
 			}
-			c := server(t, nil, tc.budget, pod.DeepCopy())
+			calls := &interceptor.Funcs{}
+			if tc.fails != nil {
+				calls.SubResourcePatch = func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+					return tc.fails
+				}
+			}
+			c := server(t, calls, tc.budget, tc.pod.DeepCopy())
 			handler := newGuard(t, c, c).Handler(func(context.Context, *corev1.Pod) (guard.Protected, bool, error) { return tc.of() })
 			response := handler.Handle(t.Context(), admission.Request{AdmissionRequest: request})
 			got := answer{Allowed: response.Allowed, Left: stored(t, c).Status.DisruptionsAllowed}

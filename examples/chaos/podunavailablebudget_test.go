@@ -21,7 +21,7 @@ func podUnavailableBudgetMutants() []mutant {
 		{"what is not stored is spent", guard, "if got.Allowed != want.Allowed ||", "if got.Allowed > want.Allowed+99 ||", schedules{tests: "../disruption/guard", only: "TestNotKept"}},
 		{"who was let go while nothing was needed is taken to be there", ledger, "after.Allowed, out.Wait = 0, sooner(out.Wait, held)", "out.Wait = sooner(out.Wait, held)", schedules{tests: "./controllers/podunavailablebudget", only: "TestNeededAgain"}},
 		{"a Pod that is about to change counts as changed", ledger, "m.Generation > was.Generation", "m.Generation >= was.Generation", schedules{tests: "../disruption", only: "FuzzLedger"}},
-		{"a second change of a Pod is over with the first", decide, "(!known || was.Generation == r.Pod.Generation)", "(!known || was.UID != \"\")", schedules{tests: "../disruption", only: "TestIdentity"}},
+		{"a second change of a Pod is over with the first", decide, "(!known || was.Generation == r.Pod.Generation && (r.Gated || !was.Gated))", "(!known || was.UID != \"\")", schedules{tests: "../disruption", only: "TestIdentity"}},
 		{"the count is written over what was spent meanwhile", controller, "client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(before)", found},
 		{"a conflict is not decided on anew", guard, "\t\treturn decision, overtaken, nil\n", "\t\treturn decision, done, nil\n", found},
 		{"Pods that were let go count at once", ledger, "if m.Serves && leaves <= 0 && changes <= 0 {", "if m.Serves {", found},

@@ -26,7 +26,7 @@ import (
 func (x *Executor[O]) AddTo(mgr manager.Manager, name string, options ownercache.ControllerOptions) error {
 	inTheMiddle := func(pod *corev1.Pod) bool {
 		state := x.control.StateOf(pod)
-		return state != "" && state != lifecycle.Normal || x.control.IsUpdating(pod)
+		return state != "" && state != lifecycle.Normal || x.control.IsUpdating(pod) || !podstate.IsReady(pod)
 	}
 	return x.cache.AddPodController(mgr, name, x, inTheMiddle, options)
 }
@@ -54,6 +54,9 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		return result, nil
 	}
 	step, err := x.next(view)
+	if x.control.Validate(x.options.Rules(view.Owner)) != nil {
+		return ctrl.Result{}, nil // the owner reports it, and its next spec wakes the Pod
+	}
 	if err != nil {
 		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err}) // until somebody repairs the Pod, which is an event
 		return ctrl.Result{}, nil

@@ -4,12 +4,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podcontrol"
 )
 
 // Members returns the active Pods of a set for the count of a disruption budget (disruption.Census.Members). A Pod
-// serves while it is ready, whatever the state of its lifecycle: a Pod that waits for a hook before its deletion serves
-// until it goes, unless the hook has MarkNotReady. Pods updated by an Executor through a readiness gate show the end of
+// serves while it is ready, and neither being updated nor given to its hook before a deletion: somebody drains it. As in
+// package rollout, such a Pod counts as away from then on. Pods updated by an Executor through a readiness gate show the end of
 // their changes, so they count again as soon as they serve.
 func Members(set *podcontrol.Set) []disruption.Member {
 	out := make([]disruption.Member, 0, len(set.Active))
@@ -28,4 +29,6 @@ func (x *Executor[O]) Serves(pod *corev1.Pod) bool {
 	return facts.Active && serves(facts)
 }
 
-func serves(facts podcontrol.Facts) bool { return facts.Ready && !facts.Updating }
+func serves(facts podcontrol.Facts) bool {
+	return facts.Ready && !facts.Updating && facts.State != lifecycle.PreparingDelete
+}

@@ -3,12 +3,14 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/lifecycle"
@@ -36,7 +38,7 @@ func unlessWithheld(changed bool, err error) (bool, error) {
 }
 
 // permit asks whether a step may take the Pod out of service now, if the step does so. leaves says that the Pod is to
-// be deleted. The error is errWithheld.
+// be deleted. The error is errWithheld, or says what has failed.
 func (p *Pods[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, leaves bool) error {
 	operation, ok := p.executor.takesOut(pod, step, leaves)
 	if !ok {
@@ -46,9 +48,18 @@ func (p *Pods[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.S
 	if err == nil {
 		return nil
 	}
+	if isFailure(err) {
+		return fmt.Errorf("asking whether %s may be taken out of service: %w", pod.Name, err)
+	}
 	p.pass.Wake(withheldRetry)
 	p.waits.add(pod, err)
 	return errWithheld
+}
+
+// isFailure reports whether Options.Permit could not find an answer: a request to the API server has failed.
+func isFailure(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // waits are the refusals of Options.Permit in a pass.

@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,8 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
@@ -144,7 +147,40 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestMembers: a Pod serves for a budget while it is ready, whatever waits for it, and settles through its gate.
+// TestPermitFails: a failed question is a failure of the pass, and no wait.
+func TestPermitFails(t *testing.T) {
+	for _, failure := range []error{apierrors.NewForbidden(schema.GroupResource{Resource: "budgets"}, "web", nil), context.DeadlineExceeded} {
+		w := newWorld(t)
+		pod := w.add("a")
+		w.permit = func(*corev1.Pod, disruption.Operation) error { return fmt.Errorf("asking: %w", failure) }
+		p := w.begin()
+		changed, err := p.Delete(t.Context(), pod)
+		if changed || !errors.Is(err, failure) {
+			t.Errorf("%v: changed %t, %v", failure, changed, err)
+		}
+		if waiting := p.Waiting(podcontrol.NewReader(w.control).Read("uid-web", nil, podcontrol.Want{}, begin)); len(waiting) > 0 {
+			t.Errorf("%v: waits for %v", failure, waiting)
+		}
+	}
+}
+
+// TestInvalidRules: an empty hook from a user's spec makes no Pod whose gate nobody would open, and the owner says why.
+func TestInvalidRules(t *testing.T) {
+	w := newWorld(t)
+	w.add("a")
+	w.rules.Hooks = lifecycle.Hooks{PreDelete: &lifecycle.Hook{}}
+	p := w.begin()
+	invalid := reason.Reason{Code: podcontrol.InvalidRules}
+	if err := p.Create(t.Context(), &corev1.Pod{}, nil); !errors.Is(err, invalid.Code) {
+		t.Errorf("Create: %v", err)
+	}
+	if err := p.Unfinished(&podcontrol.Set{}); !errors.Is(err, invalid.Code) {
+		t.Errorf("Unfinished: %v", err)
+	}
+}
+
+// TestMembers: a Pod serves for a budget while it is ready, and neither updated nor drained, and settles through its
+// gate.
 func TestMembers(t *testing.T) {
 	w := newWorld(t)
 	ungated := func(pod *corev1.Pod) { pod.Spec.ReadinessGates = nil }
@@ -164,7 +200,7 @@ func TestMembers(t *testing.T) {
 	for _, pod := range list {
 		got = append(got, member{pod.Name, w.x.Serves(pod), true})
 	}
-	want := []member{{"plain", true, true}, {"ungated", true, false}, {"leaving", true, true}, {"updating", false, false}, {"unready", false, true}}
+	want := []member{{"plain", true, true}, {"ungated", true, false}, {"leaving", false, true}, {"updating", false, false}, {"unready", false, true}}
 	for _, m := range want {
 		want = append(want, member{m.Name, m.Serves, true})
 	}

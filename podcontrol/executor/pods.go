@@ -47,7 +47,8 @@ func (x *Executor[O]) For(view *ownercache.View[O], pass *fanout.Pass) *Pods[O] 
 // Create creates a Pod of the owner. A webhook or policy can make a Pod a stranger by taking its owner reference, a
 // label of the selector or the revision label. Create deletes such a Pod again: the Pod would not be counted, and so be
 // made once more in every pass. A nil selector asks for no label, as in podcontrol.Want. Create refuses a Pod that does
-// not belong to the owner from the start (UnusablePod), and creates none for an owner being deleted (OwnerDeleting).
+// not belong to the owner from the start (UnusablePod), and creates none for an owner being deleted (OwnerDeleting), or
+// by rules by which nobody would open the Pod's gate (podcontrol.InvalidRules).
 func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.Selector) error {
 	return p.create(ctx, pod, selector, "")
 }
@@ -56,6 +57,9 @@ func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.S
 func (p *Pods[O]) create(ctx context.Context, pod *corev1.Pod, selector labels.Selector, node string) error {
 	if p.view.Owner.GetDeletionTimestamp() != nil {
 		return reason.Reason{Code: OwnerDeleting, Object: reason.ObjectOf("Pod", pod), Detail: "its owner is being deleted"}
+	}
+	if err := p.executor.control.Validate(p.rules); err != nil {
+		return reason.Final(err)
 	}
 	if what := p.lacks(pod, selector, node); what != "" {
 		return reason.Reason{
@@ -277,8 +281,12 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, step podcontrol.S
 // Unfinished names the Pods for which a write of their own loop was refused, or failed: opening the gate of a new Pod,
 // or a write in the middle of an update, at a later batch, at the end of a grace period, or the last of several. The
 // loop tries again. The loop leaves unreadable Pods alone. Unfinished names unreadable Pods too, unless they serve at
-// the update revision. The error is final. The owner is woken when a Pod's rest is over.
+// the update revision, and invalid rules, by which the loop does nothing. The error is final. The owner is woken when a
+// Pod's rest is over.
 func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
+	if err := p.executor.control.Validate(p.rules); err != nil {
+		return reason.Final(err)
+	}
 	var errs []error
 	some := p.executor.fanout.Backoff.Len() > 0
 	for i := range set.Active {

@@ -75,10 +75,13 @@ func setOwners(ctx context.Context, c client.Writer, claim pvc.Owned) error {
 }
 
 // Prepare creates the missing claims of a Pod before its creation, and gives the existing claims their wanted owners. A
-// claim gone by now is an error, because the Pod would have no claim.
+// claim in the way (pvc.Numbered.InTheWay), or gone by now, is an error, because the Pod would have no claim.
 func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) error {
 	if n.Claim == nil {
 		return errors.New("claimwriter: Numbered.Claim is required: nothing is known of existing claims")
+	}
+	if inTheWay := n.InTheWay(pod); inTheWay != nil {
+		return inTheWay
 	}
 	if err := Create(ctx, c, n.Missing(pod)); err != nil {
 		return err

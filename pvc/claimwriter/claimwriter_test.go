@@ -268,6 +268,15 @@ func TestPrepare(t *testing.T) {
 	if logs, _ := stored(t, c, "logs-web-0"); logs.Labels["app"] != "web" {
 		t.Errorf("labels %v", logs.Labels)
 	}
+	going := *n
+	going.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) {
+		claim := newClaim(name)
+		claim.DeletionTimestamp = &metav1.Time{}
+		return claim, true
+	}
+	if err := claimwriter.Prepare(t.Context(), c, &going, "web-8"); !errors.Is(err, pvc.ClaimInTheWay) {
+		t.Errorf("with a claim that is being deleted: %v", err)
+	}
 	late := *n
 	late.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) { return newClaim(name), true }
 	if err := claimwriter.Prepare(t.Context(), c, &late, "web-7"); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "default/data-web-7") {

@@ -123,6 +123,7 @@ func (c *cluster) get(ctx context.Context, name string) *v1beta1.CloneSet {
 // until waits until the CloneSet is as wanted and returns it.
 func (c *cluster) until(name string, want func(*v1beta1.CloneSet) error) *v1beta1.CloneSet {
 	c.t.Helper()
+	defer c.tellPods()
 	var cs *v1beta1.CloneSet
 	controlplanetest.Eventually(c.t, 2*time.Minute, func(ctx context.Context) error {
 		cs = c.get(ctx, name)
@@ -132,6 +133,24 @@ func (c *cluster) until(name string, want func(*v1beta1.CloneSet) error) *v1beta
 		return want(cs)
 	})
 	return cs
+}
+
+// tellPods logs, after a failure, the Pods and claims of the Namespace: they say what a CloneSet waits for.
+func (c *cluster) tellPods() {
+	if !c.t.Failed() {
+		return
+	}
+	var pods corev1.PodList
+	var claims corev1.PersistentVolumeClaimList
+	if err := errors.Join(c.List(c.t.Context(), &pods, client.InNamespace(c.namespace)), c.List(c.t.Context(), &claims, client.InNamespace(c.namespace))); err != nil {
+		c.t.Log(err)
+	}
+	for i := range pods.Items {
+		c.t.Logf("Pod %s on Node %q: %s, %+v", pods.Items[i].Name, pods.Items[i].Spec.NodeName, pods.Items[i].Status.Phase, pods.Items[i].Status.Conditions)
+	}
+	for i := range claims.Items {
+		c.t.Logf("claim %s of volume %q: %s", claims.Items[i].Name, claims.Items[i].Spec.VolumeName, claims.Items[i].Status.Phase)
+	}
 }
 
 // history is every version of a CloneSet from a watch. A poll on a busy machine would miss versions.

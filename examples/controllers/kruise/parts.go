@@ -178,8 +178,5 @@ func (p *Parts[O]) AddTo(mgr manager.Manager, r reconcile.Reconciler) error {
 	}
 	owners := queue(p.Options.Workers)
 	owners.Numbered, owners.Watch = p.kind.Numbered, p.kind.Watch
-	if p.kind.Numbered && p.kind.Claims {
-		owners.Watch = ownercache.WatchClaims(p.Cache)
-	}
 	return p.Parts.AddTo(mgr, p.kind.Name, r, owners, queue(p.Options.PodWorkers))
 }

@@ -47,7 +47,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	pass.Wake(step.After)
 	status, work := nextStatus(v.Owner, survey, step, v.Now), survey.Work(step)
 	if work.Ends { // so that a process that dies in between goes on from there
-		if _, err := v.WriteStatus(ctx, status); err != nil {
+		if written, err := v.WriteSharedStatus(ctx, status); err != nil || !written {
 			return pass.Result(err)
 		}
 	}
@@ -95,9 +95,9 @@ func nextStatus(job *NodeJob, survey *completion.Survey, step completion.Step, n
 	return status
 }
 
-// report writes a changed status, and returns when to look again.
+// report writes a changed status, unless another process has written a newer one, and returns when to look again.
 func (r *reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, status Status, err error) (ctrl.Result, error) {
 	meta.SetStatusCondition(&status.Conditions, reason.Condition("Failing", v.Owner.Generation, err))
-	_, statusErr := v.WriteStatus(ctx, status)
+	_, statusErr := v.WriteSharedStatus(ctx, status)
 	return pass.Result(err, statusErr)
 }

@@ -79,7 +79,7 @@ func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 		return nil, err
 	}
 	spent := ownercache.WatchStatus(func(before, after *Shards) bool { return !reflect.DeepEqual(before.Status.Budget, after.Status.Budget) })
-	owners := ownercache.ControllerOptions{Numbered: true, Watch: ownercache.Watches(ownercache.WatchClaims(r.Cache), spent)}
+	owners := ownercache.ControllerOptions{Numbered: true, Watch: spent}
 	return r, r.AddTo(mgr, "shards", r, owners, ownercache.ControllerOptions{Workers: 8})
 }
 

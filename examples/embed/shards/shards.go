@@ -57,16 +57,17 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, err
 	}
 	pass := r.Fanout.Begin(v)
+	uncertain := &seen{pods: r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{}, v.Now)} // counted for the budget all the same
 	if problems := r.problems(v.Owner); problems != nil {
-		return r.report(ctx, v, pass, &seen{}, reason.Final(problems))
+		return r.report(ctx, v, pass, uncertain, reason.Final(problems))
 	}
 	h, err := r.SyncHistory(ctx, v, pass, &v.Owner.Spec.Template, nil)
 	if err != nil || h.Update == nil {
-		return r.report(ctx, v, pass, &seen{}, err)
+		return r.report(ctx, v, pass, uncertain, err)
 	}
 	s, err := r.decide(v, h)
 	if err != nil {
-		return r.report(ctx, v, pass, &seen{}, reason.Final(err))
+		return r.report(ctx, v, pass, uncertain, reason.Final(err))
 	}
 	err = r.act(ctx, v, pass, s)
 	truncateErr := r.TruncateHistory(ctx, v, pass, h, s.pods, historyLimit, s.current.Name)
@@ -110,9 +111,6 @@ func (r *reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *see
 				History: s.history, Current: s.current,
 				Prepare: func(pod *corev1.Pod, _ int) { pvc.Mount(pod, s.claims.Templates) },
 				Before: func(ctx context.Context, pod *corev1.Pod) error {
-					if inTheWay := s.claims.InTheWay(pod.Name); inTheWay != nil {
-						return inTheWay
-					}
 					return claimwriter.Prepare(ctx, v.Client, s.claims, pod.Name)
 				},
 			})
@@ -150,15 +148,15 @@ func (r *reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, s *
 	status := *v.Owner.Status.DeepCopy()
 	status.ObservedGeneration = v.Owner.Generation
 	meta.SetStatusCondition(&status.Conditions, reason.Condition("Failed", v.Owner.Generation, err))
-	if s.pods != nil {
-		pods := s.pods.Totals()
-		status.Pods, status.Available, status.Updated = pods.Pods, pods.Available, pods.Updated
-		status.Revision, status.CurrentRevision = s.history.Update.Name, s.current.Name
+	pods := s.pods.Totals()
+	status.Pods, status.Available = pods.Pods, pods.Available
+	counted, countErr := count(v, s)
+	status.Budget, err = counted.Ledger, errors.Join(err, reason.Final(countErr))
+	pass.Wake(counted.Wait)
+	pass.Wake(s.pods.NextAvailable)
+	if s.history != nil {
+		status.Updated, status.Revision, status.CurrentRevision = pods.Updated, s.history.Update.Name, s.current.Name
 		meta.SetStatusCondition(&status.Conditions, reason.Condition("Waiting", v.Owner.Generation, s.waiting.Err()))
-		counted, countErr := count(v, s)
-		status.Budget, err = counted.Ledger, errors.Join(err, reason.Final(countErr))
-		pass.Wake(counted.Wait)
-		pass.Wake(s.pods.NextAvailable)
 		pass.Wake(s.members.NextBroken)
 	}
 	_, statusErr := v.WriteSharedStatus(ctx, status)
@@ -176,7 +174,7 @@ func (r *reconciler) protected(_ context.Context, pod *corev1.Pod) (guard.Protec
 	if owner == nil || owner.Kind != "Shards" || owner.APIVersion != GroupVersion.String() {
 		return guard.Protected{}, false, nil
 	}
-	return guard.Protected{Budget: client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, Serves: r.Pods.Serves(pod)}, true, nil
+	return guard.Protected{Budget: client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, OutOfService: !r.Pods.Serves(pod)}, true, nil
 }
 
 // claims are the volumes of the Pods. They stay when their Pod goes, and when the Shards goes.

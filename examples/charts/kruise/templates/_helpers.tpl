@@ -96,7 +96,9 @@ would delete all their objects; Namespaces, with all that is in them; rights of 
 {{- end }}
 {{- end }}
 {{- range (lookup "v1" "Namespace" "" "").items }}
-{{- if and (include "kruise.goes" (list $ .)) (not (and $.Values.installation.createNamespace (eq .metadata.name $.Values.installation.namespace))) }}
+{{- /* A manager's own Namespace goes with the manager. */}}
+{{- $own := eq "openkruise" (dig "labels" "control-plane" "" .metadata) }}
+{{- if and (include "kruise.goes" (list $ .)) (or (not $own) (eq .metadata.name "kruise-daemon-config")) }}
 {{- $namespaces = append $namespaces .metadata.name }}
 {{- end }}
 {{- end }}
