@@ -21,7 +21,7 @@ func embedMutants() []mutant {
 		{"a change by somebody else is over at once", "disruption/ledger.go", "known && was.Gated && m.Settled", "known && m.Settled", unit("../disruption", "FuzzLedger")},
 		{"nobody deletes a Pod whose deletion was taken back too late", "podcontrol/step.go", "if t.Act == lifecycle.DeletePod { // nobody else", "if t.Act == lifecycle.DeletePod && pod == nil { // nobody else", unit("../podcontrol", "TestTakenBack")},
 		{"the mark of a former update stays", "podcontrol/step.go", "step.Changes = append(step.Changes, c.unmark(pod))", "step.Changes = append(step.Changes, c.missingHash(pod))", unit("../podcontrol", "TestTakenBack")},
-		{"a Pod that somebody drains counts as serving", "podcontrol/executor/members.go", "&& facts.State != lifecycle.PreparingDelete", "&& facts.State != \"\"", unit("../podcontrol/executor", "TestMembers")},
+		{"a Pod that somebody drains counts as serving", "podcontrol/executor/members.go", "&& facts.State != lifecycle.PreparingDelete", "&& facts.State != lifecycle.Updated", unit("../podcontrol/executor", "TestMembers")},
 		{"a failed question is a wait", "podcontrol/executor/permit.go", "if isFailure(err) {", "if isFailure(nil) {", unit("../podcontrol/executor", "TestPermitFails")},
 		{"slow writes of a share never end", "disruption/guard/guard.go", "\t\t\tpause.Steps--\n", "", unit("../disruption/guard", "TestWritesThatAreAlwaysSlow")},
 	}
