@@ -119,7 +119,7 @@ func mutants() []mutant {
 		},
 		{
 			"Pods are not looked at again when their hook is edited", "ownercache/events.go",
-			"if !isNewSpec(e.ObjectOld, e.ObjectNew) {", "if isNewSpec(e.ObjectOld, e.ObjectNew) {", cloneSet("hookEdits"),
+			"\t\t\tif look(pod) {", "\t\t\tif look(pod) && pod == nil {", cloneSet("hookEdits"),
 		},
 		{
 			"claims that somebody uses are deleted", "pvc/pvc.go",

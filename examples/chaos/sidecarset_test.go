@@ -57,7 +57,7 @@ func sidecarSetMutants() []mutant {
 		{"a Pod whose idle container is not ready counts as in service", control + "standing.go", "if status == nil || status.Ready || !c.isMarked(container) ||", "if status == nil || status.Ready || !c.isMarked(container) || pod.Annotations[c.keys.Hot.VersionPrefix+container.Name] == idleVersion ||", schedules{tests: "../sidecarcontrol", only: "TestIdleNotReady"}},
 		{"nobody looks again at a Pod that was refused", upgrader, "wait = sooner(wait, rest) //", "_ = sooner(wait, rest) //", found},
 		{"nobody looks again at a Pod that another set has let go of", upgrader, "wait = sooner(wait, time.Second)\n", "", found},
-		{"a state that nobody can read counts as an upgrade that goes on", control + "standing.go", "\ts.Blocked.Add(UnreadableRecord, err)\n\twaits :=", "\ts.Blocked.Add(UnreadableRecord, err)\n\ts.Waiting.Add(UnreadableRecord, err)\n\twaits :=", schedules{tests: "../sidecarcontrol", only: "TestForgedRecords"}},
+		{"a state that nobody can read counts as an upgrade that goes on", control + "standing.go", "s.Busy = c.isBusy(", "s.Busy = len(s.Blocked) > 0 || c.isBusy(", schedules{tests: "../sidecarcontrol", only: "TestForgedRecords"}},
 		{"the condition is written where there is nothing to tell", control + "condition.go", "told && was == upgradable || !told && !news", "told && was == upgradable || !told && !news && !upgradable", by("TestTakeOver")},
 	}
 }

@@ -115,6 +115,7 @@ func TestWaiting(t *testing.T) {
 		{"in order, with those that are to go", situation{set: db(0, inOrder), pods: "0-1 new down"}, "Pod default/db-1: the Pod of ordinal 1 is not available, nor is that of 0; both are to go (ContainersNotReady: a probe); wait until"},
 		{"a partition", situation{set: db(3, keep(3)), pods: "0-2 old"}, ""},
 		{"a pause", situation{set: db(3, rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.Paused = true })), pods: "0-2 old"}, ""},
+		{"Pods without the claim of a template", situation{set: db(2, claims("1Gi")), pods: "0 new, 1 new bare"}, "spec.volumeClaimTemplates[data]: Pods at the update revision without its claim: 1, the first is db-1"},
 		{"nothing", situation{set: db(3), pods: "0-2 new"}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
