@@ -320,8 +320,8 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// judgeDeletion: a Pod goes that has not ended, because its Node wants it no more, or because its job is over. A cordon
-// leaves Pods alone that run.
+// judgeDeletion: a Pod goes that has not ended, because its Node wants it no more, or because its job is over or gone. A
+// cordon leaves Pods alone that run.
 func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	i := slices.IndexFunc(v.pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })
 	if i < 0 || podstate.HasEnded(pod) {
@@ -329,7 +329,7 @@ func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	}
 	node := v.nodes[nodeOf(v.pods[i])]
 	stays := node != nil && len(node.Spec.Taints) == 0 && (!node.Spec.Unschedulable || v.pods[i].Spec.NodeName != "")
-	if stored := w.job(); stays && (stored == nil || stored.UID != v.job.UID || stored.Status.Ended == nil) {
+	if stored := w.job(); stays && stored != nil && stored.UID == v.job.UID && stored.Status.Ended == nil {
 		w.Failf("reason", "Pod %s is deleted, whose Node fits: %+v", pod.Name, v.job.Status)
 	}
 }
