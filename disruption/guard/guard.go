@@ -116,9 +116,9 @@ func New[O client.Object](c client.Client, live client.Reader, empty O, config C
 	return &Guard[O]{client: c, live: live, empty: empty, config: config, budgets: map[budgetKey]*budget[O]{}}, nil
 }
 
-// Ask decides about a request, and stores the spending unless dryRun is set. Ask fills in the request's Generation. A missing budget, or a budget being
-// deleted, admits everything, with BudgetGone. An error means a failed read or write, the context's end, or a stored
-// ledger that is not in the object: then nothing is known, and the Pod must not be let go.
+// Ask decides about a request, and stores the spending unless dryRun is set. Ask fills in the request's Generation. A
+// missing budget, or a budget being deleted, admits everything, with BudgetGone. An error means a failed read or write,
+// the context's end, or a stored ledger that is not in the object: then nothing is known, and the Pod must not be let go.
 func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disruption.Request, dryRun bool) (disruption.Decision, error) {
 	if pod := request.Pod; pod != nil && key.Namespace != "" && pod.Namespace != key.Namespace {
 		return disruption.Decision{}, fmt.Errorf("guard: Pod %s/%s is in another namespace than budget %s, which knows Pods by their names", pod.Namespace, pod.Name, key)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // Protected is the protection of a Pod.
@@ -46,8 +47,8 @@ func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protec
 	})
 }
 
-// handle returns the refusal of a request, or nil. The status of an error is about something else than the request: kubectl
-// drain would take a 404 for the end of the Pod (pkg/drain/drain.go).
+// handle returns the refusal of a request, or nil. The HTTP status of an error must not be the answer: kubectl drain would
+// take a 404 for the end of the Pod (pkg/drain/drain.go).
 func (g *Guard[O]) handle(
 	ctx context.Context, req admission.Request, of func(context.Context, *corev1.Pod) (Protected, bool, error),
 ) (*apierrors.StatusError, error) {
@@ -71,13 +72,19 @@ func (g *Guard[O]) handle(
 		resource := corev1.Resource("pods")
 		return apierrors.NewForbidden(resource, review.Pod.Name, fmt.Errorf("budget %s: %w", protected.Budget, decision.Reason)), nil
 	}
+	return EvictionRefused("budget "+protected.Budget.String(), decision.Reason), nil
+}
+
+// EvictionRefused is the answer to an eviction for which a budget has no room, as by the eviction API: clients such as
+// kubectl drain come again. budget is the kind and the name of the budget.
+func EvictionRefused(budget string, why reason.Reason) *apierrors.StatusError {
 	seconds := 0
-	if decision.Reason.Code == disruption.NotCounted {
+	if why.Code == disruption.NotCounted {
 		seconds = uncountedRetry
 	}
-	status := apierrors.NewTooManyRequests(fmt.Sprintf("Cannot evict Pod as it would violate budget %s.", protected.Budget), seconds)
+	status := apierrors.NewTooManyRequests(fmt.Sprintf("Cannot evict Pod as it would violate %s.", budget), seconds)
 	status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{
-		Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf("budget %s: %s", protected.Budget, decision.Reason),
+		Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf("%s: %s", budget, why),
 	})
-	return status, nil
+	return status
 }

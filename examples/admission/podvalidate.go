@@ -2,10 +2,8 @@ package admission
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -102,23 +100,12 @@ func budgetResource() schema.GroupResource {
 	return schema.GroupResource{Group: policy.Group, Resource: "podunavailablebudgets"}
 }
 
-// uncountedRetry is the wait in seconds of an eviction with an uncounted budget, as in the eviction API.
-const uncountedRetry = 10
-
 // refusedBy is the answer to a request refused by a budget.
 func refusedBy(operation disruption.Operation, answer budgets.Answer) error {
 	if operation != disruption.Evict {
 		return apierrors.NewForbidden(budgetResource(), answer.Budget, answer.Reason)
 	}
-	seconds := 0
-	if answer.Reason.Code == disruption.NotCounted {
-		seconds = uncountedRetry
-	}
-	err := apierrors.NewTooManyRequests(fmt.Sprintf("Cannot evict Pod as it would violate PodUnavailableBudget %s.", answer.Budget), seconds)
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
-		Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf("PodUnavailableBudget %s: %s", answer.Budget, answer.Reason),
-	})
-	return err
+	return budgetguard.EvictionRefused("PodUnavailableBudget "+answer.Budget, answer.Reason)
 }
 
 // unknownBudget is the answer for an unknown budget: retry.

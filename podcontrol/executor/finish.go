@@ -24,11 +24,14 @@ import (
 
 // AddTo adds the Pods' own loop to the manager.
 func (x *Executor[O]) AddTo(mgr manager.Manager, name string, options ownercache.ControllerOptions) error {
-	inTheMiddle := func(pod *corev1.Pod) bool {
-		state := x.control.StateOf(pod)
-		return state != "" && state != lifecycle.Normal || x.control.IsUpdating(pod) || !podstate.IsReady(pod)
-	}
-	return x.cache.AddPodController(mgr, name, x, inTheMiddle, options)
+	return x.cache.AddPodController(mgr, name, x, x.isUnfinished, options)
+}
+
+// isUnfinished reports whether another spec of its owner may let a Pod go on. A new Pod may still wait for its gate, which
+// nobody opens by invalid rules.
+func (x *Executor[O]) isUnfinished(pod *corev1.Pod) bool {
+	state := x.control.StateOf(pod)
+	return state != "" && state != lifecycle.Normal || x.control.IsUpdating(pod) || !podstate.IsReady(pod)
 }
 
 // Reconcile does a Pod's actions without need for a budget. All writes demand the Pod of the decision: a conflict means
@@ -53,10 +56,11 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	case view == nil || !podstate.IsActive(view.Pod) || view.Pod.UID != pod.UID:
 		return result, nil
 	}
-	step, err := x.next(view)
-	if x.control.Validate(x.options.Rules(view.Owner)) != nil {
+	rules := x.options.Rules(view.Owner)
+	if x.control.Validate(rules) != nil {
 		return ctrl.Result{}, nil // the owner reports it, and its next spec wakes the Pod
 	}
+	step, err := x.next(view, rules)
 	if err != nil {
 		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err}) // until somebody repairs the Pod, which is an event
 		return ctrl.Result{}, nil
@@ -70,8 +74,8 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 }
 
 // next is the Pod's next step. An update with lost state begins anew.
-func (x *Executor[O]) next(view *ownercache.PodView[O]) (podcontrol.Step, error) {
-	rules, pod := x.options.Rules(view.Owner), view.Pod
+func (x *Executor[O]) next(view *ownercache.PodView[O], rules podcontrol.Rules) (podcontrol.Step, error) {
+	pod := view.Pod
 	lost := x.lost(pod)
 	if lost == nil {
 		return x.control.Next(pod, rules, view.Now)

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
@@ -167,7 +169,7 @@ func TestPermitFails(t *testing.T) {
 // TestInvalidRules: an empty hook from a user's spec makes no Pod whose gate nobody would open, and the owner says why.
 func TestInvalidRules(t *testing.T) {
 	w := newWorld(t)
-	w.add("a")
+	waits := w.add("a", func(pod *corev1.Pod) { pod.Status.Conditions = nil })
 	w.rules.Hooks = lifecycle.Hooks{PreDelete: &lifecycle.Hook{}}
 	p := w.begin()
 	invalid := reason.Reason{Code: podcontrol.InvalidRules}
@@ -176,6 +178,13 @@ func TestInvalidRules(t *testing.T) {
 	}
 	if err := p.Unfinished(&podcontrol.Set{}); !errors.Is(err, invalid.Code) {
 		t.Errorf("Unfinished: %v", err)
+	}
+	result, err := w.x.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(waits)})
+	if result != (ctrl.Result{}) || err != nil || len(w.events) > 0 {
+		t.Errorf("the Pod's loop: %v, %v, events %v; want nothing, as nothing is wrong with the Pod", result, err, w.events)
+	}
+	if !w.x.IsUnfinished(waits) {
+		t.Error("the owner's next spec does not wake the Pod")
 	}
 }
 
