@@ -22,7 +22,7 @@
 // The container is recreated, not only restarted: its root file system is new, volumes stay. A closed gate makes the
 // endpoints controllers take the Pod out of service, but does not drain connections. To drain connections, use the
 // grace period (the spec changes only a grace period after the gate closes) or preStop hooks. A kubelet may report the
-// Pod Ready again before seeing the closed gate. The grace period covers this delay as well.
+// Pod Ready again before seeing the closed gate. The grace period starts with the report that the Pod is not ready.
 //
 // # What a node cannot tell
 //

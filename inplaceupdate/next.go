@@ -74,20 +74,18 @@ func (v *view) inGracePeriod() (Step, error) {
 	if v.saved.Revision != v.grace.Revision {
 		return Step{Change: change}, nil // of a superseded update
 	}
-	begun := v.saved.UpdateTimestamp.Time
-	if begun.After(v.now.Add(skew)) { // by a clock that was wrong, and nobody knows how much of the period is over
-		begun = time.Time{}
-	}
-	ends := begun.Add(time.Duration(v.grace.GraceSeconds) * time.Second)
-	if left := ends.Sub(v.now); left > 0 {
-		return Step{
-			Waiting:      reason.List{{Code: GracePeriodRunning, Object: v.object(), Detail: "ends " + ends.UTC().Format(time.RFC3339)}},
-			RequeueAfter: (left + time.Second - 1).Truncate(time.Second),
-		}, nil
-	}
 	held, err := v.heldMetadata()
 	if err != nil {
 		return Step{}, err
+	}
+	ends, known := v.graceEnds()
+	waiting := reason.Reason{Code: GracePeriodRunning, Object: v.object(), Detail: "starts when the node reports the Pod as not ready"}
+	switch left := ends.Sub(v.now); {
+	case !known:
+		return Step{Waiting: reason.List{waiting}}, nil
+	case left > 0:
+		waiting.Detail = "ends " + ends.UTC().Format(time.RFC3339)
+		return Step{Waiting: reason.List{waiting}, RequeueAfter: left}, nil
 	}
 	change.Labels = held.Metadata.Labels
 	maps.Copy(change.Annotations, held.Metadata.Annotations)
@@ -97,6 +95,27 @@ func (v *view) inGracePeriod() (Step, error) {
 	v.relearn(v.grace.ContainerImages)
 	v.deliver(v.grace.work(), v.saved, &change)
 	return Step{Change: change}, v.putState(&change, v.saved)
+}
+
+// graceEnds returns the end of the grace period. The period counts from the start of the update, or from the end of the
+// Pod's readiness if that is later: a kubelet may have reported the Pod as ready before seeing the closed gate. known is
+// false while the Pod is ready in spite of the gate. Both times have whole seconds and stand for up to a second later.
+func (v *view) graceEnds() (ends time.Time, known bool) {
+	begun := v.saved.UpdateTimestamp.Time
+	if begun.After(v.now.Add(skew)) { // by a clock that was wrong, and nobody knows how much of the period is over
+		begun = time.Time{}
+	}
+	gate, ready := podstate.Condition(v.pod, v.config.Keys.Gate), podstate.Condition(v.pod, corev1.PodReady)
+	closed := podstate.HasGate(v.pod, v.config.Keys.Gate) && gate != nil && gate.Status == corev1.ConditionFalse
+	if closed && ready != nil {
+		if ready.Status == corev1.ConditionTrue {
+			return time.Time{}, false
+		}
+		if since := ready.LastTransitionTime.Time; since.After(begun) && !since.After(v.now.Add(skew)) {
+			begun = since
+		}
+	}
+	return begun.Truncate(time.Second).Add(time.Duration(v.grace.GraceSeconds)*time.Second + time.Second), true
 }
 
 // nextBatch delivers the next batch after the previous batch is done.

@@ -18,7 +18,9 @@ type Target struct {
 	// must contain each label. Nil is refused; a caller with the revision elsewhere gives an empty map.
 	Labels map[string]string
 	// GracePeriod is the Pod's time out of service before its spec changes, if the update takes the Pod out of service.
-	// The period is rounded up to whole seconds. Zero means no grace period. Negative periods are refused.
+	// The period is rounded up to whole seconds and counts from the end of the Pod's readiness. The wire format keeps the
+	// start in whole seconds, so the period may last up to one second longer. Zero means no grace period. Negative periods
+	// are refused.
 	GracePeriod time.Duration
 }
 

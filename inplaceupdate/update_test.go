@@ -241,7 +241,7 @@ func Example() {
 		return
 	}
 	pod, _ = send(pod, change)
-	for _, at := range []time.Duration{10 * time.Second, 30 * time.Second, 31 * time.Second, 40 * time.Second} {
+	for _, at := range []time.Duration{10 * time.Second, 31 * time.Second, 32 * time.Second, 40 * time.Second} {
 		step, err := updater.Next(pod, now.Add(at))
 		if err != nil {
 			fmt.Println(err)
@@ -252,16 +252,16 @@ func Example() {
 			fmt.Println("  ", why.Code, why.Detail)
 		}
 		pod, _ = send(pod, step.Change)
-		if at > 30*time.Second {
+		if at > 31*time.Second {
 			catchUp(pod) // the node restarts the container, and later sees the open gate
 		}
 	}
 	fmt.Println("ready:", podstate.IsTrue(pod, corev1.PodReady))
 	// Output:
 	// 10s ready: false image: app:v1 complete: false
-	//    GracePeriodRunning ends 2026-07-01T10:00:30Z
-	// 30s ready: false image: app:v1 complete: false
-	// 31s ready: false image: app:v2 complete: false
+	//    GracePeriodRunning ends 2026-07-01T10:00:31Z
+	// 31s ready: false image: app:v1 complete: false
+	// 32s ready: false image: app:v2 complete: false
 	//    NotObserved node n1 has not seen the newest spec
 	//    ImageNotRunning container app still runs app:v1 (sha256:app:v1), not app:v2
 	// 40s ready: false image: app:v2 complete: true
@@ -457,7 +457,7 @@ func TestReadsWhatOthersWrote(t *testing.T) {
 			if !updater.InGracePeriod(pod) {
 				t.Error("U-16: not in grace period")
 			}
-			pod = write(t, pod, mustNext(t, updater, pod, after(30*time.Second)).Change)
+			pod = write(t, pod, mustNext(t, updater, pod, after(31*time.Second)).Change)
 			limits, requests := pod.Spec.Containers[0].Resources.Limits, pod.Spec.Containers[0].Resources.Requests
 			got := fmt.Sprint(pod.Spec.Containers[0].Image, " ", pod.Annotations["cfg"], " ", limits.Cpu(), " ", requests.Cpu(), " ", updater.InGracePeriod(pod))
 			if want := "app:v2 2 2 1 false"; got != want {
@@ -519,11 +519,11 @@ func TestGracePeriod(t *testing.T) {
 		at    time.Duration
 		again time.Duration // 0: the change comes now
 	}{
-		{"U-14 starts", 0, 30 * time.Second},
-		{"U-14 rounded up", 1500 * time.Millisecond, 29 * time.Second},
-		{"U-14 rounded up at the end", 29*time.Second + time.Millisecond, time.Second},
-		{"U-14 a clock that is behind", -time.Second, 31 * time.Second},
-		{"U-14 over", 30 * time.Second, 0},
+		{"U-14 starts", 0, 31 * time.Second},
+		{"U-14 runs", 1500 * time.Millisecond, 29500 * time.Millisecond},
+		{"U-14 the annotation has whole seconds, and the Pod may have left service at the end of one", 30*time.Second + 999*time.Millisecond, time.Millisecond},
+		{"U-14 a clock that is behind", -time.Second, 32 * time.Second},
+		{"U-14 over", 31 * time.Second, 0},
 		{"U-14 long over", time.Hour, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -548,6 +548,38 @@ func TestGracePeriod(t *testing.T) {
 			_, note := pod.Annotations["note"]
 			if pod.Spec.Containers[0].Image != "app:v2" || pod.Labels["x"] != "1" || note || updater.InGracePeriod(pod) || pod.Finalizers[0] != "f/2" {
 				t.Errorf("after the grace period: %s %+v", images(pod), pod.ObjectMeta)
+			}
+		})
+	}
+	since := func(status corev1.ConditionStatus, at time.Duration) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			ready := podstate.Condition(pod, corev1.PodReady)
+			ready.Status, ready.LastTransitionTime = status, metav1.NewTime(after(at))
+		}
+	}
+	for _, tc := range []struct {
+		name  string
+		ready func(*corev1.Pod)
+		at    time.Duration
+		want  string // "": the change comes now
+		again time.Duration
+	}{
+		{"a node reports the Pod as ready before it sees the gate", since(corev1.ConditionTrue, 0), time.Hour, "starts when the node reports the Pod as not ready", 0},
+		{"U-14 counts from when the node saw the gate", since(corev1.ConditionFalse, 10*time.Second), 31 * time.Second, "ends 2026-07-01T10:00:41Z", 10 * time.Second},
+		{"... until its end", since(corev1.ConditionFalse, 10*time.Second), 41 * time.Second, "", 0},
+		{"the Pod was out of service before", since(corev1.ConditionFalse, -time.Hour), 31 * time.Second, "", 0},
+		{"a node's clock that is far ahead tells nothing", since(corev1.ConditionFalse, 2*time.Hour), 31 * time.Second, "", 0},
+		{"the Pod's gate is not asked for", func(pod *corev1.Pod) { since(corev1.ConditionTrue, 0)(pod); pod.Spec.ReadinessGates = nil }, 31 * time.Second, "", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := started()
+			tc.ready(pod)
+			step, said := mustNext(t, updater, pod, after(tc.at)), ""
+			for _, why := range step.Waiting {
+				said += why.Detail
+			}
+			if said != tc.want || step.RequeueAfter != tc.again || step.Change.IsEmpty() != (tc.want != "") {
+				t.Errorf("Next says %q after %v: %+v; want %q after %v", said, step.RequeueAfter, step.Change, tc.want, tc.again)
 			}
 		})
 	}

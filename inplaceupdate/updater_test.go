@@ -127,11 +127,11 @@ func TestStartChecksItsArguments(t *testing.T) {
 	}
 }
 
-// TestGracePeriodIsRoundedUp: the wire format has whole seconds.
+// TestGracePeriodIsRoundedUp: the wire format has whole seconds, of the period and of its start.
 func TestGracePeriodIsRoundedUp(t *testing.T) {
 	updater := newUpdater()
 	from, to := newTemplate(), newTemplate(image("app", "app:v2"))
-	for _, tc := range []struct{ asked, runs time.Duration }{{1, time.Second}, {time.Second, time.Second}, {time.Second + 1, 2 * time.Second}} {
+	for _, tc := range []struct{ asked, runs time.Duration }{{1, 2 * time.Second}, {time.Second, 2 * time.Second}, {time.Second + 1, 3 * time.Second}} {
 		pod, target := newPod(from), toward("2", 0)
 		target.GracePeriod = tc.asked
 		pod = write(t, pod, mustStart(t, updater, pod, from, to, target, now))

@@ -422,9 +422,9 @@ func TestNextLater(t *testing.T) {
 		},
 		{
 			"its grace period runs", start(graceful), graceful, time.Second,
-			said{Why: []reason.Code{inplaceupdate.GracePeriodRunning, lifecycle.UpdateIncomplete}, After: 4 * time.Second},
+			said{Why: []reason.Code{inplaceupdate.GracePeriodRunning, lifecycle.UpdateIncomplete}, After: 5 * time.Second},
 		},
-		{"its grace period is over", start(graceful), graceful, 5 * time.Second, said{Act: podcontrol.Patch, Requests: []string{": app:v2"}, Why: []reason.Code{lifecycle.UpdateIncomplete}}},
+		{"its grace period is over", start(graceful), graceful, 6 * time.Second, said{Act: podcontrol.Patch, Requests: []string{": app:v2"}, Why: []reason.Code{lifecycle.UpdateIncomplete}}},
 		{"its owner is the one that deletes it", newPod("a", running, inState("PreparingDelete")), rules, time.Minute, said{}},
 		{"L-6 it waits for its owner to settle it", newPod("a", running, inState("PreparingUpdate")), rules, time.Minute, said{}},
 	} {

@@ -45,6 +45,11 @@ func rotators() schedules    { return schedules{tests: "./chaos/webhookcert"} }
 func mutants() []mutant {
 	const controllers = "examples/controllers/cloneset/"
 	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), watchMutants(), embedMutants()), []mutant{
+		{"a grace period ends in the second of its end", "inplaceupdate/next.go", "*time.Second + time.Second), true", "*time.Second), true", cloneSet()},
+		{
+			"a grace period runs while the node reports the Pod as ready", "inplaceupdate/next.go",
+			"if closed && ready != nil {", "if closed && ready != nil && v.grace == nil {", cloneSet(),
+		},
 		{"own writes are not awaited", "ownercache/cache.go", "case pending != nil:", "case pending != nil && pending.Late:", cloneSet()},
 		{"a process does not wait for what its predecessor wrote", "ownercache/cache.go", "NoBarrier: options.NoBarrier,", "NoBarrier: true,", cloneSet()},
 		{

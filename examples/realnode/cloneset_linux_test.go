@@ -3,6 +3,7 @@ package realnode_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,6 +121,7 @@ func TestCloneSetTable(t *testing.T) {
 		})
 		if counts[0].losses() > 0 {
 			t.Errorf("requests were lost in spite of the grace period: %v", counts[0].lost)
+			t.Log(strings.Join(counts[0].seen, "\n"))
 		}
 		// The client must be able to see a loss at all, or else the check above proves nothing. On a slow machine, proxies
 		// may by chance be faster than kubelets for a whole rollout.

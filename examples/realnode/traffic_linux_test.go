@@ -3,6 +3,7 @@ package realnode_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -16,6 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // requestTime is the time that the test program takes for a request of the load.
@@ -26,6 +30,7 @@ type tally struct {
 	mu   sync.Mutex
 	sent int
 	lost map[string]int // by error
+	seen []string       // losses, states of Pods and lists of endpoints with their times
 }
 
 func (t *tally) add(err error) {
@@ -34,6 +39,28 @@ func (t *tally) add(err error) {
 	t.sent++
 	if err != nil {
 		t.lost[err.Error()]++
+		t.notef("lost: %v", err)
+	}
+}
+
+// notef keeps what explains a loss. t.mu is held.
+func (t *tally) notef(format string, args ...any) {
+	t.seen = append(t.seen, time.Now().UTC().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// followPods notes the states of the Pods.
+func (t *tally) followPods(watcher watch.Interface) {
+	for event := range watcher.ResultChan() {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok {
+			continue
+		}
+		_, held := pod.Annotations[apps.AnnotationInPlaceUpdateGrace]
+		app := ptr.Deref(podstate.ContainerStatus(pod, "app"), corev1.ContainerStatus{})
+		t.mu.Lock()
+		t.notef("Pod %s %s: spec %s, grace period runs %t, ready %t, restarts %d, %s", pod.Name, pod.Status.PodIP,
+			pod.Spec.Containers[0].Image, held, podstate.IsReady(pod), app.RestartCount, app.State.String())
+		t.mu.Unlock()
 	}
 }
 
@@ -67,14 +94,19 @@ func (f *fixture) load(w workload, pods int) (stop func() *tally) {
 	}
 	expired, stopWaiting := context.WithTimeout(ctx, within)
 	defer stopWaiting()
-	targets := &endpoints{complete: make(chan struct{}), want: pods, bySlice: map[string][]string{}}
+	count := &tally{lost: map[string]int{}}
+	targets := &endpoints{complete: make(chan struct{}), want: pods, bySlice: map[string][]string{}, count: count}
 	go targets.follow(watcher)
 	select {
 	case <-targets.complete:
 	case <-expired.Done():
 		f.t.Fatalf("Service %s does not have %d endpoints", w.name(), pods)
 	}
-	count := &tally{lost: map[string]int{}}
+	podWatcher, err := f.Watch(ctx, &corev1.PodList{}, client.InNamespace(f.namespace), client.MatchingLabels{"app": w.name()})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	go count.followPods(podWatcher)
 	var workers sync.WaitGroup
 	for range 16 {
 		workers.Go(func() { sendAll(ctx, targets, count) })
@@ -83,6 +115,7 @@ func (f *fixture) load(w workload, pods int) (stop func() *tally) {
 		cancel()
 		workers.Wait()
 		watcher.Stop()
+		podWatcher.Stop()
 		return count
 	}
 }
@@ -132,6 +165,7 @@ func send(ctx context.Context, httpClient *http.Client, address string) error {
 type endpoints struct {
 	complete chan struct{}
 	want     int
+	count    *tally
 
 	mu      sync.Mutex
 	bySlice map[string][]string
@@ -160,6 +194,9 @@ func (e *endpoints) set(slice string, addresses []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.bySlice[slice] = addresses
+	e.count.mu.Lock()
+	e.count.notef("endpoints of %s: %v", slice, addresses)
+	e.count.mu.Unlock()
 	e.all = slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(e.bySlice))...))))
 	if len(e.all) != e.want {
 		return

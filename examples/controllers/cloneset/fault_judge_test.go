@@ -102,6 +102,7 @@ func (w *story) judgePod(t *chaos.Task, v *taskView, call faultapi.Call, old, po
 		w.judgeDeletion(t, v, call, old)
 	default:
 		w.judgeGate(call, old, pod)
+		w.judgeGracePeriod(v, call, old, pod)
 		w.judgeClaimTemplates(old, pod)
 	}
 	if v.owner == nil {
@@ -295,6 +296,35 @@ func (w *story) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
 	}
 }
 
+// judgeGracePeriod: an update that was held back changes the spec of a Pod that has been out of service for its grace
+// period.
+func (w *story) judgeGracePeriod(v *taskView, call faultapi.Call, old, pod *corev1.Pod) {
+	before, after := old.Annotations[apps.AnnotationInPlaceUpdateGrace], pod.Annotations[apps.AnnotationInPlaceUpdateGrace]
+	if after != "" {
+		if before == "" {
+			w.held[pod.UID] = v.now
+		}
+		return
+	}
+	var grace struct {
+		Revision     string
+		GraceSeconds int
+	}
+	var saved struct{ Revision string }
+	if json.Unmarshal([]byte(before), &grace) != nil || grace.Revision == "" ||
+		json.Unmarshal([]byte(pod.Annotations[apps.AnnotationInPlaceUpdateState]), &saved) != nil || grace.Revision != saved.Revision {
+		return
+	}
+	held, ok := w.held[pod.UID]
+	delete(w.held, pod.UID)
+	for i := range pod.Spec.Containers {
+		out := time.Since(held)
+		if ok && pod.Spec.Containers[i].Image != old.Spec.Containers[i].Image && out < time.Duration(grace.GraceSeconds)*time.Second {
+			w.Failf("gate", "%s changes an image of Pod %s after %v out of service, and not after %d s", call.Verb, pod.Name, out, grace.GraceSeconds)
+		}
+	}
+}
+
 // judgeClaimTemplates: under the gate, and with a policy that may recreate Pods, no Pod keeps its claims across
 // revisions with different claim templates.
 func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
@@ -387,6 +417,9 @@ func (w *story) checkState() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if !podstate.IsActive(pod) {
 			continue
+		}
+		if _, ok := w.held[pod.UID]; ok && podstate.IsReady(pod) {
+			w.held[pod.UID] = time.Now()
 		}
 		id := pod.Labels[apps.LabelInstanceID]
 		if id == "" {

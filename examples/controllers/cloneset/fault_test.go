@@ -55,10 +55,12 @@ type story struct {
 	reconciler *Reconciler
 	// taken holds, by Pod, the version of the controller's last write taking the Pod out of service or deleting the Pod.
 	taken map[types.UID]int64
+	// held holds, by Pod, when the pass began that held back an update, or when the node last reported the Pod as ready since.
+	held map[types.UID]time.Time
 }
 
 func newStory(world *chaos.World) chaos.Subject {
-	w := &story{World: world, taken: map[types.UID]int64{}}
+	w := &story{World: world, taken: map[types.UID]int64{}, held: map[types.UID]time.Time{}}
 	return chaos.Subject{
 		Setup: w.start, Begin: w.begin, Users: w.act, Outside: w.outside, Settle: w.settle,
 		Denies: w.denies, Looks: w.look, Wrote: w.judge, Check: w.checkState, Converged: w.checkConverged,
