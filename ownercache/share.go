@@ -2,6 +2,7 @@ package ownercache
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"weak"
@@ -23,6 +24,9 @@ func Share(pod, like *corev1.Pod) {
 	share(&pod.OwnerReferences, like.OwnerReferences)
 	shareSpec(&pod.Spec, &like.Spec)
 	shareString((*string)(&pod.Status.Phase), string(like.Status.Phase))
+	shareString((*string)(&pod.Status.QOSClass), string(like.Status.QOSClass))
+	shareString(&pod.Status.HostIP, like.Status.HostIP)
+	share(&pod.Status.HostIPs, like.Status.HostIPs)
 	for i := range min(len(pod.Status.Conditions), len(like.Status.Conditions)) {
 		c, other := &pod.Status.Conditions[i], &like.Status.Conditions[i]
 		shareString((*string)(&c.Type), string(other.Type))
@@ -35,6 +39,9 @@ func Share(pod, like *corev1.Pod) {
 		shareString(&c.Name, other.Name)
 		shareString(&c.Image, other.Image)
 		shareString(&c.ImageID, other.ImageID)
+		share(&c.VolumeMounts, other.VolumeMounts)
+		share(&c.User, other.User)
+		share(&c.Started, other.Started)
 		share(&c.AllocatedResources, other.AllocatedResources)
 		share(&c.Resources, other.Resources)
 	}
@@ -51,8 +58,14 @@ func shareSpec(spec, like *corev1.PodSpec) {
 	for i := range min(len(spec.Volumes), len(like.Volumes)) {
 		share(&spec.Volumes[i].VolumeSource, like.Volumes[i].VolumeSource)
 	}
+	shareString(&spec.NodeName, like.NodeName)
+	share(&spec.Containers, like.Containers)
+	share(&spec.InitContainers, like.InitContainers)
 	for _, containers := range [][2][]corev1.Container{{spec.Containers, like.Containers}, {spec.InitContainers, like.InitContainers}} {
 		for i := range min(len(containers[0]), len(containers[1])) {
+			if &containers[0][i] == &containers[1][i] {
+				break // shared as a whole
+			}
 			c, other := &containers[0][i], &containers[1][i]
 			shareString(&c.Name, other.Name)
 			shareString(&c.Image, other.Image)
@@ -100,12 +113,17 @@ const (
 	maxUID = 64
 )
 
-// Sharer has the Pods of each controller share memory with the preceding Pod, as long as another user holds the
-// preceding Pod. The zero value is ready. A Sharer is safe for concurrent use.
+// Sharer has the Pods of each controller share memory with an earlier Pod, as long as another user holds the earlier
+// Pod: the preceding one, and the preceding one with reported containers. The zero value is ready. A Sharer is safe for
+// concurrent use.
 type Sharer struct {
 	mu     sync.Mutex
-	models map[types.UID]weak.Pointer[corev1.Pod]
+	models map[types.UID]models
 }
+
+// models are the earlier Pods of a controller. Reports of nodes come between creations, so that the preceding Pod alone
+// would have no container statuses to share.
+type models struct{ last, reported weak.Pointer[corev1.Pod] }
 
 // Transform is a transform for a cache of Pods (client-go's TransformFunc). Transform also drops managed fields. Other
 // objects stay unchanged.
@@ -115,6 +133,7 @@ func (s *Sharer) Transform(obj any) (any, error) {
 		return obj, nil
 	}
 	pod.ManagedFields = nil
+	pod.Status.Conditions = slices.Clone(pod.Status.Conditions[:len(pod.Status.Conditions):len(pod.Status.Conditions)]) // decoded with room for more
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || len(owner.UID) > maxUID {
 		return pod, nil
@@ -123,11 +142,19 @@ func (s *Sharer) Transform(obj any) (any, error) {
 	defer s.mu.Unlock()
 	known, ok := s.models[owner.UID]
 	if s.models == nil || !ok && len(s.models) >= maxModels {
-		s.models = map[types.UID]weak.Pointer[corev1.Pod]{} // owners come and go; who is still there comes again
+		s.models = map[types.UID]models{} // owners come and go; who is still there comes again
 	}
-	if model := known.Value(); model != nil {
-		Share(pod, model)
+	last, reported := known.last.Value(), known.reported.Value()
+	if last != nil {
+		Share(pod, last)
 	}
-	s.models[types.UID(strings.Clone(string(owner.UID)))] = weak.Make(pod)
+	if reported != nil && reported != last {
+		Share(pod, reported)
+	}
+	known.last = weak.Make(pod)
+	if len(pod.Status.ContainerStatuses) > 0 {
+		known.reported = known.last
+	}
+	s.models[types.UID(strings.Clone(string(owner.UID)))] = known
 	return pod, nil
 }

@@ -37,9 +37,11 @@ func decoded(t testing.TB, edits ...func(*corev1.Pod)) *corev1.Pod {
 			}}}},
 		},
 		Status: corev1.PodStatus{
-			Phase:             corev1.PodRunning,
-			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "R"}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Image: "app:v1", AllocatedResources: list.DeepCopy()}},
+			Phase:      corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "R"}, {Type: corev1.PodScheduled}, {Type: corev1.PodInitialized}},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "app", Image: "app:v1", AllocatedResources: list.DeepCopy(), Resources: &corev1.ResourceRequirements{Requests: list.DeepCopy()},
+			}},
 		},
 	}
 	for _, edit := range edits {
@@ -104,8 +106,9 @@ func TestSharer(t *testing.T) {
 	t.Parallel()
 	var sharer ownercache.Sharer
 	first, second := decoded(t), decoded(t, func(p *corev1.Pod) { p.Name, p.Labels["instance"], p.Spec.Volumes[0].Name = "web-b", "b", "token-x2" })
+	fresh := decoded(t, func(p *corev1.Pod) { p.Status = corev1.PodStatus{} })
 	foreign := decoded(t, func(p *corev1.Pod) { p.OwnerReferences = nil })
-	for _, pod := range []*corev1.Pod{first, second, foreign} {
+	for _, pod := range []*corev1.Pod{first, fresh, second, foreign} {
 		if got, err := sharer.Transform(pod); err != nil || got != any(pod) || pod.ManagedFields != nil {
 			t.Errorf("Transform = %v, %v", got, err)
 		}
@@ -120,11 +123,16 @@ func TestSharer(t *testing.T) {
 		"env":          &first.Spec.Containers[0].Env[0] == &second.Spec.Containers[0].Env[0],
 		"images":       unsafe.StringData(first.Spec.Containers[0].Image) == unsafe.StringData(second.Spec.Containers[0].Image),
 		"volumes":      first.Spec.Volumes[0].Projected == second.Spec.Volumes[0].Projected,
-		"reasons":      unsafe.StringData(first.Status.Conditions[0].Reason) == unsafe.StringData(second.Status.Conditions[0].Reason),
+		"containers":   &first.Spec.Containers[0] == &second.Spec.Containers[0],
+		"resources that nodes reported before the last creation": first.Status.ContainerStatuses[0].Resources == second.Status.ContainerStatuses[0].Resources,
+		"reasons": unsafe.StringData(first.Status.Conditions[0].Reason) == unsafe.StringData(second.Status.Conditions[0].Reason),
 	} {
 		if !same {
 			t.Errorf("%s are not shared", what)
 		}
+	}
+	if room := cap(first.Status.Conditions) - len(first.Status.Conditions); room > 0 {
+		t.Errorf("%d conditions of %d take the room of %d more", len(first.Status.Conditions), len(first.Status.Conditions), room)
 	}
 	if keyOf(first.Labels, "app") == keyOf(foreign.Labels, "app") {
 		t.Error("a Pod without controller shares")

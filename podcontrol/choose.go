@@ -108,8 +108,9 @@ func (s *Set) updateOrder(back bool, o Orders) []*corev1.Pod {
 }
 
 // ChooseCancellations returns the Pods to take back from waiting for their hook before a deletion, because the workload
-// was scaled up again. Pods with a requested deletion, by label or in Want.Delete, are excluded.
-func (s *Set) ChooseCancellations(replicas int, hooks lifecycle.Hooks) []*corev1.Pod {
+// was scaled up again, or because their revision lacks Pods again. Pods with a deletion requested by users, by label or
+// in Want.Delete, are excluded.
+func (s *Set) ChooseCancellations(spec rollout.Spec, hooks lifecycle.Hooks) []*corev1.Pod {
 	staying, leaving := 0, false
 	for i := range s.Active {
 		if !s.Active[i].Leaving && !s.Active[i].Specified {
@@ -120,8 +121,22 @@ func (s *Set) ChooseCancellations(replicas int, hooks lifecycle.Hooks) []*corev1
 	if !leaving {
 		return nil
 	}
-	cancellable := s.Select(func(p *Pod) bool { return p.Leaving && !p.Marked && !p.Named })
-	return cancellable[:hooks.CancelDeletions(replicas, staying, len(cancellable))]
+	old, updated := spec.Missing(s.Counts(false))
+	cancellable := s.Select(func(p *Pod) bool {
+		if !p.Leaving || p.Named || !p.Recreated {
+			return p.Leaving && !p.Named && !p.Marked
+		}
+		if spec.OneRevision {
+			return true
+		}
+		missing := &old // an update that takes the Pod elsewhere is over only if Pods of its revision are wanted again
+		if p.Updated {
+			missing = &updated
+		}
+		*missing--
+		return *missing >= 0
+	})
+	return cancellable[:hooks.CancelDeletions(spec.Replicas, staying, len(cancellable))]
 }
 
 // WhollyInPlace reports whether every outdated Pod can be updated in place: a rollout then has no use for surge Pods.

@@ -241,7 +241,7 @@ func TestChooseCancellations(t *testing.T) {
 		{"L-14 a hook takes Pods out of service", 9, lifecycle.Hooks{PreDelete: &lifecycle.Hook{MarkNotReady: true}}, pods, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := byName(podcontrol.Choice{Leaving: read(t, podcontrol.Want{Delete: []string{"d"}}, tc.pods...).ChooseCancellations(tc.replicas, tc.hooks)})
+			got := byName(podcontrol.Choice{Leaving: read(t, podcontrol.Want{Delete: []string{"d"}}, tc.pods...).ChooseCancellations(rollout.Spec{Replicas: tc.replicas}, tc.hooks)})
 			if diff := cmp.Diff(tc.want, got.Leaving); diff != "" {
 				t.Errorf("cancelled (-want +got):\n%s", diff)
 			}
@@ -304,7 +304,7 @@ func FuzzChoose(f *testing.F) {
 		set := podcontrol.NewReader(c).Read("owner", pods, want, begin.Add(time.Minute))
 		step := rollout.Plan(spec, set.Counts(false))
 		deletions, updates := set.ChooseDeletions(step, podcontrol.Orders{}), set.ChooseUpdates(step, podcontrol.Orders{})
-		cancelled := set.ChooseCancellations(spec.Replicas, hooks)
+		cancelled := set.ChooseCancellations(spec, hooks)
 		for name, list := range map[string][]*corev1.Pod{
 			"deletions":     slices.Concat(deletions.Leaving, deletions.Delete),
 			"updates":       slices.Concat(updates.Settle, updates.Update),
@@ -382,6 +382,35 @@ func checkBudgets(t *testing.T, set *podcontrol.Set, step rollout.Step, deletion
 	}
 }
 
+// TestRecreationBackToTheOldRevision: a Pod that waits to be recreated at the other revision goes back if its own revision
+// lacks Pods again, and only then: the next step would have the Pod wait again, for ever.
+func TestRecreationBackToTheOldRevision(t *testing.T) {
+	c := control(t)
+	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: drain(false)}}
+	leaving := func(edits ...func(*corev1.Pod)) *corev1.Pod {
+		return newPod("web-0", slices.Concat([]func(*corev1.Pod){running, withHook, label(stateLabel, "PreparingDelete"), label(deleteLabel, podcontrol.RecreateMark)}, edits)...)
+	}
+	for _, tc := range []struct {
+		name string
+		pod  *corev1.Pod
+		spec rollout.Spec
+		back bool
+	}{
+		{"a partition has no room for the new revision", leaving(updated), rollout.Spec{Replicas: 1, Partition: 1, Rollback: true}, false},
+		{"the partition has gone down again", leaving(updated), rollout.Spec{Replicas: 1, Rollback: true}, true},
+		{"a raised partition keeps the old revision", leaving(), rollout.Spec{Replicas: 1, Partition: 1, Rollback: true}, true},
+		{"the partition has room for the new revision", leaving(), rollout.Spec{Replicas: 1, Rollback: true}, false},
+		{"both revisions are one", leaving(updated), rollout.Spec{Replicas: 1, Partition: 1, OneRevision: true}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			set := podcontrol.NewReader(c).Read("u", []*corev1.Pod{tc.pod}, podcontrol.Want{Update: "web-2"}, begin)
+			if back := len(set.ChooseCancellations(tc.spec, rules.Hooks)) == 1; back != tc.back {
+				t.Errorf("taken back %t, want %t", back, tc.back)
+			}
+		})
+	}
+}
+
 // TestRecreationTakenBack: a Pod that waits for its hook to be recreated for an update goes back as soon as its own
 // revision is the wanted one, and its mark is removed. A Pod that a user has marked does not.
 func TestRecreationTakenBack(t *testing.T) {
@@ -392,16 +421,18 @@ func TestRecreationTakenBack(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name, mark, update string
+		spec               rollout.Spec
 		back               bool
 	}{
-		{"the update goes on", podcontrol.RecreateMark, "web-2", false},
-		{"the update is taken back", podcontrol.RecreateMark, "web-1", true},
-		{"a user has marked the Pod", "true", "web-1", false},
+		{"the update goes on", podcontrol.RecreateMark, "web-2", rollout.Spec{}, false},
+		{"the update is taken back", podcontrol.RecreateMark, "web-1", rollout.Spec{}, true},
+		{"a user has marked the Pod", "true", "web-1", rollout.Spec{}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := leaving(tc.mark)
 			set := podcontrol.NewReader(c).Read("u", []*corev1.Pod{pod}, podcontrol.Want{Update: tc.update}, begin)
-			if back := len(set.ChooseCancellations(1, rules.Hooks)) == 1; back != tc.back {
+			tc.spec.Replicas = 1
+			if back := len(set.ChooseCancellations(tc.spec, rules.Hooks)) == 1; back != tc.back {
 				t.Errorf("taken back %t, want %t", back, tc.back)
 			}
 			numbered := set.Numbered("web", podcontrol.NumberedOptions{}, begin)

@@ -228,6 +228,13 @@ func Plan(s Spec, c Counts) Step {
 	return step
 }
 
+// Missing returns the numbers of Pods that each revision lacks. Pods that wait for a hook before their deletion are
+// lacking. Without Rollback, the old revision lacks none.
+func (s Spec) Missing(c Counts) (old, updated int) {
+	oldDiff, newDiff := diffs(s, c.Old.staying(), c.New.staying())
+	return max(-oldDiff, 0), max(-newDiff, 0)
+}
+
 // diffs says how many Pods too many (positive) or too few each revision has.
 func diffs(s Spec, old, updated int) (oldDiff, newDiff int) {
 	oldDiff = old - s.Partition

@@ -20,14 +20,13 @@ import (
 	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
 func TestPaths(t *testing.T) {
 	handlers := handlersOf(admission.Options{})
-	paths := admission.Paths(admission.CloneSet(admission.Options{}), admission.ContainerRecreateRequest(admission.Options{}),
-		admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}), admission.SidecarSet(admission.Options{}),
-		admission.ResourceDistribution(admission.Options{}), admission.PodUnavailableBudget(admission.Options{}), admission.PersistentPodState(admission.Options{}), admission.BroadcastJob(admission.Options{}), admission.AdvancedCronJob(admission.Options{}), admission.Protection(admission.Options{}))
+	paths := admission.Paths(append(kind.Endpoints(kinds.All(), admission.Options{}), admission.Protection(admission.Options{}))...)
 	want := []string{
 		"/mutate-apps-kruise-io-advancedcronjob", "/mutate-apps-kruise-io-broadcastjob", mutatePath, "/mutate-apps-kruise-io-containerrecreaterequest", "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-sidecarset",
 		"/mutate-apps-kruise-io-statefulset",
@@ -119,7 +118,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	paths = slices.Compact(paths) // evictions are asked about where Pods are
 	none := func() webhookadmission.Handler { return nil }
 	pods := admission.Pods(none, none)
-	served := slices.Sorted(slices.Values(admission.Paths(append(kinds.Endpoints(kinds.All(), admission.Options{}), pods, admission.Protection(admission.Options{}))...)))
+	served := slices.Sorted(slices.Values(admission.Paths(append(kind.Endpoints(kinds.All(), admission.Options{}), pods, admission.Protection(admission.Options{}))...)))
 	if diff := cmp.Diff(served, paths); diff != "" {
 		t.Errorf("paths (-handlers +manifests):\n%s", diff)
 	}

@@ -75,12 +75,12 @@ func (r *rest) Handle(ctx context.Context, req admission.Request) admission.Resp
 	case served:
 		return handler.Handle(ctx, req)
 	case own && verbOf(path) != mutates && verbOf(path) != validates:
-		return admission.Denied("kruise-manager serves nothing at " + shown(path) + ": correct the path in the webhook configuration")
+		return admission.Denied("kruise-manager serves nothing at " + Shown(path) + ": correct the path in the webhook configuration")
 	case own: // the handler of the kind's other verb has looked, or is going to
 		return admission.Allowed("")
 	}
 	return admission.Allowed("nothing here looks at this request").
-		WithWarnings("kruise-manager serves nothing at " + shown(path) + ": allowed without a look; another manager left that webhook behind")
+		WithWarnings("kruise-manager serves nothing at " + Shown(path) + ": allowed without a look; another manager left that webhook behind")
 }
 
 // paths bounds the number of distinct paths.
@@ -90,7 +90,7 @@ type paths struct {
 }
 
 func (p *paths) label(path string) string {
-	if shown(path) != path {
+	if Shown(path) != path {
 		return OtherPaths
 	}
 	p.mu.Lock()
@@ -102,8 +102,8 @@ func (p *paths) label(path string) string {
 	return path
 }
 
-// shown returns the printable part of a path. A warning is a header, and must not mislead its reader.
-func shown(path string) string {
+// Shown returns the printable part of a path. A warning is a header, and must not mislead its reader.
+func Shown(path string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == '"' || r == '\\' {
 			return '?'

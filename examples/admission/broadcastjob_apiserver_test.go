@@ -31,7 +31,7 @@ status: {active: 7, phase: completed}
 func TestBroadcastJobsOnTheAPIServer(t *testing.T) {
 	c := bare(t)
 	options := admission.Options{Client: c, Reader: c, Namespace: "default"}
-	c.serveAlone(t, "broadcastjob", options, admission.BroadcastJob(options))
+	c.serveAlone(t, "broadcastjob", options, endpointOf("BroadcastJob", options))
 	send := func(t *testing.T, object tree) (*unstructured.Unstructured, error) {
 		sent := &unstructured.Unstructured{Object: object}
 		err := c.Create(t.Context(), sent)

@@ -184,7 +184,7 @@ func TestUpdateContainerRecreateRequest(t *testing.T) {
 // names such a path.
 func TestContainerRecreateRequestsAreJudgedOnce(t *testing.T) {
 	want := []string{"/mutate-apps-kruise-io-containerrecreaterequest"}
-	if diff := cmp.Diff(want, admission.Paths(admission.ContainerRecreateRequest(admission.Options{}))); diff != "" {
+	if diff := cmp.Diff(want, admission.Paths(endpointOf("ContainerRecreateRequest", admission.Options{}))); diff != "" {
 		t.Errorf("6.5 paths (-want +got):\n%s", diff)
 	}
 	object := edit(t, manifest(t, smallRequest("v1beta1", "")), "/spec/podName", 5.0)

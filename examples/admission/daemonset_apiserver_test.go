@@ -25,7 +25,7 @@ func startDaemonSets(t *testing.T) *cluster {
 	t.Helper()
 	c := bare(t)
 	options := admission.Options{Client: c}
-	c.serveAlone(t, "daemonset", options, admission.DaemonSet(options))
+	c.serveAlone(t, "daemonset", options, endpointOf("DaemonSet", options))
 	return c
 }
 

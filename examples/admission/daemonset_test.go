@@ -25,7 +25,7 @@ func smallDaemonSet(version string, more ...string) string {
 // reviewDaemonSet asks for the mutation or validation of a DaemonSet.
 func reviewDaemonSet(t *testing.T, options admission.Options, verb string, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
-	handlers := admission.Handlers(options, admission.CloneSet(options), admission.DaemonSet(options))
+	handlers := admission.Handlers(options, endpointOf("CloneSet", options), endpointOf("DaemonSet", options))
 	sent := admissionv1.AdmissionReview{Request: req}
 	sent.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
 	code, body := ask(t, handlers["/"+verb+"-apps-kruise-io-daemonset"], encode(t, sent))
@@ -186,7 +186,7 @@ func TestDaemonSetTemplatesAreJudged(t *testing.T) {
 
 func TestConvertDaemonSet(t *testing.T) {
 	options := admission.Options{}
-	handlers := admission.Handlers(options, admission.CloneSet(options), admission.DaemonSet(options))
+	handlers := admission.Handlers(options, endpointOf("CloneSet", options), endpointOf("DaemonSet", options))
 	object := edit(t, manifest(t, smallDaemonSet("v1beta1")), "/status", tree{"updateRevision": "abc"})
 	code, body := ask(t, handlers[admission.ConvertPath], encode(t, tree{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",

@@ -11,13 +11,14 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/kinds/cloneset"
 )
 
 // Serves every path on a server of one's own and asks for the defaults of an object, as the API server would.
 func ExampleHandlers() {
 	mux := http.NewServeMux()
 	options := admission.Options{Gates: map[apps.Gate]bool{apps.GateTemplateNoDefaults: true}}
-	for path, handler := range admission.Handlers(options, admission.CloneSet(options)) {
+	for path, handler := range admission.Handlers(options, cloneset.Row().Admission(options)) {
 		mux.Handle(path, handler)
 	}
 	r := httptest.NewRequest(http.MethodPost, "/mutate-apps-kruise-io-cloneset", strings.NewReader(`{

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
 const (
@@ -37,8 +40,13 @@ type tree = map[string]any
 
 // handlersOf returns all handlers, for all kinds.
 func handlersOf(options admission.Options) map[string]http.Handler {
-	return admission.Handlers(options, admission.CloneSet(options), admission.ContainerRecreateRequest(options), admission.StatefulSet(options),
-		admission.DaemonSet(options), admission.SidecarSet(options), admission.ResourceDistribution(options), admission.PodUnavailableBudget(options), admission.PersistentPodState(options), admission.BroadcastJob(options), admission.AdvancedCronJob(options), admission.Protection(options))
+	return admission.Handlers(options, append(kind.Endpoints(kinds.All(), options), admission.Protection(options))...)
+}
+
+// endpointOf returns the endpoint of a kind.
+func endpointOf(name string, options admission.Options) admission.Endpoint {
+	rows := kinds.All()
+	return rows[slices.IndexFunc(rows, func(r kind.Row) bool { return r.Kind.Kind == name })].Admission(options)
 }
 
 // manifest reads an object from YAML.

@@ -62,6 +62,9 @@ type Kind[Hub, Old any] struct {
 	// CheckTemplate asks another judge about the Pod template of a valid object; stored is nil on creation. The warning
 	// says why no judgement was possible. Optional.
 	CheckTemplate func(ctx context.Context, obj, stored *Hub) (problems field.ErrorList, warning string)
+	// TemplateParts returns the template parts of a spec. A user is warned of their fields that the linked Kubernetes does
+	// not know; for the rest of a spec the API server does so itself. Nil stands for a Pod template and claim templates.
+	TemplateParts func(Spec) []TemplatePart
 	// Warn returns warnings about a valid object, for example about values without effect or with a presumably unintended
 	// effect. A writer of an object with the same warnings before gets no warning again. old is the object as sent, nil
 	// for the hub version. Optional.

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -63,13 +62,10 @@ func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 	return nil
 }
 
-// spec is an object's spec as sent, by the names of its fields.
-type spec map[string]json.RawMessage
-
 // specOf returns no spec for an invalid object: the decoder reports the fault.
-func specOf(object []byte) spec {
+func specOf(object []byte) Spec {
 	var parts struct {
-		Spec spec `json:"spec"`
+		Spec Spec `json:"spec"`
 	}
 	if utiljson.Unmarshal(object, &parts) != nil {
 		return nil
@@ -78,7 +74,7 @@ func specOf(object []byte) spec {
 }
 
 // elementsOf counts the elements in the lists of some fields.
-func elementsOf(s spec, keys []string) int {
+func elementsOf(s Spec, keys []string) int {
 	n := 0
 	for _, key := range keys {
 		n += decode.Elements(s[key])

@@ -49,7 +49,7 @@ func (c *cluster) distribute(t *testing.T, name string, object tree) (*unstructu
 func TestResourceDistributionsOnTheAPIServer(t *testing.T) {
 	c := bare(t)
 	options := admission.Options{Client: c, Reader: c, Namespace: "default", Gates: map[apps.Gate]bool{apps.GateResourceDistribution: true}}
-	c.serveAlone(t, "resourcedistribution", options, admission.ResourceDistribution(options))
+	c.serveAlone(t, "resourcedistribution", options, endpointOf("ResourceDistribution", options))
 	t.Run("E-2 the manifest, and its selector in both versions", func(t *testing.T) {
 		sent, err := c.distribute(t, "sample", manifest(t, smallDistribution("v1alpha1", "    namespaceLabelSelector: {matchLabels: {a: b}}")))
 		if err != nil {

@@ -73,7 +73,7 @@ func TestSidecarSetsOnTheAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	options := admission.Options{Client: c, Reader: c, Namespace: "default"}
-	c.serveAlone(t, "sidecarset", options, admission.SidecarSet(options))
+	c.serveAlone(t, "sidecarset", options, endpointOf("SidecarSet", options))
 	t.Run("1.2 every field is kept", c.keepsSidecarSets)
 	t.Run("SC-3 SC-5 v1alpha1", func(t *testing.T) {
 		object := manifest(t, smallSidecarSet("v1alpha1", "  namespace: team-a"))

@@ -39,7 +39,7 @@ func reviewSidecarSet(t *testing.T, options admission.Options, verb string, req 
 	t.Helper()
 	sent := admissionv1.AdmissionReview{Request: req}
 	sent.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
-	code, body := ask(t, admission.Handlers(options, admission.SidecarSet(options))["/"+verb+"-apps-kruise-io-sidecarset"], encode(t, sent))
+	code, body := ask(t, admission.Handlers(options, endpointOf("SidecarSet", options))["/"+verb+"-apps-kruise-io-sidecarset"], encode(t, sent))
 	var got admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &got); err != nil || code != http.StatusOK || got.Response == nil {
 		t.Fatalf("%d %s: %v", code, body, err)
@@ -229,12 +229,6 @@ func TestValidateSidecarSet(t *testing.T) {
 		got := reviewSidecarSet(t, admission.Options{}, "mutate", request(t, admissionv1.Create, edit(t, object, "/spec/containers/0/args", args), nil))
 		if got.Allowed || !strings.Contains(got.Result.Message, "initContainers and volumes") {
 			t.Errorf("%+v", got)
-		}
-	})
-	t.Run("SR-3 the label of v1alpha1", func(t *testing.T) {
-		kind := admission.SidecarSet(admission.Options{})
-		if got := kind.OldField("spec.customVersion"); got != "metadata.labels[apps.kruise.io/sidecarset-custom-version]" {
-			t.Error(got)
 		}
 	})
 }

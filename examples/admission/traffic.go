@@ -104,7 +104,7 @@ func (l *limiter) admit(ctx context.Context, w http.ResponseWriter, r *http.Requ
 
 // refuse answers a review without reading.
 func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
-	l.log.V(1).Info("A review was cut off", "status", status, "path", shown(r.URL.Path), "from", r.RemoteAddr, "bytes", r.ContentLength)
+	l.log.V(1).Info("A review was cut off", "status", status, "path", Shown(r.URL.Path), "from", r.RemoteAddr, "bytes", r.ContentLength)
 	if l.cutOff != nil {
 		l.cutOff(status)
 	}

@@ -150,8 +150,8 @@ func served(t *testing.T, kind string) *cluster {
 	}
 	options := admission.Options{Client: c, Reader: c, Namespace: "default", Gates: map[apps.Gate]bool{apps.GateResourceDistribution: true}}
 	if alone := map[string]admission.Endpoint{
-		"BroadcastJob": admission.BroadcastJob(options), "DaemonSet": admission.DaemonSet(options), "SidecarSet": admission.SidecarSet(options),
-		"ResourceDistribution": admission.ResourceDistribution(options), "PersistentPodState": admission.PersistentPodState(options),
+		"BroadcastJob": endpointOf("BroadcastJob", options), "DaemonSet": endpointOf("DaemonSet", options), "SidecarSet": endpointOf("SidecarSet", options),
+		"ResourceDistribution": endpointOf("ResourceDistribution", options), "PersistentPodState": endpointOf("PersistentPodState", options),
 	}[kind]; alone != nil {
 		c.serveAlone(t, strings.ToLower(kind), options, alone)
 	}

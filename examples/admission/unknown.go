@@ -5,58 +5,40 @@ import (
 	"fmt"
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	strictjson "sigs.k8s.io/json"
-
-	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
 // maxUnknown is how many unknown fields a warning names.
 const maxUnknown = 5
 
-// templatePart is a part of a spec with a Go type of Kubernetes.
-type templatePart struct {
-	path string
-	into any
+// Spec is the spec of an object, by field.
+type Spec map[string]json.RawMessage
+
+// TemplatePart is a part of a spec with a Go type of Kubernetes.
+type TemplatePart struct {
+	// Path leads from the spec to the part, with dots.
+	Path string
+	// Into points to a zero value of the type.
+	Into any
 }
 
-// templatePartsOf returns the template parts of a kind. For the rest of a spec, the API server itself reports fields
-// unknown to its schema.
-func templatePartsOf(kind string, s spec) []templatePart {
-	switch kind {
-	case "AdvancedCronJob":
-		return []templatePart{
-			{"template.jobTemplate", &batchv1.JobTemplateSpec{}},
-			{"template.broadcastJobTemplate.metadata", &metav1.ObjectMeta{}},
-			{"template.broadcastJobTemplate.spec.template", &corev1.PodTemplateSpec{}},
-			{"template.imageListPullJobTemplate.metadata", &metav1.ObjectMeta{}},
-		}
-	case "ResourceDistribution":
-		var copied metav1.TypeMeta
-		if utiljson.Unmarshal(s["resource"], &copied) == nil && copied.Kind == "Secret" {
-			return []templatePart{{"resource", &corev1.Secret{}}}
-		}
-		return []templatePart{{"resource", &corev1.ConfigMap{}}}
-	}
-	return []templatePart{
+// podParts are the template parts of a spec with Pod or claim templates.
+func podParts(Spec) []TemplatePart {
+	return []TemplatePart{
 		{"template", &corev1.PodTemplateSpec{}},
 		{"volumeClaimTemplates", &[]corev1.PersistentVolumeClaim{}},
-		{"containers", &[]pub.SidecarContainer{}},
-		{"initContainers", &[]pub.SidecarContainer{}},
-		{"volumes", &[]corev1.Volume{}},
 	}
 }
 
 // partAt returns the value at a path of a spec, or nil.
-func partAt(s spec, path string) json.RawMessage {
+func partAt(s Spec, path string) json.RawMessage {
 	key, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
 		return s[key]
 	}
-	var inner spec
+	var inner Spec
 	if utiljson.Unmarshal(s[key], &inner) != nil {
 		return nil
 	}
@@ -66,11 +48,14 @@ func partAt(s spec, path string) json.RawMessage {
 // unknownFields returns a warning about template fields missing in the created objects, because the linked Kubernetes
 // does not know the fields. Most such fields are typing errors. Unknown fields are no problem: an older manager must
 // not refuse fields known to a newer API server. Fields present before are not named again.
-func unknownFields(kind string, next, stored []byte) string {
+func unknownFields(partsOf func(Spec) []TemplatePart, next, stored []byte) string {
+	if partsOf == nil {
+		partsOf = podParts
+	}
 	news, before := specOf(next), specOf(stored)
 	var fields []string
-	for _, part := range templatePartsOf(kind, news) {
-		fields = append(fields, unknownIn(partAt(news, part.path), partAt(before, part.path), "spec."+part.path, part.into)...)
+	for _, part := range partsOf(news) {
+		fields = append(fields, unknownIn(partAt(news, part.Path), partAt(before, part.Path), "spec."+part.Path, part.Into)...)
 	}
 	if len(fields) == 0 {
 		return ""
@@ -97,7 +82,7 @@ func unknownIn(next, stored json.RawMessage, at string, into any) []string {
 		if strings.HasPrefix(text, "[") {
 			separator = ""
 		}
-		fields = append(fields, shown(at+separator+text))
+		fields = append(fields, Shown(at+separator+text))
 	}
 	return fields
 }

@@ -73,7 +73,7 @@ func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Reques
 	if len(problems) > 0 {
 		return nil, apierrors.NewInvalid(k.GroupKind, req.Name, capped(problems))
 	}
-	warnings = append(k.warnings(obj, stored), unknownFields(k.GroupKind.Kind, req.Object.Raw, req.OldObject.Raw), warning)
+	warnings = append(k.warnings(obj, stored), unknownFields(k.TemplateParts, req.Object.Raw, req.OldObject.Raw), warning)
 	return slices.DeleteFunc(warnings, func(text string) bool { return text == "" }), nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/config"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/testing/bench"
 )
@@ -35,8 +36,8 @@ func all() []measured {
 	return append(out, fleets())
 }
 
-func shapeOf(s bench.Shape) kinds.Shape {
-	return kinds.Shape{
+func shapeOf(s bench.Shape) kind.Shape {
+	return kind.Shape{
 		Namespace: bench.Namespace, Name: s.Name, Replicas: int32(s.Pods), Selector: s.Selector(), Template: s.Template, MaxUnavailable: s.MaxUnavailable,
 	}
 }

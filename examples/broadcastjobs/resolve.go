@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/reason"
 )

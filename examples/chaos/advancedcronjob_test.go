@@ -2,12 +2,12 @@ package chaos_test
 
 // advancedCronJobMutants are mistakes for the schedules of AdvancedCronJobs to find.
 func advancedCronJobMutants() []mutant {
-	const folder = "examples/controllers/advancedcronjob/"
+	const folder = "examples/kinds/advancedcronjob/"
 	const act, control, watch, report = folder + "act.go", folder + "controller.go", folder + "watch.go", folder + "report.go"
 	const decide, runs, slots = "examples/cronjobs/decide.go", "examples/cronjobs/runs.go", "examples/schedule/slots.go"
-	found := schedules{tests: "./controllers/advancedcronjob"}
+	found := schedules{tests: "./kinds/advancedcronjob"}
 	due := schedules{tests: "./schedule", only: "TestDue"} // also asked by the judge
-	remembered := schedules{tests: "./controllers/advancedcronjob", only: "TestStartedIsRemembered"}
+	remembered := schedules{tests: "./kinds/advancedcronjob", only: "TestStartedIsRemembered"}
 	table := schedules{tests: "./cronjobs", only: "TestDecide"} // the judge reads jobs in the same way
 	return []mutant{
 		{"what was stored is forgotten when jobs are gone", decide, "\tif stored != nil {\n\t\tat := stored.Time", "\tif stored != nil && len(runs) > 0 {\n\t\tat := stored.Time", found},
@@ -33,7 +33,7 @@ func advancedCronJobMutants() []mutant {
 		{"the end of a job wakes nobody", watch, "return was.State != is.State || !was.Slot", "return !was.Slot", found},
 		{"the deletion of a job wakes nobody", watch, "DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },", "", found},
 		{"jobs of the older version wake nobody", watch, "err == nil && version.Group == apps.Group\n", "err == nil && version.Group == apps.Group && version.Version != \"v1alpha1\"\n", found},
-		{"somebody else's job is taken for the run", act, "case metav1.IsControlledBy(found, v.Owner):", "case true:", schedules{tests: "./controllers/advancedcronjob", only: "TestForeignNameIsToldOnce"}},
+		{"somebody else's job is taken for the run", act, "case metav1.IsControlledBy(found, v.Owner):", "case true:", schedules{tests: "./kinds/advancedcronjob", only: "TestForeignNameIsToldOnce"}},
 		{"a name that is taken is tried again and again", report, "k.Refused = d.Slot })", "k.Refused = time.Time{} })", found},
 		{"a run that was started is not remembered", report, "k.NoteStart(d.Slot) })", "_ = k })", remembered},
 		{"conflicts are not tried again", act, "\t\tpass.Wake(again)\n\t\treturn false, nil\n", "\t\treturn false, nil\n", found},
@@ -41,6 +41,6 @@ func advancedCronJobMutants() []mutant {
 		{"the deadline is not looked at", slots, "now.Unix()-d.Newest.Unix() > *w.Deadline {", "now.Unix()-d.Newest.Unix() > *w.Deadline+5 {", found},
 		{"the oldest that is due is started", slots, "\tfound := time.Time{}\n", "\tfound := time.Time{}\n\tif next := s.Next(since); !next.After(now) {\n\t\treturn next\n\t}\n", found},
 		{"slots of @every begin anew with each pass", slots, "\t\tn := s.rounds(since, now)\n", "\t\tn := s.rounds(since, now)\n\t\tif n > 1 {\n\t\t\treturn now\n\t\t}\n", due},
-		{"nobody wakes for the next slot", control, "\tpass.Wake(untilNext(d, v.Now))\n", "\tpass.Wake(0 * untilNext(d, v.Now))\n", schedules{tests: "./controllers/advancedcronjob", only: "TestWakes"}},
+		{"nobody wakes for the next slot", control, "\tpass.Wake(untilNext(d, v.Now))\n", "\tpass.Wake(0 * untilNext(d, v.Now))\n", schedules{tests: "./kinds/advancedcronjob", only: "TestWakes"}},
 	}
 }

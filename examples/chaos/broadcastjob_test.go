@@ -3,9 +3,9 @@ package chaos_test
 // broadcastJobMutants are mistakes for the schedules of BroadcastJobs to find.
 func broadcastJobMutants() []mutant {
 	const next = "completion/completion.go"
-	const folder = "examples/controllers/broadcastjob/"
+	const folder = "examples/kinds/broadcastjob/"
 	const act, controller, decide, status, nodes = "completion/noderun/noderun.go", folder + "controller.go", "examples/broadcastjobs/decide.go", "examples/broadcastjobs/status.go", "completion/nodes.go"
-	found := schedules{tests: "./controllers/broadcastjob"}
+	found := schedules{tests: "./kinds/broadcastjob"}
 	return []mutant{
 		{"more run at once than may", next, "switch room := r.Parallelism - max(p.Active, 0); {", "switch room := r.Parallelism; {", found},
 		{"a failure does not fail the job", next, "case p.Failed > 0 && r.OnFailure == End:", "case p.Failed > 1 && r.OnFailure == End:", found},

@@ -2,10 +2,10 @@ package chaos_test
 
 // daemonSetMutants are mistakes for the schedules of DaemonSets to find.
 func daemonSetMutants() []mutant {
-	const controller, nodes, update = "examples/controllers/daemonset/", "rollout/pernode_nodes.go", "rollout/pernode_update.go"
-	found := schedules{tests: "./controllers/daemonset"}
+	const controller, nodes, update = "examples/kinds/daemonset/", "rollout/pernode_nodes.go", "rollout/pernode_update.go"
+	found := schedules{tests: "./kinds/daemonset"}
 	return []mutant{
-		{"the state of an update names another revision than the Pod", "examples/controllers/daemonset/decide.go", "isAtTwin(p.Pod, o.twins) && !p.Updating })", "isAtTwin(p.Pod, o.twins) })", schedules{tests: "./controllers/daemonset", only: "TestDecide"}},
+		{"the state of an update names another revision than the Pod", "examples/kinds/daemonset/decide.go", "isAtTwin(p.Pod, o.twins) && !p.Updating })", "isAtTwin(p.Pod, o.twins) })", schedules{tests: "./kinds/daemonset", only: "TestDecide"}},
 		{"a Pod is created for a Node that does not fit", controller + "decide.go", "Run: c.Run, Continue: c.Continue,", "Run: c.Continue, Continue: c.Continue,", found},
 		{"two new Pods are created for one Node", nodes, "case n.running == 0:", "case n.running < 2:", found},
 		{"a Pod that is terminating does not hold its Node", nodes, "if n.Run && len(n.pods) == 0 {", "if n.Run && n.running == 0 {", found},

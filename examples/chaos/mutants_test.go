@@ -31,7 +31,7 @@ type schedules struct {
 }
 
 func cloneSet(with ...string) schedules {
-	return schedules{tests: "./controllers/cloneset", with: strings.Join(with, ",")}
+	return schedules{tests: "./kinds/cloneset", with: strings.Join(with, ",")}
 }
 func fleet() schedules { return schedules{tests: "./embed/fleet"} }
 func hazard(test string) schedules {
@@ -39,12 +39,20 @@ func hazard(test string) schedules {
 }
 func agents() schedules      { return schedules{tests: "./embed/agents"} }
 func games() schedules       { return schedules{tests: "./embed/gameservers"} }
-func statefulSet() schedules { return schedules{tests: "./controllers/statefulset"} }
+func statefulSet() schedules { return schedules{tests: "./kinds/statefulset"} }
 func rotators() schedules    { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
-	const controllers = "examples/controllers/cloneset/"
+	const controllers = "examples/kinds/cloneset/"
 	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), watchMutants(), embedMutants()), []mutant{
+		{
+			"a Pod on its way to the old revision is taken back", "podcontrol/choose.go",
+			"return *missing >= 0", "return p.Updated || *missing >= 0", schedules{tests: "./kinds/cloneset", first: 9597},
+		},
+		{
+			"the failed attempt at a Pod that cannot be read is told for ever", "podcontrol/executor/finish.go",
+			"x.over(view, failureOf(pod).Task) // nothing", "// nothing", schedules{tests: "./kinds/cloneset", first: 8448},
+		},
 		{"a grace period ends in the second of its end", "inplaceupdate/next.go", "*time.Second + time.Second), true", "*time.Second), true", cloneSet()},
 		{
 			"a grace period runs while the node reports the Pod as ready", "inplaceupdate/next.go",
@@ -154,12 +162,12 @@ func mutants() []mutant {
 		{
 			"nobody makes the claim of a Pod again that waits for it", controllers + "decide.go",
 			"t.missing = kruise.MissingClaims(", "_ = kruise.MissingClaims(",
-			schedules{tests: "./controllers/cloneset", only: "TestMissingClaims"},
+			schedules{tests: "./kinds/cloneset", only: "TestMissingClaims"},
 		},
 		{
 			"an id is used again although a claim went with its Pod", controllers + "decide.go",
 			"return exists && !metav1.IsControlledBy(claim, o.cs)", "return exists && !metav1.IsControlledBy(claim, o.cs) && claim == nil",
-			schedules{tests: "./controllers/cloneset", only: "TestNewNames"},
+			schedules{tests: "./kinds/cloneset", only: "TestNewNames"},
 		},
 		{
 			"requests stay behind their limits", "inplaceupdate/resources.go",
@@ -186,12 +194,12 @@ func mutants() []mutant {
 		{
 			"InPlaceOnly is blocked by claim templates", controllers + "resolve.go",
 			"&& rules(cs).Policy != podcontrol.InPlaceOnly", "&& rules(cs).Policy != \"\"",
-			schedules{tests: "./controllers/cloneset", only: "TestClaimTemplatesCount"},
+			schedules{tests: "./kinds/cloneset", only: "TestClaimTemplatesCount"},
 		},
 		{
-			"Pods that lack claims are not told of", "examples/controllers/kruise/claims.go",
+			"Pods that lack claims are not told of", "examples/kruise/claims.go",
 			"return pod.Updated && len(pvc.Lacking", "return !pod.Updated && len(pvc.Lacking",
-			schedules{tests: "./controllers/statefulset", only: "TestWaiting"},
+			schedules{tests: "./kinds/statefulset", only: "TestWaiting"},
 		},
 		{
 			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",
@@ -400,10 +408,10 @@ func mutants() []mutant {
 			"if err := r.refresh(ctx, r.secret); err != nil {\n\t\tr.fail(ctx, &o.attempts, err)", "if err := error(nil); err != nil {\n\t\tr.fail(ctx, &o.attempts, err)", rotators(),
 		},
 
-		{"a Pod goes before its claim knows, because the word did not get through", "examples/controllers/statefulset/decide.go", "if t.own = append(t.own, owned...); len(owned) > 0 {", "if t.own = append(t.own, owned...); len(owned) > 1000 {", statefulSet()},
-		{"a claim goes with a Pod that is wanted", "examples/controllers/statefulset/decide.go", "wanted, active := o.settings.rollout.Wanted.Contains(ordinal), ", "wanted, active := ordinal == 0, ", statefulSet()},
+		{"a Pod goes before its claim knows, because the word did not get through", "examples/kinds/statefulset/decide.go", "if t.own = append(t.own, owned...); len(owned) > 0 {", "if t.own = append(t.own, owned...); len(owned) > 1000 {", statefulSet()},
+		{"a claim goes with a Pod that is wanted", "examples/kinds/statefulset/decide.go", "wanted, active := o.settings.rollout.Wanted.Contains(ordinal), ", "wanted, active := ordinal == 0, ", statefulSet()},
 		{
-			"a Pod that is not wanted goes before its claim knows", "examples/controllers/statefulset/decide.go",
+			"a Pod that is not wanted goes before its claim knows", "examples/kinds/statefulset/decide.go",
 			"owned := claims.Owned(pod.Name, pod, wanted)", "owned := []pvc.Owned(nil)", statefulSet(),
 		},
 		{
@@ -415,15 +423,15 @@ func mutants() []mutant {
 			"range numberedOwners(claim.GetName()) {", "range numberedOwners(claim.GetNamespace()) {", statefulSet(),
 		},
 		{
-			"claims grow all at once", "examples/controllers/statefulset/decide.go",
+			"claims grow all at once", "examples/kinds/statefulset/decide.go",
 			"for _, pod := range o.members.Of(t.step.Update) {", "for _, pod := range o.pods.Select(func(p *podcontrol.Pod) bool { return p.Ready }) {", statefulSet(),
 		},
 		{
-			"Pods whose volumes grow count as serving", "examples/controllers/statefulset/decide.go",
+			"Pods whose volumes grow count as serving", "examples/kinds/statefulset/decide.go",
 			"p.Health, p.Starting = rollout.Unavailable, true", "p.Starting = true", statefulSet(),
 		},
 		{
-			"a Pod is updated before its volume has grown", "examples/controllers/statefulset/decide.go",
+			"a Pod is updated before its volume has grown", "examples/kinds/statefulset/decide.go",
 			"if sizes.Ready() {", "if sizes.Fit() {", statefulSet(),
 		},
 		{
@@ -431,7 +439,7 @@ func mutants() []mutant {
 			"return has.Cmp(wanted) < 0", "return has.Cmp(wanted) != 0", statefulSet(),
 		},
 		{
-			"claims that cannot grow keep the budget from others", "examples/controllers/statefulset/decide.go",
+			"claims that cannot grow keep the budget from others", "examples/kinds/statefulset/decide.go",
 			"max(p.Rest, sizes.Rest)", "max(p.Rest, sizes.Rest*0)", statefulSet(),
 		},
 		{
@@ -443,18 +451,18 @@ func mutants() []mutant {
 			"claims that cannot grow are asked for in each pass", "fanout/fanout.go",
 			"p.Wake(min(p.fanout.Backoff.Refused(attempt, err, p.view.Time()), again))", "_ = err", statefulSet(),
 		},
-		{"orphans are not adopted", "examples/controllers/statefulset/decide.go", "t.adopt = split.Adopt", "t.adopt = split.Adopt[:0]", statefulSet()},
-		{"Pods of other names are adopted", "examples/controllers/statefulset/decide.go", "return ok && name == o.set.Name", "return ok || name == o.set.Name", statefulSet()},
-		{"Pods keep labels that name another", "examples/controllers/statefulset/decide.go", "if active && o.identity(pod).Labels != nil {", "if active && o.identity(pod).Labels == nil {", statefulSet()},
+		{"orphans are not adopted", "examples/kinds/statefulset/decide.go", "t.adopt = split.Adopt", "t.adopt = split.Adopt[:0]", statefulSet()},
+		{"Pods of other names are adopted", "examples/kinds/statefulset/decide.go", "return ok && name == o.set.Name", "return ok || name == o.set.Name", statefulSet()},
+		{"Pods keep labels that name another", "examples/kinds/statefulset/decide.go", "if active && o.identity(pod).Labels != nil {", "if active && o.identity(pod).Labels == nil {", statefulSet()},
 		{"env of an update that has lost its state is not delivered", "inplaceupdate/lost.go", "p.RefMetadata = all.RefMetadata\n", "_ = all.RefMetadata\n", schedules{tests: "../inplaceupdate", only: "TestRedoOfEnv"}},
 		{"Pods that are broken together are scaled in", "rollout/ordered.go", "case r.waitsForBegun() || r.scaleInWaits() ||", "case r.waitsForBegun() ||", schedules{tests: "../rollout", only: "TestNumberedOrdered"}},
 		{
-			"Pods are created past those below that do not serve", "examples/controllers/statefulset/resolve.go",
+			"Pods are created past those below that do not serve", "examples/kinds/statefulset/resolve.go",
 			"parallel := spec.PodManagementPolicy == appsv1.ParallelPodManagement", "parallel := spec.PodManagementPolicy != \"\" || appsv1.ParallelPodManagement == \"\"", statefulSet(),
 		},
-		{"one Pod more than may is taken out of service", "examples/controllers/statefulset/resolve.go", "return max(read.Count(path, value, replicas, partition.Down), 1)", "return max(read.Count(path, value, replicas, partition.Down), 1) + 1", statefulSet()},
-		{"a pause holds nothing up", "examples/controllers/statefulset/resolve.go", "Paused: ru.Paused,", "Paused: ru.Paused && replicas < 0,", statefulSet()},
-		{"a Pod is given back to a revision that is no more", "examples/controllers/statefulset/controller.go", "if !s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", "if s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", statefulSet()},
+		{"one Pod more than may is taken out of service", "examples/kinds/statefulset/resolve.go", "return max(read.Count(path, value, replicas, partition.Down), 1)", "return max(read.Count(path, value, replicas, partition.Down), 1) + 1", statefulSet()},
+		{"a pause holds nothing up", "examples/kinds/statefulset/resolve.go", "Paused: ru.Paused,", "Paused: ru.Paused && replicas < 0,", statefulSet()},
+		{"a Pod is given back to a revision that is no more", "examples/kinds/statefulset/controller.go", "if !s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", "if s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", statefulSet()},
 	}...)
 }
 

@@ -2,11 +2,11 @@ package chaos_test
 
 // persistentPodStateMutants are mistakes for the schedules of PersistentPodStates to find.
 func persistentPodStateMutants() []mutant {
-	const folder = "examples/controllers/persistentpodstate/"
+	const folder = "examples/kinds/persistentpodstate/"
 	const controller, watch, generator = folder + "controller.go", folder + "watch.go", folder + "generator.go"
 	const meaning = "examples/placements/"
 	const record, patch, generate, workload, targets = meaning + "record.go", meaning + "patch.go", meaning + "generate.go", meaning + "workload.go", meaning + "targets.go"
-	found := schedules{tests: "./controllers/persistentpodstate"}
+	found := schedules{tests: "./kinds/persistentpodstate"}
 	return []mutant{
 		{"what a former workload has left stays nobody's", generate, "return metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil &&", "return metav1.GetControllerOfNoCopy(found) != nil && found.DeletionTimestamp == nil &&", found},
 		{"what is nobody's is adopted by what the cache says", generator, "todo.Action == placements.Delete || todo.Action == placements.Adopt {", "todo.Action == placements.Delete {", found},

@@ -3,23 +3,23 @@ package chaos_test
 // podUnavailableBudgetMutants are mistakes for the schedules of PodUnavailableBudgets to find, or for a unit test
 // beyond the schedules.
 func podUnavailableBudgetMutants() []mutant {
-	const folder = "examples/controllers/podunavailablebudget/"
+	const folder = "examples/kinds/podunavailablebudget/"
 	const count, watch, controller = folder + "count.go", folder + "watch.go", folder + "controller.go"
 	const guard, ledger, decide, finder = "disruption/guard/guard.go", "disruption/ledger.go", "disruption/decide.go", "examples/budgets/finder.go"
-	found := schedules{tests: "./controllers/podunavailablebudget"}
+	found := schedules{tests: "./kinds/podunavailablebudget"}
 	return []mutant{
 		{"budgets that select by expressions alone are not found", finder, "return []string{anyKey(budget.Namespace)}", "return nil", schedules{tests: "./budgets", only: "TestFinderMissesNone"}},
 		{"a budget that the cache lacks is not asked", "examples/budgets/live.go", "for _, name := range NamesIn(pod) {", "for _, name := range NamesIn(pod)[:min(len(of), 0)] {", schedules{tests: "./budgets", only: "TestNamedAndNotCached"}},
 		{"what the first budget has let go is over when the last one agrees", "disruption/guard/all.go", "|| g.config.Clock.Since(began) < prompt {", "|| !began.IsZero() {", schedules{tests: "../disruption/guard", only: "TestAskAllTakesLong"}},
 		{"a Pod that has ended is kept by too many budgets", "examples/budgets/budgets.go", "case len(all) > MostOfPod && !serves:", "case len(all) > MostOfPod && !serves && dryRun:", schedules{tests: "./budgets", only: "TestTooManyBudgetsOfADeadPod"}},
-		{"a container that its kubelet is about to end serves", count, "if left := j.doubted.Add(end).Sub(now); left > 0 {", "if left := j.doubted.Add(end).Sub(now); left > end {", schedules{tests: "./controllers/podunavailablebudget", only: "TestDoubtfulPods"}},
-		{"one workload counts twice", count, "key := workload{ref.GroupKind, ref.Name}", "key := workload{ref.GroupKind, ref.Name + ref.Version}", schedules{tests: "./controllers/podunavailablebudget", only: "TestCounts"}},
+		{"a container that its kubelet is about to end serves", count, "if left := j.doubted.Add(end).Sub(now); left > 0 {", "if left := j.doubted.Add(end).Sub(now); left > end {", schedules{tests: "./kinds/podunavailablebudget", only: "TestDoubtfulPods"}},
+		{"one workload counts twice", count, "key := workload{ref.GroupKind, ref.Name}", "key := workload{ref.GroupKind, ref.Name + ref.Version}", schedules{tests: "./kinds/podunavailablebudget", only: "TestCounts"}},
 		{"a webhook spends whatever others have spent", guard, "client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(object)", found},
 		{"the time of a Pod that was let go begins before a slow write", guard, "g.config.Clock.Since(now) >= prompt {", "g.config.Clock.Since(now) >= time.Hour {", schedules{tests: "../disruption/guard", only: "TestSlowWrites"}},
 		{"those who ask for one budget take all places", guard, "if b.users >= crowd {", "if b.users >= 100*crowd {", schedules{tests: "../disruption/guard", only: "TestCrowd"}},
 		{"a status that is no subresource opens the budget", guard, "if then == missing {\n\t\t\treturn disruption.Decision{}, failed", "if then == missing {\n\t\t\treturn gone(key), nil", schedules{tests: "../disruption/guard", only: "TestWritesThatFail"}},
 		{"what is not stored is spent", guard, "if got.Allowed != want.Allowed ||", "if got.Allowed > want.Allowed+99 ||", schedules{tests: "../disruption/guard", only: "TestNotKept"}},
-		{"who was let go while nothing was needed is taken to be there", ledger, "after.Allowed, out.Wait = 0, sooner(out.Wait, held)", "out.Wait = sooner(out.Wait, held)", schedules{tests: "./controllers/podunavailablebudget", only: "TestNeededAgain"}},
+		{"who was let go while nothing was needed is taken to be there", ledger, "after.Allowed, out.Wait = 0, sooner(out.Wait, held)", "out.Wait = sooner(out.Wait, held)", schedules{tests: "./kinds/podunavailablebudget", only: "TestNeededAgain"}},
 		{"a Pod that is about to change counts as changed", ledger, "m.Generation > was.Generation", "m.Generation >= was.Generation", schedules{tests: "../disruption", only: "FuzzLedger"}},
 		{"a second change of a Pod is over with the first", decide, "(!known || was.Generation == r.Pod.Generation && (r.Gated || !was.Gated))", "(!known || was.UID != \"\")", schedules{tests: "../disruption", only: "TestIdentity"}},
 		{"the count is written over what was spent meanwhile", controller, "client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(before)", found},
@@ -44,6 +44,6 @@ func podUnavailableBudgetMutants() []mutant {
 		{"nobody comes again after a conflict", controller, "\t\tpass.Wake(overtakenRetry)\n", "", found},
 		{"what is known of a Pod is kept when it changes", count, "if j.pod != pod || j.again > 0 {", "if j.pod == nil || j.pod.UID != pod.UID || j.again > 0 {", found},
 		{"Pods that did not get marked are forgotten", controller, "if stampErr != nil || len(found) > len(mine) ||", "if len(found) > len(mine) ||", found},
-		{"a budget leaves Pods to another one that goes", controller, "if stampErr != nil || len(found) > len(mine) ||", "if stampErr != nil ||", schedules{tests: "./controllers/podunavailablebudget", first: 203_900}},
+		{"a budget leaves Pods to another one that goes", controller, "if stampErr != nil || len(found) > len(mine) ||", "if stampErr != nil ||", schedules{tests: "./kinds/podunavailablebudget", first: 203_900}},
 	}
 }

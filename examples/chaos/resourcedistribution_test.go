@@ -3,9 +3,9 @@ package chaos_test
 // resourceDistributionMutants are mistakes for the schedules of ResourceDistributions to find, or for a test beyond the
 // schedules.
 func resourceDistributionMutants() []mutant {
-	const folder, meaning = "examples/controllers/resourcedistribution/", "examples/distribution/"
+	const folder, meaning = "examples/kinds/resourcedistribution/", "examples/distribution/"
 	const act, watch, copies, targets, status = folder + "act.go", folder + "watch.go", meaning + "copies.go", meaning + "targets.go", meaning + "status.go"
-	found := schedules{tests: "./controllers/resourcedistribution"}
+	found := schedules{tests: "./kinds/resourcedistribution"}
 	return []mutant{
 		{"what is somebody else's is taken for a copy", copies, "case OwnerOf(found) != distributor.Name:", "case OwnerOf(found) != distributor.Name && found.GetUID() == \"\":", found},
 		{"copies of a former distributor of the name stay its own", copies, "metav1.GetControllerOfNoCopy(live).UID != owner.UID {", "metav1.GetControllerOfNoCopy(live).UID != owner.UID && owner.UID == \"\" {", found},
@@ -27,7 +27,7 @@ func resourceDistributionMutants() []mutant {
 		{"what was in the way wakes nobody when it goes", watch, "resourceKey(kind, object.GetName()))))", "resourceKey(kind, object.GetNamespace()))))", found},
 		{"conflicts count as copies", act, "\t\tw.fail(d.Condition(), namespace, d.Why)\n", "\t\tw.fail(d.Condition(), namespace, d.Why)\n\t\tw.done(namespace, \"\")\n", found},
 		{"namespaces of a condition are in another order", status, "slices.Sorted(maps.Keys(failed))", "slices.SortedFunc(maps.Keys(failed), func(a, b string) int { return slices.Compare([]string{b}, []string{a}) })", found},
-		{"somebody who undoes copies has them made again as fast as can be", act, "if err == nil && p.undone {", "if err != nil && p.undone {", schedules{tests: "./controllers/resourcedistribution", only: "TestContested"}},
+		{"somebody who undoes copies has them made again as fast as can be", act, "if err == nil && p.undone {", "if err != nil && p.undone {", schedules{tests: "./kinds/resourcedistribution", only: "TestContested"}},
 		{"a copy that somebody undoes is never made again", act, "	pass.Wake(wait)\n	return err\n}", "	pass.Wake(-wait)\n	return err\n}", found},
 		{"what is wrong with a copy is forgotten", act, "distribution.KnownOf(live, w.resource.Hash, d.Why)", "distribution.KnownOf(live, w.resource.Hash, reason.Reason{})", found},
 	}

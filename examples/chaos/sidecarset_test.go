@@ -2,9 +2,9 @@ package chaos_test
 
 // sidecarSetMutants are mistakes for the schedules of SidecarSets to find, or for a test beyond the schedules.
 func sidecarSetMutants() []mutant {
-	const control, upgrader, controller = "sidecarcontrol/", "sidecarcontrol/upgrader/upgrader.go", "examples/controllers/sidecarset/"
-	found := schedules{tests: "./controllers/sidecarset"}
-	by := func(test string) schedules { return schedules{tests: "./controllers/sidecarset", only: test} }
+	const control, upgrader, controller = "sidecarcontrol/", "sidecarcontrol/upgrader/upgrader.go", "examples/kinds/sidecarset/"
+	found := schedules{tests: "./kinds/sidecarset"}
+	by := func(test string) schedules { return schedules{tests: "./kinds/sidecarset", only: test} }
 	return []mutant{
 		{"an upgrade that has lost its state is done", "sidecarcontrol/lost.go", "waiting = append(waiting, reason.From(c.updater.LostImage(pod, list[i].Name))...)", "_ = reason.From(c.updater.LostImage(pod, list[i].Name))", found},
 		{"a Pod gets a container without its volume", control + "inject.go", "d.addVolumes = append(d.addVolumes, *volume)", "_ = volume.Name", found},

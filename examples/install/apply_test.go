@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -257,7 +258,7 @@ func TestHelmRelease(t *testing.T) {
 	c.follow(notes, elsewhere)
 
 	const bundle = "spec.conversion.webhook.clientConfig.caBundle"
-	crds := kinds.ConvertedCRDs(kinds.All())
+	crds := kind.ConvertedCRDs(kinds.All())
 	body := `[{"op":"add","path":"/` + strings.ReplaceAll(bundle, ".", "/") + `","value":"` + c.authority() + `"}]`
 	for _, name := range crds {
 		crd := find(t, objects, "CustomResourceDefinition", name)
@@ -309,7 +310,7 @@ func TestHelmRelease(t *testing.T) {
 // follow follows the notes after an installation, and checks the notes.
 func (c *cluster) follow(notes, namespace string) {
 	c.t.Helper()
-	crds := kinds.ConvertedCRDs(kinds.All())
+	crds := kind.ConvertedCRDs(kinds.All())
 	for _, text := range append([]string{
 		"kruise-controller-manager", namespace, "helm uninstall kruise --namespace default", "v1alpha1",
 		"kruise-webhook-certs", "kubectl delete crd " + strings.Join(slices.Sorted(slices.Values(crds)), " "), "What stays: the CRDs of these kinds",
@@ -353,7 +354,7 @@ func withoutPods() map[string]map[string]any {
 
 // checkLeftAlone checks a kind after the removal of the chart. As the notes say, the stored version can be used, and
 // the second version cannot, because nobody converts the objects.
-func (c *cluster) checkLeftAlone(k kinds.Kind) {
+func (c *cluster) checkLeftAlone(k kind.Row) {
 	c.t.Helper()
 	spec := map[string]any{
 		"replicas": int64(0), "selector": map[string]any{"matchLabels": map[string]any{"app": "left"}},

@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/controllertest"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/storagemigration"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -158,7 +159,7 @@ func TestWayBackWithHelm(t *testing.T) {
 		}
 		return nil
 	})
-	err := storagemigration.Migrate(t.Context(), c, storagemigration.Options{CRDs: kinds.StoredIn(kinds.All(), "v1alpha1"), To: "v1alpha1"})
+	err := storagemigration.Migrate(t.Context(), c, storagemigration.Options{CRDs: kind.StoredIn(kinds.All(), "v1alpha1"), To: "v1alpha1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +224,7 @@ func (c *cluster) callByService() {
 	const service = `{"url":null,"caBundle":null,"service":{"namespace":"kruise-system","name":"kruise-webhook-service","path":"/convert"}}`
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"conversion":{"webhook":{"clientConfig":`+service+`}}}}`))
 	objects := parse(c.t, kustomize(c.t))
-	for _, name := range kinds.ConvertedCRDs(kinds.All()) {
+	for _, name := range kind.ConvertedCRDs(kinds.All()) {
 		if err := c.Patch(c.t.Context(), find(c.t, objects, "CustomResourceDefinition", name), patch); err != nil {
 			c.t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -172,7 +173,7 @@ func TestChartCallsAURL(t *testing.T) {
 		{"fd00::1", "https://[fd00::1]:9876/convert"},
 	} {
 		objects := parse(t, must(t)(template(t, fmt.Sprintf("manager.webhook.host=%q", tc.host))))
-		for _, crd := range kinds.ConvertedCRDs(kinds.All()) {
+		for _, crd := range kind.ConvertedCRDs(kinds.All()) {
 			config := clientConfigs(t, objects)[crd]
 			if config["url"] != tc.want || config["service"] != nil {
 				t.Errorf("%s: conversion of %s is called at %v, want %s", tc.host, crd, config, tc.want)

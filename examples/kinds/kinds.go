@@ -1,157 +1,53 @@
-// Package kinds answers "which kinds are there, and what does each bring?": a table read by the manager, its webhooks,
-// its command line and the bench. A new kind needs a file here with its row, and a line in [All].
+// Package kinds answers "which kinds are there?": the table of all rows. A kind has a folder here, with its row beside
+// everything else of its own, and a line in [All].
 package kinds
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/examples/admission"
-	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob"
+	"github.com/workloadkit/workloadkit/examples/kinds/broadcastjob"
+	"github.com/workloadkit/workloadkit/examples/kinds/cloneset"
+	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest"
+	"github.com/workloadkit/workloadkit/examples/kinds/daemonset"
+	"github.com/workloadkit/workloadkit/examples/kinds/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/kinds/podunavailablebudget"
+	"github.com/workloadkit/workloadkit/examples/kinds/resourcedistribution"
+	"github.com/workloadkit/workloadkit/examples/kinds/sidecarset"
+	"github.com/workloadkit/workloadkit/examples/kinds/statefulset"
 )
 
-// Kind is a row: a kind of the API with everything built for the kind. A row belongs to a single command or manager,
-// because the row holds the values of its flags.
-type Kind struct {
-	// Kind is the API's name of the kind, in the stored version. Resource is its plural.
-	Kind     schema.GroupVersionKind
-	Resource string
-	// ClusterScoped is true if objects are in no namespace.
-	ClusterScoped bool
-	// Converted is true if the CRD has several versions.
-	Converted bool
-	// Released is the version in which OpenKruise 1.9.0 stores the kind, empty for the version of Kind.
-	Released string
-	// AddToScheme registers the types of the stored version.
-	AddToScheme func(*runtime.Scheme) error
-	// Controller names the controller in logs, as a user agent and as the source of events. Controller is empty for a kind
-	// without Setup.
-	Controller string
-	// Workers is the number of objects of a namespace reconciled side by side. Its flag is [Kind.WorkersFlag]. A kind
-	// without Setup has neither Workers nor flag.
-	Workers *int
-	// Flags adds the flags of this kind alone. Optional.
-	Flags func(*pflag.FlagSet)
-	// Gates are feature gates. The controller runs if any gate is on; without Gates, the controller always runs. The
-	// webhooks answer in any case.
-	Gates []apps.Gate
-	// Metrics makes the metrics of the controller. Nil stands for the metrics of a controller for Pods with revisions.
-	Metrics func(registry prometheus.Registerer, kind string) (*kruise.Metrics, error)
-	// Setup adds the controller to a manager. c writes, and reads from the manager's cache. Setup is nil for a kind served
-	// and converted here without a controller.
-	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
-	// Admission makes the endpoint for defaulting and validating the kind.
-	Admission func(admission.Options) admission.Endpoint
-	// Sample says how to measure the kind. The zero value is for kinds without measurements.
-	Sample Sample
-}
-
-// IsOn reports whether the controller runs under the gates.
-func (k Kind) IsOn(gates map[apps.Gate]bool) bool {
-	return len(k.Gates) == 0 || slices.ContainsFunc(k.Gates, func(gate apps.Gate) bool { return gates[gate] })
-}
-
-// Name is the kind in lower case, as in paths, flags and metrics.
-func (k Kind) Name() string { return strings.ToLower(k.Kind.Kind) }
-
-// WorkersFlag is the flag that sets Workers.
-func (k Kind) WorkersFlag() string { return k.Name() + "-workers" }
-
-// IsMeasured reports whether there is a Sample.
-func (k Kind) IsMeasured() bool { return k.Sample.Object != nil }
-
-// KeepsPods reports whether objects of the kind keep Pods of their own. Objects of the remaining kinds change the Pods
-// of somebody else, or have nothing to do with Pods.
-func (k Kind) KeepsPods() bool { return k.IsMeasured() && k.Sample.Pod == nil }
-
-// Sample tells a measurement how to make objects of a kind and how to see their settling.
-type Sample struct {
-	// PerNode is true if an object has a Pod on every Node, whatever Shape.Replicas says.
-	PerNode bool
-	List    func() client.ObjectList
-	Object  func(Shape) client.Object
-	// Pod returns a Pod with everything injected for the object of a shape. Pod is nil for a kind that keeps Pods itself.
-	Pod func(Shape) (*corev1.Pod, error)
-	// Settled reports whether all Pods run at the wanted revision, by the object's status.
-	Settled func(object client.Object, pods int) bool
-}
-
-// Shape is the object wanted by a measurement.
-type Shape struct {
-	Namespace, Name string
-	Replicas        int32
-	Selector        *metav1.LabelSelector
-	Template        corev1.PodTemplateSpec
-	MaxUnavailable  intstr.IntOrString
-}
-
 // All returns the rows, in the start order of the controllers.
-func All() []Kind {
-	return []Kind{cloneSet(), statefulSet(), daemonSet(), sidecarSet(), containerRecreateRequest(), resourceDistribution(), broadcastJob(), advancedCronJob(), persistentPodState(), podUnavailableBudget()}
+func All() []kind.Row {
+	return []kind.Row{
+		cloneset.Row(),
+		statefulset.Row(),
+		daemonset.Row(),
+		sidecarset.Row(),
+		containerrecreaterequest.Row(),
+		resourcedistribution.Row(),
+		broadcastjob.Row(),
+		advancedcronjob.Row(),
+		persistentpodstate.Row(),
+		podunavailablebudget.Row(),
+	}
 }
 
 // Measured returns the rows of [All] that have a Sample.
-func Measured() []Kind {
-	return slices.DeleteFunc(All(), func(k Kind) bool { return !k.IsMeasured() })
+func Measured() []kind.Row {
+	return slices.DeleteFunc(All(), func(r kind.Row) bool { return !r.IsMeasured() })
 }
 
 // AddToScheme registers the types of all kinds.
 func AddToScheme(scheme *runtime.Scheme) error {
-	for _, k := range All() {
-		if err := k.AddToScheme(scheme); err != nil {
-			return fmt.Errorf("registering %s: %w", k.Kind, err)
+	for _, r := range All() {
+		if err := r.AddToScheme(scheme); err != nil {
+			return fmt.Errorf("registering %s: %w", r.Kind, err)
 		}
 	}
 	return nil
-}
-
-// ConvertedCRDs returns the names of the CRDs with several versions.
-func ConvertedCRDs(kinds []Kind) []string {
-	var names []string
-	for _, k := range kinds {
-		if k.Converted {
-			names = append(names, k.Resource+"."+k.Kind.Group)
-		}
-	}
-	return names
-}
-
-// StoredIn returns the names of the CRDs whose objects have to be stored in a version for a reader: v1beta1 for this
-// manager, v1alpha1 for OpenKruise 1.9.0. OpenKruise 1.9.0 stores some kinds in v1beta1 as well.
-func StoredIn(kinds []Kind, version string) []string {
-	return ConvertedCRDs(slices.DeleteFunc(slices.Clone(kinds), func(k Kind) bool { return version != k.Kind.Version && version != k.Released }))
-}
-
-// Endpoints returns the webhook endpoints of the kinds.
-func Endpoints(kinds []Kind, options admission.Options) []admission.Endpoint {
-	var out []admission.Endpoint
-	for _, k := range kinds {
-		out = append(out, k.Admission(options))
-	}
-	return out
-}
-
-// AddFlags adds the flags of the kinds to a command line. Read the values only after parsing the command line.
-func AddFlags(kinds []Kind, fs *pflag.FlagSet) {
-	for _, k := range kinds {
-		if k.Workers != nil {
-			fs.IntVar(k.Workers, k.WorkersFlag(), *k.Workers, k.Kind.Kind+"s of one namespace reconciled side by side; namespaces take turns")
-		}
-		if k.Flags != nil {
-			k.Flags(fs)
-		}
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
@@ -70,9 +71,9 @@ func TestMeasured(t *testing.T) {
 }
 
 // checkSample checks the measured objects of a row.
-func checkSample(t *testing.T, k kinds.Kind, scheme *runtime.Scheme) {
+func checkSample(t *testing.T, k kind.Row, scheme *runtime.Scheme) {
 	t.Helper()
-	object := k.Sample.Object(kinds.Shape{
+	object := k.Sample.Object(kind.Shape{
 		Namespace: "default", Name: "x", Replicas: 2, Selector: &metav1.LabelSelector{}, Template: corev1.PodTemplateSpec{},
 		MaxUnavailable: intstr.FromInt32(1),
 	})
@@ -90,7 +91,7 @@ func checkSample(t *testing.T, k kinds.Kind, scheme *runtime.Scheme) {
 }
 
 // checkCRD compares a row with the installed CRD.
-func checkCRD(t *testing.T, k kinds.Kind) {
+func checkCRD(t *testing.T, k kind.Row) {
 	t.Helper()
 	raw, err := os.ReadFile("../config/crd/" + k.Kind.Group + "_" + k.Resource + ".yaml")
 	if err != nil {
@@ -109,7 +110,7 @@ func checkCRD(t *testing.T, k kinds.Kind) {
 		t.Errorf("Converted is %v; the CRD says %v", k.Converted, converted)
 	}
 	if k.Converted {
-		if names := kinds.ConvertedCRDs([]kinds.Kind{k}); !slices.Equal(names, []string{crd.Name}) {
+		if names := kind.ConvertedCRDs([]kind.Row{k}); !slices.Equal(names, []string{crd.Name}) {
 			t.Errorf("converted CRDs %q, want %s", names, crd.Name)
 		}
 	}
@@ -118,7 +119,7 @@ func checkCRD(t *testing.T, k kinds.Kind) {
 func TestAddFlags(t *testing.T) {
 	table := kinds.All()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	kinds.AddFlags(table, fs)
+	kind.AddFlags(table, fs)
 	args := []string{"--cloneset-scaling-exclude-preparing-delete"}
 	for i, k := range table {
 		if k.Workers != nil {

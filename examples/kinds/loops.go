@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/controllers/launchpriority"
 	"github.com/workloadkit/workloadkit/examples/controllers/podreadiness"
 	"github.com/workloadkit/workloadkit/examples/controllers/sidecarterminator"
+	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
 // Loop is a controller of Pods without a kind of the API. A Loop belongs to a single command or manager, like a [Kind].

@@ -16,8 +16,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/workloadkit/workloadkit/examples/budgets"
-	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
-	"github.com/workloadkit/workloadkit/examples/kinds"
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
 // launcher sets the controllers up after the webhooks serve.
@@ -98,7 +98,7 @@ func (l *launcher) Start(ctx context.Context) error {
 }
 
 // kindsThatAreOn returns the kinds with a controller whose gates are on.
-func (l *launcher) kindsThatAreOn() (on []kinds.Kind) {
+func (l *launcher) kindsThatAreOn() (on []kind.Row) {
 	for _, k := range l.options.Kinds {
 		switch {
 		case k.Setup == nil:
@@ -112,7 +112,7 @@ func (l *launcher) kindsThatAreOn() (on []kinds.Kind) {
 }
 
 // launchKinds sets up the controllers of the installed kinds, and returns the rest.
-func (l *launcher) launchKinds(ctx context.Context, wanted []kinds.Kind) (late []kinds.Kind, err error) {
+func (l *launcher) launchKinds(ctx context.Context, wanted []kind.Row) (late []kind.Row, err error) {
 	for _, k := range wanted {
 		if installed, _, _ := l.served.has(k.Kind); !installed {
 			late = append(late, k)
@@ -125,7 +125,7 @@ func (l *launcher) launchKinds(ctx context.Context, wanted []kinds.Kind) (late [
 	return late, nil
 }
 
-func (l *launcher) launchKind(ctx context.Context, k kinds.Kind) error {
+func (l *launcher) launchKind(ctx context.Context, k kind.Row) error {
 	named, err := namedClient(l.config, l.mgr, l.options.Version, k.Controller)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (l *launcher) launchKind(ctx context.Context, k kinds.Kind) error {
 const lookAgain = 10 * time.Second
 
 // awaitChange waits until a kind may be installed. awaitChange reports false after the end of ctx.
-func (l *launcher) awaitChange(ctx context.Context, late []kinds.Kind) bool {
+func (l *launcher) awaitChange(ctx context.Context, late []kind.Row) bool {
 	var look <-chan time.Time
 	_, _, changed := l.served.has(late[0].Kind) // a change of any kind, from before the look
 	for _, k := range late {
@@ -201,7 +201,7 @@ func (l *launcher) awaitWebhooks(ctx context.Context) error {
 }
 
 // metricsOf makes the metrics of a kind's controller.
-func metricsOf(registry prometheus.Registerer, k kinds.Kind) (*kruise.Metrics, error) {
+func metricsOf(registry prometheus.Registerer, k kind.Row) (*kruise.Metrics, error) {
 	if k.Metrics != nil {
 		return k.Metrics(registry, k.Name())
 	}
@@ -209,7 +209,7 @@ func metricsOf(registry prometheus.Registerer, k kinds.Kind) (*kruise.Metrics, e
 }
 
 // controller returns the options of a kind's controller.
-func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options, error) {
+func (o *Options) controller(k kind.Row, serverVersion string) (kruise.Options, error) {
 	out := o.shared(*k.Workers, serverVersion)
 	var err error
 	if out.Metrics, err = metricsOf(o.Registry, k); err != nil {

@@ -11,8 +11,9 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
+	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
@@ -37,7 +38,7 @@ func TestLoopsAreSetUp(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		done <- manager.Run(ctx, cp.Config(), manager.Options{
-			Namespace: "default", Registry: prometheus.NewRegistry(), Kinds: []kinds.Kind{},
+			Namespace: "default", Registry: prometheus.NewRegistry(), Kinds: []kind.Row{},
 			Gates: map[apps.Gate]bool{on: true},
 			Loops: []kinds.Loop{loop("plain", 7, ""), loop("idle", 1, off), loop("gated", 2, on)},
 		})
@@ -85,7 +86,7 @@ func TestStopWaitsForSetup(t *testing.T) {
 	}
 	workers := 1
 	err := manager.Run(ctx, cp.Config(), manager.Options{
-		Namespace: "default", Registry: prometheus.NewRegistry(), Kinds: []kinds.Kind{},
+		Namespace: "default", Registry: prometheus.NewRegistry(), Kinds: []kind.Row{},
 		Loops: []kinds.Loop{{Name: "first", Controller: "first", Workers: &workers, Setup: setup}, {Name: "second", Controller: "second", Workers: &workers, Setup: setup}},
 	})
 	if err != nil || len(set) != 1 {
@@ -104,7 +105,7 @@ func TestStopEndsSetup(t *testing.T) {
 	}
 	workers := 1
 	err := manager.Run(ctx, cp.Config(), manager.Options{
-		Namespace: "default", Registry: prometheus.NewRegistry(), Kinds: []kinds.Kind{},
+		Namespace: "default", Registry: prometheus.NewRegistry(), Kinds: []kind.Row{},
 		Loops: []kinds.Loop{{Name: "hangs", Controller: "hangs", Workers: &workers, Setup: setup}},
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/fairqueue"
 	"github.com/workloadkit/workloadkit/webhookcert"
@@ -52,7 +53,7 @@ type Options struct {
 	// ExpectationTimeout is how long the cache may lack own writes before somebody is told; 0 means 5 minutes.
 	ExpectationTimeout time.Duration
 	// Kinds are the kinds to run and serve, with the values of their flags; nil stands for [kinds.All].
-	Kinds []kinds.Kind
+	Kinds []kind.Row
 	// Loops are the further loops to run, for Pods of any owner; nil stands for [kinds.Loops].
 	Loops []kinds.Loop
 	// ProtectionLog is the directory of protection.log, with a line for each request refused by deletion protection or a

@@ -7,8 +7,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
-	"github.com/workloadkit/workloadkit/examples/controllers/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/kinds/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/placements"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )

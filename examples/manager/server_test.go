@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -52,7 +53,7 @@ func servePortWith(t *testing.T, test http.HandlerFunc, judge client.Writer) *po
 	number := freePort(t)
 	p := &port{t: t, address: net.JoinHostPort("127.0.0.1", strconv.Itoa(number))}
 	options := admission.Options{Client: judge, CutOff: func(int) { p.cutOff.Add(1) }}
-	handlers := admission.Handlers(options, kinds.Endpoints(kinds.All(), options)...)
+	handlers := admission.Handlers(options, kind.Endpoints(kinds.All(), options)...)
 	if test != nil {
 		handlers["/test"] = test
 	}

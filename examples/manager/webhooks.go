@@ -19,7 +19,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/kinds"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/webhookcert"
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
@@ -83,7 +83,7 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 	if err != nil {
 		return nil, err
 	}
-	certs, err := newRotator(c, w, kinds.ConvertedCRDs(options.Kinds), options.Gates[apps.GateExternalCerts], observer)
+	certs, err := newRotator(c, w, kind.ConvertedCRDs(options.Kinds), options.Gates[apps.GateExternalCerts], observer)
 	if err != nil {
 		return nil, fmt.Errorf("webhook certificates: %w", err)
 	}
@@ -103,7 +103,7 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 		Gates:   options.Gates, Reader: c, Client: c, Namespace: w.Namespace, Log: log,
 		TemplateUnchecked: reviews.templateUnchecked, UnknownPath: reviews.unknownPath, CutOff: reviews.cutOff,
 	}
-	endpoints := append(kinds.Endpoints(options.Kinds, served), admission.Protection(served))
+	endpoints := append(kind.Endpoints(options.Kinds, served), admission.Protection(served))
 	if options.Gates[apps.GatePodWebhook] {
 		endpoints = append(endpoints, pods.endpoint())
 	}

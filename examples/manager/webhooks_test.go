@@ -27,7 +27,8 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/config"
-	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/controllertest"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -85,7 +86,7 @@ func (c *cluster) bundles(ctx context.Context) (map[string]string, error) {
 	for _, w := range v.Webhooks {
 		out[w.Name] = string(w.ClientConfig.CABundle)
 	}
-	for _, name := range kinds.ConvertedCRDs(kinds.All()) {
+	for _, name := range kind.ConvertedCRDs(kinds.All()) {
 		crd := c.crd()
 		crd.SetName(name)
 		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
@@ -210,10 +211,10 @@ func withoutConfigurations(t *testing.T, c *cluster, m *process) {
 }
 
 // runs has the controller of a kind make Pods for an object.
-func (c *cluster) runs(k kinds.Kind) {
+func (c *cluster) runs(k kind.Row) {
 	c.t.Helper()
 	labels := map[string]string{"app": "runs-" + k.Name()}
-	object := k.Sample.Object(kinds.Shape{
+	object := k.Sample.Object(kind.Shape{
 		Namespace: namespace, Name: "runs-" + k.Name(), Replicas: 2, Selector: &metav1.LabelSelector{MatchLabels: labels},
 		MaxUnavailable: intstr.FromInt32(1), Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: labels},

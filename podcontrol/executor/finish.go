@@ -58,10 +58,12 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	}
 	rules := x.options.Rules(view.Owner)
 	if x.control.Validate(rules) != nil {
+		x.over(view, failureOf(pod).Task)
 		return ctrl.Result{}, nil // the owner reports it, and its next spec wakes the Pod
 	}
 	step, err := x.next(view, rules)
 	if err != nil {
+		x.over(view, failureOf(pod).Task) // nothing more is sent that could fail
 		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err}) // until somebody repairs the Pod, which is an event
 		return ctrl.Result{}, nil
 	}

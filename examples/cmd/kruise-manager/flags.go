@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
@@ -57,7 +58,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.initializeTimeout, "webhook-initialize-timeout", time.Minute, "after how long it is logged as an error that the webhooks do not serve yet")
 	fs.DurationVar(&f.overlap, "webhook-cert-overlap", 10*time.Minute, "how long each step of a rotation of the certificate authority is published before the next")
 	fs.IntVar(&f.listenPort, "webhook-listen-port", 0, "port the webhooks listen on if it is not WEBHOOK_PORT, behind a proxy")
-	kinds.AddFlags(f.set.Kinds, fs)
+	kind.AddFlags(f.set.Kinds, fs)
 	kinds.AddLoopFlags(f.set.Loops, fs)
 	logsapi.AddFlags(f.logging, fs)
 	logs.AddFlags(fs, logs.SkipLoggingConfigurationFlags())

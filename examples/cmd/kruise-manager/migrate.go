@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/examples/storagemigration"
@@ -23,7 +24,7 @@ func migrateCommand() *cobra.Command {
 		Long:  migrateHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			crds := kinds.StoredIn(kinds.All(), to)
+			crds := kind.StoredIn(kinds.All(), to)
 			if len(crds) == 0 {
 				return usage{fmt.Errorf("--to=%q: no kind is stored in that version; v1beta1 and v1alpha1 can be", to)}
 			}

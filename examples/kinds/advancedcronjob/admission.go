@@ -1,0 +1,123 @@
+package advancedcronjob
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
+	"github.com/workloadkit/workloadkit/examples/schedule"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// endpoint defaults and judges AdvancedCronJobs. Templates are stored as written. The API server judges the
+// templates; Job templates by a dry-run creation.
+func endpoint(options admission.Options) *admission.Kind[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob] {
+	judge := runJudge{admission.NewTemplateJudge(options, api.BroadcastJobPath().String()+" was"), admission.NewDryRun(options)}
+	return &admission.Kind[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob]{
+		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "AdvancedCronJob"},
+		Resource:   "advancedcronjobs",
+		Name:       "advancedcronjob",
+		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
+		ToHub: conversion.AdvancedCronJobToV1beta1, FromHub: conversion.AdvancedCronJobToV1alpha1,
+		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
+		Undecodable: func(obj *v1beta1.AdvancedCronJob) []decode.Problem { return obj.Spec.Undecodable },
+		Default:     func(obj, _ *v1beta1.AdvancedCronJob) { api.Default(obj) },
+		ValidateCreate: func(_ context.Context, obj *v1beta1.AdvancedCronJob) (field.ErrorList, error) {
+			return append(api.ValidateCreate(obj), wrongSchedule(&obj.Spec, clock.RealClock{}.Now())...), nil
+		},
+		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.AdvancedCronJob) (field.ErrorList, error) {
+			now := clock.RealClock{}.Now()
+			errs := validation.NewProblems(wrongSchedule(&obj.Spec, now), wrongSchedule(&stored.Spec, now))
+			return append(api.ValidateUpdate(obj, stored), errs...), nil
+		},
+		CheckTemplate: judge.check,
+		TemplateParts: func(admission.Spec) []admission.TemplatePart {
+			return []admission.TemplatePart{
+				{Path: "template.jobTemplate", Into: &batchv1.JobTemplateSpec{}},
+				{Path: "template.broadcastJobTemplate.metadata", Into: &metav1.ObjectMeta{}},
+				{Path: "template.broadcastJobTemplate.spec.template", Into: &corev1.PodTemplateSpec{}},
+				{Path: "template.imageListPullJobTemplate.metadata", Into: &metav1.ObjectMeta{}},
+			}
+		},
+	}
+}
+
+// wrongSchedule returns the problems of the schedule and the time zone. Another function reports a missing schedule.
+func wrongSchedule(spec *v1beta1.AdvancedCronJobSpec, now time.Time) field.ErrorList {
+	if spec.Schedule == "" {
+		return nil
+	}
+	var why reason.Reason
+	if err := schedule.Check(spec.Schedule, spec.TimeZone, now); !errors.As(err, &why) {
+		return nil
+	}
+	path := field.NewPath(why.Path)
+	return field.ErrorList{field.Invalid(path, why.New, why.Detail+"; "+why.Remedy)}
+}
+
+// runJudge asks the API server about the templates of AdvancedCronJobs.
+type runJudge struct {
+	pods admission.TemplateJudge
+	dry  admission.DryRun
+}
+
+// check judges the template of a new object. Templates of existing objects do not change.
+func (j *runJudge) check(ctx context.Context, obj, stored *v1beta1.AdvancedCronJob) (problems field.ErrorList, warning string) {
+	templates := &obj.Spec.Template
+	switch {
+	case stored != nil:
+		return nil, ""
+	case templates.JobTemplate != nil:
+		return j.checkJob(ctx, obj)
+	case templates.BroadcastJobTemplate != nil:
+		problems, warning = j.pods.Check(ctx, obj.Namespace, admission.PodTemplate{PodTemplateSpec: &templates.BroadcastJobTemplate.Spec.Template}, admission.PodTemplate{})
+		for _, problem := range problems {
+			problem.Field = api.BroadcastJobPath().Child("spec").String() + strings.TrimPrefix(problem.Field, "spec")
+		}
+	}
+	return problems, warning
+}
+
+// checkJob returns the API server's objections against the Job itself. Temporary objections, for example because of a
+// quota, are reported at the time of a run.
+func (j *runJudge) checkJob(ctx context.Context, obj *v1beta1.AdvancedCronJob) (field.ErrorList, string) {
+	if !j.dry.On() {
+		return nil, ""
+	}
+	template := obj.Spec.Template.JobTemplate.DeepCopy()
+	never := time.Unix(9_999_999_999, 0) // with the longest possible name: the API server judges names derived from the Job's name
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: obj.Namespace, Name: api.JobName(obj.Name, never), Labels: template.Labels, Annotations: template.Annotations,
+		},
+		Spec: template.Spec,
+	}
+	err := j.dry.Create(ctx, job)
+	if err == nil {
+		return nil, ""
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && (status.Status().Code == http.StatusUnprocessableEntity || status.Status().Code == http.StatusBadRequest) {
+		return admission.Objections(status.Status(), api.JobPath()), ""
+	}
+	return nil, j.dry.Unchecked(obj.Namespace, api.JobPath().String()+" was", "Jobs", err)
+}

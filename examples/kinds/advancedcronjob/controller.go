@@ -1,0 +1,190 @@
+package advancedcronjob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/cronjobs"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/schedule"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// ControllerName is the source of the controller's events and the controller's name in logs.
+const ControllerName = "advancedcronjob-controller"
+
+// Options of the controller. The zero value is usable.
+type Options = kruise.Options
+
+// Reconciler reconciles AdvancedCronJobs.
+type Reconciler struct {
+	cache   *ownercache.Cache[*v1beta1.AdvancedCronJob]
+	runs    map[v1beta1.AdvancedCronJobTemplateType]*ownercache.Index[client.Object]
+	fanout  *fanout.Fanout
+	events  record.EventRecorder
+	options Options
+
+	told  *kruise.Told
+	knows *kruise.Memory[cronjobs.Known] // prevents a second start of a slot
+}
+
+// view is an AdvancedCronJob, as cached.
+type view = ownercache.View[*v1beta1.AdvancedCronJob]
+
+// jobKind is a kind with a template in AdvancedCronJobs.
+type jobKind struct {
+	name     v1beta1.AdvancedCronJobTemplateType
+	kind     schema.GroupVersionKind
+	resource string
+	empty    client.Object
+}
+
+func jobKinds() []jobKind {
+	return []jobKind{
+		{v1beta1.JobTemplate, batchv1.SchemeGroupVersion.WithKind("Job"), "jobs", &batchv1.Job{}},
+		{v1beta1.BroadcastJobTemplate, v1beta1.GroupVersion.WithKind("BroadcastJob"), "broadcastjobs", &v1beta1.BroadcastJob{}},
+	}
+}
+
+// Setup adds the controller to the manager. The controller writes with c. The scheme must know Jobs, and the
+// AdvancedCronJob and BroadcastJob types. While the CRD of BroadcastJobs is missing, an event tells owners of
+// BroadcastJob templates. The manager's cache should have [cronjobs.KeepJob] as transform of Jobs.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	r, err := newReconciler(ctx, mgr, c, options)
+	if err != nil {
+		return err
+	}
+	return kruise.AddController(mgr, r.cache, "advancedcronjob", r, r.options, watch)
+}
+
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
+	options = options.Complete()
+	r := &Reconciler{
+		runs: map[v1beta1.AdvancedCronJobTemplateType]*ownercache.Index[client.Object]{}, fanout: fanout.New(options.Calls),
+		events: mgr.GetEventRecorderFor(ControllerName), options: options,
+	}
+	var sources []trackedclient.Source
+	for _, k := range jobKinds() {
+		index, err := ownercache.NewIndex(ctx, mgr.GetCache(), k.empty)
+		if err != nil {
+			return nil, err
+		}
+		store := expectations.Store{GroupResource: schema.GroupResource{Group: k.kind.Group, Resource: k.resource}}
+		source := trackedclient.Source{Store: store, Kind: k.kind, Index: index}
+		if options.Namespace != "" {
+			source.Restrict = []client.ListOption{client.InNamespace(options.Namespace)}
+		}
+		r.runs[k.name], sources = index, append(sources, source)
+	}
+	var err error
+	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.AdvancedCronJob{}, options, ownercache.Options{Owned: sources, Namespace: options.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	r.told = kruise.NewTold(r.cache.Owners)
+	r.cache.OnGone(r.told.Forget)
+	r.knows = kruise.NewMemory[cronjobs.Known](kruise.Exists(r.cache.Owners))
+	r.cache.OnGone(r.knows.Forget)
+	return r, nil
+}
+
+// Reconcile starts the due run of an AdvancedCronJob.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.cache.Observe(ctx, req)
+	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the jobs
+		return result, err
+	}
+	if err := r.noteSchedule(ctx, v); err != nil {
+		return ctrl.Result{}, err
+	}
+	pass := r.fanout.Begin(v)
+	when, invalid := r.resolve(v)
+	d := cronjobs.Decide(v.Owner, r.runsOf(v.Owner), when, r.knows.Of(v.Owner.UID), v.Now)
+	if len(v.Owner.Spec.Undecodable) == 0 { // the status stays silent about an undecodable spec
+		if _, err := v.WriteStatus(ctx, d.Status); err != nil { // before runs go: a run is the record of its start
+			return pass.Result(err)
+		}
+	}
+	err = r.act(ctx, v, pass, d)
+	r.tell(v, d, invalid)
+	pass.Wake(untilNext(d, v.Now))
+	if errors.Is(invalid, NotInstalled) {
+		pass.Wake(installedRetry)
+	}
+	return pass.Result(err)
+}
+
+// installedRetry is the wait before the next look for a kind not installed.
+const installedRetry = 5 * time.Second
+
+// noteSchedule remembers the spec's schedule, and the time of a change. The API server has the record of changes; the
+// cache leaves the record out.
+func (r *Reconciler) noteSchedule(ctx context.Context, v *view) error {
+	if len(v.Owner.Spec.Undecodable) > 0 {
+		return nil
+	}
+	counted, before := cronjobs.Counted(v.Owner, r.knows.Of(v.Owner.UID), v.Now)
+	if before == nil {
+		r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteSchedule(counted) })
+		return nil
+	}
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kindName))
+	if err := r.cache.APIReader().Get(ctx, client.ObjectKeyFromObject(v.Owner), found); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading when the schedule was changed: %w", err)
+	}
+	made := cronjobs.ChangeIn(found.ManagedFields, before, &counted)
+	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteChange(counted, made) })
+	return nil
+}
+
+// resolve reads the spec, which may have bypassed admission. A nil schedule starts nothing, and the error is the
+// reason.
+func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
+	spec := &v.Owner.Spec
+	if len(spec.Undecodable) > 0 {
+		return nil, spec.Undecodable[0]
+	}
+	if problems := api.Unusable(spec); len(problems) > 0 {
+		return nil, kruise.Refused(problems)
+	}
+	when, err := schedule.Parse(spec.Schedule, spec.TimeZone, v.Now.Location())
+	if err != nil {
+		return nil, err
+	}
+	if cronjobs.TypeOf(&spec.Template) == v1beta1.BroadcastJobTemplate && !r.options.Serves(v1beta1.GroupVersion.WithKind("BroadcastJob")) {
+		return nil, reason.Reason{Code: NotInstalled, Path: api.BroadcastJobPath().String(), Detail: "the CRD of BroadcastJobs is not installed", Remedy: "install it"}
+	}
+	return when, nil
+}
+
+// NotInstalled means that the API server does not know the kind of the template.
+const NotInstalled reason.Code = "NotInstalled"
+
+// runsOf returns the jobs controlled by an AdvancedCronJob, whatever version the owner reference names.
+func (r *Reconciler) runsOf(owner *v1beta1.AdvancedCronJob) (out []cronjobs.Run) {
+	for _, k := range jobKinds() {
+		for _, object := range r.runs[k.name].Of(owner.Namespace, owner.UID) {
+			if run, ok := cronjobs.Read(object); ok {
+				out = append(out, run)
+			}
+		}
+	}
+	return out
+}

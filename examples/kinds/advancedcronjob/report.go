@@ -1,0 +1,88 @@
+package advancedcronjob
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/cronjobs"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/schedule"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// started tells of a started run, and of slots missed before.
+func (r *Reconciler) started(v *view, d cronjobs.Decision, run cronjobs.Run) {
+	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteStart(d.Slot) })
+	r.told.IsNews(v.Owner.UID, apps.EventFailedCreate, "")
+	r.options.Metrics.Done(kruise.Started, 1)
+	r.events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %s %s", run.Kind.Kind, run.GetName())
+	r.tellMissed(v, d)
+}
+
+// refused tells of a slot whose name a foreign object has. The controller does not try the slot again.
+func (r *Reconciler) refused(v *view, d cronjobs.Decision, run cronjobs.Run) {
+	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.Refused = d.Slot })
+	r.events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventNameTaken, "a %s %s is there that is not controlled by this AdvancedCronJob: the run of %s is left out",
+		run.Kind.Kind, run.GetName(), d.Slot.Format(time.RFC3339))
+	d.Due.Missed.N++ // itself
+	r.tellMissed(v, d)
+}
+
+// tellMissed tells of missed slots, once.
+func (r *Reconciler) tellMissed(v *view, d cronjobs.Decision) {
+	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteTold(d.Due.Newest) })
+	missed := d.Due.Missed
+	if missed.IsZero() {
+		return
+	}
+	r.options.Metrics.Done(kruise.Missed, missed.N)
+	text := ""
+	if d.Why.Code != "" {
+		text = ": " + d.Why.String()
+	}
+	r.events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventMissedSchedule, "%s runs until %s were not started%s",
+		missed, d.Due.Newest.Format(time.RFC3339), text)
+}
+
+// tellFailure tells of a slot with a failed start.
+func (r *Reconciler) tellFailure(v *view, slot time.Time, err error) {
+	_, message := reason.Explain(err)
+	if r.told.IsNews(v.Owner.UID, apps.EventFailedCreate, slot.String()+message) {
+		r.events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventFailedCreate, "failed to start the run of %s: %s", slot.Format(time.RFC3339), message)
+	}
+}
+
+// tell tells why a due slot is not started, and the faults of the spec.
+func (r *Reconciler) tell(v *view, d cronjobs.Decision, invalid error) {
+	if invalid == nil && d.Due.Why.Code == schedule.NeverDue {
+		invalid = d.Due.Why
+	}
+	_, message := reason.Explain(invalid)
+	r.told.Tell(r.events, v.Owner, corev1.EventTypeWarning, apps.EventInvalidAdvancedCronJob, message)
+	ahead := ""
+	if d.Why.Code == cronjobs.RunAhead {
+		ahead = d.Why.String()
+	}
+	r.told.Tell(r.events, v.Owner, corev1.EventTypeWarning, apps.EventRunAhead, ahead)
+	switch d.Why.Code {
+	case schedule.TooLate:
+		r.tellMissed(v, d)
+	case cronjobs.RunActive:
+		if r.told.IsNews(v.Owner.UID, apps.EventJobAlreadyActive, d.Due.Slot.String()) {
+			r.events.Event(v.Owner, corev1.EventTypeNormal, apps.EventJobAlreadyActive, d.Why.String())
+		}
+	}
+}
+
+// longestWait is the longest time between two looks at the clock: somebody may correct the clock meanwhile.
+const longestWait = 10 * time.Minute
+
+// untilNext is the time until the next slot.
+func untilNext(d cronjobs.Decision, now time.Time) time.Duration {
+	if d.Due.Next.IsZero() {
+		return 0
+	}
+	return max(min(d.Due.Next.Sub(now), longestWait), time.Millisecond)
+}

@@ -1,0 +1,50 @@
+package broadcastjob
+
+import (
+	"context"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// endpoint defaults and judges BroadcastJobs. Pod templates are stored as written; the API server judges the
+// templates with its own defaults.
+func endpoint(options admission.Options) *admission.Kind[v1beta1.BroadcastJob, v1alpha1.BroadcastJob] {
+	judge := admission.NewTemplateJudge(options, "spec.template was")
+	return &admission.Kind[v1beta1.BroadcastJob, v1alpha1.BroadcastJob]{
+		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "BroadcastJob"},
+		Resource:   "broadcastjobs",
+		Name:       "broadcastjob",
+		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
+		ToHub:       conversion.BroadcastJobToV1beta1,
+		FromHub:     conversion.BroadcastJobToV1alpha1,
+		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
+		Undecodable: func(obj *v1beta1.BroadcastJob) []decode.Problem { return obj.Spec.Undecodable },
+		Default:     func(obj, _ *v1beta1.BroadcastJob) { api.Default(obj) },
+		ValidateCreate: func(_ context.Context, obj *v1beta1.BroadcastJob) (field.ErrorList, error) {
+			return api.ValidateCreate(obj), nil
+		},
+		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.BroadcastJob) (field.ErrorList, error) {
+			return api.ValidateUpdate(obj, stored), nil
+		},
+		CheckTemplate: func(ctx context.Context, obj, stored *v1beta1.BroadcastJob) (field.ErrorList, string) {
+			return judge.Check(ctx, obj.Namespace, broadcastJobTemplate(obj), broadcastJobTemplate(stored))
+		},
+	}
+}
+
+func broadcastJobTemplate(obj *v1beta1.BroadcastJob) admission.PodTemplate {
+	if obj == nil {
+		return admission.PodTemplate{}
+	}
+	return admission.PodTemplate{PodTemplateSpec: &obj.Spec.Template}
+}

@@ -1,0 +1,32 @@
+package broadcastjob
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+)
+
+// Row is the line of the kind in the table of kinds.
+func Row() kind.Row {
+	workers, byScheduler := 3, true
+	return kind.Row{
+		Kind: v1beta1.GroupVersion.WithKind("BroadcastJob"), Resource: "broadcastjobs", Converted: true,
+		AddToScheme: v1beta1.AddToScheme,
+		Controller:  ControllerName, Workers: &workers, Metrics: kruise.NewJobMetrics,
+		Flags: func(fs *pflag.FlagSet) {
+			fs.BoolVar(&byScheduler, "assign-bcj-pods-by-scheduler", true,
+				"leave it to the scheduler to bind Pods of BroadcastJobs to their Nodes; without it they are bound when they are created")
+		},
+		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {
+			return Setup(ctx, mgr, c, Options{Options: shared, BindPods: !byScheduler})
+		},
+		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
+	}
+}

@@ -1,0 +1,249 @@
+package cloneset
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/pvc"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// observation is the complete input of a pass.
+type observation struct {
+	cs              *v1beta1.CloneSet
+	owner           metav1.OwnerReference
+	settings        *settings
+	pods            *podcontrol.Set
+	claims          []*corev1.PersistentVolumeClaim
+	history         *revision.History
+	current, update *appsv1.ControllerRevision
+	// unborn are the names of Pods whose creation failed after their claims were made. The claims wait for the Pods.
+	unborn sets.Set[string]
+	world  world
+
+	formerClaims *pvc.Former // see former
+}
+
+// world answers questions about objects outside the CloneSet's control. The answers stay the same during a decision.
+type world struct {
+	pod        func(name string) (*corev1.Pod, bool)
+	claim      func(name string) (*corev1.PersistentVolumeClaim, bool)
+	users      func(*corev1.PersistentVolumeClaim) []*corev1.Pod
+	nodeLabels func(node string) (map[string]string, bool)
+	plan       func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan
+	rest       func(*podcontrol.Pod) time.Duration
+	busy       func(*corev1.Pod) bool
+	newID      func() string
+}
+
+// todo is a whole pass as data. The pass carries out the fields in order, and stops after a step with a change.
+type todo struct {
+	handOver     []pvc.Transfer
+	deleteClaims []*corev1.PersistentVolumeClaim
+	missing      []*corev1.PersistentVolumeClaim // claims of existing Pods that cannot start without the claims
+	cancel       []*corev1.Pod
+	// createOld and create are the names of new Pods at the current and the update revision.
+	createOld, create []string
+	// blocked says why Pods of the current revision cannot be made.
+	blocked reason.List
+	podcontrol.Choice
+	// target is the revision for updates.
+	target *appsv1.ControllerRevision
+	// limits are the obstacles to the creation of Pods. enough is true if no Pods are missing.
+	limits reason.List
+	enough bool
+	// waits tell facts missing elsewhere in the status: leaving Pods whose claims are for the next Pods, and Pods lacking
+	// claims.
+	waits reason.List
+}
+
+// decide decides a whole pass from its argument alone.
+func decide(o *observation) *todo {
+	t := &todo{target: o.update}
+	t.handOver, t.deleteClaims = o.decideClaims()
+	t.missing = kruise.MissingClaims(o.pods, o.missingClaims)
+	if o.settings.claimsCount {
+		t.waits = kruise.TellLacking(o.pods, o.cs.Spec.VolumeClaimTemplates)
+	}
+	t.cancel = o.pods.ChooseCancellations(o.spec(), o.settings.rules.Hooks)
+	scale, orders := o.step(o.settings.preparingIsUpdated), o.orders()
+	t.limits = scale.Limits
+	if t.enough = scale.Create == 0 && !errors.Is(t.limits, rollout.ScaleUpLimited); scale.Create > 0 {
+		names, awaited := o.newNames(scale.Create)
+		t.waits = append(t.waits, awaited...)
+		t.createOld, t.create = names[:min(scale.CreateOld, len(names))], names[min(scale.CreateOld, len(names)):]
+		t.createOld = slices.DeleteFunc(t.createOld, func(name string) bool {
+			_, err := o.history.ClaimTemplatesAt(o.current, name, o.former())
+			if err != nil && t.blocked == nil { // the error is the same for all names
+				t.blocked.Add(revision.ClaimTemplateUnknown, err)
+			}
+			return err != nil
+		})
+	}
+	t.Choice = o.pods.ChooseDeletions(scale, orders)
+	step := o.step(false)
+	if t.Back = step.Back; t.Back {
+		t.target = o.current
+	}
+	if o.settings.updates {
+		updates := o.pods.ChooseUpdates(step, orders)
+		t.Settle, t.Update = updates.Settle, updates.Update
+		return t
+	}
+	// While updates are paused, only Pods at their final revision are settled. With OnDelete, all Pods are settled.
+	t.Settle = o.pods.Select(func(pod *podcontrol.Pod) bool {
+		return pod.State == lifecycle.PreparingUpdate && (pod.Updated != t.Back || o.settings.onDelete)
+	})
+	return t
+}
+
+func (o *observation) orders() podcontrol.Orders {
+	return podcontrol.Orders{
+		Priority: o.settings.priority, Scatter: o.settings.scatter, Busy: o.world.busy, Rest: o.world.rest,
+		Constraints: o.cs.Spec.Template.Spec.TopologySpreadConstraints, NodeLabels: o.world.nodeLabels,
+	}
+}
+
+// spec is the rollout with what the revisions say about it.
+func (o *observation) spec() rollout.Spec {
+	spec := o.settings.rollout
+	spec.OneRevision = o.current == o.update
+	return spec
+}
+
+// step plans the next step of the rollout.
+func (o *observation) step(preparingIsUpdated bool) rollout.Step {
+	spec := o.spec()
+	spec.InPlace = spec.MaxSurge > 0 && o.settings.rules.Policy != podcontrol.Recreate && o.pods.WhollyInPlace(func(label string) *inplaceupdate.Plan {
+		return o.world.plan(o.history.Find(label), o.update)
+	})
+	return rollout.Plan(spec, o.pods.Counts(preparingIsUpdated))
+}
+
+// isOver reports whether exactly the wanted Pods exist, all at the update revision.
+func (o *observation) isOver() bool {
+	outdated := func(pod podcontrol.Pod) bool { return !pod.Updated }
+	return len(o.pods.Active) == o.settings.rollout.Replicas && !slices.ContainsFunc(o.pods.Active, outdated)
+}
+
+func podName(cs *v1beta1.CloneSet, id string) string { return cs.Name + "-" + id }
+
+// claimsOf returns the knowledge about the Pods of a CloneSet's claims.
+func (w *world) claimsOf(cs *v1beta1.CloneSet) pvc.Known {
+	return pvc.Known{Owner: cs.UID, Pod: w.pod, Users: w.users, PodOf: func(claim *corev1.PersistentVolumeClaim) string {
+		if id := claim.Labels[apps.LabelInstanceID]; id != "" {
+			return podName(cs, id)
+		}
+		return ""
+	}}
+}
+
+// decideClaims decides about claims whose Pod was released before the claims could follow the Pod. Without reuse,
+// decideClaims also decides about claims of lost Pods.
+func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) {
+	if len(o.claims) == 0 {
+		return nil, nil
+	}
+	known := o.world.claimsOf(o.cs)
+	if handOver = known.Release(o.claims); len(handOver) == 0 && !o.cs.Spec.ScaleStrategy.EnablePVCReuse {
+		handOver, remove = known.Lost(o.claims, o.names().Has, o.pods.Inactive, o.unborn.Has)
+	}
+	return handOver[:min(len(handOver), fanout.PerPass)], remove[:min(len(remove), fanout.PerPass)]
+}
+
+// former finds the claim templates of revisions from foreign writers.
+func (o *observation) former() *pvc.Former {
+	if o.formerClaims == nil {
+		o.formerClaims = &pvc.Former{Today: o.cs.Spec.VolumeClaimTemplates, Claim: o.world.claim, Pods: o.pods.Names}
+	}
+	return o.formerClaims
+}
+
+// claimTemplatesOf returns the claim templates of a Pod's revision.
+func (o *observation) claimTemplatesOf(pod *corev1.Pod) []corev1.PersistentVolumeClaim {
+	return o.history.ClaimTemplatesOf(pod.Labels[apps.LabelRevision], pod.Name, o.former())
+}
+
+// missingClaims returns the claims used by a Pod and missing.
+func (o *observation) missingClaims(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
+	templates := pvc.Union(o.claimTemplatesOf(pod), o.cs.Spec.VolumeClaimTemplates)
+	return pvc.MissingOf(pod, templates, o.claimLabels(pod), &o.owner, func(name string) bool { _, exists := o.world.claim(name); return exists })
+}
+
+// lacks returns the claims of the update revision missing in a Pod since its creation, if missing claims count.
+func (o *observation) lacks(pod *corev1.Pod, target *appsv1.ControllerRevision) reason.List {
+	if !o.settings.claimsCount || target != o.update {
+		return nil
+	}
+	return kruise.ClaimsLackingBlock(pod, o.cs.Spec.VolumeClaimTemplates)
+}
+
+// claimLabels returns the labels of a Pod's claims beyond the labels of their templates.
+func (o *observation) claimLabels(pod *corev1.Pod) map[string]string {
+	return labels.Merge(o.cs.Spec.Selector.MatchLabels, map[string]string{apps.LabelInstanceID: pod.Labels[apps.LabelInstanceID]})
+}
+
+// names returns the names of the active Pods.
+func (o *observation) names() sets.Set[string] {
+	out := sets.New[string]()
+	for i := range o.pods.Active {
+		out.Insert(podName(o.cs, o.pods.Active[i].Labels[apps.LabelInstanceID]))
+	}
+	return out
+}
+
+// newNames returns names for up to n new Pods, at most as many as a pass creates.
+func (o *observation) newNames(n int) (names []string, awaited reason.List) {
+	x := pvc.Names{
+		Known: o.world.claimsOf(o.cs), Claims: o.claims, Taken: o.names(), Leaving: sets.New[string](),
+		MayReturn: o.mayReturn, Fresh: o.freshName,
+	}
+	for _, pod := range o.pods.Inactive {
+		x.Leaving.Insert(podName(o.cs, pod.Labels[apps.LabelInstanceID]))
+	}
+	return x.New(min(n, fanout.PerPass)), x.Awaited(n)
+}
+
+// freshName returns a random name without foreign claims: a Pod of the name would mount foreign claims all the same.
+func (o *observation) freshName() string {
+	for {
+		if name := podName(o.cs, o.world.newID()); !o.isClaimed(name) {
+			return name
+		}
+	}
+}
+
+// mayReturn reports whether the controller may recreate a lost Pod for its claims. A Pod named in podsToDelete would be
+// deleted at once.
+func (o *observation) mayReturn(pod string) bool {
+	if !o.cs.Spec.ScaleStrategy.EnablePVCReuse && !o.unborn.Has(pod) || slices.Contains(o.cs.Spec.ScaleStrategy.PodsToDelete, pod) {
+		return false
+	}
+	return !o.isClaimed(pod)
+}
+
+// isClaimed reports whether a claim for a Pod of the name belongs to another owner, for example to the former Pod of
+// the name. Such a claim goes with its owner.
+func (o *observation) isClaimed(pod string) bool {
+	templates := pvc.Union(o.cs.Spec.VolumeClaimTemplates, o.history.ClaimTemplatesOf(o.current.Name, pod, o.former()))
+	return slices.ContainsFunc(templates, func(template corev1.PersistentVolumeClaim) bool {
+		claim, exists := o.world.claim(pvc.Name(template.Name, pod))
+		return exists && !metav1.IsControlledBy(claim, o.cs)
+	})
+}

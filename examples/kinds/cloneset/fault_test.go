@@ -1,0 +1,115 @@
+package cloneset
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// TestFaults plays schedules of everything possible with CloneSets, their Pods, the caches and the controller, and
+// checks the invariants (DESIGN 7).
+func TestFaults(t *testing.T) {
+	chaos.Run(t, plan(t))
+}
+
+// TestFaultsReplay proves a schedule to depend on its seed alone.
+func TestFaultsReplay(t *testing.T) {
+	chaos.Replay(t, plan(t), 3)
+}
+
+func plan(t testing.TB) chaos.Plan {
+	scheme := apiruntime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}}, Seeds: 300, Steps: 300, Quiet: quiet, New: newStory}
+}
+
+// quiet is longer than the controller's wait after a refused update.
+const quiet = 6 * time.Minute
+
+// story is a schedule with the controller's past actions.
+type story struct {
+	*chaos.World
+
+	setup    setup
+	policies policies
+	// reconciler is the reconciler of the running process.
+	reconciler *Reconciler
+	// taken holds, by Pod, the version of the controller's last write taking the Pod out of service or deleting the Pod.
+	taken map[types.UID]int64
+	// held holds, by Pod, when the pass began that held back an update, or when the node last reported the Pod as ready since.
+	held map[types.UID]time.Time
+}
+
+func newStory(world *chaos.World) chaos.Subject {
+	w := &story{World: world, taken: map[types.UID]int64{}, held: map[types.UID]time.Time{}}
+	return chaos.Subject{
+		Setup: w.start, Begin: w.begin, Users: w.act, Outside: w.outside, Settle: w.settle,
+		Denies: w.denies, Looks: w.look, Wrote: w.judge, Check: w.checkState, Converged: w.checkConverged,
+	}
+}
+
+// start starts the controllers as the manager does. Waits after errors begin as in the manager, but end sooner.
+func (w *story) start(ctx context.Context, mgr manager.Manager) error {
+	gates := apps.DefaultGates()
+	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
+	gates[apps.GateCloneSetPartitionRollback] = w.setup.rollback
+	gates[apps.GateRecreatePodWhenChangeVCT] = w.setup.recreateForClaims
+	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{NewID: w.NewID(), Options: kruise.Options{
+		Gates: gates,
+		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
+			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
+		},
+	}})
+	if err != nil {
+		return err
+	}
+	w.reconciler = r
+	return r.AddTo(mgr, r)
+}
+
+// checkMemory: memory about writes and refusals goes with its Pods and CloneSets.
+func (w *story) checkMemory() {
+	r, pods := w.reconciler, faultapi.All[*corev1.Pod](w.Server)
+	alive := make([]metav1.Object, 0, len(pods)+len(w.setup.owners))
+	for _, pod := range pods {
+		alive = append(alive, pod)
+	}
+	for _, name := range w.setup.owners {
+		alive = append(alive, w.cloneSet(name))
+	}
+	clients, doubts := r.Cache.Clients(), 0
+	for _, obj := range alive { // a look ends the wait
+		if clients.InDoubt(obj) {
+			doubts++ // a look would ask the API server, and such a request is for the next pass
+			continue
+		}
+		if pending, err := clients.Check(context.Background(), obj); pending != nil || err != nil {
+			w.Failf("memory", "%s still waits for its writes: %v, %v", obj.GetName(), pending, err)
+		}
+	}
+	if n := clients.Tracker().Len(); n > doubts {
+		w.Failf("memory", "writes of %d owners are kept that are gone", n-doubts)
+	}
+	if n := r.Fanout.Backoff.Len(); n > len(alive) {
+		w.Failf("memory", "refusals of %d Pods and CloneSets are kept, of which there are %d", n, len(alive))
+	}
+}

@@ -1,0 +1,124 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/podcontrol"
+)
+
+// lookAgain is the wait before the next pass after a foreign change of the CloneSet, or for changes without an event.
+const lookAgain = 100 * time.Millisecond
+
+// report writes status and history and says when to look again.
+func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo, scaleErr, updateErr error) (ctrl.Result, error) {
+	status, wake := nextStatus(o, t, v.Now, scaleErr, updateErr)
+	pass.Wake(wake)
+	pass.Wake(o.pods.NextAvailable)
+	acted := pass.Changed()
+	truncateErr := r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit, status.CurrentRevision)
+	version, err := v.WriteStatus(ctx, status)
+	if err == nil && !acted {
+		err = pass.Once(ctx, fanout.Task{Name: "remove names from podsToDelete"}, func() (bool, error) { return r.dropNames(ctx, v, o, version) })
+		if apierrors.IsConflict(err) { // the cache is behind, and the event of the newer version need not wake anybody
+			pass.Wake(lookAgain)
+			err = nil
+		}
+	}
+	return pass.Result(scaleErr, updateErr, truncateErr, err)
+}
+
+// stop reports a pass stopped before its start.
+func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.CloneSetConditionType, err error) (ctrl.Result, error) {
+	status := v.Owner.Status.DeepCopy()
+	status.ObservedGeneration = v.Owner.Generation
+	return kruise.Stop(ctx, r.Parts, v, pass, v.Owner.Status, status, t, apps.EventFailedUpdate, err)
+}
+
+// nextStatus computes the status, and the wait until a deadline makes a new status necessary: zero for never.
+func nextStatus(o *observation, t *todo, instant time.Time, scaleErr, updateErr error) (v1beta1.CloneSetStatus, time.Duration) {
+	pods := o.pods.Totals()
+	status := v1beta1.CloneSetStatus{
+		ObservedGeneration: o.cs.Generation, UpdateRevision: o.update.Name, CurrentRevision: o.current.Name, CollisionCount: o.history.Collisions,
+		Replicas: pods.Pods, ReadyReplicas: pods.Ready, AvailableReplicas: pods.Available,
+		UpdatedReplicas: pods.Updated, UpdatedReadyReplicas: pods.UpdatedReady, UpdatedAvailableReplicas: pods.UpdatedAvailable,
+		ExpectedUpdatedReplicas: int32(o.settings.rollout.Replicas - o.settings.rollout.Partition),
+		LabelSelector:           o.settings.selector.String(), Conditions: slices.Clone(o.cs.Status.Conditions),
+	}
+	now := metav1.NewTime(instant)
+	status.SetFailure(apps.ConditionFailedScale, scaleErr, now)
+	status.SetFailure(apps.ConditionFailedUpdate, updateErr, now)
+	status.DropCondition(apps.ConditionInvalidSpec)
+	status.SetFailure(apps.ConditionWaiting, t.waits.Err(), now)
+	status.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
+	return status, setProgress(o, &status, now)
+}
+
+// setProgress keeps the Progressing condition. Unlike upstream, a new update revision restarts the clock, and so does
+// every Pod becoming available at the update revision. Both also end an exceeded deadline.
+func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time) (wake time.Duration) {
+	deadline := o.cs.Spec.ProgressDeadlineSeconds
+	if deadline == nil || *deadline == math.MaxInt32 {
+		status.DropCondition(apps.ConditionProgressing)
+		return 0
+	}
+	c := v1beta1.CloneSetCondition{Type: apps.ConditionProgressing, Status: corev1.ConditionTrue}
+	was := &o.cs.Status
+	progressed := status.UpdateRevision != was.UpdateRevision || status.UpdatedAvailableReplicas > was.UpdatedAvailableReplicas
+	switch {
+	case status.CurrentRevision == status.UpdateRevision && o.isOver() && status.Replicas == status.UpdatedAvailableReplicas:
+		c.Reason, c.Message = apps.ReasonProgressAvailable, "all Pods are at revision "+status.UpdateRevision+" and available"
+	case o.settings.paused:
+		c.Reason, c.Message = apps.ReasonProgressPaused, "the rollout is paused"
+	case o.settings.rollout.Partition > 0 && status.ExpectedUpdatedReplicas < status.Replicas && status.ExpectedUpdatedReplicas <= status.UpdatedAvailableReplicas:
+		c.Reason, c.Message = apps.ReasonProgressPartitionAvailable, fmt.Sprintf("%d Pods are at revision %s and available, as many as the partition lets", status.UpdatedAvailableReplicas, status.UpdateRevision)
+	default:
+		c.Reason, c.Message = apps.ReasonProgressUpdated, "rolling out revision "+status.UpdateRevision
+		wake = deadlineWake(&c, was.Condition(apps.ConditionProgressing), time.Duration(max(*deadline, 0))*time.Second, progressed, now)
+	}
+	status.SetCondition(c, now)
+	if set := status.Condition(apps.ConditionProgressing); progressed && set.Reason == apps.ReasonProgressUpdated {
+		set.LastUpdateTime = now
+	}
+	return wake
+}
+
+// deadlineWake turns the condition into DeadlineExceeded after the deadline, and otherwise returns the time left.
+func deadlineWake(c, old *v1beta1.CloneSetCondition, deadline time.Duration, progressed bool, now metav1.Time) time.Duration {
+	if old == nil || progressed || (old.Reason != apps.ReasonProgressUpdated && old.Reason != apps.ReasonProgressDeadlineExceeded) {
+		return deadline + time.Second
+	}
+	left := old.LastUpdateTime.Add(deadline).Sub(now.Time)
+	if left > 0 && old.Reason == apps.ReasonProgressUpdated {
+		return left + time.Second
+	}
+	c.Status, c.Reason = corev1.ConditionFalse, apps.ReasonProgressDeadlineExceeded
+	c.Message += ": no progress within the deadline"
+	return 0
+}
+
+// dropNames removes from podsToDelete the names without an active Pod. version is the CloneSet's version after the
+// status write, so only a foreign write is a conflict.
+func (r *Reconciler) dropNames(ctx context.Context, v *view, o *observation, version string) (changed bool, err error) {
+	names := v.Owner.Spec.ScaleStrategy.PodsToDelete
+	keep := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return !slices.ContainsFunc(o.pods.Active, func(pod podcontrol.Pod) bool { return pod.Name == name })
+	})
+	if len(keep) == len(names) {
+		return false, nil
+	}
+	err = v.PatchSpec(ctx, version, map[string]any{"scaleStrategy": map[string]any{"podsToDelete": keep}})
+	return err == nil, err
+}

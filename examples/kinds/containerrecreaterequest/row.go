@@ -1,0 +1,17 @@
+package containerrecreaterequest
+
+import (
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kind"
+)
+
+// containerRecreateRequest has no controller here: node agents carry the requests out.
+// Row is the line of the kind in the table of kinds.
+func Row() kind.Row {
+	return kind.Row{
+		Kind: v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), Resource: "containerrecreaterequests", Converted: true, Released: "v1alpha1",
+		AddToScheme: v1beta1.AddToScheme,
+		Admission:   func(options admission.Options) admission.Endpoint { return endpoint(options) },
+	}
+}

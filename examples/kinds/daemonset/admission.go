@@ -1,0 +1,56 @@
+package daemonset
+
+import (
+	"context"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// endpoint defaults and judges DaemonSets. Pod templates are stored as written; the API server judges the templates with
+// its own defaults.
+func endpoint(options admission.Options) *admission.Kind[v1beta1.DaemonSet, v1alpha1.DaemonSet] {
+	judge := admission.NewTemplateJudge(options, "spec.template was")
+	return &admission.Kind[v1beta1.DaemonSet, v1alpha1.DaemonSet]{
+		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "DaemonSet"},
+		Resource:   "daemonsets",
+		Name:       "daemonset",
+		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
+		ToHub: conversion.DaemonSetToV1beta1, FromHub: conversion.DaemonSetToV1alpha1, ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
+		Undecodable: func(obj *v1beta1.DaemonSet) []decode.Problem { return obj.Spec.Undecodable },
+		Default:     func(obj, _ *v1beta1.DaemonSet) { api.Default(obj) },
+		DefaultOld:  api.DefaultV1alpha1,
+		ValidateCreate: func(_ context.Context, obj *v1beta1.DaemonSet) (field.ErrorList, error) {
+			return api.ValidateCreate(obj), nil
+		},
+		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.DaemonSet) (field.ErrorList, error) {
+			return api.ValidateUpdate(obj, stored), nil
+		},
+		Warn: func(obj *v1beta1.DaemonSet, _ *v1alpha1.DaemonSet) []string {
+			if crowding := api.CrowdingOf(obj); crowding != nil {
+				return []string{crowding.String()}
+			}
+			return nil
+		},
+		CheckTemplate: func(ctx context.Context, obj, stored *v1beta1.DaemonSet) (field.ErrorList, string) {
+			return judge.Check(ctx, obj.Namespace, daemonSetTemplate(obj), daemonSetTemplate(stored))
+		},
+		ValidateOld: api.ValidateV1alpha1,
+	}
+}
+
+func daemonSetTemplate(obj *v1beta1.DaemonSet) admission.PodTemplate {
+	if obj == nil {
+		return admission.PodTemplate{}
+	}
+	return admission.PodTemplate{PodTemplateSpec: &obj.Spec.Template}
+}

@@ -1,0 +1,196 @@
+package daemonset
+
+import (
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/workloadkit/workloadkit/adopt"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// observation is the complete input of a pass.
+type observation struct {
+	set      *v1beta1.DaemonSet
+	settings *settings
+	fit      *fit
+	nodes    []*corev1.Node
+	pods     *podcontrol.Set
+	perNode  *podcontrol.PerNode
+	orphans  []*corev1.Pod
+	history  *revision.History
+	// frozen is the number of Pods that count as updated only for their generation.
+	frozen int
+	// twins are further revisions with the newest template. Pods at a twin need no update.
+	twins []*appsv1.ControllerRevision
+}
+
+// todo is a whole pass as data. The pass carries out the fields in order, and stops after a step with a change.
+type todo struct {
+	release, adopt []*corev1.Pod
+	// relabel are Pods at a twin, a revision of the same template as the newest. keepTwins says that other Pods still name a twin: the state of an
+	// update that goes on names its revision.
+	relabel   []*corev1.Pod
+	keepTwins bool
+	step      rollout.NodeStep
+	remove    []*corev1.Pod
+	update    []*corev1.Pod
+	// burst is how many Pods are created at most, how many deleted and how many updated.
+	burst int
+	// odd are parts of the spec with a presumably unintended effect, held the hooks and budgets for which Pods wait.
+	odd, held reason.List
+}
+
+// decide decides a whole pass from its argument alone. The error names the invalid parts of the spec.
+func decide(o *observation) (*todo, error) {
+	t := &todo{release: o.pods.NotSelected}
+	owner := adopt.Owner{UID: o.set.UID, Namespace: o.set.Namespace, Selector: o.settings.selector, Deleting: o.set.DeletionTimestamp != nil}
+	split, err := adopt.Split(owner, "Pod", o.orphans, adopt.Options{Adopt: true})
+	if err != nil {
+		return nil, err
+	}
+	t.adopt = split.Adopt
+	if len(o.twins) > 0 {
+		t.relabel = o.pods.Select(func(p *podcontrol.Pod) bool { return isAtTwin(p.Pod, o.twins) && !p.Updating })
+		t.keepTwins = len(o.pods.Select(func(p *podcontrol.Pod) bool { return isAtTwin(p.Pod, o.twins) && p.Updating })) > 0
+	}
+	nodes, fitting := make([]rollout.Node, len(o.nodes)), 0
+	for i, node := range o.nodes {
+		c := o.fit.claim(node)
+		nodes[i] = rollout.Node{Name: node.Name, Run: c.Run, Continue: c.Continue, Excluded: c.Excluded}
+		if c.Run {
+			fitting++
+		}
+	}
+	spec, burst, problems := o.settings.count(o.set, fitting)
+	if problems != nil {
+		return nil, problems
+	}
+	if t.step, err = rollout.PerNode(spec, nodes, o.perNode.Pods); err != nil {
+		return nil, err
+	}
+	t.step.Limits = explainSurge(t.step.Limits, api.CrowdingOf(o.set))
+	t.burst, t.odd = burst, slices.Concat(o.settings.warnings, o.fit.oddities, o.oddities(burst))
+	t.remove, t.update = o.perNode.Of(t.step.Delete), o.perNode.Of(t.step.Update)
+	return t, nil
+}
+
+// isAtTwin reports whether a Pod is at a twin of the newest revision.
+func isAtTwin(pod *corev1.Pod, twins []*appsv1.ControllerRevision) bool {
+	return slices.ContainsFunc(twins, func(twin *appsv1.ControllerRevision) bool {
+		return revision.Same(pod.Labels[apps.LabelRevision], twin.Name)
+	})
+}
+
+// claim is the role of a Node for a DaemonSet.
+type claim struct{ Run, Continue, Excluded bool }
+
+// fit judges Nodes and Pods for a DaemonSet. The zero value wants no Node and no Pod.
+type fit struct {
+	selector     labels.Selector
+	requirements *nodefit.Requirements
+	updated      labels.Selector // nil for all
+	// oddities are parts of the template beyond every Node.
+	oddities reason.List
+}
+
+// newFit compiles the requirements of a usable DaemonSet.
+func newFit(set *v1beta1.DaemonSet, selector labels.Selector) *fit {
+	spec, f := &set.Spec.Template.Spec, &fit{selector: selector}
+	requirements, err := nodefit.New(spec, nodefit.DaemonSetTolerations(spec.HostNetwork)...)
+	f.requirements = requirements
+	f.oddities.Add(nodefit.InvalidNodeTerm, err)
+	f.oddities = slices.Clone(f.oddities[:min(len(f.oddities), kruise.ReasonsInEvent)]) // the first few show the fault of thousands
+	if selector := rollingOf(set).Selector; selector != nil {
+		f.updated = (&kruise.Reading{}).Selector(rollingUpdate+".selector", selector)
+	}
+	return f
+}
+
+// fitOf is the fit of a DaemonSet. An unusable DaemonSet has no interest in Nodes and Pods.
+func fitOf(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) *fit {
+	s, problems := resolve(set, gates)
+	if problems != nil {
+		return &fit{}
+	}
+	return newFit(set, s.selector)
+}
+
+func (f *fit) selects(pod *corev1.Pod) bool {
+	return f.selector != nil && f.selector.Matches(labels.Set(pod.Labels))
+}
+
+func (f *fit) claim(node *corev1.Node) claim {
+	if f.requirements == nil {
+		return claim{}
+	}
+	verdict := f.requirements.Fits(node)
+	c := claim{Run: verdict.Run, Continue: verdict.Continue}
+	c.Excluded = c.Continue && f.updated != nil && !f.updated.Matches(labels.Set(node.Labels))
+	return c
+}
+
+// describe describes the Pods by their Nodes. If the DaemonSet has a template generation, Pods of the generation count
+// as updated.
+func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.PerNode {
+	perNode, generation := o.pods.PerNode(options), o.set.Annotations[apps.AnnotationTemplateGeneration]
+	if generation == "" && len(o.twins) == 0 {
+		return perNode
+	}
+	for i := range perNode.Pods {
+		p, pod := &perNode.Pods[i], perNode.Of([]int{i})[0]
+		switch {
+		case p.Updated:
+		case isAtTwin(pod, o.twins):
+			p.Updated = true
+		case generation != "" && pod.Labels[apps.LabelTemplateGeneration] == generation:
+			p.Updated = true
+			o.frozen++
+		}
+	}
+	return perNode
+}
+
+// explainSurge explains an update that waits for impossible room beside old Pods: a higher limit does not help.
+func explainSurge(limits reason.List, crowding *api.Crowding) reason.List {
+	for i := range limits {
+		if why := &limits[i]; crowding != nil && why.Code == rollout.UpdateLimited && why.Path == rollingUpdate+".maxSurge" {
+			why.Detail += "; two may not run on one Node, because of " + crowding.Path + " " + crowding.Value
+			why.Remedy = api.CrowdingRemedy
+		}
+	}
+	return limits
+}
+
+// oddities returns obstacles to the controller's work made of valid values.
+func (o *observation) oddities(burst int) (odd reason.List) {
+	if burst == 0 {
+		odd = append(odd, reason.Reason{
+			Code: kruise.OddValue, Path: "spec.burstReplicas", New: "0", Detail: "no Pod is created, deleted or updated", Remedy: "use 1 or more",
+		})
+	}
+	if crowding := api.CrowdingOf(o.set); crowding != nil && crowding.Certain {
+		odd = append(odd, reason.Reason{
+			Code: kruise.OddValue, Path: crowding.Path, New: crowding.Value,
+			Detail: "the port has room for one Pod on a Node, so no update with maxSurge ends", Remedy: api.CrowdingRemedy,
+		})
+	}
+	if o.frozen > 0 {
+		odd = append(odd, reason.Reason{
+			Code: kruise.OddValue, Path: "metadata.annotations[" + apps.AnnotationTemplateGeneration + "]", New: o.set.Annotations[apps.AnnotationTemplateGeneration],
+			Detail: strconv.Itoa(o.frozen) + " Pods of other revisions are not updated, because they are of this generation", Remedy: "raise it, or remove it",
+		})
+	}
+	return odd
+}

@@ -1,0 +1,56 @@
+package daemonset
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// report writes status and history and says when to look again.
+func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo, scaleErr, updateErr error) (ctrl.Result, error) {
+	pass.Wake(o.pods.NextAvailable)
+	status := nextStatus(o, t, metav1.NewTime(v.Now), scaleErr, updateErr)
+	var truncateErr error
+	if len(o.twins) == 0 { // twins would count against the limit
+		truncateErr = r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit)
+	}
+	_, err := v.WriteStatus(ctx, status)
+	return pass.Result(scaleErr, updateErr, truncateErr, err)
+}
+
+// stop reports a pass stopped before its start.
+func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.DaemonSetConditionType, err error) (ctrl.Result, error) {
+	event := apps.EventFailedUpdate
+	if selector := v.Owner.Spec.Selector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		event = apps.EventSelectingAll
+	}
+	status := v.Owner.Status.DeepCopy()
+	status.ObservedGeneration = v.Owner.Generation
+	return kruise.Stop(ctx, r.Parts, v, pass, v.Owner.Status, status, t, event, err)
+}
+
+// nextStatus computes the status.
+func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr error) v1beta1.DaemonSetStatus {
+	n := t.step.Totals
+	status := v1beta1.DaemonSetStatus{
+		ObservedGeneration: o.set.Generation, UpdateRevision: revision.ShortName(o.history.Update.Name), CollisionCount: o.history.Collisions,
+		DesiredNumberScheduled: int32(n.Desired), CurrentNumberScheduled: int32(n.Current), NumberMisscheduled: int32(n.Misscheduled),
+		NumberReady: int32(n.Ready), UpdatedNumberScheduled: int32(n.Updated),
+		NumberAvailable: int32(n.Available), NumberUnavailable: int32(n.Desired - n.Available),
+		Conditions: slices.Clone(o.set.Status.Conditions),
+	}
+	status.SetFailure(apps.ConditionFailedCreatePod, scaleErr, now)
+	status.SetFailure(apps.ConditionFailedUpdatePod, updateErr, now)
+	status.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, t.held)), now)
+	status.DropCondition(apps.ConditionInvalidSpec)
+	status.SetFailure(apps.ConditionOddSpec, t.odd.Err(), now)
+	return status
+}

@@ -1,0 +1,99 @@
+package persistentpodstate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// endpoint defaults and judges PersistentPodStates. options.Reader reads the list of kinds and the target's
+// further PersistentPodStates. Without a Reader both checks are skipped.
+func endpoint(options admission.Options) *admission.Kind[v1beta1.PersistentPodState, v1alpha1.PersistentPodState] {
+	look := podStateLookups{reader: options.Reader, namespace: options.Namespace}
+	return &admission.Kind[v1beta1.PersistentPodState, v1alpha1.PersistentPodState]{
+		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "PersistentPodState"},
+		Resource:   "persistentpodstates",
+		Name:       "persistentpodstate",
+		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
+		ToHub: conversion.PersistentPodStateToV1beta1, FromHub: conversion.PersistentPodStateToV1alpha1,
+		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
+		Undecodable:    func(obj *v1beta1.PersistentPodState) []decode.Problem { return obj.Spec.Undecodable },
+		ValidateCreate: look.validate,
+		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.PersistentPodState) (field.ErrorList, error) {
+			return api.ValidateUpdate(obj, stored), nil
+		},
+		OldField: func(hubField string) string {
+			if strings.HasPrefix(hubField, "spec.requiredPersistentTopology.") || strings.HasPrefix(hubField, "spec.preferredPersistentTopology") {
+				return strings.Replace(hubField, ".keys", ".nodeTopologyKeys", 1)
+			}
+			return hubField
+		},
+	}
+}
+
+// podStateLookups find the objects that a PersistentPodState has to agree with.
+type podStateLookups struct {
+	reader    client.Reader
+	namespace string
+}
+
+func (l *podStateLookups) validate(ctx context.Context, obj *v1beta1.PersistentPodState) (field.ErrorList, error) {
+	if l.reader == nil {
+		return api.ValidateCreate(obj, api.Lookups{}), nil
+	}
+	if errs := api.ValidateCreate(obj, api.Lookups{}); len(errs) > 0 {
+		return errs, nil // without lookups
+	}
+	var lookups api.Lookups
+	kind, err := api.TargetKind(obj.Spec.TargetReference)
+	if err == nil && !api.IsStatefulSet(kind) && l.namespace != "" {
+		listed, err := l.kinds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		lookups.Listed = func(kind schema.GroupKind) bool {
+			return slices.ContainsFunc(listed, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind })
+		}
+	}
+	// Records are large: memory holds at most a page of objects at a time.
+	for list := (&v1beta1.PersistentPodStateList{}); ; {
+		page := []client.ListOption{client.InNamespace(obj.Namespace), client.Limit(podStatesPerPage), client.Continue(list.Continue)}
+		list = &v1beta1.PersistentPodStateList{}
+		if err := l.reader.List(ctx, list, page...); err != nil {
+			return nil, fmt.Errorf("listing the other PersistentPodStates of namespace %s: %w", obj.Namespace, err)
+		}
+		lookups.Others = list.Items
+		if errs := api.ValidateCreate(obj, lookups); len(errs) > 0 || list.Continue == "" {
+			return errs, nil
+		}
+	}
+}
+
+// podStatesPerPage is how many are read at a time.
+const podStatesPerPage = 10
+
+// kinds returns the kinds listed by the configuration beside StatefulSets. Invalid entries list none.
+func (l *podStateLookups) kinds(ctx context.Context) ([]schema.GroupVersionKind, error) {
+	var configuration corev1.ConfigMap
+	err := l.reader.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: apps.ConfigurationName}, &configuration)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", l.namespace, apps.ConfigurationName, err)
+	}
+	kinds, _ := api.ParseKinds(configuration.Data[apps.ConfigurationStatefulSetLikes]) // the manager logs invalid entries
+	return kinds, nil
+}

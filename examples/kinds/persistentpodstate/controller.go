@@ -1,0 +1,205 @@
+package persistentpodstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/listedkinds"
+	"github.com/workloadkit/workloadkit/examples/placements"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// ControllerName is the source of the controller's events and the controller's name in logs.
+const ControllerName = "persistentpodstate-controller"
+
+// PodStatesDoNotFit means that a PersistentPodState has no room for the records of more Pods.
+const PodStatesDoNotFit reason.Code = "PodStatesDoNotFit"
+
+// Options of the controller. The zero value is usable.
+type Options = kruise.Options
+
+// Reconciler reconciles PersistentPodStates.
+type Reconciler struct {
+	cache     *ownercache.Cache[*v1beta1.PersistentPodState]
+	pods      *ownercache.Index[*corev1.Pod]
+	nodes     *ownercache.Index[*corev1.Node]
+	workloads *placements.Workloads
+	// writer writes generated PersistentPodStates. No pass waits for the writes to reach the cache: each write is
+	// conditional on the state seen, and a name can be taken only once.
+	writer  client.Client
+	fanout  *fanout.Fanout
+	events  record.EventRecorder
+	options Options
+	told    *kruise.Told
+}
+
+// view is a PersistentPodState, as cached.
+type view = ownercache.View[*v1beta1.PersistentPodState]
+
+// Setup adds the controller and the generator of PersistentPodStates to the manager. Both write with c. The scheme must
+// know the types of this group. The cache must keep annotations and the condition Ready of Pods controlled by
+// StatefulSets.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	options = options.Complete()
+	watches, err := placements.WatchKinds(ctx, mgr, options.ManagerNamespace, options.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := setup(ctx, mgr, c, watches, options); err != nil {
+		return err
+	}
+	return mgr.Add(watches)
+}
+
+// setup is Setup with the given source of further kinds.
+func setup(ctx context.Context, mgr manager.Manager, c client.Client, kinds listedkinds.Objects, options Options) error {
+	r, err := newReconciler(ctx, mgr, c, kinds, options)
+	if err != nil {
+		return err
+	}
+	if err := kruise.AddController(mgr, r.cache, "persistentpodstate", r, r.options, r.watch); err != nil {
+		return err
+	}
+	g := &generator{recorder: r}
+	kinds.OnChange(func(kind schema.GroupKind, object client.Object) {
+		r.workloadChanged(kind, object)
+		g.workloadChanged(object)
+	})
+	return g.add(mgr)
+}
+
+func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, kinds listedkinds.Objects, options Options) (*Reconciler, error) {
+	options = options.Complete()
+	r := &Reconciler{
+		fanout: fanout.New(options.Calls), events: kruise.Manager(mgr).GetEventRecorderFor(ControllerName), options: options,
+		writer: c,
+	}
+	var err error
+	if r.nodes, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Node{}); err != nil {
+		return nil, err
+	}
+	if r.pods, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
+		return nil, err
+	}
+	if r.workloads, err = placements.NewWorkloads(ctx, mgr, kinds, options.Serves, options.Gates[apps.GateStatefulSetStartOrdinal]); err != nil {
+		return nil, err
+	}
+	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.PersistentPodState{}, options, ownercache.Options{Owned: r.sources(), Namespace: options.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	r.told = kruise.NewTold(r.cache.Owners)
+	r.cache.OnGone(r.told.Forget)
+	return r, errors.Join(r.cache.Owners.Add(targetIndex, placements.ByTarget), r.pods.Add(nodeIndex, byNode))
+}
+
+// sources are the caches behind a decision: no pass decides before all are known to be recent enough.
+func (r *Reconciler) sources() []trackedclient.Source {
+	sources := append([]trackedclient.Source{trackedclient.Pods(r.pods)}, r.workloads.Sources()...)
+	if r.options.Namespace != "" {
+		for i := range sources {
+			sources[i].Restrict = []client.ListOption{client.InNamespace(r.options.Namespace)}
+		}
+	}
+	return append(sources, trackedclient.Nodes(r.nodes))
+}
+
+// Reconcile brings the records of a PersistentPodState up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.cache.Observe(ctx, req)
+	if v == nil || v.Owner.DeletionTimestamp != nil {
+		return result, err
+	}
+	pass := r.fanout.Begin(v)
+	kind, workload, err := r.workloads.Target(v.Owner)
+	if err != nil {
+		r.tell(v.Owner, apps.EventInvalidPersistentPodState, err)
+		return pass.Result()
+	}
+	r.tell(v.Owner, apps.EventInvalidPersistentPodState, nil)
+	pods := r.podsOf(v.Owner, workload)
+	status := r.decide(v.Owner, workload, pods)
+	if placements.Forgets(v.Owner.Status.PodStates, status.PodStates) {
+		if workload, err = r.workloads.Read(ctx, kind, v.Owner.Namespace, v.Owner.Spec.TargetReference.Name); err != nil {
+			return pass.Result(err)
+		}
+		pods = r.podsOf(v.Owner, workload)
+		status = r.decide(v.Owner, workload, pods)
+	}
+	err = r.write(ctx, pass, v, status)
+	r.tell(v.Owner, apps.EventTopologyGone, placements.Stranded(v.Owner, pods, r.nodes.All).Err())
+	return pass.Result(err)
+}
+
+func (r *Reconciler) podsOf(owner *v1beta1.PersistentPodState, workload *placements.Workload) []*corev1.Pod {
+	if workload == nil {
+		return nil
+	}
+	return r.pods.Of(owner.Namespace, workload.UID())
+}
+
+// decide returns the new status of a PersistentPodState, and tells of records without room.
+func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, workload *placements.Workload, pods []*corev1.Pod) v1beta1.PersistentPodStateStatus {
+	before := owner.Status.PodStates
+	fit, differs := placements.Record(&owner.Spec, before, workload, pods, func(name string) (*corev1.Node, bool) { return r.nodes.Get("", name) })
+	var left []string
+	if differs {
+		fit, left = placements.Fit(before, fit, placements.MaxSize)
+	}
+	var err error
+	if len(left) > 0 {
+		err = reason.Reason{
+			Code: PodStatesDoNotFit, Path: "status.podStates", New: fmt.Sprintf("%d Pods", len(left)), Detail: "an object has no room for more; the first is " + left[0],
+			Remedy: "record fewer annotations and labels, or divide the workload",
+		}
+	}
+	r.tell(owner, apps.EventPodStatesDoNotFit, err)
+	return v1beta1.PersistentPodStateStatus{ObservedGeneration: owner.Generation, PodStates: fit}
+}
+
+// write writes a changed status. After a refusal the write rests for a while: an API server may have less room than
+// expected.
+func (r *Reconciler) write(ctx context.Context, pass *fanout.Pass, v *view, status v1beta1.PersistentPodStateStatus) error {
+	patch, err := placements.Patch(v.Owner, &status)
+	if patch == nil || err != nil {
+		return err
+	}
+	object := &v1beta1.PersistentPodState{}
+	object.Namespace, object.Name = v.Owner.Namespace, v.Owner.Name
+	return pass.Try(fanout.Task{Name: "write records"}, v.Owner.UID, func() error {
+		err := v.Client.Status().Patch(ctx, object, patch)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			recorded, dropped := placements.Count(v.Owner.Status.PodStates, status.PodStates)
+			r.options.Metrics.Done(kruise.Written, int64(recorded))
+			r.options.Metrics.Done(kruise.Dropped, int64(dropped))
+		}
+		return err
+	})
+}
+
+// tell sends an event, unless the last call had the same message. A nil err means: nothing to tell now.
+func (r *Reconciler) tell(owner *v1beta1.PersistentPodState, event string, err error) {
+	message := ""
+	if err != nil {
+		message = messageOf(err)
+	}
+	r.told.Tell(r.events, owner, corev1.EventTypeWarning, event, message)
+}

@@ -1,0 +1,163 @@
+package persistentpodstate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/placements"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// generator makes PersistentPodStates for workloads whose annotations ask for a PersistentPodState. The unit of work is
+// a name: the workloads of the name, and the PersistentPodState of the name.
+type generator struct {
+	recorder *Reconciler
+	backoff  fanout.Backoff
+	queue    atomic.Pointer[queue]
+	told     sync.Map // obstacles, by name
+}
+
+// add adds the generator's loop to a manager.
+func (g *generator) add(mgr manager.Manager) error {
+	asked := builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return placements.IsMarked(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return placements.IsMarked(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return placements.ChangesMarks(e.ObjectOld, e.ObjectNew) },
+	})
+	b := builder.ControllerManagedBy(mgr).Named("persistentpodstate-generator").WithOptions(kruise.LoopOptions(g.recorder.options)).
+		Watches(&appsv1.StatefulSet{}, &handler.EnqueueRequestForObject{}, asked).
+		Watches(&v1beta1.StatefulSet{}, &handler.EnqueueRequestForObject{}, asked).
+		Watches(&v1beta1.PersistentPodState{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: func(e event.UpdateEvent) bool {
+				return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+					!slices.EqualFunc(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences(), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID })
+			},
+		})).
+		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
+			g.queue.Store(&q)
+			return nil
+		}))
+	if err := b.Complete(ownercache.RetryConflicts(g)); err != nil {
+		return fmt.Errorf("adding the generator of PersistentPodStates: %w", err)
+	}
+	return nil
+}
+
+// workloadChanged wakes for a workload of a kind beside StatefulSets.
+func (g *generator) workloadChanged(object client.Object) {
+	if q := g.queue.Load(); q != nil && object != nil {
+		(*q).Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+	}
+}
+
+// Reconcile makes the PersistentPodState of a name as asked for by the workloads of the name.
+func (g *generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	todo, found := g.decide(req)
+	g.tell(req.NamespacedName, todo)
+	if todo.Action == "" {
+		return ctrl.Result{}, nil
+	}
+	r, now := g.recorder, g.recorder.options.Clock.Now()
+	attempt := fanout.Attempt{Object: todo.For.UID(), Task: fanout.Task{Name: string(todo.Action) + " PersistentPodState"}, Target: fmt.Sprint(todo.For.Object.GetAnnotations())}
+	if wait, err := g.backoff.Resting(attempt, now); err != nil {
+		return ctrl.Result{RequeueAfter: wait}, nil //nolint:nilerr // It was reported when it happened.
+	}
+	err := g.act(ctx, todo, found)
+	if err == nil {
+		g.backoff.Succeeded(todo.For.UID(), attempt.Task)
+		return ctrl.Result{}, nil
+	}
+	if !podwrite.IsLasting(err) {
+		return ctrl.Result{}, err
+	}
+	r.event(todo.For, messageOf(err))
+	return ctrl.Result{RequeueAfter: g.backoff.Refused(attempt, err, now)}, nil
+}
+
+// decide decides by the caches.
+func (g *generator) decide(req ctrl.Request) (placements.Generation, *v1beta1.PersistentPodState) {
+	r := g.recorder
+	var found *v1beta1.PersistentPodState
+	if state, ok := r.cache.Owners.Get(req.Namespace, req.Name); ok {
+		found = state
+	}
+	workloads := r.workloads.Named(req.Namespace, req.Name)
+	var others []*v1beta1.PersistentPodState
+	for _, workload := range workloads {
+		others = append(others, r.cache.Owners.By(targetIndex, placements.TargetKey(workload.Kind.GroupKind(), req.Namespace, req.Name))...)
+	}
+	return placements.Generate(workloads, found, others), found
+}
+
+// act carries out the decision, on condition that the object is as seen.
+func (g *generator) act(ctx context.Context, todo placements.Generation, found *v1beta1.PersistentPodState) error {
+	r := g.recorder
+	if todo.Action == placements.Delete || todo.Action == placements.Adopt { // both affect a user's object
+		live, err := r.workloads.Read(ctx, todo.For.Kind.GroupKind(), todo.For.Object.GetNamespace(), todo.For.Object.GetName())
+		if err != nil || live == nil || live.UID() != todo.For.UID() || placements.Asks(live) != (todo.Action == placements.Adopt) {
+			return err // the cache will show the result
+		}
+	}
+	switch todo.Action {
+	case placements.Create:
+		return client.IgnoreAlreadyExists(r.writer.Create(ctx, todo.Made())) // the cache will show the object with the name
+	case placements.Delete:
+		return client.IgnoreNotFound(r.writer.Delete(ctx, found.DeepCopy(), client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion}))
+	default:
+		patch, err := todo.Patch(found)
+		if err != nil {
+			return err
+		}
+		changed := &v1beta1.PersistentPodState{ObjectMeta: metav1.ObjectMeta{Namespace: found.Namespace, Name: found.Name}}
+		return client.IgnoreNotFound(r.writer.Patch(ctx, changed, patch))
+	}
+}
+
+// tell tells of an obstacle, once.
+func (g *generator) tell(key types.NamespacedName, todo placements.Generation) {
+	if todo.Why == nil {
+		g.told.Delete(key)
+		return
+	}
+	message := messageOf(todo.Why)
+	if was, _ := g.told.Swap(key, message); was != message {
+		g.recorder.event(todo.For, message)
+	}
+}
+
+func messageOf(err error) string {
+	if list := reason.From(err); len(list) > 0 {
+		return list.Summary(kruise.ReasonsInEvent)
+	}
+	return err.Error()
+}
+
+// event tells of a workload.
+func (r *Reconciler) event(workload *placements.Workload, message string) {
+	object := workload.Object
+	r.events.Event(&corev1.ObjectReference{
+		APIVersion: workload.Kind.GroupVersion().String(), Kind: workload.Kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+	}, corev1.EventTypeWarning, apps.EventPersistentPodStateNotGenerated, message)
+}

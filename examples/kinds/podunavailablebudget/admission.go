@@ -1,0 +1,75 @@
+package podunavailablebudget
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	api "github.com/workloadkit/workloadkit/examples/apis/policy/podunavailablebudget"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/budgets"
+)
+
+// endpoint defaults and judges PodUnavailableBudgets. options.Reader finds budgets of the namespace for the
+// same Pods. Without a Reader the check is skipped. No budget is created while both feature gates are off.
+func endpoint(options admission.Options) *admission.Kind[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget] {
+	gates := apps.ResolveGates(options.Gates)
+	return &admission.Kind[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget]{
+		GroupKind:  schema.GroupKind{Group: policy.Group, Kind: "PodUnavailableBudget"},
+		Resource:   "podunavailablebudgets",
+		Name:       "podunavailablebudget",
+		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
+		ToHub: conversion.PodUnavailableBudgetToV1beta1, FromHub: conversion.PodUnavailableBudgetToV1alpha1,
+		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
+		Undecodable: func(obj *v1beta1.PodUnavailableBudget) []decode.Problem { return obj.Spec.Undecodable },
+		Closed: func() error {
+			if budgets.IsOn(gates, disruption.Delete) || budgets.IsOn(gates, disruption.Update) {
+				return nil
+			}
+			return fmt.Errorf("feature gates %s and %s are off: nobody would keep it", apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate)
+		},
+		ValidateCreate: func(ctx context.Context, obj *v1beta1.PodUnavailableBudget) (field.ErrorList, error) {
+			return validateWithOthers(ctx, options.Reader, obj)
+		},
+		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.PodUnavailableBudget) (field.ErrorList, error) {
+			return api.ValidateUpdate(obj, stored), nil
+		},
+	}
+}
+
+// budgetsPerPage bounds the budgets of a namespace held in memory.
+const budgetsPerPage = 100
+
+// validateWithOthers judges a new budget beside the budgets of its namespace, a page at a time.
+func validateWithOthers(ctx context.Context, reader client.Reader, obj *v1beta1.PodUnavailableBudget) (field.ErrorList, error) {
+	errs := api.ValidateCreate(obj, nil)
+	if reader == nil || len(errs) > 0 {
+		return errs, nil
+	}
+	list := &v1beta1.PodUnavailableBudgetList{}
+	for {
+		page := []client.ListOption{client.InNamespace(obj.Namespace), client.Limit(budgetsPerPage), client.Continue(list.Continue)}
+		list = &v1beta1.PodUnavailableBudgetList{}
+		if err := reader.List(ctx, list, page...); err != nil {
+			return nil, fmt.Errorf("listing the PodUnavailableBudgets of namespace %s: %w", obj.Namespace, err)
+		}
+		others := make([]*v1beta1.PodUnavailableBudget, len(list.Items))
+		for i := range list.Items {
+			others[i] = &list.Items[i]
+		}
+		if errs = api.ValidateCreate(obj, others); len(errs) > 0 || list.Continue == "" {
+			return errs, nil
+		}
+	}
+}

@@ -1,0 +1,631 @@
+package podunavailablebudget_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	kruisev1beta1 "github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/budgets"
+	"github.com/workloadkit/workloadkit/examples/kinds/podunavailablebudget"
+	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// Some schedules have a second budget for the same Pods.
+const namespace, budgetName, secondName, workload = "shop", "guard", "second-guard", "web"
+
+// TestFaults: three webhooks and a controller, all with late caches, share a budget. Requests, counts, crashes,
+// conflicts and lost answers come in any order. No eviction leaves fewer Pods in service than the budget needs. In the
+// end the status is right.
+func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
+
+// TestFaultsReplay proves a schedule to depend on its seed alone.
+func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 3) }
+
+func plan(t testing.TB) chaos.Plan {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme, kruisev1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serving, err := budgets.NewServing(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chaos.Plan{
+		Scheme: scheme, Seeds: 300, Steps: 400, Replicas: 3, Quiet: 3 * time.Minute,
+		Kinds: append(budgets.Kinds(), &v1beta1.PodUnavailableBudget{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})),
+		New: func(world *chaos.World) chaos.Subject {
+			w := &story{World: world, serving: serving, requests: map[string]*request{}, granted: map[types.UID]time.Time{}, needs: map[spent]int32{}, freed: map[types.UID]time.Time{}, idle: map[string]time.Time{}, behind: map[int]time.Time{}}
+			return chaos.Subject{
+				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.outside, Settle: w.settle, Check: w.check, Wrote: w.judge, Converged: w.converged,
+			}
+		},
+	}
+}
+
+// story is a schedule.
+type story struct {
+	*chaos.World
+
+	mu     sync.Mutex
+	passed []passed
+
+	serving  *budgets.Serving
+	requests map[string]*request
+	// granted is the time of the last status write that let the Pod go.
+	granted map[types.UID]time.Time
+	// needs is the number of Pods that had to serve at the time of the grant. A user may ask for more before the second
+	// budget agrees.
+	needs map[spent]int32
+	// freed are Pods let go in the last seconds as not serving that had become ready meanwhile.
+	freed map[types.UID]time.Time
+	// idle is the last time when the status of a budget needed no Pod.
+	idle map[string]time.Time
+	// strict is true if only granted requests take Pods out of service.
+	strict bool
+	pods   int
+	// behind is the time since when the Pods' cache of a process is behind.
+	behind map[int]time.Time
+}
+
+// spent is a Pod let go by a budget.
+type spent struct {
+	budget string
+	pod    types.UID
+}
+
+// request is a question to webhooks. A ConfigMap of the request's name holds the request for the webhooks.
+type request struct {
+	pod       types.NamespacedName
+	uid       types.UID
+	operation disruption.Operation
+	begun     bool
+}
+
+func (w *story) must(err error) {
+	if err != nil {
+		w.Failf("story", "%v", err)
+	}
+}
+
+// start adds the webhook to each process, and the controller to the leading process.
+func (w *story) start(ctx context.Context, mgr manager.Manager) error {
+	gates := apps.ResolveGates(map[apps.Gate]bool{apps.GatePodUnavailableBudgetUpdate: true})
+	limiter := func() workqueue.TypedRateLimiter[ctrl.Request] {
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
+	}
+	if err := podunavailablebudget.Setup(ctx, mgr, mgr.GetClient(), podunavailablebudget.Options{Gates: gates, RateLimiter: limiter}); err != nil {
+		return err
+	}
+	asked, err := budgets.New(ctx, mgr, mgr.GetClient(), gates, nil)
+	if err != nil {
+		return err
+	}
+	return builder.ControllerManagedBy(mgr).Named("webhook").For(&corev1.ConfigMap{}).
+		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false), MaxConcurrentReconciles: 4, RateLimiter: limiter()}).
+		Complete(webhook{w, asked, mgr.GetAPIReader()})
+}
+
+// webhook answers requests.
+type webhook struct {
+	story *story
+	asked *budgets.Budgets
+	live  client.Reader
+}
+
+// Reconcile answers a request, and carries out a granted request. Nobody repeats a lost request.
+func (h webhook) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	w := h.story
+	r := w.take(req.Name)
+	if r == nil || req.Namespace != namespace {
+		return ctrl.Result{}, nil
+	}
+	pod := &corev1.Pod{}
+	reader := client.Reader(w.User) // as sent by the API server
+	if r.operation == disruption.Evict {
+		reader = h.live
+	}
+	if err := reader.Get(ctx, r.pod, pod); err != nil || pod.UID != r.uid || pod.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	served := w.serves(pod)
+	answer, err := h.asked.Ask(ctx, pod, r.operation, false)
+	if err == nil && answer.Admitted {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.passed = append(w.passed, passed{req.Name, r, pod, answer, served})
+	}
+	return ctrl.Result{}, nil
+}
+
+// take returns a request still without an answer.
+func (w *story) take(name string) *request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.requests[name]
+	if r == nil || r.begun {
+		return nil
+	}
+	r.begun = true
+	return r
+}
+
+// passed is a granted request. Several webhooks may answer at the same moment.
+type passed struct {
+	name   string
+	r      *request
+	pod    *corev1.Pod
+	answer budgets.Answer
+	served bool
+}
+
+// check carries out the granted requests, in an order independent of goroutines.
+func (w *story) check() {
+	w.mu.Lock()
+	all := w.passed
+	w.passed = nil
+	w.mu.Unlock()
+	slices.SortFunc(all, func(a, b passed) int { return strings.Compare(a.name, b.name) })
+	for _, p := range all {
+		w.admitted(p.r, p.pod, p.answer, p.served)
+	}
+	w.keepUp()
+}
+
+// admitted judges an answer, and carries the request out.
+func (w *story) admitted(r *request, pod *corev1.Pod, answer budgets.Answer, served bool) {
+	w.Logf("%s of Pod %s is let pass: %s", r.operation, pod.Name, answer.Reason.Code)
+	budget := w.budget()
+	live := &corev1.Pod{}
+	if w.User.Get(context.Background(), r.pod, live) != nil || live.UID != r.uid {
+		return // the Pod has gone meanwhile
+	}
+	if !served && w.strict && w.isProtected(live) && w.serves(live) {
+		w.freed[pod.UID] = time.Now() // the Pod became ready while the webhook answered, and was counted
+	}
+	if budget != nil && w.isProtected(pod) && served && w.strict {
+		switch answer.Reason.Code {
+		case budgets.NoBudget: // nobody knows yet of a new budget without a mark on the Pod
+			if slices.Contains(budgets.NamesIn(pod), budgetName) {
+				w.Failf("protected", "%s of Pod %s is let pass without a budget", r.operation, pod.Name)
+			}
+			w.carryOut(r)
+			return
+		case disruption.NotServing, budgets.NotCovered, budgets.NotProtected:
+			w.Failf("protected", "%s of Pod %s is let pass as %s, and it serves", r.operation, pod.Name, answer.Reason.Code)
+		case disruption.LetGoAlready: // the Pod no longer counts as serving
+			if since, ok := w.granted[pod.UID]; !ok || time.Since(since) > 20*time.Second {
+				w.Failf("budget", "%s of Pod %s is let pass as one that was let go a moment ago", r.operation, pod.Name)
+			}
+			w.carryOut(r)
+			return
+		}
+		left := len(w.freed)
+		for _, other := range w.protected() {
+			if other.UID != pod.UID && w.serves(other) {
+				left++
+			}
+		}
+		for _, budget := range []*v1beta1.PodUnavailableBudget{budget, w.second(pod)} {
+			if budget == nil || time.Since(w.idle[budget.Name]) <= 2*time.Second {
+				continue
+			}
+			need := int(budget.Status.DesiredAvailable)
+			if asked, ok := w.needs[spent{budget.Name, pod.UID}]; ok {
+				need = min(need, int(asked))
+			}
+			if left < need {
+				w.Failf("budget", "%s of Pod %s leaves %d in service, and %d have to be by budget %s", r.operation, pod.Name, left, need, budget.Name)
+			}
+		}
+	}
+	w.carryOut(r)
+}
+
+// second is the second budget of a Pod that names the budget, or nil.
+func (w *story) second(pod *corev1.Pod) *v1beta1.PodUnavailableBudget {
+	if !slices.Contains(budgets.NamesIn(pod), secondName) {
+		return nil
+	}
+	return w.named(secondName)
+}
+
+func (w *story) carryOut(r *request) {
+	pod := &corev1.Pod{}
+	if w.User.Get(context.Background(), r.pod, pod) != nil || pod.UID != r.uid {
+		return
+	}
+	if r.operation == disruption.Delete || r.operation == disruption.Evict {
+		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), pod, client.Preconditions{UID: &r.uid})))
+		return
+	}
+	pod.Spec.Containers[0].Image = fmt.Sprintf("app:v%d", w.Server.Version())
+	w.must(w.User.Update(context.Background(), pod))
+	w.report(pod, false) // the Pod's Node restarts the container at once
+}
+
+// report writes the Pod's status in the place of a Node.
+func (w *story) report(pod *corev1.Pod, ready bool) {
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: pod.Spec.Containers[0].Image, ImageID: pod.Spec.Containers[0].Image, Ready: ready}}
+	w.must(w.User.Status().Update(context.Background(), pod))
+}
+
+// ready makes the containers of a Pod ready if the Pod is not ready.
+func (w *story) ready() (changed bool) {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if podstate.IsActive(pod) && !podstate.IsReady(pod) {
+			w.Logf("Pod %s is ready", pod.Name)
+			w.report(pod.DeepCopy(), true)
+			return true
+		}
+	}
+	return false
+}
+
+// outside is the part of the world that goes on by itself.
+func (w *story) outside() bool { return w.replace() || w.ready() }
+
+// serves reports whether a Pod is in service.
+func (w *story) serves(pod *corev1.Pod) bool {
+	serves, _ := w.serving.Serves(pod, time.Now())
+	return serves
+}
+
+func (w *story) budget() *v1beta1.PodUnavailableBudget { return w.named(budgetName) }
+
+func (w *story) named(name string) *v1beta1.PodUnavailableBudget {
+	for _, budget := range faultapi.All[*v1beta1.PodUnavailableBudget](w.Server) {
+		if budget.Name == name {
+			return budget
+		}
+	}
+	return nil
+}
+
+func (w *story) isProtected(pod *corev1.Pod) bool {
+	return pod.Labels["app"] == "web" && podstate.IsActive(pod)
+}
+
+func (w *story) protected() []*corev1.Pod {
+	return slices.DeleteFunc(faultapi.All[*corev1.Pod](w.Server), func(pod *corev1.Pod) bool { return !w.isProtected(pod) })
+}
+
+func (w *story) begin() {
+	w.strict = w.Chance(60)
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: workload}}
+	set.Spec.Replicas = ptr.To(int32(3 + w.Rand().IntN(5)))
+	w.must(w.User.Create(context.Background(), set))
+	for w.outside() {
+	}
+	w.createBudget(budgetName)
+	if w.Chance(30) {
+		w.createBudget(secondName)
+	}
+}
+
+func (w *story) createBudget(name string) {
+	budget := &v1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	if w.Chance(50) {
+		budget.Spec.Selector, budget.Spec.TargetReference = nil, &v1beta1.TargetReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: workload}
+	}
+	w.bound(&budget.Spec)
+	w.must(w.User.Create(context.Background(), budget))
+	w.Logf("user: a budget %s %s", name, shown(&budget.Spec))
+}
+
+func (w *story) bound(spec *v1beta1.PodUnavailableBudgetSpec) {
+	spec.MaxUnavailable, spec.MinAvailable = nil, nil
+	switch w.Rand().IntN(4) {
+	case 0:
+		spec.MinAvailable = ptr.To(intstr.FromString("60%"))
+	case 1:
+		spec.MinAvailable = ptr.To(intstr.FromInt32(int32(1 + w.Rand().IntN(4))))
+	default:
+		spec.MaxUnavailable = ptr.To(intstr.FromInt32(int32(1 + w.Rand().IntN(2))))
+	}
+	if spec.ProtectOperations = nil; w.Chance(30) {
+		spec.ProtectOperations = []v1beta1.Operation{"DELETE", "EVICT", "UPDATE", "RESIZE"}
+	}
+}
+
+func shown(spec *v1beta1.PodUnavailableBudgetSpec) string {
+	return fmt.Sprintf("max %v, min %v, operations %v, by labels %t", spec.MaxUnavailable, spec.MinAvailable, spec.ProtectOperations, spec.Selector != nil)
+}
+
+func (w *story) replicaSet() *appsv1.ReplicaSet {
+	for _, set := range faultapi.All[*appsv1.ReplicaSet](w.Server) {
+		return set.DeepCopy()
+	}
+	return nil
+}
+
+// replace creates missing Pods as the ReplicaSet controller does. Now and then a webhook has not marked the Pod with
+// the budget's name.
+func (w *story) replace() (changed bool) {
+	set := w.replicaSet()
+	if set == nil || set.DeletionTimestamp != nil {
+		return false
+	}
+	missing := int(*set.Spec.Replicas)
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if ref := metav1.GetControllerOf(pod); podstate.IsActive(pod) && ref != nil && ref.UID == set.UID {
+			missing--
+		}
+	}
+	for range max(missing, 0) {
+		w.pods++
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: fmt.Sprintf("web-%d", w.pods), Labels: map[string]string{"app": "web"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+		}}
+		if w.budget() != nil && w.Chance(70) {
+			pod.Annotations = map[string]string{policy.AnnotationRelatedBudget: budgetName, policy.AnnotationRelatedBudgetOld: budgetName}
+		}
+		nodefit.Pin(&pod.Spec, "nowhere") // the story's own node: simulated ones have Pods fail by themselves
+		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+		w.must(w.User.Create(context.Background(), pod))
+		changed = true
+	}
+	return changed
+}
+
+// users acts for users from outside.
+func (w *story) users() {
+	switch n := w.Rand().IntN(20); {
+	case n < 10:
+		w.ask()
+	case n < 12:
+		w.replace()
+	case n < 15:
+		w.ready()
+	case n < 16:
+		w.scale()
+	case n < 17:
+		w.edit()
+	case n < 18:
+		w.strip()
+	default:
+		if !w.strict {
+			w.disturb()
+		}
+	}
+}
+
+// ask has somebody want a Pod out of service.
+func (w *story) ask() {
+	all := faultapi.All[*corev1.Pod](w.Server)
+	if len(all) == 0 {
+		return
+	}
+	pod := all[w.Rand().IntN(len(all))]
+	operation := []disruption.Operation{disruption.Delete, disruption.Evict, disruption.Evict, disruption.Update}[w.Rand().IntN(4)]
+	w.request(pod, operation)
+}
+
+func (w *story) request(pod *corev1.Pod, operation disruption.Operation) {
+	name := fmt.Sprintf("ask-%d", len(w.requests))
+	w.requests[name] = &request{pod: client.ObjectKeyFromObject(pod), uid: pod.UID, operation: operation}
+	w.Logf("user: %s %s of Pod %s", name, operation, pod.Name)
+	w.must(w.User.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}))
+}
+
+func (w *story) scale() {
+	set := w.replicaSet()
+	if set == nil {
+		return
+	}
+	set.Spec.Replicas = ptr.To(int32(2 + w.Rand().IntN(6)))
+	w.Logf("user: %d replicas", *set.Spec.Replicas)
+	w.must(w.User.Update(context.Background(), set))
+	surplus := len(w.protected()) - int(*set.Spec.Replicas)
+	for _, pod := range w.protected() {
+		if surplus--; surplus < 0 {
+			return
+		}
+		w.request(pod, disruption.Delete)
+	}
+}
+
+func (w *story) edit() {
+	if budget := w.budget(); budget != nil {
+		budget = budget.DeepCopy()
+		w.bound(&budget.Spec)
+		w.Logf("user: edits the budget: %s", shown(&budget.Spec))
+		w.must(w.User.Update(context.Background(), budget))
+	}
+}
+
+// strip takes the name of the budget off a Pod.
+func (w *story) strip() {
+	for _, pod := range w.protected() {
+		if w.Chance(30) {
+			pod = pod.DeepCopy()
+			if pod.Annotations = nil; w.Chance(30) {
+				pod.Annotations = map[string]string{policy.AnnotationOtherBudgets: "a,b,c,d,e,f,g,h,i,j,k"}
+			}
+			w.Logf("user: Pod %s gets annotations %v", pod.Name, pod.Annotations)
+			w.must(w.User.Update(context.Background(), pod))
+			return
+		}
+	}
+}
+
+// disturb takes Pods out of service past the budget, or the budget away.
+func (w *story) disturb() {
+	pods := w.protected()
+	switch n := w.Rand().IntN(10); {
+	case n < 3 && len(pods) > 0:
+		w.Logf("the container of Pod %s crashes", pods[0].Name)
+		w.report(pods[0].DeepCopy(), false)
+	case n < 5 && len(pods) > 0:
+		pod := pods[len(pods)-1].DeepCopy()
+		if pod.Labels[apps.LabelUnavailablePrefix+"x"] == "" {
+			pod.Labels[apps.LabelUnavailablePrefix+"x"] = "yes"
+		} else {
+			delete(pod.Labels, apps.LabelUnavailablePrefix+"x")
+		}
+		w.Logf("user: labels of Pod %s are %v", pod.Name, pod.Labels)
+		w.must(w.User.Update(context.Background(), pod))
+	case n < 7 && w.budget() != nil:
+		budget := w.budget().DeepCopy()
+		budget.Status.UnavailableAllowed += 7
+		w.Logf("user: edits the budget's status")
+		w.must(w.User.Status().Update(context.Background(), budget))
+	case n < 8 && w.budget() != nil:
+		w.Logf("user: deletes the budget")
+		w.must(w.User.Delete(context.Background(), w.budget().DeepCopy()))
+	case w.budget() == nil:
+		w.createBudget(budgetName)
+	}
+}
+
+// keepUp keeps the Pods' caches from being behind for long: budgets trust a cache of Pods to be at most a few seconds
+// late.
+func (w *story) keepUp() {
+	for _, name := range []string{budgetName, secondName} {
+		if budget := w.named(name); budget != nil && budget.Status.ObservedGeneration > 0 && budget.Status.DesiredAvailable == 0 {
+			w.idle[name] = time.Now()
+		}
+	}
+	const latest, longestStep = 3 * time.Second, 10 * time.Second
+	// A Pod stays in freed until a count has seen the Pod's end.
+	maps.DeleteFunc(w.freed, func(_ types.UID, since time.Time) bool { return time.Since(since) > longestStep+latest })
+	for i, p := range w.Processes() {
+		if p.Cache.Behind("pods") == 0 {
+			w.behind[i] = time.Now()
+			continue
+		}
+		if since := w.behind[i]; time.Since(since) >= latest {
+			p.Cache.Deliver("pods", p.Cache.Behind("pods"))
+		}
+	}
+}
+
+// judge checks each write of the controller.
+func (w *story) judge(write *chaos.Write) {
+	switch after := write.After.(type) {
+	case *corev1.Pod:
+		before, ok := write.Before.(*corev1.Pod)
+		stranger := func(name string) bool {
+			return name != budgetName && name != secondName && !slices.Contains(budgets.NamesIn(before), name)
+		}
+		if !ok || slices.ContainsFunc(budgets.NamesIn(after), stranger) || !w.isProtected(after) && podstate.IsActive(after) {
+			w.Failf("stranger", "%s", write.Call)
+		}
+		if !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !maps.Equal(before.Labels, after.Labels) {
+			w.Failf("stranger", "%s changes more than annotations", write.Call)
+		}
+	case *v1beta1.PodUnavailableBudget:
+		if write.Call.Subresource != "status" {
+			w.Failf("stranger", "%s", write.Call)
+		}
+		if before, ok := write.Before.(*v1beta1.PodUnavailableBudget); ok {
+			w.note(after, before.Status.DisruptedPods, after.Status.DisruptedPods)
+			w.note(after, before.Status.UnavailablePods, after.Status.UnavailablePods)
+		}
+	case nil: // another writer has deleted the object meanwhile
+	default:
+		w.Failf("stranger", "%s", write.Call)
+	}
+}
+
+// note records from a status write which Pods the budget has let go.
+func (w *story) note(budget *v1beta1.PodUnavailableBudget, before, after map[string]metav1.Time) {
+	for name, since := range after {
+		if was, ok := before[name]; ok && was.Equal(&since) {
+			continue
+		}
+		if pod, ok := w.Server.Stored(&corev1.Pod{}, client.ObjectKey{Namespace: namespace, Name: name}).(*corev1.Pod); ok && pod != nil {
+			key, need := spent{budget.Name, pod.UID}, budget.Status.DesiredAvailable
+			if asked, ok := w.needs[key]; ok && time.Since(w.granted[pod.UID]) <= 20*time.Second {
+				need = min(need, asked)
+			}
+			w.granted[pod.UID], w.needs[key] = time.Now(), need
+		}
+	}
+}
+
+func (w *story) settle() {
+	if w.budget() == nil {
+		w.createBudget(budgetName)
+	}
+	for _, pod := range w.protected() {
+		if pod = pod.DeepCopy(); pod.Labels[apps.LabelUnavailablePrefix+"x"] != "" {
+			delete(pod.Labels, apps.LabelUnavailablePrefix+"x")
+			w.must(w.User.Update(context.Background(), pod))
+		}
+	}
+	w.Logf("settled: %s", shown(&w.budget().Spec))
+}
+
+// converged: the status is right, and every Pod names its budget.
+func (w *story) converged() {
+	for _, name := range []string{budgetName, secondName} {
+		if budget := w.named(name); budget != nil {
+			w.counted(budget)
+		}
+	}
+}
+
+// counted checks the status of a budget.
+func (w *story) counted(budget *v1beta1.PodUnavailableBudget) {
+	set, pods := w.replicaSet(), w.protected()
+	serve := int32(0)
+	for _, pod := range pods {
+		if !slices.Contains(budgets.NamesIn(pod), budget.Name) {
+			w.Failf("unmarked", "Pod %s has annotations %v", pod.Name, pod.Annotations)
+		}
+		if w.serves(pod) {
+			serve++
+		}
+	}
+	need, err := budgets.Bounds(&budget.Spec).Need("spec", *set.Spec.Replicas)
+	w.must(err)
+	want := v1beta1.PodUnavailableBudgetStatus{
+		ObservedGeneration: budget.Generation, TotalReplicas: *set.Spec.Replicas, DesiredAvailable: need, CurrentAvailable: serve, UnavailableAllowed: max(serve-need, 0),
+	}
+	if got := fmt.Sprintf("%+v", budget.Status); got != fmt.Sprintf("%+v", want) {
+		var names []string
+		for _, pod := range pods {
+			names = append(names, fmt.Sprintf("%s %t", pod.Name, w.serves(pod)))
+		}
+		w.Failf("status", "%s; want %+v; Pods %s", got, want, strings.Join(names, ", "))
+	}
+}

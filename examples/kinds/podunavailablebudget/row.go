@@ -1,0 +1,22 @@
+package podunavailablebudget
+
+import (
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+)
+
+// Row is the line of the kind in the table of kinds.
+func Row() kind.Row {
+	workers := 3
+	return kind.Row{
+		Kind: v1beta1.GroupVersion.WithKind("PodUnavailableBudget"), Resource: "podunavailablebudgets", Converted: true, Released: "v1alpha1",
+		AddToScheme: v1beta1.AddToScheme,
+		Controller:  ControllerName, Workers: &workers, Metrics: kruise.NewOwnMetrics,
+		Gates:     []apps.Gate{apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate},
+		Setup:     Setup,
+		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
+	}
+}

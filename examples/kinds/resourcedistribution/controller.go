@@ -1,0 +1,152 @@
+package resourcedistribution
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/distribution"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+// ControllerName is the source of the controller's events and the controller's name in logs.
+const ControllerName = "resourcedistribution-controller"
+
+// Options of the controller. The zero value is usable. With a Namespace, for tests, only the namespace gets copies and
+// counts.
+type Options = kruise.Options
+
+// Reconciler reconciles ResourceDistributions.
+type Reconciler struct {
+	cache      *ownercache.Cache[*v1beta1.ResourceDistribution]
+	copies     map[string]*ownercache.Index[client.Object] // by kind; their metadata alone may be looked at
+	namespaces *ownercache.Index[*corev1.Namespace]
+	fanout     *fanout.Fanout
+	events     record.EventRecorder
+	options    Options
+	known      *distribution.Memory
+}
+
+// view is a ResourceDistribution, as cached.
+type view = ownercache.View[*v1beta1.ResourceDistribution]
+
+// distributorIndex finds copies by the name of their ResourceDistribution.
+const distributorIndex = "workloadkit/resourcedistribution"
+
+// Setup adds the controller to the manager. The controller writes with c, and reads whole copies with the manager's API
+// reader. The scheme must know the ResourceDistribution types. The manager's cache should have
+// [distribution.KeepMetadata] as transform of ConfigMaps and Secrets. Without the transform the cache holds the labels
+// and annotations of all ConfigMaps and Secrets.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	r, err := newReconciler(ctx, mgr, c, options)
+	if err != nil {
+		return err
+	}
+	return kruise.AddController(mgr, r.cache, "resourcedistribution", r, r.options, r.watch)
+}
+
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
+	options = options.Complete()
+	r := &Reconciler{
+		copies: map[string]*ownercache.Index[client.Object]{}, fanout: fanout.New(options.Calls), events: mgr.GetEventRecorderFor(ControllerName),
+		options: options,
+	}
+	var sources []trackedclient.Source
+	for _, of := range [][2]string{{api.ConfigMap, "configmaps"}, {api.Secret, "secrets"}} {
+		kind, resource := of[0], of[1]
+		index, err := ownercache.NewIndex[client.Object](ctx, mgr.GetCache(), metadataOf(kind))
+		if err != nil {
+			return nil, err
+		}
+		if err := index.Add(distributorIndex, byDistributor); err != nil {
+			return nil, err
+		}
+		source := trackedclient.Source{
+			Store: expectations.Store{GroupResource: schema.GroupResource{Resource: resource}}, Kind: corev1.SchemeGroupVersion.WithKind(kind), Index: index,
+		}
+		if options.Namespace != "" {
+			source.Restrict = []client.ListOption{client.InNamespace(options.Namespace)}
+		}
+		r.copies[kind], sources = index, append(sources, source)
+	}
+	var err error
+	if r.namespaces, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Namespace{}); err != nil {
+		return nil, err
+	}
+	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.ResourceDistribution{}, options, ownercache.Options{Owned: sources})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.cache.Owners.Add(resourceIndex, byResource); err != nil {
+		return nil, err
+	}
+	r.known = distribution.NewMemory(kruise.Exists(r.cache.Owners))
+	r.cache.OnGone(r.known.Forget)
+	return r, nil
+}
+
+// metadataOf is an object of a kind, for reading and watching only the metadata.
+func metadataOf(kind string) *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{}
+	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return out
+}
+
+func byDistributor(object client.Object) []string {
+	if name := distribution.OwnerOf(object); name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
+// Reconcile brings the copies of a ResourceDistribution closer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.cache.Observe(ctx, req)
+	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the copies
+		return result, err
+	}
+	pass := r.fanout.Begin(v)
+	resource, targets, err := r.resolve(v.Owner)
+	if err != nil {
+		return r.refuse(ctx, v, pass, err)
+	}
+	todo := r.plan(v, resource, targets)
+	err = r.act(ctx, v, pass, todo)
+	_, statusErr := v.WriteStatus(ctx, r.report(v, todo))
+	return pass.Result(err, statusErr)
+}
+
+// resolve reads the spec, which may have bypassed admission.
+func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource, distribution.Targets, error) {
+	if undecodable := owner.Spec.Undecodable; len(undecodable) > 0 {
+		return nil, distribution.Targets{}, undecodable[0]
+	}
+	resource, problems := api.Read(owner.Spec.Resource.Raw, api.ResourcePath())
+	if len(problems) > 0 {
+		return nil, distribution.Targets{}, kruise.Refused(problems)
+	}
+	namespaces, spec := r.namespaces.All(), &owner.Spec.Targets
+	if only := r.options.Namespace; only != "" {
+		namespaces, spec = nil, distribution.Within(only, spec)
+		if namespace, ok := r.namespaces.Get("", only); ok {
+			namespaces = []*corev1.Namespace{namespace}
+		}
+	}
+	targets, err := distribution.Resolve(spec, namespaces, func(namespace string) bool {
+		found, ok := r.copies[resource.Kind].Get(namespace, resource.Name)
+		return ok && distribution.OwnerOf(found) == owner.Name
+	})
+	return resource, targets, err
+}

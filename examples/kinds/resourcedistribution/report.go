@@ -1,0 +1,64 @@
+package resourcedistribution
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/distribution"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// eventOf is the event for a condition turned True.
+func eventOf(condition v1beta1.ResourceDistributionConditionType) string {
+	switch condition {
+	case v1beta1.ResourceDistributionCreateResourceFailed:
+		return apps.EventFailedCreate
+	case v1beta1.ResourceDistributionDeleteResourceFailed:
+		return apps.EventFailedDelete
+	case v1beta1.ResourceDistributionConflictOccurred:
+		return apps.EventNamespaceConflict
+	case v1beta1.ResourceDistributionNamespaceNotExists:
+		return apps.EventNamespaceNotExists
+	default: // an unreadable copy is not updated either
+		return apps.EventFailedUpdate
+	}
+}
+
+// report returns the status after a pass, and sends events about changes.
+func (r *Reconciler) report(v *view, w *work) v1beta1.ResourceDistributionStatus {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	status := distribution.Status(v.Owner, w.desired, w.succeeded, w.failures, metav1.NewTime(v.Now))
+	for _, is := range distribution.News(v.Owner.Status.Conditions, status.Conditions) {
+		r.events.Eventf(v.Owner, corev1.EventTypeWarning, eventOf(is.Type), "%s: %s", kruise.Some(is.FailedNamespaces, "namespaces"), is.Reason)
+	}
+	for _, how := range []struct {
+		verb
+		event string
+	}{{created, apps.EventSuccessfulCreate}, {updated, apps.EventSuccessfulUpdate}, {deleted, apps.EventSuccessfulDelete}} {
+		if namespaces := slices.Sorted(slices.Values(w.wrote[how.verb])); len(namespaces) > 0 {
+			r.options.Metrics.Done(string(how.verb), int64(len(namespaces)))
+			r.events.Eventf(v.Owner, corev1.EventTypeNormal, how.event, "%s %s %s in %s", how.verb, w.resource.Kind, w.resource.Name, kruise.Some(namespaces, "namespaces"))
+		}
+	}
+	return status
+}
+
+// refuse leaves the copies of an invalid ResourceDistribution alone, and tells so in the status and an event.
+func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
+	status := distribution.Refused(v.Owner, err, metav1.NewTime(v.Now))
+	if len(distribution.News(v.Owner.Status.Conditions, status.Conditions)) > 0 {
+		_, message := reason.Explain(err)
+		r.events.Event(v.Owner, corev1.EventTypeWarning, apps.EventInvalidResourceDistribution, message)
+	}
+	_, statusErr := v.WriteStatus(ctx, status)
+	return pass.Result(reason.Final(err), statusErr)
+}

@@ -1,0 +1,192 @@
+package sidecarset
+
+import (
+	"cmp"
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/sidecars"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
+)
+
+// ControllerName is the source of the controller's events and the controller's name in logs.
+const ControllerName = "sidecarset-controller"
+
+const defaultHistory = api.DefaultRevisionHistoryLimit
+
+// Options of the controller. The zero value is usable.
+type Options = kruise.Options
+
+// Reconciler reconciles SidecarSets.
+type Reconciler struct {
+	*upgrader.Upgrader[*v1beta1.SidecarSet]
+
+	control    *sidecarcontrol.Control
+	histories  *revision.Histories
+	namespaces *ownercache.Index[*corev1.Namespace]
+	events     record.EventRecorder
+	options    Options
+	namespace  string // of the revisions
+
+	mu   sync.Mutex
+	told map[types.UID]told
+}
+
+// view is a SidecarSet with its injected Pods, as cached.
+type view = ownercache.View[*v1beta1.SidecarSet]
+
+// Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
+// scheme must know the SidecarSet types.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	r, err := newReconciler(ctx, mgr, c, options)
+	if err != nil {
+		return err
+	}
+	queue := ownercache.ControllerOptions{Workers: r.options.Workers, Watch: r.watchNamespaces}
+	if r.options.RateLimiter != nil {
+		queue.RateLimiter = r.options.RateLimiter()
+	}
+	return r.Cache.AddController(mgr, "sidecarset", r, queue)
+}
+
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
+	options = options.Complete()
+	r := &Reconciler{
+		events: mgr.GetEventRecorderFor(ControllerName), options: options, namespace: cmp.Or(options.Namespace, options.ManagerNamespace),
+		told: map[types.UID]told{},
+	}
+	var err error
+	if r.control, err = sidecars.NewControl(options.Gates); err != nil {
+		return nil, err
+	}
+	if r.histories, err = revision.NewHistories(kruise.RevisionKeys(apps.LabelRevisionHash), revision.NewDecoder(1, nil)); err != nil {
+		return nil, err
+	}
+	if r.namespaces, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Namespace{}); err != nil {
+		return nil, err
+	}
+	r.Upgrader, err = upgrader.New(ctx, mgr, &v1beta1.SidecarSet{}, upgrader.Config[*v1beta1.SidecarSet]{
+		Control: r.control, Calls: options.Calls, Observe: r.observe,
+		Cache: ownercache.Options{
+			Client: c, Clock: options.Clock, Alarm: options.ExpectationTimeout, DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation],
+			Observer: options.Metrics.Observer(r.nameOf), RevisionNamespace: r.namespace,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Cache.OnGone(func(uid types.UID) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.told, uid)
+	})
+	return r, nil
+}
+
+// Reconcile brings the Pods of a SidecarSet a step closer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.Cache.Observe(ctx, req)
+	if v == nil || v.Owner.DeletionTimestamp != nil { // injected sidecars stay
+		return result, err
+	}
+	pass := r.Fanout.Begin(v)
+	if _, err := sidecars.Compile(v.Owner, "", nil); err != nil {
+		return r.refuse(ctx, v, pass, err)
+	}
+	h, err := r.syncHistory(ctx, v, pass)
+	if err != nil || h.Update == nil {
+		return pass.Result(err)
+	}
+	set, err := sidecars.Compile(v.Owner, h.Update.Name, nil)
+	if err != nil {
+		return r.refuse(ctx, v, pass, err)
+	}
+	s, err := resolve(v.Owner)
+	if err != nil {
+		return r.refuse(ctx, v, pass, err)
+	}
+	var namespace *corev1.Namespace // of the last Pod: most Pods share a few namespaces
+	work, err := r.Work(ctx, v, pass, set, upgrader.Plan{Rollout: s.rollout, Selects: func(pod *corev1.Pod) bool {
+		if namespace == nil || namespace.Name != pod.Namespace {
+			namespace, _ = r.namespaces.Get("", pod.Namespace)
+		}
+		return namespace != nil && set.Matches(pod.Labels, namespace.Labels)
+	}})
+	return r.report(ctx, v, pass, h, work, err)
+}
+
+// report writes the status if the status differs, and returns when to look again.
+func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, h *revision.History, work upgrader.Work, workErr error) (ctrl.Result, error) {
+	status := v1beta1.SidecarSetStatus{
+		ObservedGeneration: v.Owner.Generation, LatestRevision: h.Update.Name, CollisionCount: h.Collisions, MatchedPods: int32(len(work.Pods)),
+	}
+	blocked := 0
+	for i := range work.Pods {
+		s := &work.Pods[i]
+		if !s.Updated && len(s.Blocked) > 0 {
+			blocked++
+		}
+		if s.Updated {
+			status.UpdatedPods++
+		}
+		if s.Serves() {
+			status.ReadyPods++
+		}
+		if s.Updated && s.Serves() {
+			status.UpdatedReadyPods++
+		}
+	}
+	pass.Wake(r.tell(v, told{blocked: blocked, dropped: len(work.Dropped), refused: r.refusals(v, h)}, work))
+	truncateErr := r.truncate(ctx, v, pass, h)
+	_, err := v.WriteStatus(ctx, status)
+	return pass.Result(workErr, truncateErr, err)
+}
+
+// refuse leaves the Pods of an invalid SidecarSet alone, and tells so in an event.
+func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
+	status := *v.Owner.Status.DeepCopy()
+	if status.ObservedGeneration != v.Owner.Generation {
+		_, message := reason.Explain(err)
+		r.events.Event(v.Owner, corev1.EventTypeWarning, apps.EventInvalidSidecarSet, message)
+	}
+	status.ObservedGeneration = v.Owner.Generation
+	_, statusErr := v.WriteStatus(ctx, status)
+	return pass.Result(reason.Final(err), statusErr)
+}
+
+// watchNamespaces wakes SidecarSets with a namespace selector when the labels of a namespace change.
+func (r *Reconciler) watchNamespaces(b *builder.Builder) *builder.Builder {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return b.Watches(&corev1.Namespace{}, handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		if labels.Equals(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+			return
+		}
+		for _, set := range r.Cache.Owners.All() {
+			if set.Spec.NamespaceSelector != nil {
+				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: set.Name}})
+			}
+		}
+	}})
+}

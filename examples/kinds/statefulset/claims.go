@@ -1,0 +1,29 @@
+package statefulset
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// lacks returns the claims missing in a Pod since its creation. With InPlaceOnly no update recreates a Pod for a
+// missing claim.
+func (o *observation) lacks(pod *corev1.Pod) reason.List {
+	if rules(o.set).Policy == podcontrol.InPlaceOnly {
+		return nil
+	}
+	return kruise.ClaimsLackingBlock(pod, o.claims.Templates)
+}
+
+// claimStatus reports how far the claims of existing Pods follow the templates.
+func (o *observation) claimStatus() (out []v1beta1.VolumeClaimStatus) {
+	for i := range o.claims.Templates {
+		template := &o.claims.Templates[i]
+		fit, grown := o.claims.Count(template, o.pods.Names)
+		out = append(out, v1beta1.VolumeClaimStatus{VolumeClaimName: template.Name, CompatibleReplicas: fit, CompatibleReadyReplicas: grown})
+	}
+	return out
+}
