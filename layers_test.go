@@ -102,23 +102,18 @@ func layers() []layer {
 		{"examples/budgets", free, "KIT examples/apis/... examples/kruise examples/sidecars"},       // shared by the controller of PodUnavailableBudgets, webhook and further controllers
 		{"examples/listedkinds", free, "ownercache"},                                                // kinds may come and go
 		{"examples/placements", free, "KIT examples/apis/... examples/kruise examples/listedkinds"}, // shared by the controller of PersistentPodStates and the Pod webhook
+		{"examples/kinds/advancedcronjob/schedule", free, "reason"},                                 // times alone
 		{"examples/kinds/persistentpodstate", free, "KIT examples/apis/... examples/admission examples/kind examples/kruise examples/listedkinds examples/placements"},
 		{"examples/kinds/podunavailablebudget", free, "KIT examples/apis/... examples/admission examples/kind examples/kruise examples/budgets"},
 		{"examples/kinds/sidecarset", free, "KIT examples/apis/... examples/admission examples/kind examples/kruise examples/sidecars"},
-		{"examples/schedule", free, "reason"},                                     // shared by the controller of AdvancedCronJobs and admission
-		{"examples/broadcastjobs", free, "KIT examples/apis/... examples/kruise"}, // decisions of BroadcastJobs
-		{"examples/kinds/broadcastjob", free, "KIT examples/apis/... examples/admission examples/kind examples/broadcastjobs examples/kruise"},
-		{"examples/cronjobs", free, "examples/apis/... examples/schedule reason"}, // runs requested by an AdvancedCronJob
-		{"examples/distribution", free, "KIT examples/apis/... examples/kruise"},  // copies requested by a ResourceDistribution
-		{"examples/kinds/advancedcronjob", free, "KIT examples/apis/... examples/admission examples/kind examples/kruise examples/cronjobs examples/schedule"},
-		{"examples/kinds/resourcedistribution", free, "KIT examples/apis/... examples/admission examples/kind examples/kruise examples/distribution"},
+		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise"},
 		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kruise"}, // a room for each kind: no kind knows another
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/kruise"},                            // of Pods, without a kind of the API
-		{"examples/admission", free, "decode disruption disruption/guard examples/apis/... examples/budgets examples/schedule podstate reason sidecarcontrol/podwebhook"},
+		{"examples/admission", free, "decode disruption disruption/guard examples/apis/... examples/budgets podstate reason sidecarcontrol/podwebhook"},
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                                              // no type of Kruise
 		{"examples/kind", free, "examples/admission examples/apis/... examples/kruise"},                                     // what a row is
 		{"examples/kinds", free, "examples/apis/... examples/controllers/* examples/kind examples/kinds/* examples/kruise"}, // all rows
-		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/kruise examples/controllers/sidecarterminator examples/cronjobs examples/distribution examples/kind examples/kinds examples/kinds/persistentpodstate examples/placements examples/sidecars examples/budgets"},
+		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/kruise examples/controllers/sidecarterminator examples/kind examples/kinds examples/kinds/persistentpodstate examples/placements examples/sidecars examples/budgets"},
 		{"examples/storagemigration", free, ""}, // objects of any CRD
 		{"examples/cmd/...", free, "examples/kind examples/kinds examples/manager examples/storagemigration"},
 		{"examples/config", free, "testing/install"},

@@ -4,11 +4,11 @@ package chaos_test
 func advancedCronJobMutants() []mutant {
 	const folder = "examples/kinds/advancedcronjob/"
 	const act, control, watch, report = folder + "act.go", folder + "controller.go", folder + "watch.go", folder + "report.go"
-	const decide, runs, slots = "examples/cronjobs/decide.go", "examples/cronjobs/runs.go", "examples/schedule/slots.go"
+	const decide, runs, slots = "examples/kinds/advancedcronjob/decide.go", "examples/kinds/advancedcronjob/runs.go", "examples/kinds/advancedcronjob/schedule/slots.go"
 	found := schedules{tests: "./kinds/advancedcronjob"}
-	due := schedules{tests: "./schedule", only: "TestDue"} // also asked by the judge
+	due := schedules{tests: "./kinds/advancedcronjob/schedule", only: "TestDue"} // also asked by the judge
 	remembered := schedules{tests: "./kinds/advancedcronjob", only: "TestStartedIsRemembered"}
-	table := schedules{tests: "./cronjobs", only: "TestDecide"} // the judge reads jobs in the same way
+	table := schedules{tests: "./kinds/advancedcronjob", only: "TestDecide"} // the judge reads jobs in the same way
 	return []mutant{
 		{"what was stored is forgotten when jobs are gone", decide, "\tif stored != nil {\n\t\tat := stored.Time", "\tif stored != nil && len(runs) > 0 {\n\t\tat := stored.Time", found},
 		{"jobs do not say when they were started", decide, "last = newer(last, believed(runs[i].Slot, now))", "last = newer(last, believed(runs[i].Slot, time.Time{}))", found},
@@ -23,9 +23,9 @@ func advancedCronJobMutants() []mutant {
 		{"what has not ended is history", decide, "return r.State != state || r.Ending() })", "return r.State != state && r.State != Active || r.Ending() })", found},
 		{"paused AdvancedCronJobs go on", decide, "if ptr.Deref(owner.Spec.Paused, false) {", "if ptr.Deref(owner.Spec.Paused, false) && len(runs) > 99 {", found},
 		{"a schedule that was changed is due for times before that", decide, "From: changed(&counted),", "From: time.Time{},", found},
-		{"the next process does not know when a schedule was changed", "examples/cronjobs/changes.go", "[]*v1beta1.ObservedSchedule{owner.Status.ObservedSchedule, known.Schedule}", "[]*v1beta1.ObservedSchedule{known.Schedule}", found},
-		{"times that pass while it is paused are due afterwards", "examples/cronjobs/changes.go", "if a.Paused != b.Paused {", "if a.Paused && !b.Paused && a.Schedule != b.Schedule {", found},
-		{"a change of the time zone is not seen", "examples/cronjobs/changes.go", "if a.TimeZone != b.TimeZone {", "if a.TimeZone != b.TimeZone && a.Schedule != b.Schedule {", found},
+		{"the next process does not know when a schedule was changed", "examples/kinds/advancedcronjob/changes.go", "[]*v1beta1.ObservedSchedule{owner.Status.ObservedSchedule, known.Schedule}", "[]*v1beta1.ObservedSchedule{known.Schedule}", found},
+		{"times that pass while it is paused are due afterwards", "examples/kinds/advancedcronjob/changes.go", "if a.Paused != b.Paused {", "if a.Paused && !b.Paused && a.Schedule != b.Schedule {", found},
+		{"a change of the time zone is not seen", "examples/kinds/advancedcronjob/changes.go", "if a.TimeZone != b.TimeZone {", "if a.TimeZone != b.TimeZone && a.Schedule != b.Schedule {", found},
 		{"AdvancedCronJobs are paused unless they say that they are not", decide, "if ptr.Deref(owner.Spec.Paused, false) {", "if ptr.Deref(owner.Spec.Paused, true) {", found},
 		{"failed jobs count as active", runs, "case condition == string(batchv1.JobFailed):\n\t\treturn Failed", "case condition == string(batchv1.JobFailed):\n\t\treturn Active", table},
 		{"a slot is read from the annotation alone", runs, "if digits, ok := strings.CutPrefix(object.GetName(), ref.Name+\"-\"); ok {", "if digits, ok := strings.CutPrefix(object.GetName(), ref.Name+\"-\"); ok && false {", table},

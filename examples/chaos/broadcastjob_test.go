@@ -4,7 +4,7 @@ package chaos_test
 func broadcastJobMutants() []mutant {
 	const next = "completion/completion.go"
 	const folder = "examples/kinds/broadcastjob/"
-	const act, controller, decide, status, nodes = "completion/noderun/noderun.go", folder + "controller.go", "examples/broadcastjobs/decide.go", "examples/broadcastjobs/status.go", "completion/nodes.go"
+	const act, controller, decide, status, nodes = "completion/noderun/noderun.go", folder + "controller.go", "examples/kinds/broadcastjob/decide.go", "examples/kinds/broadcastjob/status.go", "completion/nodes.go"
 	found := schedules{tests: "./kinds/broadcastjob"}
 	return []mutant{
 		{"more run at once than may", next, "switch room := r.Parallelism - max(p.Active, 0); {", "switch room := r.Parallelism; {", found},
@@ -15,7 +15,7 @@ func broadcastJobMutants() []mutant {
 		{"a job is complete that has no end", next, "case !r.Endless && p.Wanted > 0 && p.Done >= p.Wanted:", "case p.Wanted > 0 && p.Done >= p.Wanted:", found},
 		{"a job is complete that has nothing to do", next, "case !r.Endless && p.Wanted > 0 && p.Done >= p.Wanted:", "case !r.Endless && p.Done >= p.Wanted:", found},
 		{"a paused job ends", next, "case r.Paused:", "case r.Paused && p.Failed == 0:", found},
-		{"the deadline of a job begins while it is paused", status, "if status.StartTime == nil && step.State != completion.Paused {", "if status.StartTime == nil {", schedules{tests: "./broadcastjobs", only: "TestStart"}},
+		{"the deadline of a job begins while it is paused", status, "if status.StartTime == nil && step.State != completion.Paused {", "if status.StartTime == nil {", schedules{tests: "./kinds/broadcastjob", only: "TestStart"}},
 		{"a job that ends is not looked at again", next, "State: Complete, After: afterEnd}", "State: Complete}", schedules{tests: "../completion", only: "TestNext"}},
 		{"a Pod that is pinned to no Node is nowhere", nodes, "\t\t\ts.unpinned++\n", "\t\t\ts.unpinned += 0\n", schedules{tests: "../completion", only: "TestOnNodes"}},
 		{"a job is deleted too early", next, "\tif step.After <= 0 {\n\t\tstep.After, step.Remove", "\tif step.After <= 5*time.Second {\n\t\tstep.After, step.Remove", found},

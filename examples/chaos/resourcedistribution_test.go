@@ -3,11 +3,11 @@ package chaos_test
 // resourceDistributionMutants are mistakes for the schedules of ResourceDistributions to find, or for a test beyond the
 // schedules.
 func resourceDistributionMutants() []mutant {
-	const folder, meaning = "examples/kinds/resourcedistribution/", "examples/distribution/"
+	const folder, meaning = "examples/kinds/resourcedistribution/", "examples/kinds/resourcedistribution/"
 	const act, watch, copies, targets, status = folder + "act.go", folder + "watch.go", meaning + "copies.go", meaning + "targets.go", meaning + "status.go"
 	found := schedules{tests: "./kinds/resourcedistribution"}
 	return []mutant{
-		{"what is somebody else's is taken for a copy", copies, "case OwnerOf(found) != distributor.Name:", "case OwnerOf(found) != distributor.Name && found.GetUID() == \"\":", found},
+		{"what is somebody else's is taken for a copy", copies, "case ownerOf(found) != distributor.Name:", "case ownerOf(found) != distributor.Name && found.GetUID() == \"\":", found},
 		{"copies of a former distributor of the name stay its own", copies, "metav1.GetControllerOfNoCopy(live).UID != owner.UID {", "metav1.GetControllerOfNoCopy(live).UID != owner.UID && owner.UID == \"\" {", found},
 		{"system namespaces get copies", targets, "case excluded.Has(name), !chosen, api.IsSystem(name) &&", "case excluded.Has(name), !chosen, api.IsSystem(name) && namespace == nil &&", found},
 		{"the list comes before the exclusion", targets, "case excluded.Has(name), !chosen,", "case excluded.Has(name) && !isListed, !chosen,", found},
@@ -29,6 +29,6 @@ func resourceDistributionMutants() []mutant {
 		{"namespaces of a condition are in another order", status, "slices.Sorted(maps.Keys(failed))", "slices.SortedFunc(maps.Keys(failed), func(a, b string) int { return slices.Compare([]string{b}, []string{a}) })", found},
 		{"somebody who undoes copies has them made again as fast as can be", act, "if err == nil && p.undone {", "if err != nil && p.undone {", schedules{tests: "./kinds/resourcedistribution", only: "TestContested"}},
 		{"a copy that somebody undoes is never made again", act, "	pass.Wake(wait)\n	return err\n}", "	pass.Wake(-wait)\n	return err\n}", found},
-		{"what is wrong with a copy is forgotten", act, "distribution.KnownOf(live, w.resource.Hash, d.Why)", "distribution.KnownOf(live, w.resource.Hash, reason.Reason{})", found},
+		{"what is wrong with a copy is forgotten", act, "knownOf(live, w.resource.Hash, d.Why)", "knownOf(live, w.resource.Hash, reason.Reason{})", found},
 	}
 }

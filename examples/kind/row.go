@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,6 +53,9 @@ type Row struct {
 	// Setup adds the controller to a manager. c writes, and reads from the manager's cache. Setup is nil for a kind served
 	// and converted here without a controller.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
+	// Cached says what the manager's cache keeps of objects that the controller reads. Objects without an entry are kept
+	// whole. Two rows never name the same type.
+	Cached []Cached
 	// Admission makes the endpoint for defaulting and validating the kind.
 	Admission func(admission.Options) admission.Endpoint
 	// Sample says how to measure the kind. The zero value is for kinds without measurements.
@@ -75,6 +79,13 @@ func (r Row) IsMeasured() bool { return r.Sample.Object != nil }
 // KeepsPods reports whether objects of the kind keep Pods of their own. Objects of the remaining kinds change the Pods
 // of somebody else, or have nothing to do with Pods.
 func (r Row) KeepsPods() bool { return r.IsMeasured() && r.Sample.Pod == nil }
+
+// Cached is a type in the manager's cache. Transform keeps the fields that controllers read: users decide about the size
+// of their objects.
+type Cached struct {
+	Object    client.Object
+	Transform toolscache.TransformFunc
+}
 
 // Sample tells a measurement how to make objects of a kind and how to see their settling.
 type Sample struct {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/budgets"
 	"github.com/workloadkit/workloadkit/examples/controllers/sidecarterminator"
-	"github.com/workloadkit/workloadkit/examples/cronjobs"
-	"github.com/workloadkit/workloadkit/examples/distribution"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/placements"
 	"github.com/workloadkit/workloadkit/ordinals"
@@ -33,15 +31,15 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// cached returns the transforms of the cache by kind. Users decide about the size of their objects, so the cache keeps
+// cached returns the transforms of the cache by kind: of objects read by several controllers, and of the rows. Users decide about the size of their objects, so the cache keeps
 // only necessary fields.
-func cached(gates map[apps.Gate]bool) (map[client.Object]cache.ByObject, error) {
+func cached(gates map[apps.Gate]bool, rows []kind.Row) (map[client.Object]cache.ByObject, error) {
 	keep, err := strangersToKeep(gates)
 	if err != nil {
 		return nil, err
 	}
 	pods := &podCache{keep: keep}
-	return map[client.Object]cache.ByObject{
+	byObject := map[client.Object]cache.ByObject{
 		&corev1.Pod{}:                {Transform: pods.transform},
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
 		&appsv1.StatefulSet{}:        {Transform: strippedStatefulSet},
@@ -51,11 +49,13 @@ func cached(gates map[apps.Gate]bool) (map[client.Object]cache.ByObject, error) 
 		&appsv1.Deployment{}: {Transform: strippedWorkload},
 		&appsv1.ReplicaSet{}: {Transform: strippedWorkload},
 		&appsv1.DaemonSet{}:  {Transform: strippedWorkload},
-		// For ConfigMaps and Secrets, only the metadata is watched: no controller keeps users' Secrets in memory.
-		&corev1.ConfigMap{}: {Transform: distribution.KeepMetadata},
-		&corev1.Secret{}:    {Transform: distribution.KeepMetadata},
-		&batchv1.Job{}:      {Transform: cronjobs.KeepJob},
-	}, nil
+	}
+	for i := range rows {
+		for _, c := range rows[i].Cached {
+			byObject[c.Object] = cache.ByObject{Transform: c.Transform}
+		}
+	}
+	return byObject, nil
 }
 
 // strangersToKeep are the reasons for keeping a foreign Pod whole. Most Pods meet no reason, or soon stop meeting any:

@@ -183,7 +183,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 	if err != nil {
 		return ctrl.Options{}, err
 	}
-	byObject, err := cached(options.Gates)
+	byObject, err := cached(options.Gates, options.Kinds)
 	if err != nil {
 		return ctrl.Options{}, err
 	}

@@ -16,17 +16,17 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/cronjobs"
+
 	"github.com/workloadkit/workloadkit/fanout"
 )
 
 // act carries a decision out. A failed deletion from the history does not stop a start. A run to be replaced does.
-func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d cronjobs.Decision) error {
+func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d decision) error {
 	return errors.Join(
-		fanout.Each(ctx, pass, fanout.Task{Name: "delete history"}, d.Trim, func(ctx context.Context, run cronjobs.Run) (bool, error) {
+		fanout.Each(ctx, pass, fanout.Task{Name: "delete history"}, d.Trim, func(ctx context.Context, run Run) (bool, error) {
 			return r.remove(ctx, v, pass, run)
 		}),
-		fanout.Each(ctx, pass, fanout.Task{Name: "delete replaced"}, d.Replace, func(ctx context.Context, run cronjobs.Run) (bool, error) {
+		fanout.Each(ctx, pass, fanout.Task{Name: "delete replaced"}, d.Replace, func(ctx context.Context, run Run) (bool, error) {
 			return r.remove(ctx, v, pass, run)
 		}),
 		r.start(ctx, v, pass, d),
@@ -37,7 +37,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d cron
 const again = time.Second
 
 // remove deletes a run, and the garbage collector deletes the run's Pods.
-func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, run cronjobs.Run) (bool, error) {
+func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, run Run) (bool, error) {
 	uid := run.GetUID()
 	err := v.Client.Delete(ctx, run.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	switch {
@@ -53,12 +53,12 @@ func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, run
 }
 
 // start starts a run for the slot of a decision.
-func (r *Reconciler) start(ctx context.Context, v *view, pass *fanout.Pass, d cronjobs.Decision) error {
+func (r *Reconciler) start(ctx context.Context, v *view, pass *fanout.Pass, d decision) error {
 	if d.Slot.IsZero() {
 		return nil
 	}
 	job := newRun(v.Owner, d.Slot, v.Now.Location())
-	run, ok := cronjobs.Read(job)
+	run, ok := Read(job)
 	if !ok {
 		return fmt.Errorf("a %T is no run", job)
 	}
@@ -83,14 +83,14 @@ func (r *Reconciler) start(ctx context.Context, v *view, pass *fanout.Pass, d cr
 }
 
 // recordStart records the start of a run in the status, so the slot stays known even if the run goes soon.
-func (r *Reconciler) recordStart(ctx context.Context, v *view, d cronjobs.Decision, run cronjobs.Run) error {
+func (r *Reconciler) recordStart(ctx context.Context, v *view, d decision, run Run) error {
 	_, err := v.WriteStatus(ctx, d.Started(run))
 	return err
 }
 
 // meet looks up the holder of a run's name. If the AdvancedCronJob controls the holder, the run was started, and the
 // cache is late. If the holder is about to go, meet returns an error for a later try.
-func (r *Reconciler) meet(ctx context.Context, v *view, d cronjobs.Decision, run cronjobs.Run) error {
+func (r *Reconciler) meet(ctx context.Context, v *view, d decision, run Run) error {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(run.Kind)
 	err := r.cache.APIReader().Get(ctx, client.ObjectKeyFromObject(run), found)
@@ -98,7 +98,7 @@ func (r *Reconciler) meet(ctx context.Context, v *view, d cronjobs.Decision, run
 	case err != nil:
 		return fmt.Errorf("reading %s %s, whose name is taken: %w", run.Kind.Kind, run.GetName(), err)
 	case metav1.IsControlledBy(found, v.Owner):
-		r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteStart(d.Slot) })
+		r.knows.Change(v.Owner.UID, func(k *known) { k.NoteStart(d.Slot) })
 		return nil
 	case isLeaving(found, v.Owner):
 		return fmt.Errorf("creating %s %s: one of the name is about to go", run.Kind.Kind, run.GetName())

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
-	"github.com/workloadkit/workloadkit/examples/schedule"
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
 	"github.com/workloadkit/workloadkit/reason"
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
-	"github.com/workloadkit/workloadkit/examples/cronjobs"
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
@@ -49,9 +49,9 @@ func TestJobs(t *testing.T) {
 		job = jobs[0]
 		return nil
 	})
-	run, _ := cronjobs.Read(&job)
+	run, _ := advancedcronjob.Read(&job)
 	at, err := time.Parse(time.RFC3339, job.Annotations[apps.AnnotationScheduledAt])
-	if err != nil || !at.Equal(run.Slot) || !obj.Status.LastScheduleTime.Time.Equal(run.Slot) || obj.Status.Type != "Job" || run.State != cronjobs.Succeeded {
+	if err != nil || !at.Equal(run.Slot) || !obj.Status.LastScheduleTime.Time.Equal(run.Slot) || obj.Status.Type != "Job" || run.State != advancedcronjob.Succeeded {
 		t.Errorf("AC-9, AC-10, AC-15: annotation %v (%v), slot %s, status %+v, %s", at, err, run.Slot, obj.Status, run.State)
 	}
 	want := []metav1.OwnerReference{*metav1.NewControllerRef(obj, v1beta1.GroupVersion.WithKind("AdvancedCronJob"))}
@@ -75,10 +75,10 @@ func TestForbid(t *testing.T) {
 		}
 		active, failed := 0, 0
 		for i := range jobs {
-			switch run, _ := cronjobs.Read(&jobs[i]); run.State {
-			case cronjobs.Active:
+			switch run, _ := advancedcronjob.Read(&jobs[i]); run.State {
+			case advancedcronjob.Active:
 				active++
-			case cronjobs.Failed:
+			case advancedcronjob.Failed:
 				failed++
 			}
 		}

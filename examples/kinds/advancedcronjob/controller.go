@@ -16,9 +16,9 @@ import (
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/cronjobs"
+
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/examples/schedule"
 	"github.com/workloadkit/workloadkit/expectations"
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 	"github.com/workloadkit/workloadkit/fanout"
@@ -41,7 +41,7 @@ type Reconciler struct {
 	options Options
 
 	told  *kruise.Told
-	knows *kruise.Memory[cronjobs.Known] // prevents a second start of a slot
+	knows *kruise.Memory[known] // prevents a second start of a slot
 }
 
 // view is an AdvancedCronJob, as cached.
@@ -64,7 +64,7 @@ func jobKinds() []jobKind {
 
 // Setup adds the controller to the manager. The controller writes with c. The scheme must know Jobs, and the
 // AdvancedCronJob and BroadcastJob types. While the CRD of BroadcastJobs is missing, an event tells owners of
-// BroadcastJob templates. The manager's cache should have [cronjobs.KeepJob] as transform of Jobs.
+// BroadcastJob templates. The row says what the cache keeps of Jobs.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -99,7 +99,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	}
 	r.told = kruise.NewTold(r.cache.Owners)
 	r.cache.OnGone(r.told.Forget)
-	r.knows = kruise.NewMemory[cronjobs.Known](kruise.Exists(r.cache.Owners))
+	r.knows = kruise.NewMemory[known](kruise.Exists(r.cache.Owners))
 	r.cache.OnGone(r.knows.Forget)
 	return r, nil
 }
@@ -115,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	pass := r.fanout.Begin(v)
 	when, invalid := r.resolve(v)
-	d := cronjobs.Decide(v.Owner, r.runsOf(v.Owner), when, r.knows.Of(v.Owner.UID), v.Now)
+	d := decide(v.Owner, r.runsOf(v.Owner), when, r.knows.Of(v.Owner.UID), v.Now)
 	if len(v.Owner.Spec.Undecodable) == 0 { // the status stays silent about an undecodable spec
 		if _, err := v.WriteStatus(ctx, d.Status); err != nil { // before runs go: a run is the record of its start
 			return pass.Result(err)
@@ -139,9 +139,9 @@ func (r *Reconciler) noteSchedule(ctx context.Context, v *view) error {
 	if len(v.Owner.Spec.Undecodable) > 0 {
 		return nil
 	}
-	counted, before := cronjobs.Counted(v.Owner, r.knows.Of(v.Owner.UID), v.Now)
+	counted, before := counted(v.Owner, r.knows.Of(v.Owner.UID), v.Now)
 	if before == nil {
-		r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteSchedule(counted) })
+		r.knows.Change(v.Owner.UID, func(k *known) { k.NoteSchedule(counted) })
 		return nil
 	}
 	found := &metav1.PartialObjectMetadata{}
@@ -149,8 +149,8 @@ func (r *Reconciler) noteSchedule(ctx context.Context, v *view) error {
 	if err := r.cache.APIReader().Get(ctx, client.ObjectKeyFromObject(v.Owner), found); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading when the schedule was changed: %w", err)
 	}
-	made := cronjobs.ChangeIn(found.ManagedFields, before, &counted)
-	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteChange(counted, made) })
+	made := changeIn(found.ManagedFields, before, &counted)
+	r.knows.Change(v.Owner.UID, func(k *known) { k.NoteChange(counted, made) })
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cronjobs.TypeOf(&spec.Template) == v1beta1.BroadcastJobTemplate && !r.options.Serves(v1beta1.GroupVersion.WithKind("BroadcastJob")) {
+	if typeOf(&spec.Template) == v1beta1.BroadcastJobTemplate && !r.options.Serves(v1beta1.GroupVersion.WithKind("BroadcastJob")) {
 		return nil, reason.Reason{Code: NotInstalled, Path: api.BroadcastJobPath().String(), Detail: "the CRD of BroadcastJobs is not installed", Remedy: "install it"}
 	}
 	return when, nil
@@ -178,10 +178,10 @@ func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 const NotInstalled reason.Code = "NotInstalled"
 
 // runsOf returns the jobs controlled by an AdvancedCronJob, whatever version the owner reference names.
-func (r *Reconciler) runsOf(owner *v1beta1.AdvancedCronJob) (out []cronjobs.Run) {
+func (r *Reconciler) runsOf(owner *v1beta1.AdvancedCronJob) (out []Run) {
 	for _, k := range jobKinds() {
 		for _, object := range r.runs[k.name].Of(owner.Namespace, owner.UID) {
-			if run, ok := cronjobs.Read(object); ok {
+			if run, ok := Read(object); ok {
 				out = append(out, run)
 			}
 		}

@@ -1,6 +1,6 @@
 // Package advancedcronjob is the controller of AdvancedCronJobs. The controller starts jobs by a schedule: Jobs of
-// Kubernetes or BroadcastJobs. Package cronjobs decides about starts, replacements and deletions. Package schedule has
-// the arithmetic of slots.
+// Kubernetes or BroadcastJobs. decide plans a pass without effects: the jobs to delete from the history, the jobs to
+// replace, and the slot to start. Package schedule has the arithmetic of slots, and admission asks schedule, too.
 //
 // A job is named after its slot, so nobody starts a slot twice: neither a forgetful process, nor two leaders at the
 // same time. The status records the last started slot before the job of the slot goes.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/cronjobs"
-	"github.com/workloadkit/workloadkit/examples/schedule"
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob"
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
@@ -25,7 +25,7 @@ import (
 type moment struct {
 	at    time.Time
 	owner *v1beta1.AdvancedCronJob
-	runs  []cronjobs.Run
+	runs  []advancedcronjob.Run
 }
 
 // sight are the moments up to the first write of the decision. A status write does not count.
@@ -50,7 +50,7 @@ func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
 	w.must(task.Process.Cache.List(context.Background(), &jobs))
 	w.must(task.Process.Cache.List(context.Background(), &broadcasts))
 	add := func(job client.Object) {
-		if run, ok := cronjobs.Read(job); ok && controllerUID(job) == owner.UID {
+		if run, ok := advancedcronjob.Read(job); ok && controllerUID(job) == owner.UID {
 			m.runs = append(m.runs, run)
 		}
 	}
@@ -176,7 +176,7 @@ func (w *story) judgeConcurrency(s *sight, started client.Object) {
 		return !s.some(func(m moment) bool { return m.owner.Spec.ConcurrencyPolicy != p })
 	}
 	for _, job := range w.jobs() {
-		run, _ := cronjobs.Read(job)
+		run, _ := advancedcronjob.Read(job)
 		if job.GetUID() == started.GetUID() || controllerUID(job) != controllerUID(started) || !isActive(run) || w.byUser[job.GetUID()] {
 			continue
 		}
@@ -191,7 +191,7 @@ func (w *story) judgeConcurrency(s *sight, started client.Object) {
 
 func (w *story) judgeDeletion(s *sight, write *chaos.Write) {
 	job := write.Before
-	run, _ := cronjobs.Read(job)
+	run, _ := advancedcronjob.Read(job)
 	if controllerUID(job) != s.moments[0].owner.UID {
 		w.Failf("foreign", "%s is deleted", job.GetName())
 	}
@@ -206,8 +206,8 @@ func (w *story) judgeDeletion(s *sight, write *chaos.Write) {
 }
 
 // dropsReplaced reports whether a run is to make way for another.
-func (m moment) dropsReplaced(run cronjobs.Run, changed time.Time) bool {
-	i := slices.IndexFunc(m.runs, func(r cronjobs.Run) bool { return r.GetUID() == run.GetUID() })
+func (m moment) dropsReplaced(run advancedcronjob.Run, changed time.Time) bool {
+	i := slices.IndexFunc(m.runs, func(r advancedcronjob.Run) bool { return r.GetUID() == run.GetUID() })
 	if i < 0 || !isActive(m.runs[i]) || m.owner.Spec.ConcurrencyPolicy != v1beta1.ReplaceConcurrent || ptr.Deref(m.owner.Spec.Paused, false) {
 		return false
 	}
@@ -226,9 +226,9 @@ func (m moment) dropsReplaced(run cronjobs.Run, changed time.Time) bool {
 }
 
 // dropsHistory reports whether a run has ended and exceeds the limit: enough runs exist of the same age or younger.
-func (m moment) dropsHistory(run cronjobs.Run) bool {
+func (m moment) dropsHistory(run advancedcronjob.Run) bool {
 	limit := ptr.Deref(m.owner.Spec.SuccessfulJobsHistoryLimit, 3)
-	if run.State == cronjobs.Failed {
+	if run.State == advancedcronjob.Failed {
 		limit = ptr.Deref(m.owner.Spec.FailedJobsHistoryLimit, 1)
 	}
 	kept := int32(0)
@@ -244,9 +244,9 @@ func (m moment) dropsHistory(run cronjobs.Run) bool {
 func (w *story) converged() {
 	for _, owner := range faultapi.All[*v1beta1.AdvancedCronJob](w.Server) {
 		var last time.Time
-		count := map[cronjobs.State]int32{}
+		count := map[advancedcronjob.State]int32{}
 		for _, job := range w.jobs() {
-			run, _ := cronjobs.Read(job)
+			run, _ := advancedcronjob.Read(job)
 			if controllerUID(job) == owner.UID {
 				count[run.State]++
 				if run.Slot.After(last) {
@@ -262,10 +262,10 @@ func (w *story) converged() {
 			w.Failf("due", "%s was to be started at %s, and was last at %v", owner.Name, slot, at)
 		}
 		spec := &owner.Spec
-		if count[cronjobs.Succeeded] > ptr.Deref(spec.SuccessfulJobsHistoryLimit, 3) || count[cronjobs.Failed] > ptr.Deref(spec.FailedJobsHistoryLimit, 1) {
+		if count[advancedcronjob.Succeeded] > ptr.Deref(spec.SuccessfulJobsHistoryLimit, 3) || count[advancedcronjob.Failed] > ptr.Deref(spec.FailedJobsHistoryLimit, 1) {
 			w.Failf("history", "%s: %v", shownOwner(owner), count)
 		}
-		if len(owner.Status.Active) != 0 || count[cronjobs.Active] != 0 || owner.Status.Type == "" {
+		if len(owner.Status.Active) != 0 || count[advancedcronjob.Active] != 0 || owner.Status.Type == "" {
 			w.Failf("converged", "%s: %v, status %+v", owner.Name, count, owner.Status)
 		}
 	}

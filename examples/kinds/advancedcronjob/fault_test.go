@@ -24,9 +24,8 @@ import (
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/cronjobs"
 	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob"
-	"github.com/workloadkit/workloadkit/examples/schedule"
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
@@ -259,9 +258,9 @@ func (w *story) jobs() (out []client.Object) {
 }
 
 // anyJob draws a wanted job, or returns nil for none.
-func (w *story) anyJob(wanted func(cronjobs.Run) bool) client.Object {
+func (w *story) anyJob(wanted func(advancedcronjob.Run) bool) client.Object {
 	jobs := slices.DeleteFunc(w.jobs(), func(job client.Object) bool {
-		run, _ := cronjobs.Read(job)
+		run, _ := advancedcronjob.Read(job)
 		return !wanted(run)
 	})
 	if len(jobs) == 0 {
@@ -270,7 +269,7 @@ func (w *story) anyJob(wanted func(cronjobs.Run) bool) client.Object {
 	return jobs[w.Rand().IntN(len(jobs))]
 }
 
-func isActive(r cronjobs.Run) bool { return r.State == cronjobs.Active }
+func isActive(r advancedcronjob.Run) bool { return r.State == advancedcronjob.Active }
 
 // endJob acts for the controllers of jobs.
 func (w *story) endJob() {
@@ -278,7 +277,7 @@ func (w *story) endJob() {
 	if job == nil {
 		return
 	}
-	run, _ := cronjobs.Read(job)
+	run, _ := advancedcronjob.Read(job)
 	if run.Began.IsZero() && w.Chance(50) {
 		w.Logf("%s begins", job.GetName())
 		w.setStatus(job, "")
@@ -311,7 +310,7 @@ func (w *story) setStatus(job client.Object, condition string) {
 
 // touchJob deletes a job, blocks its deletion, or removes its annotation.
 func (w *story) touchJob() {
-	job := w.anyJob(func(cronjobs.Run) bool { return true })
+	job := w.anyJob(func(advancedcronjob.Run) bool { return true })
 	if job == nil {
 		return
 	}
@@ -346,7 +345,7 @@ func (w *story) letGo(job client.Object) {
 
 // noteLoss remembers a job deleted before the record of its start.
 func (w *story) noteLoss(job client.Object) {
-	run, _ := cronjobs.Read(job)
+	run, _ := advancedcronjob.Read(job)
 	ref := metav1.GetControllerOfNoCopy(job)
 	if ref == nil {
 		return
@@ -413,7 +412,7 @@ func (w *story) makeJob(name string) {
 func (w *story) outside() (changed bool) {
 	const while = 5 * time.Second
 	for _, job := range w.jobs() {
-		run, _ := cronjobs.Read(job)
+		run, _ := advancedcronjob.Read(job)
 		switch deleted := job.GetDeletionTimestamp(); {
 		case deleted != nil && time.Since(deleted.Time) > while:
 			w.letGo(job)

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/cronjobs"
+
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
@@ -471,7 +471,7 @@ func TestChangesOfTheSchedule(t *testing.T) {
 				}
 				var got []string
 				for _, job := range b.jobs() {
-					run, _ := cronjobs.Read(job)
+					run, _ := Read(job)
 					got = append(got, run.Slot.UTC().Format("02 15:04"))
 				}
 				if diff := cmp.Diff(tt.want, got); diff != "" {

@@ -6,15 +6,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/cronjobs"
+
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/examples/schedule"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
 // started tells of a started run, and of slots missed before.
-func (r *Reconciler) started(v *view, d cronjobs.Decision, run cronjobs.Run) {
-	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteStart(d.Slot) })
+func (r *Reconciler) started(v *view, d decision, run Run) {
+	r.knows.Change(v.Owner.UID, func(k *known) { k.NoteStart(d.Slot) })
 	r.told.IsNews(v.Owner.UID, apps.EventFailedCreate, "")
 	r.options.Metrics.Done(kruise.Started, 1)
 	r.events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %s %s", run.Kind.Kind, run.GetName())
@@ -22,8 +22,8 @@ func (r *Reconciler) started(v *view, d cronjobs.Decision, run cronjobs.Run) {
 }
 
 // refused tells of a slot whose name a foreign object has. The controller does not try the slot again.
-func (r *Reconciler) refused(v *view, d cronjobs.Decision, run cronjobs.Run) {
-	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.Refused = d.Slot })
+func (r *Reconciler) refused(v *view, d decision, run Run) {
+	r.knows.Change(v.Owner.UID, func(k *known) { k.Refused = d.Slot })
 	r.events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventNameTaken, "a %s %s is there that is not controlled by this AdvancedCronJob: the run of %s is left out",
 		run.Kind.Kind, run.GetName(), d.Slot.Format(time.RFC3339))
 	d.Due.Missed.N++ // itself
@@ -31,8 +31,8 @@ func (r *Reconciler) refused(v *view, d cronjobs.Decision, run cronjobs.Run) {
 }
 
 // tellMissed tells of missed slots, once.
-func (r *Reconciler) tellMissed(v *view, d cronjobs.Decision) {
-	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteTold(d.Due.Newest) })
+func (r *Reconciler) tellMissed(v *view, d decision) {
+	r.knows.Change(v.Owner.UID, func(k *known) { k.NoteTold(d.Due.Newest) })
 	missed := d.Due.Missed
 	if missed.IsZero() {
 		return
@@ -55,21 +55,21 @@ func (r *Reconciler) tellFailure(v *view, slot time.Time, err error) {
 }
 
 // tell tells why a due slot is not started, and the faults of the spec.
-func (r *Reconciler) tell(v *view, d cronjobs.Decision, invalid error) {
+func (r *Reconciler) tell(v *view, d decision, invalid error) {
 	if invalid == nil && d.Due.Why.Code == schedule.NeverDue {
 		invalid = d.Due.Why
 	}
 	_, message := reason.Explain(invalid)
 	r.told.Tell(r.events, v.Owner, corev1.EventTypeWarning, apps.EventInvalidAdvancedCronJob, message)
 	ahead := ""
-	if d.Why.Code == cronjobs.RunAhead {
+	if d.Why.Code == RunAhead {
 		ahead = d.Why.String()
 	}
 	r.told.Tell(r.events, v.Owner, corev1.EventTypeWarning, apps.EventRunAhead, ahead)
 	switch d.Why.Code {
 	case schedule.TooLate:
 		r.tellMissed(v, d)
-	case cronjobs.RunActive:
+	case RunActive:
 		if r.told.IsNews(v.Owner.UID, apps.EventJobAlreadyActive, d.Due.Slot.String()) {
 			r.events.Event(v.Owner, corev1.EventTypeNormal, apps.EventJobAlreadyActive, d.Why.String())
 		}
@@ -80,7 +80,7 @@ func (r *Reconciler) tell(v *view, d cronjobs.Decision, invalid error) {
 const longestWait = 10 * time.Minute
 
 // untilNext is the time until the next slot.
-func untilNext(d cronjobs.Decision, now time.Time) time.Duration {
+func untilNext(d decision, now time.Time) time.Duration {
 	if d.Due.Next.IsZero() {
 		return 0
 	}

@@ -1,6 +1,8 @@
 package advancedcronjob
 
 import (
+	batchv1 "k8s.io/api/batch/v1"
+
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kind"
@@ -14,6 +16,7 @@ func Row() kind.Row {
 		Kind: v1beta1.GroupVersion.WithKind("AdvancedCronJob"), Resource: "advancedcronjobs", Converted: true,
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers, Metrics: kruise.NewScheduleMetrics,
+		Cached:    []kind.Cached{{Object: &batchv1.Job{}, Transform: keepJob}},
 		Setup:     Setup,
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/cronjobs"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -41,8 +40,8 @@ func watch(b *builder.Builder) *builder.Builder {
 
 // matters reports whether an update may change a decision. Most updates of a job only count its Pods in the status.
 func matters(before, after client.Object) bool {
-	was, _ := cronjobs.Read(before)
-	is, _ := cronjobs.Read(after)
+	was, _ := Read(before)
+	is, _ := Read(after)
 	return was.State != is.State || !was.Slot.Equal(is.Slot) || !was.Began.Equal(is.Began) || was.Ending() != is.Ending() ||
 		before.GetUID() != after.GetUID() || ownerOf(before) != ownerOf(after)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/completion/noderun"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/broadcastjobs"
+
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -19,7 +19,7 @@ import (
 )
 
 // act carries a decision out, until something has changed, and tells it by events.
-func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *broadcastjobs.Settings, d *broadcastjobs.Decision) (noderun.Done, error) {
+func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *settings, d *decision) (noderun.Done, error) {
 	done, err := r.runner.Do(ctx, v, pass, d.Work, func(node string) *corev1.Pod { return r.newPod(v.Owner, s, node) })
 	r.options.Metrics.Done(kruise.Created, int64(done.Created))
 	r.options.Metrics.Done(kruise.Deleted, int64(len(done.Deleted)))
@@ -41,7 +41,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *bro
 }
 
 // newPod is a job's Pod for a Node.
-func (r *Reconciler) newPod(job *v1beta1.BroadcastJob, s *broadcastjobs.Settings, node string) *corev1.Pod {
+func (r *Reconciler) newPod(job *v1beta1.BroadcastJob, s *settings, node string) *corev1.Pod {
 	pod := podstate.FromTemplate(&job.Spec.Template, job.Namespace, *metav1.NewControllerRef(job, r.cache.Kind()))
 	pod.Labels[apps.LabelBroadcastJobName], pod.Labels[apps.LabelBroadcastJobUID] = job.Name, string(job.UID)
 	if r.options.BindPods {

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/completion/noderun"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/broadcastjobs"
+
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/nodefit"
@@ -36,7 +36,7 @@ type Options struct {
 // Reconciler reconciles BroadcastJobs.
 type Reconciler struct {
 	cache    *ownercache.Cache[*v1beta1.BroadcastJob]
-	settings *ownercache.Memo[*v1beta1.BroadcastJob, *broadcastjobs.Settings]
+	settings *ownercache.Memo[*v1beta1.BroadcastJob, *settings]
 	runner   *noderun.Runner[*v1beta1.BroadcastJob]
 	fanout   *fanout.Fanout
 	events   record.EventRecorder
@@ -74,7 +74,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if r.runner, err = noderun.New(r.cache); err != nil {
 		return nil, err
 	}
-	r.settings = ownercache.NewMemo(r.cache, broadcastjobs.Resolve)
+	r.settings = ownercache.NewMemo(r.cache, resolve)
 	r.told = kruise.NewTold(r.cache.Owners)
 	r.cache.OnGone(r.fanout.Backoff.Forget)
 	r.cache.OnGone(r.told.Forget)
@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.Problems != nil {
 		return r.refuse(ctx, v, pass, s.Problems)
 	}
-	d, err := broadcastjobs.Decide(&broadcastjobs.Observation{Job: v.Owner, Settings: s, Nodes: r.cache.Nodes.All(), Pods: v.Pods, Now: v.Now})
+	d, err := decide(&observation{Job: v.Owner, Settings: s, Nodes: r.cache.Nodes.All(), Pods: v.Pods, Now: v.Now})
 	if err != nil {
 		return r.refuse(ctx, v, pass, reason.From(err))
 	}
@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // report sends events, and writes the status.
-func (r *Reconciler) report(ctx context.Context, v *view, d *broadcastjobs.Decision, out noderun.Done) error {
+func (r *Reconciler) report(ctx context.Context, v *view, d *decision, out noderun.Done) error {
 	r.tell(v.Owner, d)
 	if d.Step.State != completion.Over {
 		d.Status.Active += int32(out.Active())
@@ -126,14 +126,14 @@ func (r *Reconciler) write(ctx context.Context, v *view, status v1beta1.Broadcas
 	if _, err := v.WriteStatus(ctx, status); err != nil {
 		return err
 	}
-	for _, event := range broadcastjobs.Transitions(&before, &status) {
+	for _, event := range transitions(&before, &status) {
 		r.events.Event(v.Owner, event.Type, event.Reason, event.Message)
 	}
 	return nil
 }
 
 // tell sends a single event about each lasting state.
-func (r *Reconciler) tell(job *v1beta1.BroadcastJob, d *broadcastjobs.Decision) {
+func (r *Reconciler) tell(job *v1beta1.BroadcastJob, d *decision) {
 	excess := ""
 	if len(d.Step.Why) > 0 && d.Step.Why[0].Code == completion.OverParallelism {
 		excess = string(completion.OverParallelism)

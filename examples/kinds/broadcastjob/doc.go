@@ -1,8 +1,9 @@
 // Package broadcastjob is the reference controller for apps.kruise.io BroadcastJobs: a Pod that ends, on every fitting
 // Node.
 //
-// A loop keyed by job reads as a paragraph: observe, decide, act, report. Package broadcastjobs decides. The controller
-// finds Pods by their controller reference, of any version, and identifies Pods by their Node.
+// A loop keyed by job reads as a paragraph: observe, decide, act, report. resolve reads a spec, once for each spec, and
+// decide decides a whole pass; both are pure, and package completion has the common rules of jobs. The controller finds
+// Pods by their controller reference, of any version, and identifies Pods by their Node.
 //
 // # The end
 //

@@ -17,7 +17,7 @@ import (
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/distribution"
+
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
@@ -42,14 +42,14 @@ type work struct {
 type place struct {
 	metav1.ObjectMeta
 
-	action distribution.Action
+	action action
 	// undone is true if the copy matched before.
 	undone bool
 }
 
 // placeOf is a place for each pair of ResourceDistribution and namespace. The UID identifies the place in the memory of
 // refusals.
-func placeOf(owner types.UID, namespace string, action distribution.Action, undone bool) *place {
+func placeOf(owner types.UID, namespace string, action action, undone bool) *place {
 	return &place{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: owner + "/" + types.UID(namespace)}, action: action, undone: undone}
 }
 
@@ -85,10 +85,10 @@ func (w *work) done(namespace string, how verb) {
 }
 
 // plan decides by the caches. plan sends no requests.
-func (r *Reconciler) plan(v *view, resource *api.Resource, targets distribution.Targets) *work {
+func (r *Reconciler) plan(v *view, resource *api.Resource, targets targets) *work {
 	uid := v.Owner.UID
 	w := &work{
-		resource: resource, owner: distribution.Reference(v.Owner), desired: len(targets.Wanted) + len(targets.Missing),
+		resource: resource, owner: reference(v.Owner), desired: len(targets.Wanted) + len(targets.Missing),
 		failures: map[v1beta1.ResourceDistributionConditionType]map[string]error{}, wrote: map[verb][]string{},
 	}
 	for _, missing := range targets.Missing {
@@ -103,7 +103,7 @@ func (r *Reconciler) plan(v *view, resource *api.Resource, targets distribution.
 			found = object
 		}
 		was := known[namespace]
-		if d := distribution.Glance(resource, w.owner, found, was); !w.settled(namespace, d) {
+		if d := glance(resource, w.owner, found, was); !w.settled(namespace, d) {
 			w.open = append(w.open, placeOf(uid, namespace, d.Action, was.Is(resource.Hash)))
 		}
 	}
@@ -118,11 +118,11 @@ func (r *Reconciler) plan(v *view, resource *api.Resource, targets distribution.
 }
 
 // settled notes the result for a copy if no request is necessary, and reports so.
-func (w *work) settled(namespace string, d distribution.Decision) bool {
+func (w *work) settled(namespace string, d decision) bool {
 	switch d.Action {
-	case distribution.None:
+	case none:
 		w.done(namespace, "")
-	case distribution.Leave:
+	case Leave:
 		w.fail(d.Condition(), namespace, d.Why)
 	default:
 		return false
@@ -146,7 +146,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *wor
 				return err
 			})
 			if err == nil && p.undone {
-				r.fanout.Backoff.Refused(redo(v, p), distribution.Contested(w.resource, p.Name), v.Now)
+				r.fanout.Backoff.Refused(redo(v, p), contested(w.resource, p.Name), v.Now)
 			}
 			return r.note(w, p.Name, how, condition, err)
 		}),
@@ -198,7 +198,7 @@ func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1
 func (r *Reconciler) write(
 	ctx context.Context, v *view, pass *fanout.Pass, w *work, p *place,
 ) (how verb, condition v1beta1.ResourceDistributionConditionType, err error) {
-	if p.action == distribution.Create {
+	if p.action == create {
 		how, err = r.create(ctx, v, pass, w, p.Name)
 		return how, v1beta1.ResourceDistributionCreateResourceFailed, err
 	}
@@ -215,11 +215,11 @@ func (r *Reconciler) write(
 	case err != nil:
 		return "", v1beta1.ResourceDistributionGetResourceFailed, fmt.Errorf("reading %s %s: %w", w.resource.Kind, key, err)
 	}
-	d := distribution.Decide(w.resource, w.owner, live)
+	d := decide(w.resource, w.owner, live)
 	switch d.Action {
-	case distribution.None, distribution.Leave:
-		if d.Why.Code != distribution.NameTaken && d.Why.Code != distribution.CopyEnding { // the cache will show such an object
-			r.known.Keep(v.Owner.UID, p.Name, distribution.KnownOf(live, w.resource.Hash, d.Why))
+	case none, Leave:
+		if d.Why.Code != NameTaken && d.Why.Code != CopyEnding { // the cache will show such an object
+			r.known.Keep(v.Owner.UID, p.Name, knownOf(live, w.resource.Hash, d.Why))
 		}
 		if w.settled(p.Name, d) {
 			return "", "", errSettled
@@ -237,7 +237,7 @@ func (r *Reconciler) write(
 	case err != nil:
 		return "", v1beta1.ResourceDistributionUpdateResourceFailed, fmt.Errorf("updating %s %s: %w", w.resource.Kind, key, err)
 	}
-	r.known.Keep(v.Owner.UID, p.Name, distribution.KnownOf(live, w.resource.Hash, reason.Reason{}))
+	r.known.Keep(v.Owner.UID, p.Name, knownOf(live, w.resource.Hash, reason.Reason{}))
 	return updated, "", nil
 }
 
@@ -258,7 +258,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *
 	case err != nil:
 		return "", fmt.Errorf("creating %s %s/%s: %w", w.resource.Kind, namespace, w.resource.Name, err)
 	}
-	r.known.Keep(v.Owner.UID, namespace, distribution.KnownOf(wanted, w.resource.Hash, reason.Reason{}))
+	r.known.Keep(v.Owner.UID, namespace, knownOf(wanted, w.resource.Hash, reason.Reason{}))
 	return created, nil
 }
 

@@ -13,7 +13,7 @@ import (
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/distribution"
+
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/expectations"
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
@@ -36,7 +36,7 @@ type Reconciler struct {
 	fanout     *fanout.Fanout
 	events     record.EventRecorder
 	options    Options
-	known      *distribution.Memory
+	known      *memory
 }
 
 // view is a ResourceDistribution, as cached.
@@ -46,9 +46,8 @@ type view = ownercache.View[*v1beta1.ResourceDistribution]
 const distributorIndex = "workloadkit/resourcedistribution"
 
 // Setup adds the controller to the manager. The controller writes with c, and reads whole copies with the manager's API
-// reader. The scheme must know the ResourceDistribution types. The manager's cache should have
-// [distribution.KeepMetadata] as transform of ConfigMaps and Secrets. Without the transform the cache holds the labels
-// and annotations of all ConfigMaps and Secrets.
+// reader. The scheme must know the ResourceDistribution types. The row says what the cache keeps of ConfigMaps and
+// Secrets: without that transform the cache holds the labels and annotations of all of them.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -92,7 +91,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if err := r.cache.Owners.Add(resourceIndex, byResource); err != nil {
 		return nil, err
 	}
-	r.known = distribution.NewMemory(kruise.Exists(r.cache.Owners))
+	r.known = newMemory(kruise.Exists(r.cache.Owners))
 	r.cache.OnGone(r.known.Forget)
 	return r, nil
 }
@@ -105,7 +104,7 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 }
 
 func byDistributor(object client.Object) []string {
-	if name := distribution.OwnerOf(object); name != "" {
+	if name := ownerOf(object); name != "" {
 		return []string{name}
 	}
 	return nil
@@ -129,24 +128,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // resolve reads the spec, which may have bypassed admission.
-func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource, distribution.Targets, error) {
+func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource, targets, error) {
 	if undecodable := owner.Spec.Undecodable; len(undecodable) > 0 {
-		return nil, distribution.Targets{}, undecodable[0]
+		return nil, targets{}, undecodable[0]
 	}
 	resource, problems := api.Read(owner.Spec.Resource.Raw, api.ResourcePath())
 	if len(problems) > 0 {
-		return nil, distribution.Targets{}, kruise.Refused(problems)
+		return nil, targets{}, kruise.Refused(problems)
 	}
 	namespaces, spec := r.namespaces.All(), &owner.Spec.Targets
 	if only := r.options.Namespace; only != "" {
-		namespaces, spec = nil, distribution.Within(only, spec)
+		namespaces, spec = nil, within(only, spec)
 		if namespace, ok := r.namespaces.Get("", only); ok {
 			namespaces = []*corev1.Namespace{namespace}
 		}
 	}
-	targets, err := distribution.Resolve(spec, namespaces, func(namespace string) bool {
+	targets, err := resolve(spec, namespaces, func(namespace string) bool {
 		found, ok := r.copies[resource.Kind].Get(namespace, resource.Name)
-		return ok && distribution.OwnerOf(found) == owner.Name
+		return ok && ownerOf(found) == owner.Name
 	})
 	return resource, targets, err
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/distribution"
+
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/reason"
@@ -36,8 +36,8 @@ func eventOf(condition v1beta1.ResourceDistributionConditionType) string {
 func (r *Reconciler) report(v *view, w *work) v1beta1.ResourceDistributionStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	status := distribution.Status(v.Owner, w.desired, w.succeeded, w.failures, metav1.NewTime(v.Now))
-	for _, is := range distribution.News(v.Owner.Status.Conditions, status.Conditions) {
+	status := statusOf(v.Owner, w.desired, w.succeeded, w.failures, metav1.NewTime(v.Now))
+	for _, is := range news(v.Owner.Status.Conditions, status.Conditions) {
 		r.events.Eventf(v.Owner, corev1.EventTypeWarning, eventOf(is.Type), "%s: %s", kruise.Some(is.FailedNamespaces, "namespaces"), is.Reason)
 	}
 	for _, how := range []struct {
@@ -54,8 +54,8 @@ func (r *Reconciler) report(v *view, w *work) v1beta1.ResourceDistributionStatus
 
 // refuse leaves the copies of an invalid ResourceDistribution alone, and tells so in the status and an event.
 func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
-	status := distribution.Refused(v.Owner, err, metav1.NewTime(v.Now))
-	if len(distribution.News(v.Owner.Status.Conditions, status.Conditions)) > 0 {
+	status := refused(v.Owner, err, metav1.NewTime(v.Now))
+	if len(news(v.Owner.Status.Conditions, status.Conditions)) > 0 {
 		_, message := reason.Explain(err)
 		r.events.Event(v.Owner, corev1.EventTypeWarning, apps.EventInvalidResourceDistribution, message)
 	}

@@ -1,6 +1,8 @@
 package resourcedistribution
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -15,6 +17,8 @@ func Row() kind.Row {
 		Kind: v1beta1.GroupVersion.WithKind("ResourceDistribution"), Resource: "resourcedistributions", ClusterScoped: true, Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers, Gates: []apps.Gate{apps.GateResourceDistribution}, Metrics: kruise.NewCopyMetrics,
+		// No controller keeps users' Secrets in memory.
+		Cached:    []kind.Cached{{Object: &corev1.ConfigMap{}, Transform: keepMetadata}, {Object: &corev1.Secret{}, Transform: keepMetadata}},
 		Setup:     Setup,
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}

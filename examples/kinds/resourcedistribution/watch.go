@@ -16,7 +16,6 @@ import (
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/distribution"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -44,7 +43,7 @@ func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
 	wake := func(q queue, objects ...client.Object) {
 		woken := sets.New[string]()
 		for _, object := range objects {
-			if name := distribution.OwnerOf(object); name != "" {
+			if name := ownerOf(object); name != "" {
 				woken.Insert(name)
 			}
 			woken = woken.Union(ownerNames(r.cache.Owners.By(resourceIndex, resourceKey(kind, object.GetName()))))
@@ -55,7 +54,7 @@ func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			before, after := distribution.OwnerOf(e.ObjectOld), distribution.OwnerOf(e.ObjectNew)
+			before, after := ownerOf(e.ObjectOld), ownerOf(e.ObjectNew)
 			if before == "" && after == "" || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
 				return // a foreign object, or no change
 			}

@@ -1,4 +1,4 @@
-package distribution_test
+package resourcedistribution
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/distribution"
 )
 
 func TestStatus(t *testing.T) {
@@ -58,7 +57,7 @@ func TestStatus(t *testing.T) {
 				one.Type = name
 				want.Conditions = append(want.Conditions, one)
 			}
-			if diff := cmp.Diff(want, distribution.Status(owner, 5, 2, c.failures, now)); diff != "" {
+			if diff := cmp.Diff(want, statusOf(owner, 5, 2, c.failures, now)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -69,24 +68,24 @@ func TestStatus(t *testing.T) {
 func TestRefused(t *testing.T) {
 	then, now := metav1.NewTime(time.Unix(100, 0)), metav1.NewTime(time.Unix(200, 0))
 	owner := &v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
-	owner.Status = distribution.Status(owner, 5, 2, nil, then)
-	status := distribution.Refused(owner, errors.New("junk"), now)
+	owner.Status = statusOf(owner, 5, 2, nil, then)
+	status := refused(owner, errors.New("junk"), now)
 	want := v1beta1.ResourceDistributionCondition{Type: "UpdateResourceFailed", Status: "True", Reason: "junk", LastTransitionTime: now}
-	expected := distribution.Status(owner, 5, 2, nil, then)
+	expected := statusOf(owner, 5, 2, nil, then)
 	expected.Conditions[2] = want
 	if diff := cmp.Diff(expected, status); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]v1beta1.ResourceDistributionCondition{want}, distribution.News(owner.Status.Conditions, status.Conditions)); diff != "" {
+	if diff := cmp.Diff([]v1beta1.ResourceDistributionCondition{want}, news(owner.Status.Conditions, status.Conditions)); diff != "" {
 		t.Errorf("news (-want +got):\n%s", diff)
 	}
 	owner.Status = status
-	again := distribution.Refused(owner, errors.New("junk"), metav1.NewTime(time.Unix(300, 0)))
-	if diff := cmp.Diff(expected, again); diff != "" || len(distribution.News(status.Conditions, again.Conditions)) > 0 {
+	again := refused(owner, errors.New("junk"), metav1.NewTime(time.Unix(300, 0)))
+	if diff := cmp.Diff(expected, again); diff != "" || len(news(status.Conditions, again.Conditions)) > 0 {
 		t.Errorf("once more (-want +got):\n%s", diff)
 	}
-	other := distribution.Refused(owner, errors.New("other junk"), now)
-	if got := distribution.News(status.Conditions, other.Conditions); len(got) != 1 || got[0].Reason != "other junk" {
+	other := refused(owner, errors.New("other junk"), now)
+	if got := news(status.Conditions, other.Conditions); len(got) != 1 || got[0].Reason != "other junk" {
 		t.Errorf("another reason is news: %+v", got)
 	}
 }

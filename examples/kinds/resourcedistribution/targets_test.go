@@ -1,4 +1,4 @@
-package distribution_test
+package resourcedistribution
 
 import (
 	"fmt"
@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/distribution"
 )
 
 // exists is a namespace. A name beginning with "-" is terminating. Labels come after the name.
@@ -77,7 +76,7 @@ func TestResolve(t *testing.T) {
 		}}, nil, nil, true, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := distribution.Resolve(&c.targets, there, func(name string) bool { return slices.Contains(c.copies, name) })
+			got, err := resolve(&c.targets, there, func(name string) bool { return slices.Contains(c.copies, name) })
 			if (err != nil) != c.err {
 				t.Fatalf("error %v", err)
 			}
@@ -117,7 +116,7 @@ func FuzzResolve(f *testing.F) {
 				namespaces = append(namespaces, n)
 			}
 		}
-		got, err := distribution.Resolve(targets, namespaces, nil)
+		got, err := resolve(targets, namespaces, nil)
 		if err != nil {
 			return
 		}
@@ -140,7 +139,7 @@ func FuzzResolve(f *testing.F) {
 			}
 		}
 		slices.Reverse(namespaces)
-		again, err := distribution.Resolve(targets, namespaces, nil)
+		again, err := resolve(targets, namespaces, nil)
 		if diff := cmp.Diff(got, again); diff != "" || err != nil {
 			t.Errorf("in another order: %v\n%s", err, diff)
 		}

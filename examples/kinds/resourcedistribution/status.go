@@ -1,4 +1,4 @@
-package distribution
+package resourcedistribution
 
 import (
 	"maps"
@@ -25,10 +25,10 @@ func conditionTypes() []v1beta1.ResourceDistributionConditionType {
 	}
 }
 
-// Status returns the status of a ResourceDistribution. desired and succeeded count namespaces. failures are by
+// statusOf returns the status of a ResourceDistribution. desired and succeeded count namespaces. failures are by
 // condition and namespace. The result has all six conditions in order. A condition's reason is the reason of the first
 // namespace by name, independent of the order of events. A transition time changes only with the condition's status.
-func Status(
+func statusOf(
 	owner *v1beta1.ResourceDistribution, desired, succeeded int, failures map[v1beta1.ResourceDistributionConditionType]map[string]error, now metav1.Time,
 ) v1beta1.ResourceDistributionStatus {
 	status := v1beta1.ResourceDistributionStatus{
@@ -52,12 +52,12 @@ func Status(
 	return status
 }
 
-// Refused returns the status of an invalid ResourceDistribution, whose copies stay unchanged. The condition of failed
+// refused returns the status of an invalid ResourceDistribution, whose copies stay unchanged. The condition of failed
 // updates has the reason.
-func Refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1beta1.ResourceDistributionStatus {
+func refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1beta1.ResourceDistributionStatus {
 	_, message := reason.Explain(why)
 	before := owner.Status
-	status := Status(owner, int(before.Desired), int(before.Succeeded), nil, now)
+	status := statusOf(owner, int(before.Desired), int(before.Succeeded), nil, now)
 	for i := range status.Conditions {
 		condition := &status.Conditions[i]
 		if condition.Type != v1beta1.ResourceDistributionUpdateResourceFailed {
@@ -72,8 +72,8 @@ func Refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1
 	return status
 }
 
-// News returns the conditions with news of a failure.
-func News(before, after []v1beta1.ResourceDistributionCondition) (out []v1beta1.ResourceDistributionCondition) {
+// news returns the conditions with news of a failure.
+func news(before, after []v1beta1.ResourceDistributionCondition) (out []v1beta1.ResourceDistributionCondition) {
 	were := byType(before)
 	for _, is := range after {
 		was := were[is.Type]

@@ -1,4 +1,4 @@
-package broadcastjobs
+package broadcastjob
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ func isHeld(job *v1beta1.BroadcastJob) bool {
 }
 
 // nextStatus is the status after a pass, before Pods are created and deleted.
-func nextStatus(o *Observation, s *completion.Survey, step completion.Step) v1beta1.BroadcastJobStatus {
+func nextStatus(o *observation, s *completion.Survey, step completion.Step) v1beta1.BroadcastJobStatus {
 	status, now := *o.Job.Status.DeepCopy(), metav1.NewTime(o.Now)
 	if step.State == completion.Over {
 		settle(&status, s)
@@ -83,12 +83,12 @@ func setPaused(status *v1beta1.BroadcastJobStatus, job *v1beta1.BroadcastJob, st
 	}, now)
 }
 
-// Event is an event of a job.
-type Event struct{ Type, Reason, Message string }
+// event is an event of a job.
+type event struct{ Type, Reason, Message string }
 
-// Transitions returns the events for the difference between two statuses of a job. Each event is sent with the write of
+// transitions returns the events for the difference between two statuses of a job. Each event is sent with the write of
 // the difference, and never again.
-func Transitions(before, after *v1beta1.BroadcastJobStatus) (events []Event) {
+func transitions(before, after *v1beta1.BroadcastJobStatus) (events []event) {
 	if before.Phase == after.Phase {
 		return nil
 	}
@@ -99,7 +99,7 @@ func Transitions(before, after *v1beta1.BroadcastJobStatus) (events []Event) {
 		return otherwise
 	}
 	if before.Phase == v1beta1.PhasePaused {
-		events = append(events, Event{corev1.EventTypeNormal, apps.EventContinue, "the job goes on"})
+		events = append(events, event{corev1.EventTypeNormal, apps.EventContinue, "the job goes on"})
 	}
 	switch after.Phase {
 	case v1beta1.PhasePaused:
@@ -107,15 +107,15 @@ func Transitions(before, after *v1beta1.BroadcastJobStatus) (events []Event) {
 		if c := after.Condition(v1beta1.JobPaused); c != nil && c.Reason == string(completion.HeldByFailures) {
 			kind = corev1.EventTypeWarning
 		}
-		events = append(events, Event{kind, apps.EventPaused, message(v1beta1.JobPaused, "the spec pauses the job")})
+		events = append(events, event{kind, apps.EventPaused, message(v1beta1.JobPaused, "the spec pauses the job")})
 	case v1beta1.PhaseCompleted:
-		events = append(events, Event{corev1.EventTypeNormal, apps.EventJobComplete, message(v1beta1.JobComplete, "")})
+		events = append(events, event{corev1.EventTypeNormal, apps.EventJobComplete, message(v1beta1.JobComplete, "")})
 	case v1beta1.PhaseFailed:
 		name := apps.EventJobFailed
 		if c := after.Condition(v1beta1.JobFailed); c != nil && c.Reason == apps.EventDeadlineExceeded {
 			name = apps.EventDeadlineExceeded
 		}
-		events = append(events, Event{corev1.EventTypeWarning, name, message(v1beta1.JobFailed, "")})
+		events = append(events, event{corev1.EventTypeWarning, name, message(v1beta1.JobFailed, "")})
 	}
 	return events
 }

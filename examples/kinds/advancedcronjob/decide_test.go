@@ -1,4 +1,4 @@
-package cronjobs_test
+package advancedcronjob
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/cronjobs"
-	"github.com/workloadkit/workloadkit/examples/schedule"
+
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
 )
 
 // clock is a time on the first of March 2026.
-func clock(text string) time.Time {
+func moment(text string) time.Time {
 	at, err := time.Parse("2006-01-02 15:04:05", "2026-03-01 "+text)
 	if err != nil {
 		panic(err)
@@ -29,7 +29,7 @@ func clock(text string) time.Time {
 // hourly is an AdvancedCronJob made at half past midnight.
 func hourly(edits ...func(*v1beta1.AdvancedCronJob)) *v1beta1.AdvancedCronJob {
 	obj := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: "hourly", UID: "u", CreationTimestamp: metav1.NewTime(clock("00:30:00")),
+		Namespace: "shop", Name: "hourly", UID: "u", CreationTimestamp: metav1.NewTime(moment("00:30:00")),
 	}}
 	obj.Spec.Schedule = "0 * * * *"
 	obj.Spec.Template.JobTemplate = &batchv1.JobTemplateSpec{}
@@ -44,7 +44,7 @@ func policy(p v1beta1.ConcurrencyPolicy) func(*v1beta1.AdvancedCronJob) {
 }
 
 func stored(at string) func(*v1beta1.AdvancedCronJob) {
-	return func(obj *v1beta1.AdvancedCronJob) { obj.Status.LastScheduleTime = &metav1.Time{Time: clock(at)} }
+	return func(obj *v1beta1.AdvancedCronJob) { obj.Status.LastScheduleTime = &metav1.Time{Time: moment(at)} }
 }
 
 func limits(succeeded, failed int32) func(*v1beta1.AdvancedCronJob) {
@@ -55,10 +55,10 @@ func limits(succeeded, failed int32) func(*v1beta1.AdvancedCronJob) {
 
 // job is a job of hourly for a slot.
 func job(slot string, edits ...func(*batchv1.Job)) *batchv1.Job {
-	name := fmt.Sprintf("hourly-%d", clock(slot).Unix())
+	name := fmt.Sprintf("hourly-%d", moment(slot).Unix())
 	out := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "7",
-		Annotations:     map[string]string{apps.AnnotationScheduledAt: clock(slot).Format(time.RFC3339)},
+		Annotations:     map[string]string{apps.AnnotationScheduledAt: moment(slot).Format(time.RFC3339)},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(hourly(), v1beta1.GroupVersion.WithKind("AdvancedCronJob"))},
 	}}
 	for _, edit := range edits {
@@ -67,17 +67,17 @@ func job(slot string, edits ...func(*batchv1.Job)) *batchv1.Job {
 	return out
 }
 
-func ended(condition batchv1.JobConditionType) func(*batchv1.Job) {
+func jobEnded(condition batchv1.JobConditionType) func(*batchv1.Job) {
 	return func(j *batchv1.Job) {
 		j.Status.Conditions = []batchv1.JobCondition{{Type: "Suspended", Status: "True"}, {Type: condition, Status: corev1.ConditionTrue}}
 	}
 }
 
 func began(at string) func(*batchv1.Job) {
-	return func(j *batchv1.Job) { j.Status.StartTime = &metav1.Time{Time: clock(at)} }
+	return func(j *batchv1.Job) { j.Status.StartTime = &metav1.Time{Time: moment(at)} }
 }
 
-func ending(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{Time: clock("00:00:00")} }
+func ending(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{Time: moment("00:00:00")} }
 
 // did is a decision in words.
 type did struct {
@@ -85,7 +85,7 @@ type did struct {
 	Active, Trim, Replace         []string
 }
 
-func shownDecision(d cronjobs.Decision) (out did) {
+func shownDecision(d decision) (out did) {
 	text := func(at time.Time) string {
 		if at.IsZero() {
 			return ""
@@ -99,7 +99,7 @@ func shownDecision(d cronjobs.Decision) (out did) {
 	if !d.Due.Missed.IsZero() {
 		out.Missed = d.Due.Missed.String()
 	}
-	slots := func(runs []cronjobs.Run) (out []string) {
+	slots := func(runs []Run) (out []string) {
 		for i := range runs {
 			out = append(out, text(runs[i].Slot))
 		}
@@ -114,7 +114,7 @@ func shownDecision(d cronjobs.Decision) (out did) {
 
 func unix(slots ...string) (out []string) {
 	for _, slot := range slots {
-		out = append(out, fmt.Sprint(clock(slot).Unix()))
+		out = append(out, fmt.Sprint(moment(slot).Unix()))
 	}
 	return out
 }
@@ -123,7 +123,7 @@ func TestDecide(t *testing.T) {
 	for name, tt := range map[string]struct {
 		owner *v1beta1.AdvancedCronJob
 		jobs  []*batchv1.Job
-		known cronjobs.Known
+		known known
 		now   string
 		want  did
 	}{
@@ -134,27 +134,27 @@ func TestDecide(t *testing.T) {
 			want: did{Last: "01:00:00", Active: unix("01:00:00"), Next: "02:00:00"},
 		},
 		"AC-12: started, and the cache is late": {
-			owner: hourly(), known: cronjobs.Known{Started: clock("01:00:00")}, now: "01:00:01", want: did{Last: "01:00:00", Next: "02:00:00"},
+			owner: hourly(), known: known{Started: moment("01:00:00")}, now: "01:00:01", want: did{Last: "01:00:00", Next: "02:00:00"},
 		},
 		"AC-12: the newest of those that were missed": {
 			owner: hourly(stored("01:00:00")), now: "04:10:00", want: did{Last: "01:00:00", Slot: "04:00:00", Next: "05:00:00", Missed: "2"},
 		},
 		"AC-10: what is stored stays when jobs are gone": {owner: hourly(stored("03:00:00")), now: "03:10:00", want: did{Last: "03:00:00", Next: "04:00:00"}},
 		"AC-10: a job that is newer than what is stored": {
-			owner: hourly(stored("01:00:00")), jobs: []*batchv1.Job{job("03:00:00", ended("Complete"))}, now: "03:10:00", want: did{Last: "03:00:00", Next: "04:00:00"},
+			owner: hourly(stored("01:00:00")), jobs: []*batchv1.Job{job("03:00:00", jobEnded("Complete"))}, now: "03:10:00", want: did{Last: "03:00:00", Next: "04:00:00"},
 		},
 		"AC-10: an annotation that somebody has changed": {
-			owner: hourly(), jobs: []*batchv1.Job{job("03:00:00", ended("Complete"), func(j *batchv1.Job) {
+			owner: hourly(), jobs: []*batchv1.Job{job("03:00:00", jobEnded("Complete"), func(j *batchv1.Job) {
 				j.Annotations[apps.AnnotationScheduledAt] = "2026-03-01T23:00:00Z"
 			})}, now: "03:10:00", want: did{Last: "03:00:00", Next: "04:00:00"},
 		},
 		"AC-10: a job of another name, with the annotation": {
-			owner: hourly(), jobs: []*batchv1.Job{job("02:00:00", ended("Complete"), func(j *batchv1.Job) {
+			owner: hourly(), jobs: []*batchv1.Job{job("02:00:00", jobEnded("Complete"), func(j *batchv1.Job) {
 				j.Name, j.Annotations[apps.AnnotationScheduledAt] = "once", "2026-03-01T05:00:00+02:00"
 			})}, now: "03:10:00", want: did{Last: "03:00:00", Next: "04:00:00"},
 		},
 		"AC-10: an annotation that makes no sense is skipped": {
-			owner: hourly(), jobs: []*batchv1.Job{job("02:00:00", ended("Complete"), func(j *batchv1.Job) {
+			owner: hourly(), jobs: []*batchv1.Job{job("02:00:00", jobEnded("Complete"), func(j *batchv1.Job) {
 				j.Name, j.Annotations[apps.AnnotationScheduledAt] = "once", "yesterday"
 			})}, now: "00:59:00", want: did{Next: "01:00:00"},
 		},
@@ -162,11 +162,11 @@ func TestDecide(t *testing.T) {
 		"a clock that another process's is a little ahead of": {owner: hourly(stored("04:00:00")), now: "03:59:30", want: did{Last: "04:00:00", Next: "05:00:00"}},
 		"a slot of another year does not stop the schedule": {
 			owner: hourly(func(obj *v1beta1.AdvancedCronJob) {
-				obj.Status.LastScheduleTime = &metav1.Time{Time: clock("00:00:00").AddDate(10, 0, 0)}
+				obj.Status.LastScheduleTime = &metav1.Time{Time: moment("00:00:00").AddDate(10, 0, 0)}
 			}), now: "03:10:00", want: did{Last: "03:10:00", Next: "04:00:00"},
 		},
 		"a job that claims to be of another year": {
-			owner: hourly(stored("03:00:00")), jobs: []*batchv1.Job{job("03:00:00", ended("Complete"), func(j *batchv1.Job) { j.Name = "hourly-9999999999" })},
+			owner: hourly(stored("03:00:00")), jobs: []*batchv1.Job{job("03:00:00", jobEnded("Complete"), func(j *batchv1.Job) { j.Name = "hourly-9999999999" })},
 			now: "03:10:00", want: did{Last: "03:00:00", Next: "04:00:00"},
 		},
 		"AC-13: too late": {
@@ -175,7 +175,7 @@ func TestDecide(t *testing.T) {
 		},
 		"AC-11: paused": {
 			owner: hourly(stored("01:00:00"), limits(0, 0), func(obj *v1beta1.AdvancedCronJob) { obj.Spec.Paused = new(true) }),
-			jobs:  []*batchv1.Job{job("01:00:00", ended("Complete"))}, now: "03:10:00", want: did{Last: "01:00:00", Trim: []string{"01:00:00"}},
+			jobs:  []*batchv1.Job{job("01:00:00", jobEnded("Complete"))}, now: "03:10:00", want: did{Last: "01:00:00", Trim: []string{"01:00:00"}},
 		},
 		"AC-14: Allow": {
 			owner: hourly(), jobs: []*batchv1.Job{job("01:00:00")}, now: "02:00:00",
@@ -190,11 +190,11 @@ func TestDecide(t *testing.T) {
 			want: did{Last: "01:00:00", Active: unix("01:00:00"), Next: "03:00:00", Why: "RunActive"},
 		},
 		"AC-14: Forbid runs late": {
-			owner: hourly(policy(v1beta1.ForbidConcurrent)), jobs: []*batchv1.Job{job("02:00:00", ended("Complete"))}, now: "03:20:00",
+			owner: hourly(policy(v1beta1.ForbidConcurrent)), jobs: []*batchv1.Job{job("02:00:00", jobEnded("Complete"))}, now: "03:20:00",
 			want: did{Last: "02:00:00", Slot: "03:00:00", Next: "04:00:00"},
 		},
 		"AC-14: Forbid runs the newest late": {
-			owner: hourly(policy(v1beta1.ForbidConcurrent)), jobs: []*batchv1.Job{job("02:00:00", ended("Failed"))}, now: "05:20:00",
+			owner: hourly(policy(v1beta1.ForbidConcurrent)), jobs: []*batchv1.Job{job("02:00:00", jobEnded("Failed"))}, now: "05:20:00",
 			want: did{Last: "02:00:00", Slot: "05:00:00", Next: "06:00:00", Missed: "2"},
 		},
 		"AC-14: Replace deletes first": {
@@ -210,34 +210,34 @@ func TestDecide(t *testing.T) {
 			want: did{Last: "02:00:00", Active: unix("02:00:00"), Next: "03:00:00"},
 		},
 		"AC-15: a name that is taken": {
-			owner: hourly(), known: cronjobs.Known{Refused: clock("01:00:00")}, now: "01:10:00", want: did{Next: "02:00:00", Why: "RunNameTaken"},
+			owner: hourly(), known: known{Refused: moment("01:00:00")}, now: "01:10:00", want: did{Next: "02:00:00", Why: "RunNameTaken"},
 		},
 		"AC-15: and the slot after it": {
-			owner: hourly(), known: cronjobs.Known{Refused: clock("01:00:00"), Told: clock("01:00:00")}, now: "02:00:00", want: did{Slot: "02:00:00", Next: "03:00:00"},
+			owner: hourly(), known: known{Refused: moment("01:00:00"), Told: moment("01:00:00")}, now: "02:00:00", want: did{Slot: "02:00:00", Next: "03:00:00"},
 		},
 		"AC-11: history, the oldest by their start, those without one first": {
 			owner: hourly(limits(1, 1)), jobs: []*batchv1.Job{
-				job("01:00:00", ended("Complete"), began("06:00:00")), job("02:00:00", ended("Complete"), began("02:00:01")), job("03:00:00", ended("Complete")),
-				job("04:00:00", ended("Failed"), began("04:00:00")), job("05:00:00", ended("Failed"), began("05:00:00")), job("06:00:00", began("06:00:00")),
+				job("01:00:00", jobEnded("Complete"), began("06:00:00")), job("02:00:00", jobEnded("Complete"), began("02:00:01")), job("03:00:00", jobEnded("Complete")),
+				job("04:00:00", jobEnded("Failed"), began("04:00:00")), job("05:00:00", jobEnded("Failed"), began("05:00:00")), job("06:00:00", began("06:00:00")),
 			}, now: "06:10:00",
 			want: did{Last: "06:00:00", Active: unix("06:00:00"), Trim: []string{"02:00:00", "03:00:00", "04:00:00"}, Next: "07:00:00"},
 		},
 		"AC-11: defaults of a history": {
 			owner: hourly(), jobs: []*batchv1.Job{
-				job("01:00:00", ended("Complete")), job("02:00:00", ended("Complete")), job("03:00:00", ended("Complete")), job("04:00:00", ended("Complete")),
-				job("05:00:00", ended("Failed")), job("06:00:00", ended("Failed")),
+				job("01:00:00", jobEnded("Complete")), job("02:00:00", jobEnded("Complete")), job("03:00:00", jobEnded("Complete")), job("04:00:00", jobEnded("Complete")),
+				job("05:00:00", jobEnded("Failed")), job("06:00:00", jobEnded("Failed")),
 			}, now: "06:10:00",
 			want: did{Last: "06:00:00", Trim: []string{"01:00:00", "05:00:00"}, Next: "07:00:00"},
 		},
 		"AC-11: no history": {
-			owner: hourly(limits(0, 0)), jobs: []*batchv1.Job{job("01:00:00", ended("Complete")), job("02:00:00", ended("Failed"), ending)}, now: "02:10:00",
+			owner: hourly(limits(0, 0)), jobs: []*batchv1.Job{job("01:00:00", jobEnded("Complete")), job("02:00:00", jobEnded("Failed"), ending)}, now: "02:10:00",
 			want: did{Last: "02:00:00", Trim: []string{"01:00:00"}, Next: "03:00:00"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var runs []cronjobs.Run
+			var runs []Run
 			for _, j := range tt.jobs {
-				run, ok := cronjobs.Read(j)
+				run, ok := Read(j)
 				if !ok {
 					t.Fatal("a Job is no run")
 				}
@@ -247,7 +247,7 @@ func TestDecide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, shownDecision(cronjobs.Decide(tt.owner, runs, when, tt.known, clock(tt.now)))); diff != "" {
+			if diff := cmp.Diff(tt.want, shownDecision(decide(tt.owner, runs, when, tt.known, moment(tt.now)))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -258,18 +258,18 @@ func TestDecide(t *testing.T) {
 func TestDecideStatus(t *testing.T) {
 	old := corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: job("01:00:00").Name, UID: job("01:00:00").UID, ResourceVersion: "5"}
 	owner := hourly(func(obj *v1beta1.AdvancedCronJob) { obj.Status.Active = []corev1.ObjectReference{old} })
-	var runs []cronjobs.Run
+	var runs []Run
 	for _, j := range []*batchv1.Job{job("02:00:00"), job("01:00:00")} {
-		run, _ := cronjobs.Read(j)
+		run, _ := Read(j)
 		runs = append(runs, run)
 	}
 	broadcast := &v1beta1.BroadcastJob{ObjectMeta: job("03:00:00").ObjectMeta}
-	run, ok := cronjobs.Read(broadcast)
+	run, ok := Read(broadcast)
 	if runs = append(runs, run); !ok {
 		t.Fatal("a BroadcastJob is no run")
 	}
-	got := cronjobs.Decide(owner, runs, nil, cronjobs.Known{}, clock("03:10:00"))
-	want := v1beta1.AdvancedCronJobStatus{Type: v1beta1.JobTemplate, ObservedSchedule: &v1beta1.ObservedSchedule{Schedule: "0 * * * *"}, LastScheduleTime: &metav1.Time{Time: time.Unix(clock("03:00:00").Unix(), 0)}, Active: []corev1.ObjectReference{
+	got := decide(owner, runs, nil, known{}, moment("03:10:00"))
+	want := v1beta1.AdvancedCronJobStatus{Type: v1beta1.JobTemplate, ObservedSchedule: &v1beta1.ObservedSchedule{Schedule: "0 * * * *"}, LastScheduleTime: &metav1.Time{Time: time.Unix(moment("03:00:00").Unix(), 0)}, Active: []corev1.ObjectReference{
 		old,
 		{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: job("02:00:00").Name, UID: job("02:00:00").UID, ResourceVersion: "7"},
 		{APIVersion: "apps.kruise.io/v1beta1", Kind: "BroadcastJob", Namespace: "shop", Name: broadcast.Name, UID: broadcast.UID, ResourceVersion: "7"},
@@ -290,7 +290,7 @@ func TestDecideStatus(t *testing.T) {
 		{v1beta1.CronJobTemplate{}, ""},
 	} {
 		owner.Spec.Template = c.template
-		if got := cronjobs.Decide(owner, nil, nil, cronjobs.Known{}, clock("03:10:00")); got.Status.Type != c.want {
+		if got := decide(owner, nil, nil, known{}, moment("03:10:00")); got.Status.Type != c.want {
 			t.Errorf("AC-6: %s, want %s", got.Status.Type, c.want)
 		}
 	}
@@ -298,16 +298,16 @@ func TestDecideStatus(t *testing.T) {
 
 // TestStarted: the status after a start names the run and its slot. The decision's own status stays unchanged.
 func TestStarted(t *testing.T) {
-	first, _ := cronjobs.Read(job("01:00:00"))
+	first, _ := Read(job("01:00:00"))
 	when, err := schedule.Parse(hourly().Spec.Schedule, nil, time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := cronjobs.Decide(hourly(), []cronjobs.Run{first}, when, cronjobs.Known{}, clock("02:00:00"))
+	d := decide(hourly(), []Run{first}, when, known{}, moment("02:00:00"))
 	before := *d.Status.DeepCopy()
-	second, _ := cronjobs.Read(job("02:00:00"))
+	second, _ := Read(job("02:00:00"))
 	got := d.Started(second)
-	if len(got.Active) != 2 || got.Active[1].Name != second.GetName() || !got.LastScheduleTime.Time.Equal(clock("02:00:00")) || got.Type != v1beta1.JobTemplate {
+	if len(got.Active) != 2 || got.Active[1].Name != second.GetName() || !got.LastScheduleTime.Time.Equal(moment("02:00:00")) || got.Type != v1beta1.JobTemplate {
 		t.Errorf("%+v", got)
 	}
 	if diff := cmp.Diff(before, d.Status); diff != "" {
@@ -316,12 +316,12 @@ func TestStarted(t *testing.T) {
 }
 
 func TestKeepJob(t *testing.T) {
-	full := job("01:00:00", ended("Complete"), began("01:00:01"))
+	full := job("01:00:00", jobEnded("Complete"), began("01:00:01"))
 	full.Annotations["other"], full.ManagedFields = "x", []metav1.ManagedFieldsEntry{{}}
 	full.Spec.Template.Spec.Containers = []corev1.Container{{Name: "a"}}
 	full.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{Succeeded: []types.UID{"a"}}
-	want, _ := cronjobs.Read(full)
-	kept, err := cronjobs.KeepJob(full.DeepCopy())
+	want, _ := Read(full)
+	kept, err := keepJob(full.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,32 +329,32 @@ func TestKeepJob(t *testing.T) {
 	if !ok || len(small.Spec.Template.Spec.Containers) > 0 || small.ManagedFields != nil || small.Status.UncountedTerminatedPods != nil || len(small.Annotations) != 1 {
 		t.Errorf("kept: %+v", kept)
 	}
-	got, _ := cronjobs.Read(small)
+	got, _ := Read(small)
 	got.Object, want.Object = nil, nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if other, err := cronjobs.KeepJob("x"); other != "x" || err != nil {
+	if other, err := keepJob("x"); other != "x" || err != nil {
 		t.Errorf("%v, %v", other, err)
 	}
 }
 
 // TestClockPutRight: a slot started while the clock was years ahead does not stop the schedule for years.
 func TestClockPutRight(t *testing.T) {
-	ahead := clock("03:00:00").AddDate(1, 0, 0)
+	ahead := moment("03:00:00").AddDate(1, 0, 0)
 	owner := hourly()
 	owner.Status.LastScheduleTime = &metav1.Time{Time: ahead}
-	known := cronjobs.Known{Started: ahead, Told: ahead}
+	known := known{Started: ahead, Told: ahead}
 	when, err := schedule.Parse(owner.Spec.Schedule, nil, time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct{ now, last, slot string }{{"01:10:00", "01:10:00", ""}, {"01:20:00", "01:10:00", ""}, {"02:00:01", "01:10:00", "02:00:00"}} {
-		d := cronjobs.Decide(owner, nil, when, known, clock(step.now))
-		if got := d.Status.LastScheduleTime; got == nil || !got.Time.Equal(clock(step.last)) {
+		d := decide(owner, nil, when, known, moment(step.now))
+		if got := d.Status.LastScheduleTime; got == nil || !got.Time.Equal(moment(step.last)) {
 			t.Errorf("%s: last is %v, want %s", step.now, got, step.last)
 		}
-		if want := step.slot; want == "" && !d.Slot.IsZero() || want != "" && !d.Slot.Equal(clock(want)) {
+		if want := step.slot; want == "" && !d.Slot.IsZero() || want != "" && !d.Slot.Equal(moment(want)) {
 			t.Errorf("%s: starts %v, want %q", step.now, d.Slot, want)
 		}
 		owner.Status = d.Status
@@ -367,8 +367,8 @@ func TestTrimWithoutLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, _ := cronjobs.Read(job("01:00:00", ended(batchv1.JobComplete)))
-	if d := cronjobs.Decide(hourly(limits(-1, -1)), []cronjobs.Run{run}, when, cronjobs.Known{}, clock("01:30:00")); len(d.Trim) != 1 {
+	run, _ := Read(job("01:00:00", jobEnded(batchv1.JobComplete)))
+	if d := decide(hourly(limits(-1, -1)), []Run{run}, when, known{}, moment("01:30:00")); len(d.Trim) != 1 {
 		t.Errorf("%+v", d.Trim)
 	}
 }

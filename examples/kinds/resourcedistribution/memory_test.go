@@ -1,40 +1,38 @@
-package distribution_test
+package resourcedistribution
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/workloadkit/workloadkit/examples/distribution"
 )
 
 // TestMemory: knowledge stays for wanted namespaces of existing ResourceDistributions.
 func TestMemory(t *testing.T) {
-	type known = map[string]distribution.Known
+	type byNamespace = map[string]known
 	gone := false
-	m := distribution.NewMemory(func(types.UID) bool { return !gone })
-	m.Keep("u1", "a", distribution.Known{UID: "early"})
-	if diff := cmp.Diff(known{}, m.Of("u1", []string{"a"})); diff != "" {
+	m := newMemory(func(types.UID) bool { return !gone })
+	m.Keep("u1", "a", known{UID: "early"})
+	if diff := cmp.Diff(byNamespace{}, m.Of("u1", []string{"a"})); diff != "" {
 		t.Errorf("nobody had asked for it (-want +got):\n%s", diff)
 	}
-	a, b := distribution.Known{UID: "a"}, distribution.Known{UID: "b"}
+	a, b := known{UID: "a"}, known{UID: "b"}
 	m.Keep("u1", "a", a)
 	m.Keep("u1", "b", b)
 	got := m.Of("u1", []string{"a", "b", "c"})
-	if diff := cmp.Diff(known{"a": a, "b": b}, got); diff != "" {
+	if diff := cmp.Diff(byNamespace{"a": a, "b": b}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	delete(got, "a") // the caller's own
-	if diff := cmp.Diff(known{"a": a}, m.Of("u1", []string{"a"})); diff != "" {
+	if diff := cmp.Diff(byNamespace{"a": a}, m.Of("u1", []string{"a"})); diff != "" {
 		t.Errorf("without b (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(known{"a": a}, m.Of("u1", []string{"a", "b"})); diff != "" {
+	if diff := cmp.Diff(byNamespace{"a": a}, m.Of("u1", []string{"a", "b"})); diff != "" {
 		t.Errorf("b was of no interest (-want +got):\n%s", diff)
 	}
 	m.Forget("u1")
 	m.Keep("u1", "a", a)
-	if diff := cmp.Diff(known{}, m.Of("u1", []string{"a"})); diff != "" {
+	if diff := cmp.Diff(byNamespace{}, m.Of("u1", []string{"a"})); diff != "" {
 		t.Errorf("of one that is gone (-want +got):\n%s", diff)
 	}
 	gone = true

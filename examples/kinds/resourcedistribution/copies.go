@@ -1,4 +1,4 @@
-package distribution
+package resourcedistribution
 
 import (
 	"bytes"
@@ -31,35 +31,35 @@ const (
 	SecretTypeFixed reason.Code = "SecretTypeFixed"
 )
 
-// Action is the necessary action for a copy.
-type Action string
+// action is the necessary action for a copy.
+type action string
 
 // Actions.
 const (
-	// None means that no action is necessary.
-	None Action = "None"
-	// Create means that no object has the copy's name.
-	Create Action = "Create"
-	// Look means that the metadata is not enough, and the whole object must be read. Only [Glance] returns Look.
-	Look Action = "Look"
-	// Update means that the patch must be sent.
-	Update Action = "Update"
+	// none means that no action is necessary.
+	none action = "None"
+	// create means that no object has the copy's name.
+	create action = "Create"
+	// look means that the metadata is not enough, and the whole object must be read. Only glance returns Look.
+	look action = "Look"
+	// update means that the patch must be sent.
+	update action = "Update"
 	// Leave means that the object with the copy's name stays as is.
-	Leave Action = "Leave"
+	Leave action = "Leave"
 )
 
-// Decision is the action for a copy, with the reason.
-type Decision struct {
-	Action Action
+// decision is the action for a copy, with the reason.
+type decision struct {
+	Action action
 	// Why is set only with [Leave].
 	Why reason.Reason
-	// Patch is set only with [Update]. Patch is a JSON merge patch of the differing fields, with UID and resourceVersion
+	// Patch is set only with update. Patch is a JSON merge patch of the differing fields, with UID and resourceVersion
 	// of the compared object.
 	Patch map[string]any
 }
 
 // Condition returns the condition to report a left copy in.
-func (d Decision) Condition() v1beta1.ResourceDistributionConditionType {
+func (d decision) Condition() v1beta1.ResourceDistributionConditionType {
 	switch d.Why.Code {
 	case NameTaken:
 		return v1beta1.ResourceDistributionConflictOccurred
@@ -70,9 +70,9 @@ func (d Decision) Condition() v1beta1.ResourceDistributionConditionType {
 	}
 }
 
-// OwnerOf returns the name of the ResourceDistribution controlling an object, or "" for none. Names are unique at a
+// ownerOf returns the name of the ResourceDistribution controlling an object, or "" for none. Names are unique at a
 // time, so the UID does not matter: an update corrects the UID of a deleted or restored ResourceDistribution.
-func OwnerOf(object metav1.Object) string {
+func ownerOf(object metav1.Object) string {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil || ref.Kind != kindName {
 		return ""
@@ -85,36 +85,36 @@ func OwnerOf(object metav1.Object) string {
 
 const kindName = "ResourceDistribution"
 
-// Reference is the owner reference on copies.
-func Reference(distributor *v1beta1.ResourceDistribution) metav1.OwnerReference {
+// reference is the owner reference on copies.
+func reference(distributor *v1beta1.ResourceDistribution) metav1.OwnerReference {
 	return *metav1.NewControllerRef(distributor, v1beta1.GroupVersion.WithKind(kindName))
 }
 
-// Glance decides by the metadata of the object with the copy's name, or nil for none. Glance reads only owner
+// glance decides by the metadata of the object with the copy's name, or nil for none. Glance reads only owner
 // references, UID, resourceVersion and deletionTimestamp.
-func Glance(resource *api.Resource, distributor metav1.OwnerReference, found metav1.Object, known Known) Decision {
+func glance(resource *api.Resource, distributor metav1.OwnerReference, found metav1.Object, known known) decision {
 	switch {
 	case found == nil:
-		return Decision{Action: Create}
-	case OwnerOf(found) != distributor.Name:
+		return decision{Action: create}
+	case ownerOf(found) != distributor.Name:
 		return leave(NameTaken, resource, found, "it belongs to somebody else, and is left as it is", "delete or rename it, or exclude its namespace")
 	case found.GetDeletionTimestamp() != nil:
 		return leave(CopyEnding, resource, found, "it is being deleted, and is made anew when it is gone", "see to its finalizers")
 	case known.UID != string(found.GetUID()) || known.Version != found.GetResourceVersion() || known.Hash != resource.Hash:
-		return Decision{Action: Look}
+		return decision{Action: look}
 	case known.Why.Code != "":
-		return Decision{Action: Leave, Why: known.Why}
+		return decision{Action: Leave, Why: known.Why}
 	}
-	return Decision{Action: None}
+	return decision{Action: none}
 }
 
-func leave(code reason.Code, resource *api.Resource, found metav1.Object, detail, remedy string) Decision {
-	return Decision{Action: Leave, Why: reason.Reason{Code: code, Object: reason.ObjectOf(resource.Kind, found), Detail: detail, Remedy: remedy}}
+func leave(code reason.Code, resource *api.Resource, found metav1.Object, detail, remedy string) decision {
+	return decision{Action: Leave, Why: reason.Reason{Code: code, Object: reason.ObjectOf(resource.Kind, found), Detail: detail, Remedy: remedy}}
 }
 
-// Decide decides by the whole object with the copy's name. The object must have the resource's kind.
-func Decide(resource *api.Resource, distributor metav1.OwnerReference, live api.Object) Decision {
-	if d := Glance(resource, distributor, live, Known{}); d.Action != Look {
+// decide decides by the whole object with the copy's name. The object must have the resource's kind.
+func decide(resource *api.Resource, distributor metav1.OwnerReference, live api.Object) decision {
+	if d := glance(resource, distributor, live, known{}); d.Action != look {
 		return d
 	}
 	want := resource.Copy(live.GetNamespace(), distributor)
@@ -127,11 +127,11 @@ func Decide(resource *api.Resource, distributor metav1.OwnerReference, live api.
 	}
 	meta := differingMeta(want, live)
 	if len(content) == 0 && len(meta) == 0 {
-		return Decision{Action: None}
+		return decision{Action: none}
 	}
 	meta["uid"], meta["resourceVersion"] = live.GetUID(), live.GetResourceVersion()
 	content["metadata"] = meta
-	return Decision{Action: Update, Patch: content}
+	return decision{Action: update, Patch: content}
 }
 
 // differs returns the differing content, or the reason why the content cannot change.
@@ -216,17 +216,17 @@ func differingMeta(want, live metav1.Object) map[string]any {
 	return patch
 }
 
-// Contested says why the copy in a namespace is left for a while.
-func Contested(resource *api.Resource, namespace string) error {
+// contested says why the copy in a namespace is left for a while.
+func contested(resource *api.Resource, namespace string) error {
 	return reason.Reason{
 		Code: CopyContested, Object: reason.Object{Kind: resource.Kind, Namespace: namespace, Name: resource.Name},
 		Detail: "somebody changes or deletes the copy again and again", Remedy: "find out who does, by its managed fields for example",
 	}
 }
 
-// KeepMetadata strips the metadata of ConfigMaps and Secrets for the cache. KeepMetadata is a transform of a cache. Of
+// keepMetadata strips the metadata of ConfigMaps and Secrets for the cache. keepMetadata is a transform of a cache. Of
 // objects not controlled by a ResourceDistribution only namespace, name, UID and resourceVersion remain.
-func KeepMetadata(obj any) (any, error) {
+func keepMetadata(obj any) (any, error) {
 	found, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return obj, nil
@@ -234,7 +234,7 @@ func KeepMetadata(obj any) (any, error) {
 	out := &metav1.PartialObjectMetadata{TypeMeta: found.TypeMeta, ObjectMeta: metav1.ObjectMeta{
 		Namespace: found.Namespace, Name: found.Name, UID: found.UID, ResourceVersion: found.ResourceVersion,
 	}}
-	if OwnerOf(found) != "" {
+	if ownerOf(found) != "" {
 		out.OwnerReferences, out.DeletionTimestamp = found.OwnerReferences, found.DeletionTimestamp
 	}
 	return out, nil

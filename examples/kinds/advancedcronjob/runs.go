@@ -1,4 +1,4 @@
-package cronjobs
+package advancedcronjob
 
 import (
 	"strconv"
@@ -95,8 +95,8 @@ func slotOf(object client.Object) time.Time {
 	return slot
 }
 
-// KeepJob drops the fields of a Job not read by package cronjobs. KeepJob is a transform for the manager's cache.
-func KeepJob(object any) (any, error) {
+// keepJob drops the fields of a Job not read here. keepJob is a transform for the manager's cache.
+func keepJob(object any) (any, error) {
 	job, ok := object.(*batchv1.Job)
 	if !ok {
 		return object, nil

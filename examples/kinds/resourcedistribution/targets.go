@@ -1,4 +1,4 @@
-package distribution
+package resourcedistribution
 
 import (
 	"cmp"
@@ -23,8 +23,8 @@ const (
 	NamespaceTerminating reason.Code = "NamespaceTerminating"
 )
 
-// Targets are the namespaces chosen by a ResourceDistribution. Lists are sorted, and no name is in both.
-type Targets struct {
+// targets are the namespaces chosen by a ResourceDistribution. Lists are sorted, and no name is in both.
+type targets struct {
 	// Wanted are existing namespaces to have a copy.
 	Wanted []string
 	// Missing are the listed namespaces not found or being deleted. The reason's object is the namespace.
@@ -33,8 +33,8 @@ type Targets struct {
 	Untouched sets.Set[string]
 }
 
-// Within reduces listed targets to a single namespace, for a manager restricted to the namespace.
-func Within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1beta1.ResourceDistributionTargets {
+// within reduces listed targets to a single namespace, for a manager restricted to the namespace.
+func within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1beta1.ResourceDistributionTargets {
 	out, listed := targets.DeepCopy(), v1beta1.ResourceDistributionNamespace{Name: namespace}
 	out.IncludedNamespaces.List = nil
 	if slices.Contains(targets.IncludedNamespaces.List, listed) {
@@ -43,20 +43,20 @@ func Within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1b
 	return out
 }
 
-// Resolve returns the namespaces chosen by targets. A listed namespace is chosen even if missing or terminating. All
+// resolve returns the namespaces chosen by targets. A listed namespace is chosen even if missing or terminating. All
 // other namespaces are chosen only if not terminating. An excluded namespace is never chosen. kube-system and
 // kube-public are chosen only if hasCopy reports a copy: OpenKruise 1.9.0 has made copies there. A nil hasCopy stands
 // for no copies. An empty selector chooses no namespace. The error says why the selector cannot be read.
-func Resolve(targets *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Namespace, hasCopy func(namespace string) bool) (Targets, error) {
-	selector, err := metav1.LabelSelectorAsSelector(&targets.NamespaceSelector)
+func resolve(spec *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Namespace, hasCopy func(namespace string) bool) (targets, error) {
+	selector, err := metav1.LabelSelectorAsSelector(&spec.NamespaceSelector)
 	if err != nil {
-		return Targets{}, fmt.Errorf("spec.targets.namespaceSelector: %w", err)
+		return targets{}, fmt.Errorf("spec.targets.namespaceSelector: %w", err)
 	}
 	if selector.Empty() {
 		selector = labels.Nothing()
 	}
-	excluded, listed := names(targets.ExcludedNamespaces.List), names(targets.IncludedNamespaces.List)
-	out, existing := Targets{Untouched: sets.New[string]()}, sets.New[string]()
+	excluded, listed := names(spec.ExcludedNamespaces.List), names(spec.IncludedNamespaces.List)
+	out, existing := targets{Untouched: sets.New[string]()}, sets.New[string]()
 	for _, namespace := range namespaces {
 		name := namespace.Name
 		existing.Insert(name)
@@ -65,7 +65,7 @@ func Resolve(targets *v1beta1.ResourceDistributionTargets, namespaces []*corev1.
 		if ending || api.IsSystem(name) {
 			out.Untouched.Insert(name)
 		}
-		chosen := isListed || targets.AllNamespaces || selector.Matches(labels.Set(namespace.Labels))
+		chosen := isListed || spec.AllNamespaces || selector.Matches(labels.Set(namespace.Labels))
 		switch {
 		case excluded.Has(name), !chosen, api.IsSystem(name) && (hasCopy == nil || !hasCopy(name)):
 		case !ending:

@@ -1,4 +1,4 @@
-package broadcastjobs
+package broadcastjob
 
 import (
 	"fmt"
@@ -24,8 +24,8 @@ func FuzzDecide(f *testing.F) {
 	f.Add([]byte{4, 3, 31, 1, 9}, []byte{0, 4, 0, 2}, []byte{0, 6, 1, 7, 2, 2, 3, 9, 9, 1})
 	f.Fuzz(func(t *testing.T, spec, nodeBytes, podBytes []byte) {
 		j, nodes, pods := drawn(spec), drawnNodes(nodeBytes), drawnPods(podBytes)
-		decided := func() *Decision {
-			d, err := Decide(&Observation{Job: j, Settings: Resolve(j), Nodes: nodes, Pods: pods, Now: second(20)})
+		decided := func() *decision {
+			d, err := decide(&observation{Job: j, Settings: resolve(j), Nodes: nodes, Pods: pods, Now: second(20)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,14 +35,14 @@ func FuzzDecide(f *testing.F) {
 		checkDecision(t, j, d, nodes, pods)
 		slices.Reverse(nodes)
 		slices.Reverse(pods)
-		told := func(d *Decision) any { return fmt.Sprint(d.Create, d.Delete, d.Duplicates, d.Step, d.Status) }
+		told := func(d *decision) any { return fmt.Sprint(d.Create, d.Delete, d.Duplicates, d.Step, d.Status) }
 		if diff := cmp.Diff(told(d), told(decided())); diff != "" {
 			t.Errorf("decided again (-first +second):\n%s", diff)
 		}
 	})
 }
 
-func checkDecision(t *testing.T, j *v1beta1.BroadcastJob, d *Decision, nodes []*corev1.Node, pods []*corev1.Pod) {
+func checkDecision(t *testing.T, j *v1beta1.BroadcastJob, d *decision, nodes []*corev1.Node, pods []*corev1.Pod) {
 	t.Helper()
 	taken, active := map[string]bool{}, 0
 	for _, pod := range pods {

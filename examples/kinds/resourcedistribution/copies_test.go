@@ -1,4 +1,4 @@
-package distribution_test
+package resourcedistribution
 
 import (
 	"encoding/json"
@@ -18,7 +18,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/distribution"
 )
 
 // share is the owner reference of the tests' distributor.
@@ -72,7 +71,7 @@ func TestDecide(t *testing.T) {
 	for _, c := range []struct {
 		name, template string
 		live           api.Object
-		action         distribution.Action
+		action         action
 		why            string
 		patch          m
 	}{
@@ -132,7 +131,7 @@ func TestDecide(t *testing.T) {
 		{"to be immutable", `{"immutable":true,` + demo[1:], stored(t, `{"immutable":true,`+demo[1:], func(o api.Object) { o.(*corev1.ConfigMap).Immutable = nil }), "Update", "", of(nil, m{"immutable": true})}, //nolint:forcetypeassert // It is one.
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := distribution.Decide(read(t, c.template), share(), c.live)
+			got := decide(read(t, c.template), share(), c.live)
 			var patch m
 			if got.Patch != nil {
 				encoded, err := json.Marshal(got.Patch)
@@ -156,30 +155,30 @@ func TestDecide(t *testing.T) {
 // TestGlance: the decisions possible by metadata, and the need to look.
 func TestGlance(t *testing.T) {
 	resource, live := read(t, demo), stored(t, demo)
-	as := distribution.Known{UID: "c1", Version: "7", Hash: resource.Hash}
-	edited := func(edit func(*distribution.Known)) distribution.Known {
+	as := known{UID: "c1", Version: "7", Hash: resource.Hash}
+	edited := func(edit func(*known)) known {
 		out := as
 		edit(&out)
 		return out
 	}
-	fixed := edited(func(k *distribution.Known) { k.Why.Code = distribution.CopyImmutable })
+	fixed := edited(func(k *known) { k.Why.Code = CopyImmutable })
 	for _, c := range []struct {
 		name  string
 		found metav1.Object
-		known distribution.Known
-		want  distribution.Action
+		known known
+		want  action
 	}{
 		{"RD-4 nothing is there", nil, as, "Create"},
 		{"known at this version", live, as, "None"},
 		{"known, and cannot be made so", live, fixed, "Leave"},
-		{"not known", live, distribution.Known{}, "Look"},
-		{"RD-9 another version", live, edited(func(k *distribution.Known) { k.Version = "6" }), "Look"},
-		{"another object of the name", live, edited(func(k *distribution.Known) { k.UID = "c0" }), "Look"},
-		{"another template", live, edited(func(k *distribution.Known) { k.Hash = "old" }), "Look"},
+		{"not known", live, known{}, "Look"},
+		{"RD-9 another version", live, edited(func(k *known) { k.Version = "6" }), "Look"},
+		{"another object of the name", live, edited(func(k *known) { k.UID = "c0" }), "Look"},
+		{"another template", live, edited(func(k *known) { k.Hash = "old" }), "Look"},
 		{"RD-5 somebody else's", stored(t, demo, func(o api.Object) { o.SetOwnerReferences(nil) }), as, "Leave"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := distribution.Glance(resource, share(), c.found, c.known); got.Action != c.want {
+			if got := glance(resource, share(), c.found, c.known); got.Action != c.want {
 				t.Errorf("%+v, want %s", got, c.want)
 			}
 			if c.found == nil {
@@ -189,11 +188,11 @@ func TestGlance(t *testing.T) {
 			if !ok {
 				t.Fatalf("a %T", c.found)
 			}
-			kept, err := distribution.KeepMetadata(&metav1.PartialObjectMetadata{ObjectMeta: *meta.GetObjectMeta().(*metav1.ObjectMeta)}) //nolint:forcetypeassert // It is one.
+			kept, err := keepMetadata(&metav1.PartialObjectMetadata{ObjectMeta: *meta.GetObjectMeta().(*metav1.ObjectMeta)}) //nolint:forcetypeassert // It is one.
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := distribution.Glance(resource, share(), kept.(metav1.Object), c.known); got.Action != c.want { //nolint:forcetypeassert // It is one.
+			if got := glance(resource, share(), kept.(metav1.Object), c.known); got.Action != c.want { //nolint:forcetypeassert // It is one.
 				t.Errorf("by what is kept in memory: %+v, want %s", got, c.want)
 			}
 		})
@@ -246,16 +245,16 @@ func FuzzDecide(f *testing.F) {
 			s.StringData = nil // nobody ever reads the field
 		}
 		before, _ := json.Marshal(found)
-		d := distribution.Decide(resource, share(), found)
+		d := decide(resource, share(), found)
 		if after, _ := json.Marshal(found); string(after) != string(before) {
 			t.Fatal("the copy was changed")
 		}
 		switch {
-		case !own && (d.Action != distribution.Leave || d.Patch != nil):
+		case !own && (d.Action != Leave || d.Patch != nil):
 			t.Fatalf("%+v for what is somebody else's", d)
-		case (d.Action == distribution.Update) != (d.Patch != nil), (d.Action == distribution.Leave) != (d.Why.Code != ""):
+		case (d.Action == update) != (d.Patch != nil), (d.Action == Leave) != (d.Why.Code != ""):
 			t.Fatalf("%+v", d)
-		case d.Action != distribution.Update:
+		case d.Action != update:
 			return
 		}
 		patch, err := json.Marshal(d.Patch)
@@ -270,7 +269,7 @@ func FuzzDecide(f *testing.F) {
 		if err := json.Unmarshal(merged, result); err != nil {
 			t.Fatalf("%s: %v", merged, err)
 		}
-		if again := distribution.Decide(resource, share(), result); again.Action != distribution.None {
+		if again := decide(resource, share(), result); again.Action != none {
 			t.Fatalf("after %s: %+v", patch, again)
 		}
 		for key, value := range found.GetLabels() {

@@ -1,4 +1,4 @@
-package broadcastjobs
+package broadcastjob
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Settings are the part of a spec independent of Nodes and Pods, computed once for each spec.
-type Settings struct {
+// settings are the part of a spec independent of Nodes and Pods, computed once for each spec.
+type settings struct {
 	// Problems are the unusable values of the spec. With problems the remaining fields are empty.
 	Problems reason.List
 
@@ -24,13 +24,13 @@ type Settings struct {
 	size                  nodefit.Size
 }
 
-// Resolve reads a job's spec.
-func Resolve(job *v1beta1.BroadcastJob) *Settings {
+// resolve reads a job's spec.
+func resolve(job *v1beta1.BroadcastJob) *settings {
 	if problems := decode.Reasons(job.Spec.Undecodable); problems != nil {
-		return &Settings{Problems: problems} // the rest would only complain of missing values
+		return &settings{Problems: problems} // the rest would only complain of missing values
 	}
 	if refused := api.Unusable(&job.Spec, field.NewPath("spec")); len(refused) > 0 {
-		return &Settings{Problems: kruise.Refused(refused)}
+		return &settings{Problems: kruise.Refused(refused)}
 	}
 	pod := &job.Spec.Template.Spec
 	requirements, err := nodefit.New(pod)
@@ -40,10 +40,10 @@ func Resolve(job *v1beta1.BroadcastJob) *Settings {
 		for i := range problems {
 			problems[i].Path = "spec.template." + problems[i].Path
 		}
-		return &Settings{Problems: problems[:min(len(problems), kruise.ReasonsInEvent)]} // the first few show the fault of thousands
+		return &settings{Problems: problems[:min(len(problems), kruise.ReasonsInEvent)]} // the first few show the fault of thousands
 	}
 	unmoved, _ := nodefit.New(pod, nodefit.HealthTolerations()...)
-	return &Settings{rules: rulesOf(&job.Spec), requirements: requirements, unmoved: unmoved, size: nodefit.SizeOf(pod)}
+	return &settings{rules: rulesOf(&job.Spec), requirements: requirements, unmoved: unmoved, size: nodefit.SizeOf(pod)}
 }
 
 func rulesOf(spec *v1beta1.BroadcastJobSpec) completion.Rules {
@@ -69,7 +69,7 @@ func rulesOf(spec *v1beta1.BroadcastJobSpec) completion.Rules {
 }
 
 // Claim is the job's claim on a Node. A job with an unusable spec has no claim.
-func (s *Settings) Claim(node *corev1.Node) completion.Claim {
+func (s *settings) Claim(node *corev1.Node) completion.Claim {
 	if s.Problems != nil || s.size.Fits(node) != nil {
 		return completion.Claim{}
 	}
@@ -77,4 +77,4 @@ func (s *Settings) Claim(node *corev1.Node) completion.Claim {
 }
 
 // Place makes the scheduler bring a new Pod to the given Node only.
-func (s *Settings) Place(pod *corev1.Pod, node string) { s.requirements.Place(pod, node) }
+func (s *settings) Place(pod *corev1.Pod, node string) { s.requirements.Place(pod, node) }

@@ -1,4 +1,4 @@
-package cronjobs
+package advancedcronjob
 
 import (
 	"encoding/json"
@@ -10,9 +10,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// Counted returns the schedule fields of a spec, with the time of their last change. If nobody has noted the current
+// counted returns the schedule fields of a spec, with the time of their last change. If nobody has noted the current
 // fields yet, before is the schedule at the last look, and the change counts as made now: see [Known.NoteChange].
-func Counted(owner *v1beta1.AdvancedCronJob, known Known, now time.Time) (counted v1beta1.ObservedSchedule, before *v1beta1.ObservedSchedule) {
+func counted(owner *v1beta1.AdvancedCronJob, known known, now time.Time) (counted v1beta1.ObservedSchedule, before *v1beta1.ObservedSchedule) {
 	said := timesOf(&owner.Spec)
 	for _, noted := range []*v1beta1.ObservedSchedule{owner.Status.ObservedSchedule, known.Schedule} {
 		if noted == nil {
@@ -30,10 +30,10 @@ func Counted(owner *v1beta1.AdvancedCronJob, known Known, now time.Time) (counte
 }
 
 // NoteSchedule notes the schedule fields of a spec.
-func (k *Known) NoteSchedule(counted v1beta1.ObservedSchedule) { k.Schedule = &counted }
+func (k *known) NoteSchedule(counted v1beta1.ObservedSchedule) { k.Schedule = &counted }
 
 // NoteChange notes a change of the schedule fields. made is the time of the change, or zero for unknown.
-func (k *Known) NoteChange(counted v1beta1.ObservedSchedule, made time.Time) {
+func (k *known) NoteChange(counted v1beta1.ObservedSchedule, made time.Time) {
 	if !made.IsZero() && made.Before(changed(&counted)) {
 		counted.Since = &metav1.Time{Time: made}
 	}
@@ -67,10 +67,10 @@ func differences(a, b *v1beta1.ObservedSchedule) (fields []string) {
 	return fields
 }
 
-// ChangeIn returns the time of a change of the schedule fields, from the API server's record of writers, fields and
+// changeIn returns the time of a change of the schedule fields, from the API server's record of writers, fields and
 // times. If the writer has written another field since, ChangeIn returns the later time. ChangeIn returns zero if the
 // record is silent: removing a field leaves no trace.
-func ChangeIn(record []metav1.ManagedFieldsEntry, before, after *v1beta1.ObservedSchedule) (made time.Time) {
+func changeIn(record []metav1.ManagedFieldsEntry, before, after *v1beta1.ObservedSchedule) (made time.Time) {
 	for _, field := range differences(before, after) {
 		wrote := time.Time{}
 		for i := range record {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/robfig/cron/v3"
 
-	"github.com/workloadkit/workloadkit/examples/schedule"
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
 	"github.com/workloadkit/workloadkit/reason"
 )
 

@@ -1,4 +1,4 @@
-package broadcastjobs
+package broadcastjob
 
 import (
 	"fmt"
@@ -155,12 +155,12 @@ type outcome struct {
 
 func decided(t *testing.T, j *v1beta1.BroadcastJob, nodes []*corev1.Node, pods []*corev1.Pod, now int) outcome {
 	t.Helper()
-	s := Resolve(j)
+	s := resolve(j)
 	if s.Problems != nil {
 		t.Fatal(s.Problems)
 	}
 	before := j.DeepCopy()
-	d, err := Decide(&Observation{Job: j, Settings: s, Nodes: nodes, Pods: pods, Now: second(now)})
+	d, err := decide(&observation{Job: j, Settings: s, Nodes: nodes, Pods: pods, Now: second(now)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestStart(t *testing.T) {
 	} {
 		j := job(c.edit)
 		j.Status.StartTime = c.status
-		d, err := Decide(&Observation{Job: j, Settings: Resolve(j), Nodes: nodes(1), Now: second(5)})
+		d, err := decide(&observation{Job: j, Settings: resolve(j), Nodes: nodes(1), Now: second(5)})
 		if err != nil || !d.Status.StartTime.Equal(c.want) || d.Status.CompletionTime != nil {
 			t.Errorf("%v, %v", d, err)
 		}
@@ -301,7 +301,7 @@ func TestProblems(t *testing.T) {
 		"spec.template.spec.nodeSelector[a b]":          func(j *v1beta1.BroadcastJob) { j.Spec.Template.Spec.NodeSelector = map[string]string{"a b": "c"} },
 		"spec.completionPolicy.ttlSecondsAfterFinished": ttl(-1),
 	} {
-		s := Resolve(job(edit))
+		s := resolve(job(edit))
 		if len(s.Problems) != 1 || s.Problems[0].Path != path || s.Claim(node("n0")).Fits {
 			t.Errorf("%s: %v", path, s.Problems)
 		}
@@ -327,7 +327,7 @@ func TestTransitions(t *testing.T) {
 		{"BJ-14 too late", is(v1beta1.PhasePaused), is(v1beta1.PhaseFailed, v1beta1.JobCondition{Type: v1beta1.JobFailed, Reason: "DeadlineExceeded"}), []string{"Normal Continue", "Warning DeadlineExceeded"}},
 	} {
 		var got []string
-		for _, e := range Transitions(c.before, c.after) {
+		for _, e := range transitions(c.before, c.after) {
 			got = append(got, e.Type+" "+e.Reason)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {

@@ -1,4 +1,4 @@
-package cronjobs
+package advancedcronjob
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/schedule"
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -28,8 +28,8 @@ const (
 	RunAhead reason.Code = "RunAhead"
 )
 
-// Known is a process's memory of an AdvancedCronJob. The zero value is for an AdvancedCronJob seen for the first time.
-type Known struct {
+// known is a process's memory of an AdvancedCronJob. The zero value is for an AdvancedCronJob seen for the first time.
+type known struct {
 	// Started is the newest started slot, whether or not the cache shows the run.
 	Started time.Time
 	// Refused is the newest slot whose name a foreign object has.
@@ -41,13 +41,13 @@ type Known struct {
 }
 
 // NoteStart notes the start of a slot.
-func (k *Known) NoteStart(slot time.Time) { k.Started = newer(k.Started, slot) }
+func (k *known) NoteStart(slot time.Time) { k.Started = newer(k.Started, slot) }
 
 // NoteTold notes events about missed slots up to a slot.
-func (k *Known) NoteTold(slot time.Time) { k.Told = newer(k.Told, slot) }
+func (k *known) NoteTold(slot time.Time) { k.Told = newer(k.Told, slot) }
 
-// Decision is the plan of a pass.
-type Decision struct {
+// decision is the plan of a pass.
+type decision struct {
 	// Status is to be written first.
 	Status v1beta1.AdvancedCronJobStatus
 	// Trim are ended runs beyond the history limits.
@@ -63,19 +63,19 @@ type Decision struct {
 }
 
 // Started is the status when the run of the slot was started.
-func (d *Decision) Started(run Run) v1beta1.AdvancedCronJobStatus {
+func (d *decision) Started(run Run) v1beta1.AdvancedCronJobStatus {
 	status := *d.Status.DeepCopy()
 	status.Active = append(status.Active, reference(run, nil))
 	status.LastScheduleTime = &metav1.Time{Time: d.Slot}
 	return status
 }
 
-// Decide plans the pass for an AdvancedCronJob with its runs. A nil schedule starts nothing and stands for an
+// decide plans the pass for an AdvancedCronJob with its runs. A nil schedule starts nothing and stands for an
 // unreadable schedule.
-func Decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule, known Known, now time.Time) Decision {
+func decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule, known known, now time.Time) decision {
 	last := lastStarted(owner.Status.LastScheduleTime, runs, known.Started, now)
-	counted, _ := Counted(owner, known, now)
-	d := Decision{Status: status(owner, runs, last, counted)}
+	counted, _ := counted(owner, known, now)
+	d := decision{Status: status(owner, runs, last, counted)}
 	if when == nil {
 		return d
 	}
@@ -168,7 +168,7 @@ func inOrder(runs []Run) []Run {
 
 // status is the status to report. References stay as written, with the resourceVersion of the first write.
 func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time, counted v1beta1.ObservedSchedule) v1beta1.AdvancedCronJobStatus {
-	out := v1beta1.AdvancedCronJobStatus{Type: TypeOf(&owner.Spec.Template)}
+	out := v1beta1.AdvancedCronJobStatus{Type: typeOf(&owner.Spec.Template)}
 	if !last.IsZero() {
 		out.LastScheduleTime = &metav1.Time{Time: last}
 	}
@@ -198,8 +198,8 @@ func reference(run Run, known []corev1.ObjectReference) corev1.ObjectReference {
 	}
 }
 
-// TypeOf returns the type of the template. If a template sets several types, TypeOf returns the first.
-func TypeOf(t *v1beta1.CronJobTemplate) v1beta1.AdvancedCronJobTemplateType {
+// typeOf returns the type of the template. If a template sets several types, TypeOf returns the first.
+func typeOf(t *v1beta1.CronJobTemplate) v1beta1.AdvancedCronJobTemplateType {
 	switch {
 	case t.JobTemplate != nil:
 		return v1beta1.JobTemplate

@@ -1,4 +1,4 @@
-package cronjobs_test
+package advancedcronjob
 
 import (
 	"testing"
@@ -8,13 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/cronjobs"
 )
 
 func said(schedule, since string) *v1beta1.ObservedSchedule {
 	out := &v1beta1.ObservedSchedule{Schedule: schedule}
 	if since != "" {
-		out.Since = &metav1.Time{Time: clock(since)}
+		out.Since = &metav1.Time{Time: moment(since)}
 	}
 	return out
 }
@@ -38,7 +37,7 @@ func TestCounted(t *testing.T) {
 	} {
 		owner := hourly()
 		owner.Status.ObservedSchedule = tt.stored
-		counted, before := cronjobs.Counted(owner, cronjobs.Known{Schedule: tt.known}, clock("05:00:30"))
+		counted, before := counted(owner, known{Schedule: tt.known}, moment("05:00:30"))
 		if diff := cmp.Diff(*said("0 * * * *", tt.want), counted); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -50,7 +49,7 @@ func TestCounted(t *testing.T) {
 
 func TestChangeIn(t *testing.T) {
 	entry := func(fields, at string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Time: &metav1.Time{Time: clock(at)}, FieldsV1: metav1.NewFieldsV1(fields)}
+		return metav1.ManagedFieldsEntry{Time: &metav1.Time{Time: moment(at)}, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	status := entry(`{"f:spec":{"f:schedule":{}}}`, "09:00:00")
 	status.Subresource = "status"
@@ -58,7 +57,7 @@ func TestChangeIn(t *testing.T) {
 		entry(`{"f:metadata":{"f:labels":{}}}`, "08:00:00"), entry(`{"f:spec":{"f:schedule":{}}}`, "03:00:00"), entry(`{"f:spec":{"f:schedule":{},"f:paused":{}}}`, "02:00:00"),
 		entry(`{`, "07:00:00"),
 		{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:schedule":{}}}`)},
-		{Time: &metav1.Time{Time: clock("07:00:00")}},
+		{Time: &metav1.Time{Time: moment("07:00:00")}},
 		status,
 	}
 	plain := v1beta1.ObservedSchedule{Schedule: "0 * * * *"}
@@ -67,19 +66,19 @@ func TestChangeIn(t *testing.T) {
 		before, after v1beta1.ObservedSchedule
 		want          time.Time
 	}{
-		"the schedule":                {record, v1beta1.ObservedSchedule{Schedule: "x"}, plain, clock("03:00:00")},
-		"paused":                      {record, plain, v1beta1.ObservedSchedule{Schedule: plain.Schedule, Paused: true}, clock("02:00:00")},
-		"both":                        {record, plain, v1beta1.ObservedSchedule{Schedule: "x", Paused: true}, clock("03:00:00")},
+		"the schedule":                {record, v1beta1.ObservedSchedule{Schedule: "x"}, plain, moment("03:00:00")},
+		"paused":                      {record, plain, v1beta1.ObservedSchedule{Schedule: plain.Schedule, Paused: true}, moment("02:00:00")},
+		"both":                        {record, plain, v1beta1.ObservedSchedule{Schedule: "x", Paused: true}, moment("03:00:00")},
 		"a field that was taken out":  {record, v1beta1.ObservedSchedule{Schedule: "x", TimeZone: "UTC"}, plain, time.Time{}},
 		"nothing, and no other clock": {record, plain, plain, time.Time{}},
 		"no record":                   {nil, v1beta1.ObservedSchedule{Schedule: "x"}, plain, time.Time{}},
 	} {
-		if got := cronjobs.ChangeIn(tt.record, &tt.before, &tt.after); !got.Equal(tt.want) {
+		if got := changeIn(tt.record, &tt.before, &tt.after); !got.Equal(tt.want) {
 			t.Errorf("%s: changed at %v, want %v", name, got, tt.want)
 		}
 	}
-	var known cronjobs.Known
-	for _, tt := range []struct{ made, want time.Time }{{time.Time{}, clock("05:00:00")}, {clock("04:00:00"), clock("04:00:00")}, {clock("06:00:00"), clock("05:00:00")}} {
+	var known known
+	for _, tt := range []struct{ made, want time.Time }{{time.Time{}, moment("05:00:00")}, {moment("04:00:00"), moment("04:00:00")}, {moment("06:00:00"), moment("05:00:00")}} {
 		if known.NoteChange(*said("x", "05:00:00"), tt.made); !known.Schedule.Since.Time.Equal(tt.want) {
 			t.Errorf("made at %v: counts from %v, want %v", tt.made, known.Schedule.Since, tt.want)
 		}

@@ -1,4 +1,4 @@
-package broadcastjobs
+package broadcastjob
 
 import (
 	"time"
@@ -12,18 +12,18 @@ import (
 // afterEnd is how long a job stays at least: somebody may read the final numbers.
 const afterEnd = time.Second
 
-// Observation is the complete input of a pass.
-type Observation struct {
+// observation is the complete input of a pass.
+type observation struct {
 	Job      *v1beta1.BroadcastJob
-	Settings *Settings
+	Settings *settings
 	// Nodes are all Nodes, and Pods are the Pods controlled by the job, in any order.
 	Nodes []*corev1.Node
 	Pods  []*corev1.Pod
 	Now   time.Time
 }
 
-// Decision is a whole pass as data.
-type Decision struct {
+// decision is a whole pass as data.
+type decision struct {
 	// Step is the state of the job and the allowed work.
 	Step completion.Step
 	completion.Work
@@ -33,14 +33,14 @@ type Decision struct {
 	Status v1beta1.BroadcastJobStatus
 }
 
-// Decide decides a whole pass of a job with settings free of problems, from its argument alone.
-func Decide(o *Observation) (*Decision, error) {
+// decide decides a whole pass of a job with settings free of problems, from its argument alone.
+func decide(o *observation) (*decision, error) {
 	claims := make(map[string]completion.Claim, len(o.Nodes))
 	for _, node := range o.Nodes {
 		claims[node.Name] = o.Settings.Claim(node)
 	}
 	s := completion.OnNodes(o.Pods, claims, o.Job.Spec.FailurePolicy.RestartLimit)
-	d := &Decision{Duplicates: s.Duplicates}
+	d := &decision{Duplicates: s.Duplicates}
 	rules := o.Settings.rules
 	var err error
 	if rules.Parallelism, err = completion.Parallelism(rules.Paths.Parallelism, o.Job.Spec.Parallelism, s.Wanted); err != nil {

@@ -1,0 +1,66 @@
+package resourcedistribution
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// known is a process's knowledge about a written or compared copy: at Version the copy matched the template with the
+// hash, or could not be changed to match.
+type known struct {
+	UID, Version, Hash string
+	// Why is set if the copy could not be changed to match.
+	Why reason.Reason
+}
+
+// knownOf returns the knowledge after a comparison or write. why is empty if the copy matches the template.
+func knownOf(copied metav1.Object, hash string, why reason.Reason) known {
+	return known{UID: string(copied.GetUID()), Version: copied.GetResourceVersion(), Hash: hash, Why: why}
+}
+
+// Is reports whether the copy is known to match the template with the hash.
+func (k known) Is(hash string) bool { return k.UID != "" && k.Hash == hash && k.Why.Code == "" }
+
+// memory is a process's knowledge of the copies of each ResourceDistribution, by namespace. Make a Memory with
+// NewMemory. A Memory is safe for concurrent use.
+type memory struct {
+	known *kruise.Memory[map[string]known]
+}
+
+// newMemory returns an empty Memory. exists reports whether a ResourceDistribution still exists. Call Forget for each
+// deleted ResourceDistribution.
+func newMemory(exists func(owner types.UID) bool) *memory {
+	return &memory{kruise.NewMemory[map[string]known](exists)}
+}
+
+// Of returns the knowledge of the copies of a ResourceDistribution, and forgets namespaces no longer wanted.
+func (m *memory) Of(owner types.UID, wanted []string) map[string]known {
+	kept := make(map[string]known, len(wanted))
+	m.known.Change(owner, func(copies *map[string]known) {
+		for _, namespace := range wanted {
+			if known, ok := (*copies)[namespace]; ok {
+				kept[namespace] = known
+			}
+		}
+		*copies = maps.Clone(kept)
+	})
+	return kept
+}
+
+// Keep stores the knowledge of a copy, if Of was called for the ResourceDistribution and Forget has not been called
+// since.
+func (m *memory) Keep(owner types.UID, namespace string, now known) {
+	m.known.Change(owner, func(copies *map[string]known) {
+		if *copies != nil {
+			(*copies)[namespace] = now
+		}
+	})
+}
+
+// Forget forgets a deleted ResourceDistribution.
+func (m *memory) Forget(owner types.UID) { m.known.Forget(owner) }
