@@ -98,22 +98,16 @@ func layers() []layer {
 		{"examples/apis/...", types, "examples/apis/... decode ordinals partition podstate pvc reason sidecarcontrol/sizing"},
 		{"examples/kruise", free, "KIT examples/apis/..."}, // shared by all kinds
 		{"examples/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
-		{"examples/sidecars", free, "KIT examples/apis/..."},                                        // shared by the controller of SidecarSets and the Pod webhook
-		{"examples/budgets", free, "KIT examples/apis/... examples/kruise examples/sidecars"},       // shared by the controller of PodUnavailableBudgets, webhook and further controllers
-		{"examples/listedkinds", free, "ownercache"},                                                // kinds may come and go
-		{"examples/placements", free, "KIT examples/apis/... examples/kruise examples/listedkinds"}, // shared by the controller of PersistentPodStates and the Pod webhook
-		{"examples/kinds/advancedcronjob/schedule", free, "reason"},                                 // times alone
-		{"examples/kinds/persistentpodstate", free, "KIT examples/apis/... examples/admission examples/kind examples/kruise examples/listedkinds examples/placements"},
-		{"examples/kinds/podunavailablebudget", free, "KIT examples/apis/... examples/admission examples/kind examples/kruise examples/budgets"},
-		{"examples/kinds/sidecarset", free, "KIT examples/apis/... examples/admission examples/kind examples/kruise examples/sidecars"},
+		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
 		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise"},
-		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kruise"}, // a room for each kind: no kind knows another
-		{"examples/controllers/*", free, "KIT examples/apis/... examples/kruise"},                            // of Pods, without a kind of the API
-		{"examples/admission", free, "decode disruption disruption/guard examples/apis/... examples/budgets podstate reason sidecarcontrol/podwebhook"},
+		{"examples/workloads", free, "KIT examples/apis/..."},                                                                   // of all kinds, also those that users list
+		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kruise examples/workloads"}, // a room for each kind: no kind knows another
+		{"examples/controllers/*", free, "KIT examples/apis/... examples/kruise"},                                               // of Pods, without a kind of the API
+		{"examples/admission", free, "decode examples/apis/... podstate reason sidecarcontrol/podwebhook"},
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                                              // no type of Kruise
-		{"examples/kind", free, "examples/admission examples/apis/... examples/kruise"},                                     // what a row is
+		{"examples/kind", free, "KIT examples/admission examples/apis/... examples/kruise"},                                 // what a row is
 		{"examples/kinds", free, "examples/apis/... examples/controllers/* examples/kind examples/kinds/* examples/kruise"}, // all rows
-		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/kruise examples/controllers/sidecarterminator examples/kind examples/kinds examples/kinds/persistentpodstate examples/placements examples/sidecars examples/budgets"},
+		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds examples/kruise"},
 		{"examples/storagemigration", free, ""}, // objects of any CRD
 		{"examples/cmd/...", free, "examples/kind examples/kinds examples/manager examples/storagemigration"},
 		{"examples/config", free, "testing/install"},

@@ -3,6 +3,7 @@ package podcontrol
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -228,17 +229,34 @@ func (c *Control) Lost(pod *corev1.Pod) error {
 }
 
 // Redo begins the Lost update of a Pod anew. template is the template of the revision in the Pod's label. Redo needs no
-// budget: the Pod has used its share when the update began. The error is as for Update, or inplaceupdate.UpdateBlocked.
+// budget: the Pod has used its share when the update began. Labels of hooks stay as the hooks' owners left them: a label
+// restored from the template would hold a Pod that was let go. The error is as for Update, or
+// inplaceupdate.UpdateBlocked.
 func (c *Control) Redo(pod *corev1.Pod, rules Rules, template *corev1.PodTemplateSpec, now time.Time) (Step, error) {
 	if err := errors.Join(c.Validate(rules), c.unreadableGate(pod)); err != nil {
 		return Step{}, err
 	}
-	change, err := c.config.InPlace.Redo(pod, template, c.target(c.RevisionOf(pod), rules), now)
+	change, err := c.config.InPlace.Redo(pod, withoutHooks(template, rules.Hooks), c.target(c.RevisionOf(pod), rules), now)
 	if err != nil {
 		return Step{}, err
 	}
 	change.ResourceVersion = pod.ResourceVersion
 	return Step{Act: Start, Changes: []podpatch.Change{change}}, nil
+}
+
+// withoutHooks returns a template without the labels that hold Pods.
+func withoutHooks(template *corev1.PodTemplateSpec, hooks lifecycle.Hooks) *corev1.PodTemplateSpec {
+	if template == nil {
+		return nil
+	}
+	out := *template
+	out.Labels = maps.Clone(template.Labels)
+	for _, hook := range []*lifecycle.Hook{hooks.PreDelete, hooks.InPlaceUpdate, hooks.PreNormal} {
+		if hook != nil {
+			maps.DeleteFunc(out.Labels, func(key, _ string) bool { _, holds := hook.Labels[key]; return holds })
+		}
+	}
+	return &out
 }
 
 // target is the target of an update in place.

@@ -3,6 +3,7 @@ package podcontrol_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -550,4 +551,36 @@ func anyHook(r *rand.Rand) *lifecycle.Hook {
 		h.Finalizers = []string{"x/f"}
 	}
 	return h
+}
+
+// TestRedoLeavesHooks: an update that begins anew restores no label that holds the Pod: its hook has let the Pod go.
+func TestRedoLeavesHooks(t *testing.T) {
+	c := control(t)
+	rules := podcontrol.Rules{Policy: podcontrol.InPlaceOnly, Hooks: lifecycle.Hooks{InPlaceUpdate: drain(false)}}
+	wanted := template("app:v2")
+	wanted.Labels = map[string]string{"tier": "front"}
+	maps.Copy(wanted.Labels, rules.Hooks.InPlaceUpdate.Labels)
+	before := maps.Clone(wanted.Labels)
+	pod := newPod("a", running)
+	step, err := c.Update(pod, podcontrol.Rules{Policy: podcontrol.InPlaceOnly}, updater(t).Plan(template("app:v1"), template("app:v2")), "web-2", begin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod = patched(t, pod, step, begin)
+	pod.Annotations = nil // somebody removes the state
+	if step, err = c.Redo(pod, rules, wanted, begin); err != nil {
+		t.Fatal(err)
+	}
+	pod = patched(t, pod, step, begin)
+	for key := range rules.Hooks.InPlaceUpdate.Labels {
+		if value, ok := pod.Labels[key]; ok {
+			t.Errorf("label %s=%s holds the Pod again", key, value)
+		}
+	}
+	if pod.Labels["tier"] != "front" {
+		t.Errorf("labels %v: a label of the template is lacking", pod.Labels)
+	}
+	if diff := cmp.Diff(before, wanted.Labels); diff != "" {
+		t.Errorf("the caller's template (-want +got):\n%s", diff)
+	}
 }

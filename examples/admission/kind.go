@@ -206,8 +206,8 @@ func (k *Kind[Hub, Old]) undecodable(err error, name string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("decoding %s %q: %v", k.GroupKind, name, err))
 }
 
-// refuse answers with the status of err, or as an internal error without a status.
-func refuse(ctx context.Context, err error) admission.Response {
+// Refuse answers with the status of err, or as an internal error without a status.
+func Refuse(ctx context.Context, err error) admission.Response {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {
 		api = apierrors.NewInternalError(err)

@@ -18,21 +18,21 @@ import (
 // Mutate is an [admission.HandlerFunc].
 func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admission.Response {
 	if err := k.about(req); err != nil {
-		return refuse(ctx, err)
+		return Refuse(ctx, err)
 	}
 	creation := req.Operation == admissionv1.Create
 	if (!creation && req.Operation != admissionv1.Update) || req.SubResource != "" {
 		return admission.Allowed("")
 	}
 	if err := k.tooMuch(req.Object.Raw, req.OldObject.Raw, req.Name); err != nil {
-		return refuse(ctx, err)
+		return Refuse(ctx, err)
 	}
 	obj, err := k.decode(req.Object.Raw, req.Kind.Version, req.Name)
 	if err != nil && leavesSpec(req) {
 		return admission.Allowed("")
 	}
 	if err != nil {
-		return refuse(ctx, err)
+		return Refuse(ctx, err)
 	}
 	var stored object[Hub, Old]
 	if !creation {
@@ -40,7 +40,7 @@ func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admi
 	}
 	before, after, err := k.defaulted(ctx, req, obj, stored)
 	if err != nil {
-		return refuse(ctx, err)
+		return Refuse(ctx, err)
 	}
 	return k.patched(ctx, req, before, after)
 }
@@ -102,7 +102,7 @@ func (k *Kind[Hub, Old]) complete(ctx context.Context, req admission.Request, ob
 func (k *Kind[Hub, Old]) patched(ctx context.Context, req admission.Request, before, after map[string]any) admission.Response {
 	var sent map[string]any
 	if err := utiljson.Unmarshal(req.Object.Raw, &sent); err != nil {
-		return refuse(ctx, fmt.Errorf("decoding: %w", err))
+		return Refuse(ctx, fmt.Errorf("decoding: %w", err))
 	}
 	var operations patch
 	operations.object("", sent, before, after)
@@ -120,7 +120,7 @@ func (k *Kind[Hub, Old]) patched(ctx context.Context, req admission.Request, bef
 	}
 	encoded, err := json.Marshal(operations)
 	if err != nil {
-		return refuse(ctx, fmt.Errorf("encoding the patch: %w", err))
+		return Refuse(ctx, fmt.Errorf("encoding the patch: %w", err))
 	}
 	kind := admissionv1.PatchTypeJSONPatch
 	response.Patch, response.PatchType = encoded, &kind

@@ -18,6 +18,9 @@ import (
 // MutatePodPath is the path of reviews about new Pods.
 const MutatePodPath = "/mutate-pod"
 
+// ValidatePodPath is the path of reviews about deletion, eviction, update and resize of Pods.
+const ValidatePodPath = "/validate-pod"
+
 // Pods serves the webhooks for Pods: for new Pods, and for Pods about to be taken out of service. Both functions are
 // called for each request, because the handlers' parts are made after the server. While a function returns nil, Pods
 // have to wait.
@@ -36,7 +39,7 @@ type handlerOfPods func() admission.Handler
 func (h handlerOfPods) Handle(ctx context.Context, request admission.Request) admission.Response {
 	handler := h()
 	if handler == nil {
-		return refuse(ctx, apierrors.NewServiceUnavailable("the webhook for Pods is starting"))
+		return Refuse(ctx, apierrors.NewServiceUnavailable("the webhook for Pods is starting"))
 	}
 	return handler.Handle(ctx, request)
 }

@@ -28,14 +28,17 @@ const (
 
 // Refusal is a request refused to protect an object.
 type Refusal struct {
-	// Event is EventDeletionProtection.
+	// Event is EventDeletionProtection or EventPodUnavailableBudget.
 	Event string
 	// Kind, Namespace and Name identify the object, and User is the sender.
 	Kind, Namespace, Name, User string
 }
 
-// EventDeletionProtection is the event of refused deletions.
-const EventDeletionProtection = "DeletionProtection"
+// The events of refusals: of refused deletions, and of requests refused by a PodUnavailableBudget.
+const (
+	EventDeletionProtection   = "DeletionProtection"
+	EventPodUnavailableBudget = "PodUnavailableBudget"
+)
 
 // Protection refuses deletions of Namespaces, CustomResourceDefinitions, workloads, Services and Ingresses of
 // Kubernetes with the label apps.LabelDeleteProtection. With the gate ResourcesDeletionProtection off, every deletion
@@ -132,21 +135,21 @@ func (p *protection) judge(ctx context.Context, g guard, req admission.Request) 
 	}
 	object := &protected{}
 	if err := decode.Object(req.OldObject.Raw, object); err != nil {
-		return refuse(ctx, apierrors.NewBadRequest(fmt.Sprintf("decoding %s %q: %v", g.kind, req.Name, err)))
+		return Refuse(ctx, apierrors.NewBadRequest(fmt.Sprintf("decoding %s %q: %v", g.kind, req.Name, err)))
 	}
 	why, err := g.why(ctx, object)
 	switch {
 	case errors.Is(err, errNotCounted):
 		why = "protects it while it holds anything, and nobody looks: the feature gate " + string(apps.GateDeletionProtectionForCRDCascading) + " is off"
 	case err != nil:
-		return refuse(ctx, fmt.Errorf("finding out what %s %q holds: %w", g.kind, object.Name, err))
+		return Refuse(ctx, fmt.Errorf("finding out what %s %q holds: %w", g.kind, object.Name, err))
 	case why == "":
 		return admission.Allowed("")
 	}
 	if p.options.Refused != nil {
 		p.options.Refused(Refusal{EventDeletionProtection, g.kind, object.Namespace, object.Name, req.UserInfo.Username})
 	}
-	return refuse(ctx, apierrors.NewForbidden(g.resource, object.Name, fmt.Errorf("%s: the label %s=%s %s", forbiddenBy, apps.LabelDeleteProtection, object.Labels[apps.LabelDeleteProtection], why)))
+	return Refuse(ctx, apierrors.NewForbidden(g.resource, object.Name, fmt.Errorf("%s: the label %s=%s %s", forbiddenBy, apps.LabelDeleteProtection, object.Labels[apps.LabelDeleteProtection], why)))
 }
 
 // why returns why an object may not be deleted, or "".

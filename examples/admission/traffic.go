@@ -102,7 +102,7 @@ func (l *limiter) admit(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return release, status
 }
 
-// refuse answers a review without reading.
+// Refuse answers a review without reading.
 func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	l.log.V(1).Info("A review was cut off", "status", status, "path", Shown(r.URL.Path), "from", r.RemoteAddr, "bytes", r.ContentLength)
 	if l.cutOff != nil {

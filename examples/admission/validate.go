@@ -18,7 +18,7 @@ import (
 // [admission.HandlerFunc].
 func (k *Kind[Hub, Old]) Validate(ctx context.Context, req admission.Request) admission.Response {
 	if err := k.about(req); err != nil {
-		return refuse(ctx, err)
+		return Refuse(ctx, err)
 	}
 	var err error
 	var warnings []string
@@ -32,7 +32,7 @@ func (k *Kind[Hub, Old]) Validate(ctx context.Context, req admission.Request) ad
 		err = k.validateDelete(req)
 	}
 	if err != nil {
-		return refuse(ctx, err)
+		return Refuse(ctx, err)
 	}
 	response := admission.Allowed("")
 	if len(warnings) > 0 {

@@ -50,6 +50,11 @@ func mutants() []mutant {
 			"return *missing >= 0", "return p.Updated || *missing >= 0", schedules{tests: "./kinds/cloneset", first: 9597},
 		},
 		{
+			"an update that begins anew holds a Pod that its hook has let go", "podcontrol/step.go",
+			"c.config.InPlace.Redo(pod, withoutHooks(template, rules.Hooks), c", "c.config.InPlace.Redo(pod, withoutHooks(template, lifecycle.Hooks{}), c",
+			schedules{tests: "./kinds/statefulset", first: 4300},
+		},
+		{
 			"the failed attempt at a Pod that cannot be read is told for ever", "podcontrol/executor/finish.go",
 			"x.over(view, failureOf(pod).Task) // nothing", "// nothing", schedules{tests: "./kinds/cloneset", first: 8448},
 		},

@@ -5,13 +5,13 @@ package chaos_test
 func podUnavailableBudgetMutants() []mutant {
 	const folder = "examples/kinds/podunavailablebudget/"
 	const count, watch, controller = folder + "count.go", folder + "watch.go", folder + "controller.go"
-	const guard, ledger, decide, finder = "disruption/guard/guard.go", "disruption/ledger.go", "disruption/decide.go", "examples/budgets/finder.go"
+	const guard, ledger, decide, finder = "disruption/guard/guard.go", "disruption/ledger.go", "disruption/decide.go", "examples/kinds/podunavailablebudget/finder.go"
 	found := schedules{tests: "./kinds/podunavailablebudget"}
 	return []mutant{
-		{"budgets that select by expressions alone are not found", finder, "return []string{anyKey(budget.Namespace)}", "return nil", schedules{tests: "./budgets", only: "TestFinderMissesNone"}},
-		{"a budget that the cache lacks is not asked", "examples/budgets/live.go", "for _, name := range NamesIn(pod) {", "for _, name := range NamesIn(pod)[:min(len(of), 0)] {", schedules{tests: "./budgets", only: "TestNamedAndNotCached"}},
+		{"budgets that select by expressions alone are not found", finder, "return []string{anyKey(budget.Namespace)}", "return nil", schedules{tests: "./kinds/podunavailablebudget", only: "TestFinderMissesNone"}},
+		{"a budget that the cache lacks is not asked", "examples/kinds/podunavailablebudget/live.go", "for _, name := range NamesIn(pod) {", "for _, name := range NamesIn(pod)[:min(len(of), 0)] {", schedules{tests: "./kinds/podunavailablebudget", only: "TestNamedAndNotCached"}},
 		{"what the first budget has let go is over when the last one agrees", "disruption/guard/all.go", "|| g.config.Clock.Since(began) < prompt {", "|| !began.IsZero() {", schedules{tests: "../disruption/guard", only: "TestAskAllTakesLong"}},
-		{"a Pod that has ended is kept by too many budgets", "examples/budgets/budgets.go", "case len(all) > MostOfPod && !serves:", "case len(all) > MostOfPod && !serves && dryRun:", schedules{tests: "./budgets", only: "TestTooManyBudgetsOfADeadPod"}},
+		{"a Pod that has ended is kept by too many budgets", "examples/kinds/podunavailablebudget/budgets.go", "case len(all) > mostOfPod && !serves:", "case len(all) > mostOfPod && !serves && dryRun:", schedules{tests: "./kinds/podunavailablebudget", only: "TestTooManyBudgetsOfADeadPod"}},
 		{"a container that its kubelet is about to end serves", count, "if left := j.doubted.Add(end).Sub(now); left > 0 {", "if left := j.doubted.Add(end).Sub(now); left > end {", schedules{tests: "./kinds/podunavailablebudget", only: "TestDoubtfulPods"}},
 		{"one workload counts twice", count, "key := workload{ref.GroupKind, ref.Name}", "key := workload{ref.GroupKind, ref.Name + ref.Version}", schedules{tests: "./kinds/podunavailablebudget", only: "TestCounts"}},
 		{"a webhook spends whatever others have spent", guard, "client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(object)", found},
@@ -30,16 +30,16 @@ func podUnavailableBudgetMutants() []mutant {
 		{"who is too new to be seen is forgotten", ledger, "left > 0 && !seen[name] {", "left > unseenFor && !seen[name] {", schedules{tests: "../disruption", only: "FuzzLedger"}},
 		{"a budget that was never counted lets go", decide, "case ledger.ObservedGeneration < r.Generation:", "case ledger.ObservedGeneration < r.Generation && ledger.Need > 100:", found},
 		{"one too many is let go", decide, "case ledger.Allowed <= 0:", "case ledger.Allowed < 0:", found},
-		{"what a Pod says does not matter", finder, "if i == 0 {\n\t\t\tfirst", "if i < 0 {\n\t\t\tfirst", schedules{tests: "./budgets", only: "TestFinder"}},
-		{"one of the budgets of a Pod is asked", "examples/budgets/budgets.go", "b.guard.AskAll(ctx, keys, request, dryRun)", "b.guard.AskAll(ctx, keys[:1], request, dryRun)", schedules{tests: "./budgets", only: "TestAskAllBudgets"}},
-		{"the second budget of a Pod counts nothing", controller, "Members:   budgets.NamesIn,", "Members:   func(pod *corev1.Pod) []string { return budgets.NamesIn(pod)[:min(1, len(budgets.NamesIn(pod)))] },", found},
-		{"a Pod that names one of its budgets is left as it is", controller, "if len(named) >= budgets.MostOfPod {", "if len(named) > 0 {", found},
-		{"a cache whose watch is down is asked", "examples/budgets/live.go", "if late := b.Current(waits); late != nil {", "if late := b.Current(waits); late != nil && len(b.Of(pod)) > 0 {", schedules{tests: "./budgets", only: "TestAskWhileTheWatchIsDown"}},
+		{"what a Pod says does not matter", finder, "if i == 0 {\n\t\t\tfirst", "if i < 0 {\n\t\t\tfirst", schedules{tests: "./kinds/podunavailablebudget", only: "TestFinder"}},
+		{"one of the budgets of a Pod is asked", "examples/kinds/podunavailablebudget/budgets.go", "b.guard.AskAll(ctx, keys, request, dryRun)", "b.guard.AskAll(ctx, keys[:1], request, dryRun)", schedules{tests: "./kinds/podunavailablebudget", only: "TestAskAllBudgets"}},
+		{"the second budget of a Pod counts nothing", controller, "Members:   NamesIn,", "Members:   func(pod *corev1.Pod) []string { return NamesIn(pod)[:min(1, len(NamesIn(pod)))] },", found},
+		{"a Pod that names one of its budgets is left as it is", controller, "if len(named) >= mostOfPod {", "if len(named) > 0 {", found},
+		{"a cache whose watch is down is asked", "examples/kinds/podunavailablebudget/live.go", "if late := b.Current(waits); late != nil {", "if late := b.Current(waits); late != nil && len(b.Of(pod)) > 0 {", schedules{tests: "./kinds/podunavailablebudget", only: "TestAskWhileTheWatchIsDown"}},
 		{"a budget is spent from before the others are asked", "disruption/guard/all.go", "g.askEach(ctx, keys, request, true)", "g.askEach(ctx, keys, request, dryRun)", schedules{tests: "../disruption/guard", only: "TestAskAll"}},
-		{"what a Pod names first counts alone where nobody knows who controls it", finder, "for i, name := range NamesIn(pod) {", "for i, name := range NamesIn(pod)[:min(1, len(NamesIn(pod)))] {", schedules{tests: "./budgets", only: "TestFinder"}},
+		{"what a Pod names first counts alone where nobody knows who controls it", finder, "for i, name := range NamesIn(pod) {", "for i, name := range NamesIn(pod)[:min(1, len(NamesIn(pod)))] {", schedules{tests: "./kinds/podunavailablebudget", only: "TestFinder"}},
 		{"nobody looks for Pods that do not name their budget", watch, "\t\tr.strays.look(budget.UID)\n\t\tq.Add(requestFor(budget))\n\t}\n}\n\n// statusChanged", "\t\tq.Add(requestFor(budget))\n\t}\n}\n\n// statusChanged", found},
 		{"what others write to the status wakes nobody", watch, "if ok && same && !equality.Semantic.DeepEqual(before.Status, after.Status) {", "if ok && same && before.Generation != after.Generation {", found},
-		{"workloads that are scaled wake nobody", watch, "if budgets.Replicas(e.ObjectOld) != budgets.Replicas(e.ObjectNew) ||", "if budgets.Replicas(e.ObjectOld) != budgets.Replicas(e.ObjectOld) ||", found},
+		{"workloads that are scaled wake nobody", watch, "if workloads.Replicas(e.ObjectOld) != workloads.Replicas(e.ObjectNew) ||", "if workloads.Replicas(e.ObjectOld) != workloads.Replicas(e.ObjectOld) ||", found},
 		{"nobody counts again when the time of a Pod is over", count, "\twake(counted.Wait)\n\tout.members", "\twake(counted.Wait - time.Hour)\n\tout.members", found},
 		{"nobody comes again after a conflict", controller, "\t\tpass.Wake(overtakenRetry)\n", "", found},
 		{"what is known of a Pod is kept when it changes", count, "if j.pod != pod || j.again > 0 {", "if j.pod == nil || j.pod.UID != pod.UID || j.again > 0 {", found},

@@ -15,12 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
 // Row is a kind of the API with everything built for the kind. A Row belongs to a single command or manager,
@@ -56,6 +60,16 @@ type Row struct {
 	// Cached says what the manager's cache keeps of objects that the controller reads. Objects without an entry are kept
 	// whole. Two rows never name the same type.
 	Cached []Cached
+	// OpensGate is true if the controller opens the readiness gates of its Pods itself.
+	OpensGate bool
+	// WholePod reports whether the kind reads all of a foreign Pod, and PodFields copies the fields read from a foreign Pod
+	// into the part kept by the cache. Both are optional; Pods of this project's owners are kept whole.
+	WholePod  func(*corev1.Pod) bool
+	PodFields func(kept, pod *corev1.Pod)
+	// PodStep makes the kind's step of the webhook for new Pods. The steps come in the order of the rows. Optional.
+	PodStep func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (podwebhook.Step, error)
+	// Guard makes the judge of Pods about to be taken out of service, while the gates of the row are on. Optional.
+	Guard func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (Guard, error)
 	// Admission makes the endpoint for defaulting and validating the kind.
 	Admission func(admission.Options) admission.Endpoint
 	// Sample says how to measure the kind. The zero value is for kinds without measurements.
@@ -85,6 +99,26 @@ func (r Row) KeepsPods() bool { return r.IsMeasured() && r.Sample.Pod == nil }
 type Cached struct {
 	Object    client.Object
 	Transform toolscache.TransformFunc
+}
+
+// PodInputs are the inputs of a kind's part in the webhooks for Pods.
+type PodInputs struct {
+	Gates map[apps.Gate]bool
+	// Namespace is the manager's namespace, with ConfigMap kruise-configuration. Revisions is the namespace of the cluster's
+	// ControllerRevisions.
+	Namespace, Revisions string
+	// Current waits until the cache of the kind is current, and fails when its context ends.
+	Current func(context.Context) error
+}
+
+// Guard keeps Pods in service.
+type Guard interface {
+	// Handler answers reviews about Pods that are about to be taken out of service. Events go to events.
+	Handler(events record.EventRecorder, options admission.Options) webhookadmission.Handler
+	// Step marks new Pods.
+	Step() podwebhook.Step
+	// Permit is asked by controllers: see kruise.Options.
+	Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
 }
 
 // Sample tells a measurement how to make objects of a kind and how to see their settling.

@@ -2,8 +2,10 @@ package kinds
 
 import (
 	"context"
+	"sync"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +28,8 @@ type Loop struct {
 	Flag string
 	// Gate has to be on for the loop to run; empty for none.
 	Gate apps.Gate
+	// WholePod reports whether work of the loop on a foreign Pod is left: until then the cache keeps the Pod whole.
+	WholePod func(*corev1.Pod) bool
 	// Setup adds the loop to a manager. c writes, and reads from the manager's cache.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
 }
@@ -36,21 +40,25 @@ func Loops() []Loop {
 }
 
 func launchPriority() Loop {
-	workers := 4
-	return Loop{Name: "launch-priority", Controller: launchpriority.ControllerName, Workers: &workers, Setup: launchpriority.Setup}
+	workers, order := 4, sync.OnceValues(kruise.LaunchOrder)
+	waits := func(pod *corev1.Pod) bool {
+		order, err := order()
+		return err == nil && order.Needed(pod)
+	}
+	return Loop{Name: "launch-priority", Controller: launchpriority.ControllerName, Workers: &workers, WholePod: waits, Setup: launchpriority.Setup}
 }
 
 func sidecarTerminator() Loop {
 	workers := 3
 	return Loop{
 		Name: "sidecarterminator", Controller: sidecarterminator.ControllerName, Workers: &workers, Flag: "sidecarterminator-workers",
-		Gate: apps.GateSidecarTerminator, Setup: sidecarterminator.Setup,
+		Gate: apps.GateSidecarTerminator, WholePod: sidecarterminator.Concerns, Setup: sidecarterminator.Setup,
 	}
 }
 
 func podReadiness() Loop {
 	workers := 3
-	return Loop{Name: "pod-readiness", Controller: podreadiness.ControllerName, Workers: &workers, Setup: podreadiness.Setup}
+	return Loop{Name: "pod-readiness", Controller: podreadiness.ControllerName, Workers: &workers, WholePod: podreadiness.Concerns, Setup: podreadiness.Setup}
 }
 
 // AddLoopFlags adds the flags of the loops to a command line.

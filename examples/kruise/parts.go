@@ -57,6 +57,8 @@ type Options struct {
 	// Serves reports whether the API server has a kind. The answer may change at any time. nil stands for kinds always
 	// present.
 	Serves func(kind schema.GroupVersionKind) bool
+	// OpensGate reports whether the controller of a kind opens the readiness gates of its Pods itself. Nil for none.
+	OpensGate func(schema.GroupKind) bool
 	// Permit is asked before a Pod is taken out of service: see executor.Options. Optional.
 	Permit func(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
 }

@@ -20,25 +20,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/policy"
-	"github.com/workloadkit/workloadkit/examples/budgets"
-	"github.com/workloadkit/workloadkit/examples/controllers/sidecarterminator"
 	"github.com/workloadkit/workloadkit/examples/kind"
-	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/examples/placements"
-	"github.com/workloadkit/workloadkit/ordinals"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/ownercache"
-	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // cached returns the transforms of the cache by kind: of objects read by several controllers, and of the rows. Users decide about the size of their objects, so the cache keeps
 // only necessary fields.
-func cached(gates map[apps.Gate]bool, rows []kind.Row) (map[client.Object]cache.ByObject, error) {
-	keep, err := strangersToKeep(gates)
-	if err != nil {
-		return nil, err
+func cached(gates map[apps.Gate]bool, rows []kind.Row, loops []kinds.Loop) map[client.Object]cache.ByObject {
+	pods := &podCache{}
+	for i := range loops {
+		if l := &loops[i]; l.WholePod != nil && (l.Gate == "" || gates[l.Gate]) {
+			pods.keep = append(pods.keep, l.WholePod)
+		}
 	}
-	pods := &podCache{keep: keep}
+	for i := range rows {
+		if rows[i].WholePod != nil {
+			pods.keep = append(pods.keep, rows[i].WholePod)
+		}
+		if rows[i].PodFields != nil {
+			pods.fields = append(pods.fields, rows[i].PodFields)
+		}
+	}
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.Pod{}:                {Transform: pods.transform},
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
@@ -55,28 +58,7 @@ func cached(gates map[apps.Gate]bool, rows []kind.Row) (map[client.Object]cache.
 			byObject[c.Object] = cache.ByObject{Transform: c.Transform}
 		}
 	}
-	return byObject, nil
-}
-
-// strangersToKeep are the reasons for keeping a foreign Pod whole. Most Pods meet no reason, or soon stop meeting any:
-// after the work on a Pod, the next event strips the Pod.
-func strangersToKeep(gates map[apps.Gate]bool) ([]func(*corev1.Pod) bool, error) {
-	order, err := kruise.LaunchOrder()
-	if err != nil {
-		return nil, err
-	}
-	return []func(*corev1.Pod) bool{
-		order.Needed, // the containers wait for their start
-		func(pod *corev1.Pod) bool { // the readiness gate waits for its opening
-			return podstate.HasGate(pod, apps.ConditionKruisePodReady) && podstate.Condition(pod, apps.ConditionKruisePodReady) == nil
-		},
-		func(pod *corev1.Pod) bool { // the Pod's sidecars may be upgraded
-			return pod.Annotations[apps.AnnotationSidecarSetInjected] != ""
-		},
-		func(pod *corev1.Pod) bool { // the sidecars end with the Pod
-			return gates[apps.GateSidecarTerminator] && sidecarterminator.Concerns(pod)
-		},
-	}, nil
+	return byObject
 }
 
 // countWatchErrors returns the handler for failed lists and watches of the caches. During failures the controllers do
@@ -113,10 +95,12 @@ func controllerIs(object metav1.Object) (ours, another bool) {
 	return ours, !ours
 }
 
-// podCache keeps own Pods whole, and foreign Pods with a reason in keep. Of the rest podCache keeps only the relevant
-// fields: names, labels and claims.
+// podCache keeps own Pods whole, and foreign Pods with a reason in keep. Most Pods meet no reason, or soon stop meeting
+// any: after the work on a Pod, the next event strips the Pod. Of the rest podCache keeps only names,
+// labels and claims, and the fields read by a kind.
 type podCache struct {
 	keep   []func(*corev1.Pod) bool
+	fields []func(kept, pod *corev1.Pod)
 	sharer ownercache.Sharer
 }
 
@@ -132,36 +116,11 @@ func (c *podCache) transform(obj any) (any, error) {
 		pod.ManagedFields = nil
 		return pod, nil
 	}
-	if budgets.NameIn(pod) != "" {
-		return budgetedPod(pod), nil
-	}
-	return strippedPod(pod), nil
-}
-
-// budgetedPod is a foreign Pod with a PodUnavailableBudget: budgetedPod also keeps the fields read by budgets.Serving.
-func budgetedPod(pod *corev1.Pod) *corev1.Pod {
 	out := strippedPod(pod)
-	out.Annotations = map[string]string{}
-	for _, key := range append(budgets.Annotations(), policy.AnnotationRelatedBudget, policy.AnnotationRelatedBudgetOld, policy.AnnotationOtherBudgets) {
-		if value, ok := pod.Annotations[key]; ok {
-			out.Annotations[key] = value
-		}
+	for _, keep := range c.fields {
+		keep(out, pod)
 	}
-	out.Spec.ReadinessGates = pod.Spec.ReadinessGates
-	out.Spec.Containers, out.Spec.InitContainers = strippedContainers(pod.Spec.Containers), strippedContainers(pod.Spec.InitContainers)
-	out.Status.Conditions, out.Status.ObservedGeneration = pod.Status.Conditions, pod.Status.ObservedGeneration
-	out.Status.ContainerStatuses, out.Status.InitContainerStatuses = pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses
-	return out
-}
-
-// strippedContainers keeps the container fields for comparing a container with its status.
-func strippedContainers(list []corev1.Container) []corev1.Container {
-	out := make([]corev1.Container, len(list))
-	for i := range list {
-		c := &list[i]
-		out[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, ResizePolicy: c.ResizePolicy, RestartPolicy: c.RestartPolicy}
-	}
-	return out
+	return out, nil
 }
 
 // strippedWorkload keeps the number of Pods of a Kubernetes workload.
@@ -183,7 +142,8 @@ func strippedWorkload(obj any) (any, error) {
 	return obj, nil
 }
 
-// strippedPod is a foreign Pod. Adoption changes the owner reference, so the cache then reads the whole Pod again.
+// strippedPod is a foreign Pod without the fields of the rows. Adoption changes the owner reference, so the cache then
+// reads the whole Pod again.
 func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: pod.ObjectMeta}
 	out.Annotations, out.ManagedFields = nil, nil
@@ -195,23 +155,7 @@ func strippedPod(pod *corev1.Pod) *corev1.Pod {
 			})
 		}
 	}
-	keepRecordable(out, pod)
 	return out
-}
-
-// keepRecordable keeps the recordable fields of a numbered Pod, and the condition Ready that tells when to record.
-func keepRecordable(out, pod *corev1.Pod) {
-	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil || !placements.CanBeTarget(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()) {
-		return
-	}
-	if _, _, numbered := ordinals.ParseName(pod.Name); !numbered {
-		return
-	}
-	out.Annotations = pod.Annotations
-	if ready := podstate.Condition(pod, corev1.PodReady); ready != nil {
-		out.Status.Conditions = []corev1.PodCondition{*ready}
-	}
 }
 
 // strippedStatefulSet keeps the wanted Pods of a Kubernetes StatefulSet. Templates and claims would be most of the

@@ -29,11 +29,7 @@ func controlledBy(apiVersion, kind string) []metav1.OwnerReference {
 // transformed is an object as the cache keeps it.
 func transformed(t *testing.T, in client.Object) client.Object {
 	t.Helper()
-	kept, err := manager.Cached()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for kind, by := range kept {
+	for kind, by := range manager.Cached() {
 		if reflect.TypeOf(kind) == reflect.TypeOf(in) {
 			out, err := by.Transform(in.DeepCopyObject())
 			if err != nil {
@@ -142,6 +138,28 @@ func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestCacheKeepsWhatSeveralKindsRead: a Pod with records and a budget keeps the fields of both.
+func TestCacheKeepsWhatSeveralKindsRead(t *testing.T) {
+	in := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "n", Name: "web-1", UID: "p", OwnerReferences: controlledBy("apps/v1", "StatefulSet"),
+			Annotations: map[string]string{"ip": "10.0.0.1", "kruise.io/related-pub": "web"},
+		},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady}, {Type: corev1.ContainersReady}}},
+	}
+	want := in.DeepCopy()
+	out, ok := transformed(t, in).(*corev1.Pod)
+	if !ok {
+		t.Fatal("the Pod became something else")
+	}
+	if diff := cmp.Diff(want.Annotations, out.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.Status.Conditions, out.Status.Conditions); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
 

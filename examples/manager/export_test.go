@@ -57,8 +57,8 @@ func IsInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, er
 const MaxConnections = 300
 
 // Cached returns the transforms of the manager's caches.
-func Cached() (map[client.Object]cache.ByObject, error) {
-	return cached(apps.DefaultGates(), kinds.All())
+func Cached() map[client.Object]cache.ByObject {
+	return cached(apps.DefaultGates(), kinds.All(), kinds.Loops())
 }
 
 // RegisterMetrics registers the manager's own metrics, with webhooks and the controllers of all kinds.

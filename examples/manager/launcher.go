@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -15,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/workloadkit/workloadkit/examples/budgets"
+	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
@@ -28,7 +30,7 @@ type launcher struct {
 	version string
 	serving func(context.Context) error
 	served  *served
-	budgets *budgets.Budgets // nil for none
+	permit  func(context.Context, *corev1.Pod, disruption.Operation) error // nil for none
 
 	adding chan struct{} // holds a value while a controller is being added
 	ending func() error  // an error once the manager is about to stop
@@ -135,9 +137,7 @@ func (l *launcher) launchKind(ctx context.Context, k kind.Row) error {
 		return err
 	}
 	shared.Serves = l.served.serves
-	if l.budgets != nil {
-		shared.Permit = l.budgets.Permit
-	}
+	shared.Permit = l.permit
 	return l.add(func() error { return k.Setup(ctx, l.mgr, named, shared) })
 }
 
@@ -224,6 +224,9 @@ func (o *Options) shared(workers int, serverVersion string) kruise.Options {
 		Gates: o.Gates, Namespace: o.Namespace, ManagerNamespace: o.ownNamespace(), RateLimiter: o.RateLimit.limiter, Workers: workers,
 		ExpectationTimeout: orDefault(o.ExpectationTimeout, 5*time.Minute),
 		ResizeInSpec:       !kruise.HasResizeSubresource(serverVersion),
+		OpensGate: func(of schema.GroupKind) bool {
+			return slices.ContainsFunc(o.Kinds, func(r kind.Row) bool { return r.OpensGate && r.Kind.GroupKind() == of })
+		},
 	}
 }
 

@@ -78,11 +78,11 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return fmt.Errorf("building the manager for %s: %w", config.Host, err)
 	}
-	asked, err := newBudgets(ctx, mgr, options.Gates, served)
+	guards, err := guardsOf(ctx, mgr, &options, served)
 	if err != nil {
 		return err
 	}
-	launch := &launcher{mgr: mgr, config: config, options: options, version: version, serving: hooks.ready, served: served, budgets: asked}
+	launch := &launcher{mgr: mgr, config: config, options: options, version: version, serving: hooks.ready, served: served, permit: permitOf(guards)}
 	if err := errors.Join(
 		addChecks(mgr, hooks, served),
 		mgr.Add(launch),
@@ -95,7 +95,7 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if options.Webhooks != nil {
 		hooks.server.failed = failed
 		_ = mgr.GetWebhookServer() // has it started with the manager
-		if err := pods.serve(ctx, mgr, &options, hooks.options, served, asked); err != nil {
+		if err := pods.serve(ctx, mgr, &options, hooks.options, served, guards); err != nil {
 			return err
 		}
 	}
@@ -183,10 +183,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 	if err != nil {
 		return ctrl.Options{}, err
 	}
-	byObject, err := cached(options.Gates, options.Kinds)
-	if err != nil {
-		return ctrl.Options{}, err
-	}
+	byObject := cached(options.Gates, options.Kinds, options.Loops)
 	out := ctrl.Options{
 		Scheme: scheme, Logger: logr.FromContextOrDiscard(ctx), MapperProvider: served.mapper,
 		Metrics:                 options.metricsServer(),

@@ -7,17 +7,15 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/workloadkit/workloadkit/disruption"
 	kruiseadmission "github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/budgets"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/examples/sidecars"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
@@ -42,46 +40,55 @@ func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 	})
 }
 
-// protect has the webhook ask budgets before Pods are taken out of service; nil for none.
-func (p *podWebhook) protect(mgr ctrl.Manager, asked *budgets.Budgets, options kruiseadmission.Options) {
-	var guard admission.Handler = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
-	if asked != nil {
-		var events kruise.Manager = mgr // for the recorder shared with the controllers
-		guard = kruiseadmission.PodBudgets(asked, events.GetEventRecorderFor("podunavailablebudget-webhook"), options)
+// protect has the webhook ask guards before Pods are taken out of service.
+func (p *podWebhook) protect(mgr ctrl.Manager, guards []kind.Guard, options kruiseadmission.Options) {
+	var events kruise.Manager = mgr // for the recorder shared with the controllers
+	var handlers []admission.Handler
+	for _, g := range guards {
+		handlers = append(handlers, g.Handler(events.GetEventRecorderFor("podunavailablebudget-webhook"), options))
 	}
-	p.guard.Store(&guard)
+	var all admission.Handler = admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+		for _, handler := range handlers {
+			if response := handler.Handle(ctx, request); !response.Allowed {
+				return response
+			}
+		}
+		return admission.Allowed("")
+	})
+	p.guard.Store(&all)
 }
 
 // serve starts the webhook for Pods if its gate is on.
-func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Options, reviews kruiseadmission.Options, served *served, asked *budgets.Budgets) error {
+func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Options, reviews kruiseadmission.Options, served *served, guards []kind.Guard) error {
 	if !options.Gates[apps.GatePodWebhook] {
 		return nil
 	}
-	p.protect(mgr, asked, reviews)
-	return p.start(ctx, mgr, options, served, asked)
+	p.protect(mgr, guards, reviews)
+	return p.start(ctx, mgr, options, served, guards)
 }
 
 // start makes the steps in the order in which the steps see a Pod: steps reading the containers come after steps adding
-// containers. The revisions of SidecarSets are in the cache's namespace, and the configuration is in the manager's
-// namespace.
-func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Options, served *served, asked *budgets.Budgets) error {
-	gates, revisions := options.Gates, cmp.Or(options.Namespace, options.ownNamespace())
-	states, err := podStates(ctx, mgr, options.ownNamespace(), served)
-	if err != nil {
-		return err
+// containers.
+func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Options, served *served, guards []kind.Guard) error {
+	steps := []podwebhook.Step{kruiseadmission.ReadinessGate(options.Gates)}
+	for i := range options.Kinds {
+		row := &options.Kinds[i]
+		if row.PodStep == nil {
+			continue
+		}
+		step, err := row.PodStep(ctx, mgr, podInputs(options, row, served))
+		if err != nil {
+			return fmt.Errorf("%s in the webhook for Pods: %w", row.Kind.Kind, err)
+		}
+		steps = append(steps, step)
 	}
-	injection, err := sidecars.NewInjection(ctx, mgr, revisions, gates)
-	if err != nil {
-		return fmt.Errorf("injection of sidecars: %w", err)
-	}
-	injection = onceCurrent(injection, served.await(v1beta1.GroupVersion.WithKind("SidecarSet")))
 	order, err := launchOrder()
 	if err != nil {
 		return err
 	}
-	steps := []podwebhook.Step{kruiseadmission.ReadinessGate(gates), states, injection, order}
-	if asked != nil {
-		steps = append(steps, kruiseadmission.RelatedBudget(asked))
+	steps = append(steps, order)
+	for _, g := range guards {
+		steps = append(steps, g.Step())
 	}
 	handler, err := podwebhook.New(steps...)
 	if err != nil {
@@ -92,16 +99,44 @@ func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Optio
 	return nil
 }
 
-// onceCurrent makes Pods wait, for a while, until the input of a step is current.
-func onceCurrent(step podwebhook.Step, current func(context.Context) error) podwebhook.Step {
-	mutate := step.Mutate
-	step.Mutate = func(ctx context.Context, pod *corev1.Pod, request *admission.Request) error {
-		if err := current(ctx); err != nil {
-			return apierrors.NewServiceUnavailable(err.Error())
-		}
-		return mutate(ctx, pod, request)
+// podInputs are the inputs of a kind's part. The revisions of cluster-scoped kinds are in the cache's namespace, and the
+// configuration is in the manager's namespace.
+func podInputs(options *Options, row *kind.Row, served *served) kind.PodInputs {
+	return kind.PodInputs{
+		Gates: options.Gates, Namespace: options.ownNamespace(), Revisions: cmp.Or(options.Namespace, options.ownNamespace()),
+		Current: served.await(row.Kind),
 	}
-	return step
+}
+
+// guardsOf returns the guards of the kinds whose gates are on.
+func guardsOf(ctx context.Context, mgr ctrl.Manager, options *Options, served *served) (guards []kind.Guard, err error) {
+	for i := range options.Kinds {
+		row := &options.Kinds[i]
+		if row.Guard == nil || !row.IsOn(options.Gates) {
+			continue
+		}
+		guard, err := row.Guard(ctx, mgr, podInputs(options, row, served))
+		if err != nil {
+			return nil, fmt.Errorf("%s as a guard of Pods: %w", row.Kind.Kind, err)
+		}
+		guards = append(guards, guard)
+	}
+	return guards, nil
+}
+
+// permitOf asks all guards on behalf of a controller; nil without any.
+func permitOf(guards []kind.Guard) func(context.Context, *corev1.Pod, disruption.Operation) error {
+	if len(guards) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error {
+		for _, g := range guards {
+			if err := g.Permit(ctx, pod, operation); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // launchOrder makes containers wait for each other. The ConfigMap of the wait is named after the Pod, so a nameless Pod

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+
+	"github.com/workloadkit/workloadkit/examples/kind"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -69,7 +72,7 @@ func newRefusals(registry prometheus.Registerer, log logr.Logger) (*refusals, er
 // default, an unwritable file is logged once, and no file is used.
 func (r *refusals) openFor(options Options) error {
 	deletions := options.Gates[apps.GateResourcesDeletionProtection]
-	if options.ProtectionLog == "" || !deletions && !keepsBudgets(options.Gates) {
+	if options.ProtectionLog == "" || !deletions && !slices.ContainsFunc(options.Kinds, func(r kind.Row) bool { return r.Guard != nil && r.IsOn(options.Gates) }) {
 		return nil
 	}
 	err := r.openIn(options.ProtectionLog)

@@ -46,31 +46,28 @@ type Reconciler struct {
 // Setup adds the controller to a manager. c writes, and reads from the manager's cache.
 func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error {
 	r := &Reconciler{client: c, options: options.Complete()}
-	return kruise.AddPodLoop(mgr, name, r, closed, r.options)
+	return kruise.AddPodLoop(mgr, name, r, r.closed, r.options)
+}
+
+// Concerns reports whether the gate of a Pod waits for its opening, here or by the Pod's controller.
+func Concerns(pod *corev1.Pod) bool {
+	return podstate.HasGate(pod, apps.ConditionKruisePodReady) && podstate.Condition(pod, apps.ConditionKruisePodReady) == nil
 }
 
 // closed reports whether a Pod's gate is to be opened here.
-func closed(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && podstate.HasGate(pod, apps.ConditionKruisePodReady) &&
-		podstate.Condition(pod, apps.ConditionKruisePodReady) == nil && !opensItself(pod)
+func (r *Reconciler) closed(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && Concerns(pod) && !r.opensItself(pod)
 }
 
 // opensItself reports whether the kind of a Pod's controller opens the gates of its Pods, together with its own
 // conditions.
-func opensItself(pod *corev1.Pod) bool {
+func (r *Reconciler) opensItself(pod *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil {
+	if ref == nil || r.options.OpensGate == nil {
 		return false
 	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	if err != nil || gv.Group != apps.Group {
-		return false
-	}
-	switch ref.Kind {
-	case "CloneSet", "StatefulSet", "DaemonSet":
-		return true
-	}
-	return false
+	return err == nil && r.options.OpensGate(schema.GroupKind{Group: gv.Group, Kind: ref.Kind})
 }
 
 // Refused requests are retried after growing waits.
@@ -84,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	if !closed(pod) { // a deleted Pod is not closed either
+	if !r.closed(pod) { // a deleted Pod is not closed either
 		r.backoff.Forget(pod.UID)
 		r.opened.Delete(req.NamespacedName)
 		return ctrl.Result{}, nil

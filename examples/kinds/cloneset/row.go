@@ -25,6 +25,7 @@ func Row() kind.Row {
 			fs.BoolVar(&excludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
 				"replace Pods whose deletion waits for a hook before they are gone, for every CloneSet")
 		},
+		OpensGate: true,
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {
 			return Setup(ctx, mgr, c, Options{Options: shared, ExcludePreparingDelete: excludePreparingDelete})
 		},

@@ -25,6 +25,7 @@ func Row() kind.Row {
 			fs.BoolVar(&byScheduler, "assign-pods-by-scheduler", true,
 				"leave it to the scheduler to bind Pods of DaemonSets to their Nodes; without it they are bound when they are created")
 		},
+		OpensGate: true,
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {
 			return Setup(ctx, mgr, c, Options{Options: shared, BindPods: !byScheduler})
 		},

@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/examples/listedkinds"
-	"github.com/workloadkit/workloadkit/examples/placements"
+
+	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/ownercache"
@@ -38,7 +38,7 @@ type Reconciler struct {
 	cache     *ownercache.Cache[*v1beta1.PersistentPodState]
 	pods      *ownercache.Index[*corev1.Pod]
 	nodes     *ownercache.Index[*corev1.Node]
-	workloads *placements.Workloads
+	workloads *workloads.Numbered
 	// writer writes generated PersistentPodStates. No pass waits for the writes to reach the cache: each write is
 	// conditional on the state seen, and a name can be taken only once.
 	writer  client.Client
@@ -56,7 +56,7 @@ type view = ownercache.View[*v1beta1.PersistentPodState]
 // StatefulSets.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	options = options.Complete()
-	watches, err := placements.WatchKinds(ctx, mgr, options.ManagerNamespace, options.Namespace)
+	watches, err := workloads.WatchKinds(ctx, mgr, options.ManagerNamespace, options.Namespace)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 }
 
 // setup is Setup with the given source of further kinds.
-func setup(ctx context.Context, mgr manager.Manager, c client.Client, kinds listedkinds.Objects, options Options) error {
+func setup(ctx context.Context, mgr manager.Manager, c client.Client, kinds workloads.Objects, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, kinds, options)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func setup(ctx context.Context, mgr manager.Manager, c client.Client, kinds list
 	return g.add(mgr)
 }
 
-func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, kinds listedkinds.Objects, options Options) (*Reconciler, error) {
+func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, kinds workloads.Objects, options Options) (*Reconciler, error) {
 	options = options.Complete()
 	r := &Reconciler{
 		fanout: fanout.New(options.Calls), events: kruise.Manager(mgr).GetEventRecorderFor(ControllerName), options: options,
@@ -96,7 +96,7 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, ki
 	if r.pods, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
 		return nil, err
 	}
-	if r.workloads, err = placements.NewWorkloads(ctx, mgr, kinds, options.Serves, options.Gates[apps.GateStatefulSetStartOrdinal]); err != nil {
+	if r.workloads, err = workloads.NewNumbered(ctx, mgr, kinds, options.Serves, options.Gates[apps.GateStatefulSetStartOrdinal]); err != nil {
 		return nil, err
 	}
 	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.PersistentPodState{}, options, ownercache.Options{Owned: r.sources(), Namespace: options.Namespace})
@@ -105,7 +105,7 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, ki
 	}
 	r.told = kruise.NewTold(r.cache.Owners)
 	r.cache.OnGone(r.told.Forget)
-	return r, errors.Join(r.cache.Owners.Add(targetIndex, placements.ByTarget), r.pods.Add(nodeIndex, byNode))
+	return r, errors.Join(r.cache.Owners.Add(targetIndex, byTarget), r.pods.Add(nodeIndex, byNode))
 }
 
 // sources are the caches behind a decision: no pass decides before all are known to be recent enough.
@@ -126,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, err
 	}
 	pass := r.fanout.Begin(v)
-	kind, workload, err := r.workloads.Target(v.Owner)
+	kind, workload, err := target(r.workloads, v.Owner)
 	if err != nil {
 		r.tell(v.Owner, apps.EventInvalidPersistentPodState, err)
 		return pass.Result()
@@ -134,7 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.tell(v.Owner, apps.EventInvalidPersistentPodState, nil)
 	pods := r.podsOf(v.Owner, workload)
 	status := r.decide(v.Owner, workload, pods)
-	if placements.Forgets(v.Owner.Status.PodStates, status.PodStates) {
+	if forgets(v.Owner.Status.PodStates, status.PodStates) {
 		if workload, err = r.workloads.Read(ctx, kind, v.Owner.Namespace, v.Owner.Spec.TargetReference.Name); err != nil {
 			return pass.Result(err)
 		}
@@ -142,11 +142,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		status = r.decide(v.Owner, workload, pods)
 	}
 	err = r.write(ctx, pass, v, status)
-	r.tell(v.Owner, apps.EventTopologyGone, placements.Stranded(v.Owner, pods, r.nodes.All).Err())
+	r.tell(v.Owner, apps.EventTopologyGone, stranded(v.Owner, pods, r.nodes.All).Err())
 	return pass.Result(err)
 }
 
-func (r *Reconciler) podsOf(owner *v1beta1.PersistentPodState, workload *placements.Workload) []*corev1.Pod {
+func (r *Reconciler) podsOf(owner *v1beta1.PersistentPodState, workload *workloads.Workload) []*corev1.Pod {
 	if workload == nil {
 		return nil
 	}
@@ -154,12 +154,12 @@ func (r *Reconciler) podsOf(owner *v1beta1.PersistentPodState, workload *placeme
 }
 
 // decide returns the new status of a PersistentPodState, and tells of records without room.
-func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, workload *placements.Workload, pods []*corev1.Pod) v1beta1.PersistentPodStateStatus {
+func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, workload *workloads.Workload, pods []*corev1.Pod) v1beta1.PersistentPodStateStatus {
 	before := owner.Status.PodStates
-	fit, differs := placements.Record(&owner.Spec, before, workload, pods, func(name string) (*corev1.Node, bool) { return r.nodes.Get("", name) })
+	fitting, differs := recordOf(&owner.Spec, before, workload, pods, func(name string) (*corev1.Node, bool) { return r.nodes.Get("", name) })
 	var left []string
 	if differs {
-		fit, left = placements.Fit(before, fit, placements.MaxSize)
+		fitting, left = fit(before, fitting, maxSize)
 	}
 	var err error
 	if len(left) > 0 {
@@ -169,25 +169,25 @@ func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, workload *placeme
 		}
 	}
 	r.tell(owner, apps.EventPodStatesDoNotFit, err)
-	return v1beta1.PersistentPodStateStatus{ObservedGeneration: owner.Generation, PodStates: fit}
+	return v1beta1.PersistentPodStateStatus{ObservedGeneration: owner.Generation, PodStates: fitting}
 }
 
 // write writes a changed status. After a refusal the write rests for a while: an API server may have less room than
 // expected.
 func (r *Reconciler) write(ctx context.Context, pass *fanout.Pass, v *view, status v1beta1.PersistentPodStateStatus) error {
-	patch, err := placements.Patch(v.Owner, &status)
-	if patch == nil || err != nil {
+	change, err := patch(v.Owner, &status)
+	if change == nil || err != nil {
 		return err
 	}
 	object := &v1beta1.PersistentPodState{}
 	object.Namespace, object.Name = v.Owner.Namespace, v.Owner.Name
 	return pass.Try(fanout.Task{Name: "write records"}, v.Owner.UID, func() error {
-		err := v.Client.Status().Patch(ctx, object, patch)
+		err := v.Client.Status().Patch(ctx, object, change)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if err == nil {
-			recorded, dropped := placements.Count(v.Owner.Status.PodStates, status.PodStates)
+			recorded, dropped := count(v.Owner.Status.PodStates, status.PodStates)
 			r.options.Metrics.Done(kruise.Written, int64(recorded))
 			r.options.Metrics.Done(kruise.Dropped, int64(dropped))
 		}

@@ -23,7 +23,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kinds/persistentpodstate"
-	"github.com/workloadkit/workloadkit/examples/placements"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/chaos"
@@ -389,7 +388,7 @@ func (w *story) makePod(owner client.Object, name string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)}}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
 	if state := w.state(owner.GetName()); state != nil {
-		_ = placements.Inject(pod, state)
+		_ = persistentpodstate.Inject(pod, state)
 	}
 	if err := w.User.Create(context.Background(), pod); err != nil {
 		w.Logf("Pod %s is not created: %v", name, err)

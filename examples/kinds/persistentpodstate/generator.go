@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/workloadkit/workloadkit/examples/workloads"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/examples/placements"
+
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
@@ -42,9 +44,9 @@ type generator struct {
 // add adds the generator's loop to a manager.
 func (g *generator) add(mgr manager.Manager) error {
 	asked := builder.WithPredicates(predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return placements.IsMarked(e.Object) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return placements.IsMarked(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool { return placements.ChangesMarks(e.ObjectOld, e.ObjectNew) },
+		CreateFunc: func(e event.CreateEvent) bool { return isMarked(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return isMarked(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return changesMarks(e.ObjectOld, e.ObjectNew) },
 	})
 	b := builder.ControllerManagedBy(mgr).Named("persistentpodstate-generator").WithOptions(kruise.LoopOptions(g.recorder.options)).
 		Watches(&appsv1.StatefulSet{}, &handler.EnqueueRequestForObject{}, asked).
@@ -97,7 +99,7 @@ func (g *generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 }
 
 // decide decides by the caches.
-func (g *generator) decide(req ctrl.Request) (placements.Generation, *v1beta1.PersistentPodState) {
+func (g *generator) decide(req ctrl.Request) (generation, *v1beta1.PersistentPodState) {
 	r := g.recorder
 	var found *v1beta1.PersistentPodState
 	if state, ok := r.cache.Owners.Get(req.Namespace, req.Name); ok {
@@ -106,24 +108,24 @@ func (g *generator) decide(req ctrl.Request) (placements.Generation, *v1beta1.Pe
 	workloads := r.workloads.Named(req.Namespace, req.Name)
 	var others []*v1beta1.PersistentPodState
 	for _, workload := range workloads {
-		others = append(others, r.cache.Owners.By(targetIndex, placements.TargetKey(workload.Kind.GroupKind(), req.Namespace, req.Name))...)
+		others = append(others, r.cache.Owners.By(targetIndex, targetKey(workload.Kind.GroupKind(), req.Namespace, req.Name))...)
 	}
-	return placements.Generate(workloads, found, others), found
+	return generate(workloads, found, others), found
 }
 
 // act carries out the decision, on condition that the object is as seen.
-func (g *generator) act(ctx context.Context, todo placements.Generation, found *v1beta1.PersistentPodState) error {
+func (g *generator) act(ctx context.Context, todo generation, found *v1beta1.PersistentPodState) error {
 	r := g.recorder
-	if todo.Action == placements.Delete || todo.Action == placements.Adopt { // both affect a user's object
+	if todo.Action == Delete || todo.Action == adopt { // both affect a user's object
 		live, err := r.workloads.Read(ctx, todo.For.Kind.GroupKind(), todo.For.Object.GetNamespace(), todo.For.Object.GetName())
-		if err != nil || live == nil || live.UID() != todo.For.UID() || placements.Asks(live) != (todo.Action == placements.Adopt) {
+		if err != nil || live == nil || live.UID() != todo.For.UID() || asks(live) != (todo.Action == adopt) {
 			return err // the cache will show the result
 		}
 	}
 	switch todo.Action {
-	case placements.Create:
+	case create:
 		return client.IgnoreAlreadyExists(r.writer.Create(ctx, todo.Made())) // the cache will show the object with the name
-	case placements.Delete:
+	case Delete:
 		return client.IgnoreNotFound(r.writer.Delete(ctx, found.DeepCopy(), client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion}))
 	default:
 		patch, err := todo.Patch(found)
@@ -136,7 +138,7 @@ func (g *generator) act(ctx context.Context, todo placements.Generation, found *
 }
 
 // tell tells of an obstacle, once.
-func (g *generator) tell(key types.NamespacedName, todo placements.Generation) {
+func (g *generator) tell(key types.NamespacedName, todo generation) {
 	if todo.Why == nil {
 		g.told.Delete(key)
 		return
@@ -155,7 +157,7 @@ func messageOf(err error) string {
 }
 
 // event tells of a workload.
-func (r *Reconciler) event(workload *placements.Workload, message string) {
+func (r *Reconciler) event(workload *workloads.Workload, message string) {
 	object := workload.Object
 	r.events.Event(&corev1.ObjectReference{
 		APIVersion: workload.Kind.GroupVersion().String(), Kind: workload.Kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),

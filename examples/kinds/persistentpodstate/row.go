@@ -1,6 +1,12 @@
 package persistentpodstate
 
 import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kind"
@@ -15,6 +21,10 @@ func Row() kind.Row {
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers, Metrics: kruise.NewRecordMetrics,
 		Setup:     Setup,
+		PodFields: podFields,
+		PodStep: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (podwebhook.Step, error) {
+			return newStep(ctx, mgr, in.Namespace, in.Current, kruise.Manager(mgr).GetEventRecorderFor(ControllerName))
+		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}
 }

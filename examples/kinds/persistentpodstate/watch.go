@@ -18,7 +18,6 @@ import (
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/placements"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -31,7 +30,7 @@ const (
 
 // byNode is for Pods with possible records. Pods without a Node are under the empty name.
 func byNode(pod *corev1.Pod) []string {
-	if _, _, ok := placements.ControllerOf(pod); !ok {
+	if _, _, ok := controllerOf(pod); !ok {
 		return nil
 	}
 	return []string{pod.Spec.NodeName}
@@ -50,11 +49,11 @@ func (r *Reconciler) statesOf(object client.Object) []*v1beta1.PersistentPodStat
 	if !ok {
 		return nil
 	}
-	kind, name, ok := placements.ControllerOf(pod)
+	kind, name, ok := controllerOf(pod)
 	if !ok {
 		return nil
 	}
-	return r.cache.Owners.By(targetIndex, placements.TargetKey(kind, pod.Namespace, name))
+	return r.cache.Owners.By(targetIndex, targetKey(kind, pod.Namespace, name))
 }
 
 func (r *Reconciler) podEvents() handler.EventHandler {
@@ -68,7 +67,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 				return
 			}
 			for _, state := range r.statesOf(after) {
-				if before.UID != after.UID || placements.Matters(&state.Spec, before, after) {
+				if before.UID != after.UID || matters(&state.Spec, before, after) {
 					add(q, []*v1beta1.PersistentPodState{state})
 				}
 			}
@@ -99,7 +98,7 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 // targetEvents wakes for a workload of a kind. Changes of the workload's status, which are frequent, do not matter.
 func (r *Reconciler) targetEvents(kind schema.GroupKind) handler.EventHandler {
 	wake := func(q queue, object client.Object) {
-		add(q, r.cache.Owners.By(targetIndex, placements.TargetKey(kind, object.GetNamespace(), object.GetName())))
+		add(q, r.cache.Owners.By(targetIndex, targetKey(kind, object.GetNamespace(), object.GetName())))
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
@@ -116,7 +115,7 @@ func (r *Reconciler) targetEvents(kind schema.GroupKind) handler.EventHandler {
 // workloadChanged wakes for a workload of a further kind, and for all workloads of a newly known kind.
 func (r *Reconciler) workloadChanged(kind schema.GroupKind, object client.Object) {
 	if object != nil {
-		for _, state := range r.cache.Owners.By(targetIndex, placements.TargetKey(kind, object.GetNamespace(), object.GetName())) {
+		for _, state := range r.cache.Owners.By(targetIndex, targetKey(kind, object.GetNamespace(), object.GetName())) {
 			r.cache.Wake(state)
 		}
 		return

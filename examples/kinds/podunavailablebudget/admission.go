@@ -18,7 +18,6 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/policy/podunavailablebudget"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/budgets"
 )
 
 // endpoint defaults and judges PodUnavailableBudgets. options.Reader finds budgets of the namespace for the
@@ -34,7 +33,7 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.PodUnavailableB
 		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable: func(obj *v1beta1.PodUnavailableBudget) []decode.Problem { return obj.Spec.Undecodable },
 		Closed: func() error {
-			if budgets.IsOn(gates, disruption.Delete) || budgets.IsOn(gates, disruption.Update) {
+			if isOn(gates, disruption.Delete) || isOn(gates, disruption.Update) {
 				return nil
 			}
 			return fmt.Errorf("feature gates %s and %s are off: nobody would keep it", apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/workloadkit/workloadkit/examples/workloads"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/budgets"
+
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/ownercache"
@@ -51,7 +53,7 @@ type Options = kruise.Options
 // Reconciler reconciles PodUnavailableBudgets.
 type Reconciler struct {
 	cache  *ownercache.Cache[*v1beta1.PodUnavailableBudget]
-	finder *budgets.Finder
+	finder *finder
 	counts *counter
 	fanout *fanout.Fanout
 	events record.EventRecorder
@@ -75,21 +77,21 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	options = options.Complete()
 	r := &Reconciler{fanout: fanout.New(options.Calls), events: mgr.GetEventRecorderFor(ControllerName)}
-	workloads, err := budgets.NewWorkloads(ctx, mgr, c, options.Clock)
+	workloads, err := workloads.NewOwners(ctx, mgr, c, options.Clock)
 	if err != nil {
 		return nil, err
 	}
-	serving, err := budgets.NewServing(options.Gates)
+	serving, err := NewServing(options.Gates)
 	if err != nil {
 		return nil, err
 	}
-	if r.finder, err = budgets.NewFinder(ctx, mgr.GetCache(), workloads); err != nil {
+	if r.finder, err = newFinder(ctx, mgr.GetCache(), workloads); err != nil {
 		return nil, err
 	}
 	r.counts = newCounter(r.finder, workloads, serving)
 	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.PodUnavailableBudget{}, options, ownercache.Options{
 		Namespace: options.Namespace,
-		Members:   budgets.NamesIn,
+		Members:   NamesIn,
 	})
 	if err != nil {
 		return nil, err
@@ -142,10 +144,10 @@ func (r *Reconciler) marks(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod
 // stamp writes the names of the Pod's budgets on the Pod.
 func (r *Reconciler) stamp(ctx context.Context, v *view, pod *corev1.Pod) (changed bool, err error) {
 	of := r.finder.Of(pod)
-	if !budgets.Has(of, v.Owner) {
+	if !has(of, v.Owner) {
 		return false, nil
 	}
-	result, err := podwrite.Send(ctx, v.Client, pod, v.Now, podpatch.Change{UID: pod.UID, Annotations: budgets.Marks(of)})
+	result, err := podwrite.Send(ctx, v.Client, pod, v.Now, podpatch.Change{UID: pod.UID, Annotations: marks(of)})
 	return result.Sent > 0, err
 }
 
@@ -153,8 +155,8 @@ func (r *Reconciler) stamp(ctx context.Context, v *view, pod *corev1.Pod) (chang
 func (r *Reconciler) sharedWith(v *view) string {
 	others := map[string]bool{}
 	for _, pod := range v.Pods {
-		for _, name := range budgets.NamesIn(pod) {
-			if _, exists := r.finder.Named(v.Owner.Namespace, name); exists && name != v.Owner.Name && len(others) < budgets.MostOfPod {
+		for _, name := range NamesIn(pod) {
+			if _, exists := r.finder.Named(v.Owner.Namespace, name); exists && name != v.Owner.Name && len(others) < mostOfPod {
 				others[name] = true
 			}
 		}
@@ -178,17 +180,17 @@ func (r *Reconciler) straysOf(budget *v1beta1.PodUnavailableBudget) (found []*co
 
 // isStray reports whether the budget is for the Pod and the Pod lacks the budget's name.
 func (r *Reconciler) isStray(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
-	return budgets.Has(r.unnamed(pod), budget)
+	return has(r.unnamed(pod), budget)
 }
 
 // unnamed returns the budgets whose names the Pod lacks, or nil if the Pod has no room for more names. Names of missing budgets take no room: anybody
 // may write such names.
 func (r *Reconciler) unnamed(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
-	named := slices.DeleteFunc(budgets.NamesIn(pod), func(name string) bool {
+	named := slices.DeleteFunc(NamesIn(pod), func(name string) bool {
 		_, exists := r.finder.Named(pod.Namespace, name)
 		return !exists
 	})
-	if len(named) >= budgets.MostOfPod {
+	if len(named) >= mostOfPod {
 		return nil
 	}
 	return slices.DeleteFunc(r.finder.Of(pod), func(b *v1beta1.PodUnavailableBudget) bool { return slices.Contains(named, b.Name) })
@@ -197,7 +199,7 @@ func (r *Reconciler) unnamed(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 // report writes the status if the status differs, unless somebody has spent from the budget since.
 func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, count count) error {
 	after := v.Owner.DeepCopy()
-	budgets.Store(after, count.ledger)
+	store(after, count.ledger)
 	after.Status.ObservedGeneration, after.Status.Undecodable = v.Owner.Generation, nil
 	if equality.Semantic.DeepEqual(v.Owner.Status, after.Status) {
 		return nil

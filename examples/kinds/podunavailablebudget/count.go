@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/workloadkit/workloadkit/examples/workloads"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,7 +17,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/budgets"
+
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
@@ -36,9 +38,9 @@ const unwatchedAgain = 30 * time.Second
 
 // counter counts. counter remembers its findings about unchanged Pods.
 type counter struct {
-	finder    *budgets.Finder
-	workloads *budgets.Workloads
-	serving   *budgets.Serving
+	finder    *finder
+	workloads *workloads.Owners
+	serving   *Serving
 	policy    disruption.Policy
 
 	mu    sync.Mutex
@@ -55,7 +57,7 @@ type judged struct {
 	doubted time.Time     // since when the containers may be about to end
 }
 
-func newCounter(finder *budgets.Finder, workloads *budgets.Workloads, serving *budgets.Serving) *counter {
+func newCounter(finder *finder, workloads *workloads.Owners, serving *Serving) *counter {
 	return &counter{finder: finder, workloads: workloads, serving: serving, known: map[types.UID]map[types.UID]judged{}, needed: map[types.UID]time.Time{}}
 }
 
@@ -70,7 +72,7 @@ func (c *counter) forget(uid types.UID) {
 func (c *counter) before(v *view) disruption.Ledger {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ledger := budgets.LedgerOf(v.Owner)
+	ledger := ledgerOf(v.Owner)
 	if since, ok := c.needed[v.Owner.UID]; ok {
 		ledger.NeededSince = &metav1.Time{Time: since}
 	}
@@ -93,7 +95,7 @@ func (c *counter) remember(v *view, ledger *disruption.Ledger) {
 func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake func(time.Duration)) (out count) {
 	pods := c.members(v)
 	census := disruption.Census{
-		Generation: v.Owner.Generation, Bounds: budgets.Bounds(&v.Owner.Spec), Path: "spec", Members: make([]disruption.Member, 0, len(pods)+len(strays)),
+		Generation: v.Owner.Generation, Bounds: Bounds(&v.Owner.Spec), Path: "spec", Members: make([]disruption.Member, 0, len(pods)+len(strays)),
 	}
 	census.Members = c.judge(v, pods, census.Members, wake)
 	for _, pod := range strays { // the cache may not keep the annotations of a stray: strays serve only after the budget has marked them
@@ -163,7 +165,7 @@ func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member
 // verdict about the Pod, or the zero value.
 func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {
 	j := judged{pod: pod}
-	if j.serves, j.again = c.serving.Serves(pod, now); !j.serves || !budgets.IsDoubtful(pod) {
+	if j.serves, j.again = c.serving.Serves(pod, now); !j.serves || !isDoubtful(pod) {
 		return j
 	}
 	if j.doubted = before.doubted; j.doubted.IsZero() || before.pod.Generation != pod.Generation || !slices.Equal(instances(before.pod), instances(pod)) {
@@ -193,7 +195,7 @@ func (c *counter) expected(ctx context.Context, budget *v1beta1.PodUnavailableBu
 		return *total, true
 	}
 	if target := budget.Spec.TargetReference; target != nil {
-		ref := budgets.RefOf(target.APIVersion, target.Kind, target.Name)
+		ref := workloads.RefOf(target.APIVersion, target.Kind, target.Name)
 		n, known := c.workloads.Expected(ctx, budget.Namespace, ref)
 		if !known { // the kind does not give a number: the present Pods count as the expected Pods
 			n = int32(len(pods)) //nolint:gosec // Pods of one namespace
@@ -228,7 +230,7 @@ func (c *counter) expected(ctx context.Context, budget *v1beta1.PodUnavailableBu
 
 // top returns the workload that sets the number of Pods: the highest workload of a watched kind, or else the Pod's
 // controller.
-func (c *counter) top(pod *corev1.Pod) (ref budgets.Ref, ok bool) {
+func (c *counter) top(pod *corev1.Pod) (ref workloads.Ref, ok bool) {
 	chain, _ := c.workloads.Above(pod)
 	for i, above := range chain {
 		if i == 0 || c.workloads.Knows(above.GroupKind) {

@@ -9,14 +9,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/budgets"
 )
 
 // TestDoubtfulPods: a kubelet reports the newest generation before the container of the old image has ended. The end
 // takes the grace period.
 func TestDoubtfulPods(t *testing.T) {
 	start := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
-	serving, err := budgets.NewServing(nil)
+	serving, err := NewServing(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

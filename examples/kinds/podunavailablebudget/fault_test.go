@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/workloadkit/workloadkit/examples/workloads"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -31,7 +33,6 @@ import (
 	kruisev1beta1 "github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/budgets"
 	"github.com/workloadkit/workloadkit/examples/kinds/podunavailablebudget"
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -57,13 +58,13 @@ func plan(t testing.TB) chaos.Plan {
 			t.Fatal(err)
 		}
 	}
-	serving, err := budgets.NewServing(nil)
+	serving, err := podunavailablebudget.NewServing(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return chaos.Plan{
 		Scheme: scheme, Seeds: 300, Steps: 400, Replicas: 3, Quiet: 3 * time.Minute,
-		Kinds: append(budgets.Kinds(), &v1beta1.PodUnavailableBudget{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})),
+		Kinds: append(workloads.Kinds(), &v1beta1.PodUnavailableBudget{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})),
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, serving: serving, requests: map[string]*request{}, granted: map[types.UID]time.Time{}, needs: map[spent]int32{}, freed: map[types.UID]time.Time{}, idle: map[string]time.Time{}, behind: map[int]time.Time{}}
 			return chaos.Subject{
@@ -80,7 +81,7 @@ type story struct {
 	mu     sync.Mutex
 	passed []passed
 
-	serving  *budgets.Serving
+	serving  *podunavailablebudget.Serving
 	requests map[string]*request
 	// granted is the time of the last status write that let the Pod go.
 	granted map[types.UID]time.Time
@@ -127,7 +128,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	if err := podunavailablebudget.Setup(ctx, mgr, mgr.GetClient(), podunavailablebudget.Options{Gates: gates, RateLimiter: limiter}); err != nil {
 		return err
 	}
-	asked, err := budgets.New(ctx, mgr, mgr.GetClient(), gates, nil)
+	asked, err := podunavailablebudget.New(ctx, mgr, mgr.GetClient(), gates, nil)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 // webhook answers requests.
 type webhook struct {
 	story *story
-	asked *budgets.Budgets
+	asked *podunavailablebudget.Budgets
 	live  client.Reader
 }
 
@@ -185,7 +186,7 @@ type passed struct {
 	name   string
 	r      *request
 	pod    *corev1.Pod
-	answer budgets.Answer
+	answer podunavailablebudget.Answer
 	served bool
 }
 
@@ -203,7 +204,7 @@ func (w *story) check() {
 }
 
 // admitted judges an answer, and carries the request out.
-func (w *story) admitted(r *request, pod *corev1.Pod, answer budgets.Answer, served bool) {
+func (w *story) admitted(r *request, pod *corev1.Pod, answer podunavailablebudget.Answer, served bool) {
 	w.Logf("%s of Pod %s is let pass: %s", r.operation, pod.Name, answer.Reason.Code)
 	budget := w.budget()
 	live := &corev1.Pod{}
@@ -215,13 +216,13 @@ func (w *story) admitted(r *request, pod *corev1.Pod, answer budgets.Answer, ser
 	}
 	if budget != nil && w.isProtected(pod) && served && w.strict {
 		switch answer.Reason.Code {
-		case budgets.NoBudget: // nobody knows yet of a new budget without a mark on the Pod
-			if slices.Contains(budgets.NamesIn(pod), budgetName) {
+		case podunavailablebudget.NoBudget: // nobody knows yet of a new budget without a mark on the Pod
+			if slices.Contains(podunavailablebudget.NamesIn(pod), budgetName) {
 				w.Failf("protected", "%s of Pod %s is let pass without a budget", r.operation, pod.Name)
 			}
 			w.carryOut(r)
 			return
-		case disruption.NotServing, budgets.NotCovered, budgets.NotProtected:
+		case disruption.NotServing, podunavailablebudget.NotCovered, podunavailablebudget.NotProtected:
 			w.Failf("protected", "%s of Pod %s is let pass as %s, and it serves", r.operation, pod.Name, answer.Reason.Code)
 		case disruption.LetGoAlready: // the Pod no longer counts as serving
 			if since, ok := w.granted[pod.UID]; !ok || time.Since(since) > 20*time.Second {
@@ -254,7 +255,7 @@ func (w *story) admitted(r *request, pod *corev1.Pod, answer budgets.Answer, ser
 
 // second is the second budget of a Pod that names the budget, or nil.
 func (w *story) second(pod *corev1.Pod) *v1beta1.PodUnavailableBudget {
-	if !slices.Contains(budgets.NamesIn(pod), secondName) {
+	if !slices.Contains(podunavailablebudget.NamesIn(pod), secondName) {
 		return nil
 	}
 	return w.named(secondName)
@@ -544,9 +545,9 @@ func (w *story) judge(write *chaos.Write) {
 	case *corev1.Pod:
 		before, ok := write.Before.(*corev1.Pod)
 		stranger := func(name string) bool {
-			return name != budgetName && name != secondName && !slices.Contains(budgets.NamesIn(before), name)
+			return name != budgetName && name != secondName && !slices.Contains(podunavailablebudget.NamesIn(before), name)
 		}
-		if !ok || slices.ContainsFunc(budgets.NamesIn(after), stranger) || !w.isProtected(after) && podstate.IsActive(after) {
+		if !ok || slices.ContainsFunc(podunavailablebudget.NamesIn(after), stranger) || !w.isProtected(after) && podstate.IsActive(after) {
 			w.Failf("stranger", "%s", write.Call)
 		}
 		if !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !maps.Equal(before.Labels, after.Labels) {
@@ -609,14 +610,14 @@ func (w *story) counted(budget *v1beta1.PodUnavailableBudget) {
 	set, pods := w.replicaSet(), w.protected()
 	serve := int32(0)
 	for _, pod := range pods {
-		if !slices.Contains(budgets.NamesIn(pod), budget.Name) {
+		if !slices.Contains(podunavailablebudget.NamesIn(pod), budget.Name) {
 			w.Failf("unmarked", "Pod %s has annotations %v", pod.Name, pod.Annotations)
 		}
 		if w.serves(pod) {
 			serve++
 		}
 	}
-	need, err := budgets.Bounds(&budget.Spec).Need("spec", *set.Spec.Replicas)
+	need, err := podunavailablebudget.Bounds(&budget.Spec).Need("spec", *set.Spec.Replicas)
 	w.must(err)
 	want := v1beta1.PodUnavailableBudgetStatus{
 		ObservedGeneration: budget.Generation, TotalReplicas: *set.Spec.Replicas, DesiredAvailable: need, CurrentAvailable: serve, UnavailableAllowed: max(serve-need, 0),

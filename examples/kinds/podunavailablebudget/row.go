@@ -1,6 +1,10 @@
 package podunavailablebudget
 
 import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
@@ -17,6 +21,15 @@ func Row() kind.Row {
 		Controller:  ControllerName, Workers: &workers, Metrics: kruise.NewOwnMetrics,
 		Gates:     []apps.Gate{apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate},
 		Setup:     Setup,
+		PodFields: podFields,
+		Guard: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (kind.Guard, error) {
+			asked, err := New(ctx, mgr, mgr.GetClient(), in.Gates, nil)
+			if err != nil {
+				return nil, err
+			}
+			asked.Current = in.Current
+			return asked, nil
+		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}
 }

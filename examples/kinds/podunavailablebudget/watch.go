@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/workloadkit/workloadkit/examples/workloads"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/budgets"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -62,7 +63,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { r.found(e.ObjectNew, q) },
 	})
 	b = b.Watches(&v1beta1.PodUnavailableBudget{}, handler.Funcs{UpdateFunc: statusChanged, DeleteFunc: r.budgetGone})
-	for _, kind := range budgets.Kinds() {
+	for _, kind := range workloads.Kinds() {
 		b = b.Watches(kind, r.workloadEvents())
 	}
 	return b
@@ -94,7 +95,7 @@ func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 func (r *Reconciler) budgetGone(_ context.Context, e event.DeleteEvent, q queue) {
 	heirs := map[string]*v1beta1.PodUnavailableBudget{}
 	for _, pod := range r.cache.Pods.In(e.Object.GetNamespace()) {
-		if !slices.Contains(budgets.NamesIn(pod), e.Object.GetName()) {
+		if !slices.Contains(NamesIn(pod), e.Object.GetName()) {
 			continue
 		}
 		for _, heir := range r.finder.Of(pod) {
@@ -113,7 +114,7 @@ func (r *Reconciler) workloadEvents() handler.EventHandler {
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.wakeFor(e.Object, true, q) },
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { r.wakeFor(e.Object, false, q) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			if budgets.Replicas(e.ObjectOld) != budgets.Replicas(e.ObjectNew) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+			if workloads.Replicas(e.ObjectOld) != workloads.Replicas(e.ObjectNew) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
 				!equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences()) {
 				r.wakeFor(e.ObjectNew, false, q)
@@ -131,7 +132,7 @@ func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
 	woken := map[string]*v1beta1.PodUnavailableBudget{}
 	for _, uid := range r.counts.workloads.Below(object.GetNamespace(), object.GetUID()) {
 		for _, pod := range r.cache.Pods.Of(object.GetNamespace(), uid) {
-			for _, name := range budgets.NamesIn(pod) {
+			for _, name := range NamesIn(pod) {
 				if budget, ok := r.finder.Named(object.GetNamespace(), name); ok {
 					woken[budget.Name] = budget
 				}

@@ -22,7 +22,7 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/examples/sidecars"
+
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/reason"
@@ -78,7 +78,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 		told: map[types.UID]told{},
 	}
 	var err error
-	if r.control, err = sidecars.NewControl(options.Gates); err != nil {
+	if r.control, err = kruise.SidecarControl(options.Gates); err != nil {
 		return nil, err
 	}
 	if r.histories, err = revision.NewHistories(kruise.RevisionKeys(apps.LabelRevisionHash), revision.NewDecoder(1, nil)); err != nil {
@@ -112,14 +112,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, err
 	}
 	pass := r.Fanout.Begin(v)
-	if _, err := sidecars.Compile(v.Owner, "", nil); err != nil {
+	if _, err := Compile(v.Owner, "", nil); err != nil {
 		return r.refuse(ctx, v, pass, err)
 	}
 	h, err := r.syncHistory(ctx, v, pass)
 	if err != nil || h.Update == nil {
 		return pass.Result(err)
 	}
-	set, err := sidecars.Compile(v.Owner, h.Update.Name, nil)
+	set, err := Compile(v.Owner, h.Update.Name, nil)
 	if err != nil {
 		return r.refuse(ctx, v, pass, err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
-	"github.com/workloadkit/workloadkit/examples/sidecars"
+
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
@@ -28,7 +28,7 @@ func (w *story) converged() {
 	team := w.Server.Stored(&corev1.Namespace{}, client.ObjectKey{Name: namespace}).(*corev1.Namespace).Labels["team"]
 	for _, name := range []string{mesh, logs} {
 		set := w.set(name)
-		compiled, err := sidecars.Compile(set, "", nil)
+		compiled, err := Compile(set, "", nil)
 		w.must(err)
 		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 			if podstate.IsActive(pod) && w.control.Read(pod, compiled, time.Now()).Flip {

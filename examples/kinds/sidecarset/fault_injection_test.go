@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/sidecars"
+
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
@@ -31,8 +31,8 @@ func (w *story) createPod() {
 	var compiled []*sidecarcontrol.Set
 	for _, name := range []string{mesh, logs} {
 		set := w.set(name)
-		c, err := sidecars.Compile(set, sidecars.RevisionName(set), func(pin *pub.SidecarSetInjectRevision) *appsv1.ControllerRevision {
-			return sidecars.Find(w.revisions(name), pin)
+		c, err := Compile(set, revisionName(set), func(pin *pub.SidecarSetInjectRevision) *appsv1.ControllerRevision {
+			return find(w.revisions(name), pin)
 		})
 		if err == nil && w.Chance(85) {
 			sets, compiled = append(sets, set), append(compiled, c)

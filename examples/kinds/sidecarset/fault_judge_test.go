@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/sidecars"
+
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/testing/chaos"
@@ -67,7 +67,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		return
 	}
 	v.set, v.pods = set, map[types.UID]*corev1.Pod{}
-	v.compiled, _ = sidecars.Compile(set, "", nil)
+	v.compiled, _ = Compile(set, "", nil)
 	var pods corev1.PodList
 	w.must(t.Process.Cache.List(context.Background(), &pods))
 	for i := range pods.Items {
@@ -303,7 +303,7 @@ func (w *story) serves(pod *corev1.Pod) bool {
 	}
 	for _, name := range w.control.Injected(pod) {
 		if set, ok := w.Server.Stored(&v1beta1.SidecarSet{}, client.ObjectKey{Name: name}).(*v1beta1.SidecarSet); ok {
-			compiled, err := sidecars.Compile(set, "", nil)
+			compiled, err := Compile(set, "", nil)
 			if err != nil {
 				continue
 			}

@@ -23,7 +23,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/manager"
-	"github.com/workloadkit/workloadkit/examples/sidecars"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -57,7 +56,7 @@ func start(t testing.TB) *cluster {
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
-	control, err := sidecars.NewControl(nil)
+	control, err := kruise.SidecarControl(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +167,7 @@ func (c *cluster) pods(n int, sets ...*v1beta1.SidecarSet) (names []string) {
 	c.t.Helper()
 	var compiled []*sidecarcontrol.Set
 	for _, set := range sets {
-		s, err := sidecars.Compile(set, set.Status.LatestRevision, nil)
+		s, err := sidecarset.Compile(set, set.Status.LatestRevision, nil)
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/sidecars"
+
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/revision/history"
@@ -24,7 +24,7 @@ func (r *Reconciler) syncHistory(ctx context.Context, v *view, pass *fanout.Pass
 	owner.Namespace = r.namespace
 	h := r.histories.Of(owner, cmp.Or(set.Status.CollisionCount, new(int32)), v.Revisions)
 	return h, pass.Once(ctx, fanout.Task{Name: "write the revision"}, func() (bool, error) {
-		today := sidecars.ContentOf(set)
+		today := contentOf(set)
 		data, err := today.Encode()
 		if err != nil {
 			return false, err
@@ -72,7 +72,7 @@ func (r *Reconciler) truncate(ctx context.Context, v *view, pass *fanout.Pass, h
 			used[r.control.RevisionOf(pod, v.Owner.Name)] = true
 		}
 		if pin := v.Owner.Spec.InjectionStrategy.Revision; pin != nil {
-			if rev := sidecars.Find(h.Revisions, pin); rev != nil {
+			if rev := find(h.Revisions, pin); rev != nil {
 				used[rev.Name] = true
 			}
 		}

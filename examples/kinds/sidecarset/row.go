@@ -3,6 +3,10 @@ package sidecarset
 import (
 	"context"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -15,7 +19,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/examples/sidecars"
 )
 
 // Row is the line of the kind in the table of kinds.
@@ -27,6 +30,11 @@ func Row() kind.Row {
 		Controller:  ControllerName, Workers: &workers,
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {
 			return Setup(ctx, mgr, c, shared)
+		},
+		WholePod: func(pod *corev1.Pod) bool { return pod.Annotations[apps.AnnotationSidecarSetInjected] != "" }, // its sidecars may be upgraded
+		PodStep: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (podwebhook.Step, error) {
+			step, err := newInjection(ctx, mgr, in.Revisions, in.Gates)
+			return kind.OnceCurrent(step, in.Current), err
 		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 		Sample: kind.Sample{
@@ -67,5 +75,5 @@ func injectedSample(s kind.Shape) (*corev1.Pod, error) {
 	pod := &corev1.Pod{ObjectMeta: *s.Template.ObjectMeta.DeepCopy()}
 	pod.Spec.TerminationGracePeriodSeconds = s.Template.Spec.TerminationGracePeriodSeconds
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.test/main:v1"}}
-	return pod, sidecars.Inject(pod, sampleSidecarSet(s), clock.RealClock{}.Now())
+	return pod, inject(pod, sampleSidecarSet(s), clock.RealClock{}.Now())
 }

@@ -15,7 +15,7 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/examples/sidecars"
+
 	"github.com/workloadkit/workloadkit/expectations"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
@@ -65,7 +65,7 @@ func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 func (r *Reconciler) refusals(v *view, h *revision.History) string {
 	others := slices.SortedFunc(slices.Values(r.Cache.Owners.All()), func(a, b *v1beta1.SidecarSet) int { return cmp.Compare(a.Name, b.Name) })
 	problems := kruise.Refused(api.Conflicts(v.Owner, others))
-	if pin := v.Owner.Spec.InjectionStrategy.Revision; pin != nil && sidecars.Find(h.Revisions, pin) == nil {
+	if pin := v.Owner.Spec.InjectionStrategy.Revision; pin != nil && find(h.Revisions, pin) == nil {
 		problems = append(problems, reason.Reason{
 			Code: sidecarcontrol.PinnedSetMissing, Path: "spec.injectionStrategy.revision", New: cmp.Or(ptr.Deref(pin.RevisionName, ""), ptr.Deref(pin.CustomVersion, "")),
 			Detail: "there is no such revision", Remedy: "name another version, or none",

@@ -23,6 +23,7 @@ func Row() kind.Row {
 		Kind: v1beta1.GroupVersion.WithKind("StatefulSet"), Resource: "statefulsets", Converted: true,
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers,
+		OpensGate: true,
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {
 			return Setup(ctx, mgr, c, shared)
 		},

@@ -1,0 +1,23 @@
+package kind
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+)
+
+// OnceCurrent makes Pods wait, for a while, until the input of a step is current.
+func OnceCurrent(step podwebhook.Step, current func(context.Context) error) podwebhook.Step {
+	mutate := step.Mutate
+	step.Mutate = func(ctx context.Context, pod *corev1.Pod, request *webhookadmission.Request) error {
+		if err := current(ctx); err != nil {
+			return apierrors.NewServiceUnavailable(err.Error())
+		}
+		return mutate(ctx, pod, request)
+	}
+	return step
+}

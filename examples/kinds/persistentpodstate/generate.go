@@ -1,0 +1,263 @@
+package persistentpodstate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/examples/workloads"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// NotGenerated means that a workload asks for a PersistentPodState, but the controller cannot make the
+// PersistentPodState.
+const NotGenerated reason.Code = "NotGenerated"
+
+// weight is the weight of a preference from an annotation.
+const weight = 100
+
+// generated returns the spec asked for by the annotations of a workload, or nil if the annotations ask for no
+// PersistentPodState or are incomplete. The error names the invalid annotations.
+func generated(workload *workloads.Workload) (*v1beta1.PersistentPodStateSpec, error) {
+	annotations := workload.Object.GetAnnotations()
+	required, preferred := list(annotations[apps.AnnotationRequiredPersistentTopology]), list(annotations[apps.AnnotationPreferredPersistentTopology])
+	if !asks(workload) || len(required)+len(preferred) == 0 {
+		return nil, nil
+	}
+	spec := &v1beta1.PersistentPodStateSpec{TargetReference: v1beta1.PersistentPodStateTarget{
+		APIVersion: workload.Kind.GroupVersion().String(), Kind: workload.Kind.Kind, Name: workload.Object.GetName(),
+	}}
+	if len(required) > 0 {
+		spec.RequiredPersistentTopology = &v1beta1.NodeTopologyTerm{Keys: required}
+	}
+	if len(preferred) > 0 {
+		spec.PreferredPersistentTopology = []v1beta1.PreferredTopologyTerm{{Weight: weight, Preference: v1beta1.NodeTopologyTerm{Keys: preferred}}}
+	}
+	for _, key := range list(annotations[apps.AnnotationPersistentPodAnnotations]) {
+		spec.PersistentPodAnnotations = append(spec.PersistentPodAnnotations, v1beta1.PersistentPodAnnotation{Key: key})
+	}
+	if wrong := api.ValidateCreate(&v1beta1.PersistentPodState{Spec: *spec}, api.Lookups{}); len(wrong) > 0 {
+		return nil, kruise.Refused(wrong)
+	}
+	return spec, nil
+}
+
+// asks reports whether a workload asks for a PersistentPodState now.
+func asks(workload *workloads.Workload) bool {
+	return workload.Object.GetAnnotations()[apps.AnnotationGeneratePersistentPodState] == "true"
+}
+
+// isMarked reports whether an object has the annotation, with any value.
+func isMarked(object metav1.Object) bool {
+	_, marked := object.GetAnnotations()[apps.AnnotationGeneratePersistentPodState]
+	return marked
+}
+
+// changesMarks reports whether a change of a workload may change the generated PersistentPodState.
+func changesMarks(before, after metav1.Object) bool {
+	if !isMarked(before) && !isMarked(after) {
+		return false
+	}
+	if before.GetUID() != after.GetUID() || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) {
+		return true
+	}
+	return slices.ContainsFunc([]string{
+		apps.AnnotationGeneratePersistentPodState, apps.AnnotationRequiredPersistentTopology,
+		apps.AnnotationPreferredPersistentTopology, apps.AnnotationPersistentPodAnnotations,
+	}, func(key string) bool { return before.GetAnnotations()[key] != after.GetAnnotations()[key] })
+}
+
+// list splits text at commas into words.
+func list(text string) (words []string) {
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// action is the action for the PersistentPodState of a name.
+type action string
+
+// The actions. The empty Action means: do nothing.
+const (
+	create action = "create"
+	update action = "update"
+	// adopt makes the workload the controller of a PersistentPodState equal to the generated object.
+	adopt  action = "adopt"
+	Delete action = "delete"
+)
+
+// generation is the result of Generate.
+type generation struct {
+	Action action
+	// For is the workload that asks for Action, or the subject of Why. For is nil without such a workload.
+	For *workloads.Workload
+	// Spec is the wanted spec of the PersistentPodState.
+	Spec *v1beta1.PersistentPodStateSpec
+	// Why is the obstacle.
+	Why error
+}
+
+// owner is the reference to the workload as the controller.
+func (g *generation) owner() metav1.OwnerReference {
+	owner := *metav1.NewControllerRef(g.For.Object, g.For.Kind)
+	owner.BlockOwnerDeletion = nil // blocking the deletion of an owner of any kind takes an extra right
+	return owner
+}
+
+// Made returns the PersistentPodState to create. The workload controls the PersistentPodState.
+func (g *generation) Made() *v1beta1.PersistentPodState {
+	return &v1beta1.PersistentPodState{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: g.For.Object.GetNamespace(), Name: g.For.Object.GetName(),
+			OwnerReferences: []metav1.OwnerReference{g.owner()},
+		},
+		Spec: *g.Spec,
+	}
+}
+
+// patch returns the patch for the found PersistentPodState. The patch sets the spec, and for Adopt also the controller.
+func (g *generation) Patch(found *v1beta1.PersistentPodState) (client.Patch, error) {
+	metadata := map[string]any{"uid": found.UID, "resourceVersion": found.ResourceVersion}
+	if g.Action == adopt {
+		metadata["ownerReferences"] = append(slices.Clone(found.OwnerReferences), g.owner())
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata, "spec": wholeSpec(g.Spec)})
+	return client.RawPatch(types.MergePatchType, body), err
+}
+
+// wholeSpec returns a value for each field backed by an annotation, so merging leaves no old value behind.
+func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
+	whole := map[string]any{"targetRef": spec.TargetReference}
+	for name, value := range map[string]struct {
+		value any
+		is    bool
+	}{
+		"requiredPersistentTopology":  {spec.RequiredPersistentTopology, spec.RequiredPersistentTopology != nil},
+		"preferredPersistentTopology": {spec.PreferredPersistentTopology, len(spec.PreferredPersistentTopology) > 0},
+		"persistentPodAnnotations":    {spec.PersistentPodAnnotations, len(spec.PersistentPodAnnotations) > 0},
+	} {
+		whole[name] = nil
+		if value.is {
+			whole[name] = value.value
+		}
+	}
+	return whole
+}
+
+// generate decides about the PersistentPodState of a name. workloads are the workloads of the name, of all kinds. If
+// several ask, the first in the list wins. found is the PersistentPodState of the name, or nil. others are the
+// PersistentPodStates under different names with the workloads as their targets. A PersistentPodState controlled by
+// none of the workloads belongs to a user: Generate neither changes nor deletes the object. As an exception, the
+// workload takes over a PersistentPodState without a controller that equals the generated object.
+func generate(workloads []*workloads.Workload, found *v1beta1.PersistentPodState, others []*v1beta1.PersistentPodState) generation {
+	if found != nil {
+		ref := metav1.GetControllerOfNoCopy(found)
+		for _, workload := range workloads {
+			if ref != nil && ref.UID == workload.UID() && ref.Kind == workload.Kind.Kind {
+				return keep(workload, found)
+			}
+		}
+	}
+	for _, workload := range workloads {
+		if workload.Ending {
+			continue
+		}
+		spec, err := generated(workload)
+		switch {
+		case err != nil:
+			return generation{For: workload, Why: err}
+		case spec == nil:
+		case found != nil:
+			return inTheWay(workload, found, spec)
+		default:
+			if other := about(workload, others); other != nil {
+				return taken(workload, other, "is about it already")
+			}
+			return generation{Action: create, For: workload, Spec: spec}
+		}
+	}
+	return generation{}
+}
+
+// keep decides about a PersistentPodState controlled by the workload.
+func keep(workload *workloads.Workload, found *v1beta1.PersistentPodState) generation {
+	if workload.Ending || found.DeletionTimestamp != nil {
+		return generation{For: workload}
+	}
+	if !asks(workload) {
+		return generation{Action: Delete, For: workload}
+	}
+	spec, err := generated(workload)
+	if err != nil || spec == nil {
+		return generation{For: workload, Why: err}
+	}
+	if isAsGenerated(workload, found, spec) {
+		return generation{For: workload}
+	}
+	return generation{Action: update, For: workload, Spec: spec}
+}
+
+// isAsGenerated reports whether found has the spec generated for the workload. isAsGenerated copies fields without an
+// annotation from found into spec: the retention policy, which the user sets, and the version of the target, which does
+// not matter and cannot change.
+func isAsGenerated(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
+	if kind, err := api.TargetKind(found.Spec.TargetReference); err == nil && kind == workload.Kind.GroupKind() {
+		spec.TargetReference.APIVersion = found.Spec.TargetReference.APIVersion
+	}
+	spec.PersistentPodStateRetentionPolicy = found.Spec.PersistentPodStateRetentionPolicy
+	return len(found.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(*spec, found.Spec)
+}
+
+// inTheWay decides for an asking workload if none of the workloads controls the PersistentPodState of the name.
+func inTheWay(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) generation {
+	switch {
+	case isOrphaned(found):
+		return generation{For: workload} // the garbage collector is deleting found, and an event will tell of the end
+	case isLeft(workload, found, spec):
+		return generation{Action: adopt, For: workload, Spec: spec}
+	}
+	return taken(workload, found, "has its name, and is not its own")
+}
+
+// isLeft reports whether found was generated for a former workload of the name. If a user deletes a workload but keeps
+// the Pods, the garbage collector takes the owner reference off all dependents.
+func isLeft(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
+	return metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil && isAsGenerated(workload, found, spec)
+}
+
+// isOrphaned reports whether found was generated for a deleted workload.
+func isOrphaned(found *v1beta1.PersistentPodState) bool {
+	ref, target := metav1.GetControllerOfNoCopy(found), found.Spec.TargetReference
+	return ref != nil && ref.Kind == target.Kind && ref.Name == target.Name && target.Name == found.Name
+}
+
+func about(workload *workloads.Workload, others []*v1beta1.PersistentPodState) *v1beta1.PersistentPodState {
+	for _, other := range others {
+		kind, err := api.TargetKind(other.Spec.TargetReference)
+		if err == nil && kind == workload.Kind.GroupKind() && other.Spec.TargetReference.Name == workload.Object.GetName() {
+			return other
+		}
+	}
+	return nil
+}
+
+func taken(workload *workloads.Workload, by *v1beta1.PersistentPodState, how string) generation {
+	return generation{For: workload, Why: reason.Reason{
+		Code: NotGenerated, Object: reason.ObjectOf("PersistentPodState", by), Detail: fmt.Sprintf("PersistentPodState %s %s", by.Name, how),
+		Remedy: "delete it, or take the annotation off the workload",
+	}}
+}

@@ -1,0 +1,133 @@
+package persistentpodstate
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// NodeSelectorReplaced means that a Pod asked for another value of a label than its predecessor's Node had, and gets
+// the recorded value.
+const NodeSelectorReplaced reason.Code = "NodeSelectorReplaced"
+
+// Inject sends a new Pod to the place where the Pod of the same name ran. The recorded values of required keys join the
+// node selector, and each preference joins the node affinity. Inject reports the replaced values of the Pod's node
+// selector. A Pod without a recorded label stays unchanged.
+//
+// Inject leaves out everything the API server would refuse: preferences with a weight of 0 or less or without a
+// recorded key, and invalid label values. Weights above the maximum count as the maximum. A second call changes
+// nothing.
+func Inject(pod *corev1.Pod, state *v1beta1.PersistentPodState) (replaced reason.List) {
+	recorded := state.Status.PodStates[pod.Name].NodeTopologyLabels
+	if len(recorded) == 0 {
+		return nil
+	}
+	if required := state.Spec.RequiredPersistentTopology; required != nil {
+		for i, key := range required.Keys {
+			value, ok := usable(recorded, key)
+			if !ok {
+				continue
+			}
+			if asked, ok := pod.Spec.NodeSelector[key]; ok && asked != value {
+				replaced = append(replaced, reason.Reason{
+					Code: NodeSelectorReplaced, Object: reason.ObjectOf("PersistentPodState", state), Path: fmt.Sprintf("spec.requiredPersistentTopology.keys[%d]", i),
+					Old: key + "=" + asked, New: key + "=" + value,
+					Detail: "Pod " + pod.Name + " asks for another topology than the one it ran in, and gets that",
+					Remedy: "take the key out of the PersistentPodState, or the label out of the Pod template",
+				})
+			}
+			put(&pod.Spec.NodeSelector, key, value)
+		}
+	}
+	for i := range state.Spec.PreferredPersistentTopology {
+		prefer(pod, &state.Spec.PreferredPersistentTopology[i], recorded)
+	}
+	put(&pod.Annotations, apps.AnnotationInjectedPersistentPodState, state.Name)
+	return replaced
+}
+
+func usable(recorded map[string]string, key string) (string, bool) {
+	value, ok := recorded[key]
+	return value, ok && len(validation.IsValidLabelValue(value)) == 0 && len(validation.IsQualifiedName(key)) == 0
+}
+
+// prefer adds a preference.
+func prefer(pod *corev1.Pod, wish *v1beta1.PreferredTopologyTerm, recorded map[string]string) {
+	term := corev1.PreferredSchedulingTerm{Weight: min(wish.Weight, api.MaxWeight)}
+	for _, key := range wish.Preference.Keys {
+		if value, ok := usable(recorded, key); ok {
+			term.Preference.MatchExpressions = append(term.Preference.MatchExpressions,
+				corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}})
+		}
+	}
+	if term.Weight < api.MinWeight || len(term.Preference.MatchExpressions) == 0 {
+		return
+	}
+	if pod.Spec.Affinity == nil {
+		pod.Spec.Affinity = &corev1.Affinity{}
+	}
+	if pod.Spec.Affinity.NodeAffinity == nil {
+		pod.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	terms := &pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	if !slices.ContainsFunc(*terms, func(is corev1.PreferredSchedulingTerm) bool { return apiequality.Semantic.DeepEqual(is, term) }) {
+		*terms = append(*terms, term)
+	}
+}
+
+// TopologyGone means that a Pod waits for a Node with labels now missing on every Node.
+const TopologyGone reason.Code = "TopologyGone"
+
+// stranded returns the waiting Pods that no Node can take because of Inject: no Node has all required labels together.
+// nodes returns all Nodes. Stranded calls nodes only if a Pod waits.
+func stranded(state *v1beta1.PersistentPodState, pods []*corev1.Pod, nodes func() []*corev1.Node) (stranded reason.List) {
+	required := state.Spec.RequiredPersistentTopology
+	if required == nil {
+		return nil
+	}
+	all := sync.OnceValue(nodes)
+	for _, pod := range pods {
+		if !waits(pod, state.Name) {
+			continue
+		}
+		wanted := map[string]string{}
+		for _, key := range required.Keys {
+			if value, ok := usable(state.Status.PodStates[pod.Name].NodeTopologyLabels, key); ok {
+				wanted[key] = value
+			}
+		}
+		has := func(node *corev1.Node) bool { return isPart(wanted, node.Labels) }
+		if len(wanted) > 0 && !slices.ContainsFunc(all(), has) {
+			stranded = append(stranded, reason.Reason{
+				Code: TopologyGone, Object: reason.ObjectOf("Pod", pod), Path: "spec.nodeSelector", New: metav1.FormatLabelSelector(metav1.SetAsLabelSelector(wanted)),
+				Detail: "it ran on a Node with these labels, and no Node has them now",
+				Remedy: "bring such a Node back, or delete the PersistentPodState or this record of its status, and then the Pod",
+			})
+		}
+	}
+	return stranded
+}
+
+// waits reports whether a Pod was made for a PersistentPodState and is on no Node yet.
+func waits(pod *corev1.Pod, state string) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && pod.Annotations[apps.AnnotationInjectedPersistentPodState] == state
+}
+
+func isPart(of, labels map[string]string) bool {
+	for key, value := range of {
+		if has, ok := labels[key]; !ok || has != value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,98 @@
+package persistentpodstate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// operation is an operation of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// changes returns the operations from status before to status after. Of thousands of records, only the changed records
+// appear.
+func changes(before, after *v1beta1.PersistentPodStateStatus) (operations []operation) {
+	const path = "/status/podStates"
+	names := changed(before.PodStates, after.PodStates)
+	if before.ObservedGeneration == after.ObservedGeneration && len(names) == 0 {
+		return nil
+	}
+	if before.ObservedGeneration == 0 && len(before.PodStates) == 0 {
+		return []operation{{"add", "/status", after}} // there may be no status yet
+	}
+	if before.ObservedGeneration != after.ObservedGeneration {
+		operations = append(operations, operation{"add", "/status/observedGeneration", after.ObservedGeneration})
+	}
+	switch {
+	case len(names) == 0:
+		return operations
+	case len(after.PodStates) == 0:
+		return append(operations, operation{Op: "remove", Path: path})
+	case len(before.PodStates) == 0:
+		return append(operations, operation{"add", path, after.PodStates})
+	}
+	for _, name := range names {
+		if state, ok := after.PodStates[name]; ok {
+			operations = append(operations, operation{"add", path + "/" + escape(name), state})
+		} else {
+			operations = append(operations, operation{Op: "remove", Path: path + "/" + escape(name)})
+		}
+	}
+	return operations
+}
+
+// changed returns the sorted names of the records that differ.
+func changed(before, after records) []string {
+	var names []string
+	for name, state := range after {
+		if was, ok := before[name]; !ok || !equal(was, state) {
+			names = append(names, name)
+		}
+	}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// escape spells a key in a JSON pointer.
+func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+
+// patch returns a patch from the status of state to status, or nil if both are equal.
+func patch(state *v1beta1.PersistentPodState, status *v1beta1.PersistentPodStateStatus) (client.Patch, error) {
+	operations := changes(&state.Status, status)
+	if len(operations) == 0 {
+		return nil, nil
+	}
+	// The API server ignores the UID in a merge patch of a status: a successor of the same name would get the records.
+	body, err := json.Marshal(append([]operation{{"test", "/metadata/uid", state.UID}}, operations...))
+	if err != nil {
+		return nil, fmt.Errorf("encoding the records of %s/%s: %w", state.Namespace, state.Name, err)
+	}
+	return client.RawPatch(types.JSONPatchType, body), nil
+}
+
+// count says how many records are written and dropped.
+func count(before, after map[string]v1beta1.PodState) (recorded, dropped int) {
+	for _, name := range changed(before, after) {
+		if _, ok := after[name]; ok {
+			recorded++
+		} else {
+			dropped++
+		}
+	}
+	return recorded, dropped
+}

@@ -1,0 +1,275 @@
+package persistentpodstate
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/examples/workloads"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/ordinals"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// records are the records of a PersistentPodState, by the names of Pods.
+type records = map[string]v1beta1.PodState
+
+// recordOf returns the new records of a PersistentPodState: the old records, updated for ready Pods, without unneeded
+// records. workload is nil for a missing workload. pods are the Pods controlled by the workload. The namespace has no
+// further Pods with the names of records. nodes finds known Nodes. Record reports whether the records differ from
+// before. Without a difference Record returns before itself. Record never changes before.
+//
+//   - Record records a ready Pod that is not being deleted: the Node, the Node's labels named by the spec, and the
+//     annotations named by the spec. If the Node is unknown, the old record stays.
+//   - Every other Pod leaves its record unchanged.
+//   - No record stays of a workload that is gone or being deleted.
+//   - Otherwise a record stays as long as the Pod exists or is wanted. With the policy WhenDeleted the record always
+//     stays. So does the record of a name without an ordinal, and every record while the wanted ordinals are unknown.
+func recordOf(
+	spec *v1beta1.PersistentPodStateSpec, before map[string]v1beta1.PodState, workload *workloads.Workload, pods []*corev1.Pod, nodes func(name string) (*corev1.Node, bool),
+) (after map[string]v1beta1.PodState, differs bool) {
+	if workload == nil || workload.Ending {
+		return nil, len(before) > 0
+	}
+	d := &draft{records: before}
+	keys, annotations := topologyKeys(spec), annotationKeys(spec)
+	for _, pod := range pods {
+		if !podstate.IsReady(pod) || !podstate.IsScheduled(pod) || pod.DeletionTimestamp != nil {
+			continue
+		}
+		node, ok := nodes(pod.Spec.NodeName)
+		if !ok {
+			continue
+		}
+		if was, ok := before[pod.Name]; !ok || was.NodeName != node.Name || !isPartOf(was.NodeTopologyLabels, node.Labels, keys) || !isPartOf(was.Annotations, pod.Annotations, annotations) {
+			d.put(pod.Name, v1beta1.PodState{NodeName: node.Name, NodeTopologyLabels: part(node.Labels, keys), Annotations: part(pod.Annotations, annotations)})
+		}
+	}
+	if spec.PersistentPodStateRetentionPolicy == v1beta1.PersistentPodStateWhenDeleted || workload.Wanted.IsZero() {
+		return d.records, d.changed
+	}
+	d.dropGone(workload.Wanted, pods)
+	return d.records, d.changed
+}
+
+// forgets reports whether after lacks a record of before.
+func forgets(before, after map[string]v1beta1.PodState) bool {
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// matters reports whether a change of a Pod may change the records or the events.
+func matters(spec *v1beta1.PersistentPodStateSpec, before, after *corev1.Pod) bool {
+	if podstate.IsReady(before) != podstate.IsReady(after) || before.Spec.NodeName != after.Spec.NodeName ||
+		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || ownerUID(before) != ownerUID(after) {
+		return true
+	}
+	for _, annotation := range spec.PersistentPodAnnotations {
+		was, had := before.Annotations[annotation.Key]
+		if is, has := after.Annotations[annotation.Key]; was != is || had != has {
+			return true
+		}
+	}
+	return false
+}
+
+func ownerUID(pod *corev1.Pod) string {
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+		return string(ref.UID)
+	}
+	return ""
+}
+
+// draft copies the records before the first change: most passes change none of thousands of records.
+type draft struct {
+	records records
+	changed bool
+}
+
+func (d *draft) change() {
+	if d.changed {
+		return
+	}
+	d.changed = true
+	if d.records = maps.Clone(d.records); d.records == nil {
+		d.records = records{}
+	}
+}
+
+func (d *draft) put(name string, state v1beta1.PodState) {
+	d.change()
+	d.records[name] = state
+}
+
+func (d *draft) drop(name string) {
+	d.change()
+	delete(d.records, name)
+}
+
+// dropGone drops records of unwanted ordinals whose Pods are gone.
+func (d *draft) dropGone(wanted ordinals.Set, pods []*corev1.Pod) {
+	unwanted := map[string]bool{}
+	for name := range d.records {
+		if _, ordinal, ok := ordinals.ParseName(name); ok && !wanted.Contains(ordinal) {
+			unwanted[name] = true
+		}
+	}
+	if len(unwanted) == 0 {
+		return
+	}
+	for _, pod := range pods {
+		delete(unwanted, pod.Name)
+	}
+	for name := range unwanted {
+		d.drop(name)
+	}
+}
+
+// part returns the entries of the map with the given keys.
+func part(of map[string]string, keys []string) (out map[string]string) {
+	for _, key := range keys {
+		if value, ok := of[key]; ok {
+			put(&out, key, value)
+		}
+	}
+	return out
+}
+
+// isPartOf reports whether was equals the result of part.
+func isPartOf(was, of map[string]string, keys []string) bool {
+	n := 0
+	for _, key := range keys {
+		if value, ok := of[key]; ok {
+			if recorded, ok := was[key]; !ok || recorded != value {
+				return false
+			}
+			n++
+		}
+	}
+	return n == len(was)
+}
+
+func put(to *map[string]string, key, value string) {
+	if *to == nil {
+		*to = map[string]string{}
+	}
+	(*to)[key] = value
+}
+
+// topologyKeys returns the topology keys of a spec, each key once.
+func topologyKeys(spec *v1beta1.PersistentPodStateSpec) (keys []string) {
+	if spec.RequiredPersistentTopology != nil {
+		keys = append(keys, spec.RequiredPersistentTopology.Keys...)
+	}
+	for i := range spec.PreferredPersistentTopology {
+		keys = append(keys, spec.PreferredPersistentTopology[i].Preference.Keys...)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+func annotationKeys(spec *v1beta1.PersistentPodStateSpec) (keys []string) {
+	for _, annotation := range spec.PersistentPodAnnotations {
+		keys = append(keys, annotation.Key)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// equal reports whether two records say the same.
+func equal(a, b v1beta1.PodState) bool {
+	return a.NodeName == b.NodeName && maps.Equal(a.NodeTopologyLabels, b.NodeTopologyLabels) && maps.Equal(a.Annotations, b.Annotations)
+}
+
+// maxSize is the maximum size of all records together, in bytes of JSON. The API server accepts objects up to 1.5 MiB,
+// and the metadata needs room, too.
+const maxSize = 1200 << 10
+
+// fit reverts changes without room. Dropped records go first, changed records come next, and new records come last,
+// each group in the order of ordinals. left names the Pods whose records are not up to date. Fit never drops an
+// existing record for want of room.
+func fit(before, after map[string]v1beta1.PodState, most int) (fit map[string]v1beta1.PodState, left []string) {
+	size := 0
+	for name, state := range after {
+		size += sizeOf(name, state)
+	}
+	if size <= most {
+		return after, nil
+	}
+	fit, size = records{}, 0
+	var changed []string
+	for _, name := range slices.SortedFunc(maps.Keys(after), byOrdinal) {
+		was, ok := before[name]
+		if ok {
+			fit[name] = was
+			size += sizeOf(name, was)
+		}
+		if !ok || !equal(was, after[name]) {
+			changed = append(changed, name)
+		}
+	}
+	slices.SortStableFunc(changed, func(a, b string) int { return cmp.Compare(rank(before, a), rank(before, b)) })
+	for _, name := range changed {
+		grown := sizeOf(name, after[name])
+		if was, ok := before[name]; ok {
+			grown -= sizeOf(name, was)
+		}
+		if grown > 0 && size+grown > most {
+			left = append(left, name)
+			continue
+		}
+		fit[name] = after[name]
+		size += grown
+	}
+	slices.SortFunc(left, byOrdinal)
+	return fit, left
+}
+
+// rank is 0 for Pods with a record.
+func rank(before records, name string) int {
+	if _, ok := before[name]; ok {
+		return 0
+	}
+	return 1
+}
+
+func byOrdinal(a, b string) int {
+	ownerA, ordinalA, _ := ordinals.ParseName(a)
+	ownerB, ordinalB, _ := ordinals.ParseName(b)
+	return cmp.Or(strings.Compare(ownerA, ownerB), cmp.Compare(ordinalA, ordinalB), strings.Compare(a, b))
+}
+
+// sizeOf is how many bytes a record has in JSON, or a few more.
+func sizeOf(name string, state v1beta1.PodState) int {
+	const around = len(`"":{"nodeName":"","nodeTopologyLabels":{},"annotations":{}},`)
+	return around + len(name) + len(state.NodeName) + sizeOfMap(state.NodeTopologyLabels) + sizeOfMap(state.Annotations)
+}
+
+func sizeOfMap(m map[string]string) (size int) {
+	for key, value := range m {
+		size += len(`"":"",`) + len(key) + len(value) + escapes(value)
+	}
+	return size
+}
+
+// escapes is how many bytes more a text has in JSON.
+func escapes(text string) (more int) {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ' || c >= 0x7f || c == '<' || c == '>' || c == '&':
+			more += len(`\u0000`) - 1
+		case c == '"' || c == '\\':
+			more++
+		}
+	}
+	return more
+}

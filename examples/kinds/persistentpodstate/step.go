@@ -1,0 +1,84 @@
+package persistentpodstate
+
+import (
+	"context"
+
+	"github.com/workloadkit/workloadkit/examples/workloads"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+)
+
+// stepIndex is the controller's index for the step. The step also serves on replicas without a running controller.
+const stepIndex = "workloadkit/persistentpodstate-target-of-new-pods"
+
+// step sends new Pods to the places of their predecessors.
+type step struct {
+	states  *ownercache.Index[*v1beta1.PersistentPodState]
+	current func(context.Context) error
+	lists   func(schema.GroupKind) (listed, known bool)
+	events  record.EventRecorder
+}
+
+// newStep returns the step of the Pod webhook that sends a new Pod to the recorded place of its predecessor. namespace
+// is the namespace of the ConfigMap with the listed kinds. Events go to events. The step serves on every replica, from
+// the manager's cache. Call newStep before the manager starts.
+//
+// current waits until the cache is current. Until then Pods of StatefulSets and similar kinds have to wait: a Pod
+// started elsewhere would be recorded there, and its predecessor's place would be lost. If current fails, the step
+// refuses such Pods, and their controller tries again. All remaining Pods pass.
+func newStep(ctx context.Context, mgr ctrl.Manager, namespace string, current func(context.Context) error, events record.EventRecorder) (podwebhook.Step, error) {
+	states, err := ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.PersistentPodState{})
+	if err != nil {
+		return podwebhook.Step{}, err
+	}
+	if err := states.Add(stepIndex, byTarget); err != nil {
+		return podwebhook.Step{}, err
+	}
+	list, err := workloads.FollowKinds(ctx, mgr, namespace)
+	if err != nil {
+		return podwebhook.Step{}, err
+	}
+	s := &step{states: states, current: current, lists: list.Lists, events: events}
+	return podwebhook.Step{Name: "PersistentPodState", Mutate: s.mutate}, nil
+}
+
+func (s *step) mutate(ctx context.Context, pod *corev1.Pod, request *admission.Request) error {
+	kind, name, ok := controllerOf(pod)
+	if !ok || pod.Name == "" {
+		return nil
+	}
+	if err := s.current(ctx); err != nil {
+		return apierrors.NewServiceUnavailable(err.Error())
+	}
+	for _, state := range s.states.By(stepIndex, targetKey(kind, pod.Namespace, name)) {
+		if len(state.Status.PodStates[pod.Name].NodeTopologyLabels) == 0 {
+			continue
+		}
+		if !api.IsStatefulSet(kind) {
+			listed, known := s.lists(kind)
+			if !known {
+				return apierrors.NewServiceUnavailable("the list of kinds beside StatefulSets is not read yet")
+			}
+			if !listed {
+				continue
+			}
+		}
+		if replaced := Inject(pod, state); len(replaced) > 0 && !ptr.Deref(request.DryRun, false) {
+			s.events.Event(state, corev1.EventTypeWarning, apps.EventNodeSelectorReplaced, replaced.Summary(kruise.ReasonsInEvent))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package podunavailablebudget
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/workloadkit/workloadkit/examples/workloads"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/disruption/guard"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Reasons for letting a Pod go without asking its budget.
+const (
+	// NoBudget means that no budget is for the Pod.
+	NoBudget reason.Code = "NoBudget"
+	// NotCovered means that the budget does not cover the operation, or ignores Pods with these labels.
+	NotCovered reason.Code = "NotCovered"
+	// NotProtected means that the Pod's own annotation takes the Pod out of all budgets.
+	NotProtected reason.Code = "NotProtected"
+)
+
+// TooManyBudgets means that the Pod has more than mostOfPod budgets.
+const TooManyBudgets reason.Code = "TooManyBudgets"
+
+// Answer is the answer to a request.
+type Answer struct {
+	disruption.Decision
+
+	// Budget is the name of the asked budget, or "" if none was asked. If several budgets were asked, Budget is the
+	// refusing budget.
+	Budget string
+}
+
+// Budgets answers whether a caller may take a Pod out of service. Budgets is safe for concurrent use. Make Budgets with
+// New.
+type Budgets struct {
+	*finder
+	*workloads.Owners
+	*Serving
+
+	// Current waits until the cache of budgets is current, and fails when its context ends. After a failure the API server
+	// answers instead. Current is nil for caches that are always current.
+	Current func(context.Context) error
+
+	live  client.Reader
+	guard *guard.Guard[*v1beta1.PodUnavailableBudget]
+	gates map[apps.Gate]bool
+	clock clock.PassiveClock
+}
+
+// New returns Budgets that read from the manager's cache and write with c. Call New once for each manager, before the
+// manager starts. A nil gates stands for the default gates, a nil clock for the real clock.
+func New(ctx context.Context, mgr ownercache.Manager, c client.Client, gates map[apps.Gate]bool, now clock.PassiveClock) (*Budgets, error) {
+	if gates == nil {
+		gates = apps.DefaultGates()
+	}
+	b := &Budgets{live: mgr.GetAPIReader(), gates: gates, clock: now}
+	if now == nil {
+		b.clock = clock.RealClock{}
+	}
+	var err error
+	if b.Owners, err = workloads.NewOwners(ctx, mgr, c, b.clock); err != nil {
+		return nil, err
+	}
+	if b.finder, err = newFinder(ctx, mgr.GetCache(), b.Owners); err != nil {
+		return nil, err
+	}
+	if b.Serving, err = NewServing(gates); err != nil {
+		return nil, err
+	}
+	b.guard, err = guard.New(c, mgr.GetAPIReader(), &v1beta1.PodUnavailableBudget{}, guard.Config[*v1beta1.PodUnavailableBudget]{
+		Ledger: ledgerOf, Store: store, Clock: b.clock,
+	})
+	return b, err
+}
+
+// Ask decides whether the operation may take the Pod out of service. All budgets of the Pod have to agree. Ask spends
+// from the budgets where necessary, unless dryRun is set. Pass the Pod's present state: Ask lets a Pod go for nothing
+// if an old cache shows the Pod as not serving. On an error the answer is unknown, and the caller must keep the Pod.
+func (b *Budgets) Ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool) (Answer, error) {
+	return b.ask(ctx, pod, operation, dryRun, askWaits)
+}
+
+const (
+	// askWaits is how long a request waits for a current cache of budgets before the API server answers instead.
+	askWaits = time.Second
+	// permitWaits is the same limit for a controller, because a controller has more Pods to look after.
+	permitWaits = 50 * time.Millisecond
+)
+
+func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool, patience time.Duration) (Answer, error) {
+	free := func(code reason.Code, budget, detail string) (Answer, error) {
+		why := reason.Reason{Code: code, Object: reason.ObjectOf("Pod", pod), Detail: detail}
+		return Answer{disruption.Decision{Admitted: true, Reason: why}, budget}, nil
+	}
+	if !isOn(b.gates, operation) {
+		return free(NotCovered, "", "the feature gate for it is off")
+	}
+	if !podstate.IsActive(pod) { // also for the last request of a kubelet, and for whoever cleans up
+		return free(disruption.NotServing, "", "it terminates or has ended")
+	}
+	all, err := b.of(ctx, pod, operation, patience)
+	if err != nil {
+		return Answer{}, err
+	}
+	if len(all) == 0 {
+		return free(NoBudget, "", "no budget is for it")
+	}
+	serves, _ := b.Serves(pod, b.clock.Now())
+	switch {
+	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
+		return free(NotProtected, all[0].Name, "it mirrors a static Pod, which runs on without it")
+	case isExempt(pod):
+		return free(NotProtected, all[0].Name, "annotation "+policy.AnnotationNoProtect)
+	case len(all) > mostOfPod && !serves:
+		return free(disruption.NotServing, all[0].Name, "it does not serve")
+	case len(all) > mostOfPod:
+		why := reason.Reason{
+			Code: TooManyBudgets, Object: reason.ObjectOf("Pod", pod), Detail: fmt.Sprintf("%d budgets are for it", len(all)),
+			Remedy: fmt.Sprintf("have no more than %d select one Pod", mostOfPod),
+		}
+		return Answer{disruption.Decision{Reason: why}, all[0].Name}, nil
+	}
+	var keys []client.ObjectKey
+	for _, budget := range all {
+		if !selects(budget.Spec.IgnoredPodSelector, pod.Labels) && covers(&budget.Spec, operation, b.gates) {
+			keys = append(keys, client.ObjectKeyFromObject(budget))
+		}
+	}
+	if len(keys) == 0 {
+		return free(NotCovered, all[0].Name, "the budget is not about "+string(operation)+", or leaves Pods of these labels out")
+	}
+	request := disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves}
+	decision, by, err := b.guard.AskAll(ctx, keys, request, dryRun)
+	return Answer{decision, by.Name}, err
+}
+
+// isExempt reports whether an annotation takes the Pod out of all budgets.
+func isExempt(pod *corev1.Pod) bool {
+	exempt, err := strconv.ParseBool(pod.Annotations[policy.AnnotationNoProtect])
+	return err == nil && exempt
+}
+
+// Permit is Ask for a controller about to act. nil means: the controller may act, and the budgets will also grant its
+// request to the API server.
+func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error {
+	answer, err := b.ask(ctx, pod, operation, false, permitWaits)
+	if err != nil {
+		return fmt.Errorf("asking the budget of Pod %s: %w", pod.Name, err)
+	}
+	if answer.Admitted {
+		return nil
+	}
+	return fmt.Errorf("PodUnavailableBudget %s: %w", answer.Budget, answer.Reason)
+}
+
+// Stamp writes the names of the Pod's budgets on a Pod being created. Stamp reports whether the Pod has a budget.
+func (b *Budgets) Stamp(pod *corev1.Pod) bool {
+	of := b.Of(pod)
+	if len(of) == 0 {
+		return false
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	for key, value := range marks(of) {
+		if value == nil {
+			delete(pod.Annotations, key)
+		} else {
+			pod.Annotations[key] = *value
+		}
+	}
+	return true
+}

@@ -1,0 +1,295 @@
+package podunavailablebudget
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/workloadkit/workloadkit/examples/workloads"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+// NameIn returns the name of the budget in the Pod's annotations, the first of several, or "" if the Pod names none.
+func NameIn(pod *corev1.Pod) string {
+	return cmp.Or(pod.Annotations[policy.AnnotationRelatedBudget], pod.Annotations[policy.AnnotationRelatedBudgetOld])
+}
+
+// mostOfPod is how many budgets a Pod can have. A Pod with more budgets is not let go: Ask asks each budget, and each
+// budget remembers the Pod.
+const mostOfPod = 10
+
+// mostNames is the largest length of the budget names with their separators, in bytes.
+const mostNames = mostOfPod * (validation.DNS1123SubdomainMaxLength + 1)
+
+// NamesIn returns the names of all budgets in the Pod's annotations, each name once, and at most mostOfPod.
+func NamesIn(pod *corev1.Pod) (names []string) {
+	if first := NameIn(pod); first != "" {
+		names = append(names, first)
+	}
+	others := pod.Annotations[policy.AnnotationOtherBudgets]
+	if len(others) > mostNames {
+		return names // no part of this project writes so long a value
+	}
+	for name := range strings.SplitSeq(others, ",") {
+		if len(names) == mostOfPod {
+			break
+		}
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// marks returns the annotations by which a Pod names its budgets. A nil value means: the annotation is absent.
+func marks(of []*v1beta1.PodUnavailableBudget) map[string]*string {
+	marks := map[string]*string{policy.AnnotationOtherBudgets: nil}
+	var others []string
+	for i, budget := range of[:min(len(of), mostOfPod)] {
+		if i == 0 {
+			marks[policy.AnnotationRelatedBudget], marks[policy.AnnotationRelatedBudgetOld] = &budget.Name, &budget.Name
+		} else {
+			others = append(others, budget.Name)
+		}
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		marks[policy.AnnotationOtherBudgets] = ptr.To(strings.Join(others, ","))
+	}
+	return marks
+}
+
+// finder finds the budget of a Pod. Finder is safe for concurrent use. Make a Finder with NewFinder.
+type finder struct {
+	budgets   *ownercache.Index[*v1beta1.PodUnavailableBudget]
+	workloads *workloads.Owners
+
+	mu       sync.Mutex
+	compiled map[types.UID]compiled
+	sweepAt  int // the number of compiled selectors at which the Finder drops selectors of deleted budgets
+}
+
+// compiled is the selector of a budget at a generation.
+type compiled struct {
+	generation int64
+	selector   labels.Selector
+}
+
+// fewCompiled is the number of selectors below which a sweep is not worth the work.
+const fewCompiled = 100
+
+// selectorOf compiles the selector of a budget once per generation.
+func (f *finder) selectorOf(budget *v1beta1.PodUnavailableBudget) labels.Selector {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known, ok := f.compiled[budget.UID]; ok && known.generation == budget.Generation {
+		return known.selector
+	}
+	if len(f.compiled) >= max(f.sweepAt, fewCompiled) {
+		maps.DeleteFunc(f.compiled, func(uid types.UID, _ compiled) bool { return !f.budgets.IsPresent(uid) })
+		f.sweepAt = 2 * len(f.compiled)
+	}
+	selector := compile(budget.Spec.Selector)
+	f.compiled[budget.UID] = compiled{budget.Generation, selector}
+	return selector
+}
+
+// newFinder returns a Finder that reads from the caches. Call NewFinder before the caches start.
+func newFinder(ctx context.Context, informers cache.Informers, workloads *workloads.Owners) (*finder, error) {
+	index, err := ownercache.NewIndex(ctx, informers, &v1beta1.PodUnavailableBudget{})
+	if err != nil {
+		return nil, err
+	}
+	if err := index.Ensure(byPods, whoseBudget); err != nil {
+		return nil, err
+	}
+	return &finder{budgets: index, workloads: workloads, compiled: map[types.UID]compiled{}}, nil
+}
+
+// byPods is the index of budgets by a property of their Pods. The index saves comparing a Pod with all budgets of its
+// namespace.
+const byPods = "budgets.pods"
+
+// whoseBudget returns the index key of a budget: the target workload, a label of the selector, or the key for any Pod.
+func whoseBudget(budget *v1beta1.PodUnavailableBudget) []string {
+	if target := budget.Spec.TargetReference; target != nil {
+		return []string{workloadKey(budget.Namespace, workloads.RefOf(target.APIVersion, target.Kind, target.Name))}
+	}
+	selector := budget.Spec.Selector
+	if selector == nil || len(selector.MatchLabels) == 0 {
+		return []string{anyKey(budget.Namespace)}
+	}
+	key := slices.Min(slices.Collect(maps.Keys(selector.MatchLabels)))
+	return []string{labelKey(budget.Namespace, key, selector.MatchLabels[key])}
+}
+
+// The keys never collide: a namespace has no slash in its name, and a label has no space in its key.
+func anyKey(namespace string) string               { return namespace }
+func labelKey(namespace, key, value string) string { return namespace + "/" + key + "=" + value }
+func workloadKey(namespace string, ref workloads.Ref) string {
+	return namespace + "/ " + ref.Group + "/" + ref.Kind + "/" + ref.Name
+}
+
+// candidates yields each budget that may be for the Pod with the given controllers once.
+func (f *finder) candidates(pod *corev1.Pod, chain []workloads.Ref) iter.Seq[*v1beta1.PodUnavailableBudget] {
+	return func(yield func(*v1beta1.PodUnavailableBudget) bool) {
+		keys := make([]string, 0, 1+len(pod.Labels)+len(chain))
+		keys = append(keys, anyKey(pod.Namespace))
+		for key, value := range pod.Labels {
+			keys = append(keys, labelKey(pod.Namespace, key, value))
+		}
+		for _, ref := range chain {
+			keys = append(keys, workloadKey(pod.Namespace, ref))
+		}
+		for _, key := range keys {
+			for _, budget := range f.budgets.By(byPods, key) {
+				if !yield(budget) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Named returns the budget of a name, read-only.
+func (f *finder) Named(namespace, name string) (*v1beta1.PodUnavailableBudget, bool) {
+	return f.budgets.Get(namespace, name)
+}
+
+// For returns the budgets whose target is among the workloads, each budget once, read-only.
+func (f *finder) For(namespace string, of ...workloads.Ref) (found []*v1beta1.PodUnavailableBudget) {
+	seen := map[string]bool{}
+	for _, ref := range of {
+		if key := workloadKey(namespace, ref); !seen[key] {
+			seen[key] = true
+			found = append(found, f.budgets.By(byPods, key)...)
+		}
+	}
+	return found
+}
+
+// Of returns the budgets of a Pod, read-only. The budget named first by the Pod comes first, if the budget exists and
+// is for the Pod. All further budgets for the Pod follow, the oldest first.
+func (f *finder) Of(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
+	chain, known := f.workloads.Above(pod)
+	return f.among(f.candidates(pod, chain), func(name string) *v1beta1.PodUnavailableBudget {
+		budget, _ := f.budgets.Get(pod.Namespace, name)
+		return budget
+	}, pod, chain, known)
+}
+
+// among returns the budgets among some that are for a Pod with the given controllers, at most mostOfPod+1. The budget
+// named first by the Pod comes first. If the controller of the Pod is unknown, budgets named by the Pod count, too.
+func (f *finder) among(
+	some iter.Seq[*v1beta1.PodUnavailableBudget], get func(name string) *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []workloads.Ref, known bool,
+) (found []*v1beta1.PodUnavailableBudget) {
+	var first *v1beta1.PodUnavailableBudget
+	for i, name := range NamesIn(pod) {
+		budget := get(name)
+		if budget == nil || !f.isFor(budget, pod, chain) && (known || budget.Spec.TargetReference == nil) {
+			continue
+		}
+		if i == 0 {
+			first = budget
+		}
+		found = append(found, budget)
+	}
+	for budget := range some {
+		if len(found) > mostOfPod {
+			break
+		}
+		if budget.DeletionTimestamp == nil && !has(found, budget) && f.isFor(budget, pod, chain) {
+			found = append(found, budget)
+		}
+	}
+	slices.SortFunc(found, func(a, b *v1beta1.PodUnavailableBudget) int {
+		switch first {
+		case a:
+			return -1
+		case b:
+			return 1
+		}
+		return order(a, b)
+	})
+	return found
+}
+
+// has reports whether budgets contains the budget.
+func has(budgets []*v1beta1.PodUnavailableBudget, budget *v1beta1.PodUnavailableBudget) bool {
+	return slices.ContainsFunc(budgets, func(b *v1beta1.PodUnavailableBudget) bool { return b.UID == budget.UID })
+}
+
+// IsFor reports whether a budget is for a Pod that names the budget. If the controller of the Pod is unknown, the Pod's
+// own claim counts.
+func (f *finder) IsFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
+	if budget.Spec.TargetReference == nil {
+		return f.isFor(budget, pod, nil)
+	}
+	chain, known := f.workloads.Above(pod)
+	return !known || f.isFor(budget, pod, chain)
+}
+
+// order sorts the oldest budget first.
+func order(a, b *v1beta1.PodUnavailableBudget) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+// isFor reports whether a budget is for a Pod with the given controllers.
+func (f *finder) isFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []workloads.Ref) bool {
+	if target := budget.Spec.TargetReference; target != nil {
+		ref := workloads.RefOf(target.APIVersion, target.Kind, target.Name)
+		return slices.ContainsFunc(chain, ref.Is)
+	}
+	return f.selects(budget, pod.Labels)
+}
+
+// selects reports whether the selector of a budget matches.
+func (f *finder) selects(budget *v1beta1.PodUnavailableBudget, set labels.Set) bool {
+	return matches(budget.Spec.Selector, set, func() labels.Selector { return f.selectorOf(budget) })
+}
+
+// selects reports whether a selector matches.
+func selects(selector *metav1.LabelSelector, set labels.Set) bool {
+	return matches(selector, set, func() labels.Selector { return compile(selector) })
+}
+
+// matches reports whether a non-empty selector matches. Most selectors use matchLabels only and need no preparation.
+func matches(selector *metav1.LabelSelector, set labels.Set, prepare func() labels.Selector) bool {
+	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		return false
+	}
+	for key, value := range selector.MatchLabels {
+		if got, ok := set[key]; !ok || got != value {
+			return false
+		}
+	}
+	if len(selector.MatchExpressions) == 0 {
+		return true
+	}
+	prepared := prepare()
+	return prepared != nil && prepared.Matches(set)
+}
+
+// compile returns nil for an invalid selector.
+func compile(selector *metav1.LabelSelector) labels.Selector {
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil
+	}
+	return compiled
+}

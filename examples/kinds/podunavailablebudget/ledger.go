@@ -1,0 +1,57 @@
+package podunavailablebudget
+
+import (
+	"slices"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+)
+
+// ledgerOf returns the status of a budget as a ledger. The ledger shares the maps of the status, and ledgers do not
+// write to the maps. The status, as OpenKruise has it, has no place for identities and for the time since when Pods are
+// needed.
+func ledgerOf(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
+	s := &budget.Status
+	return disruption.Ledger{
+		ObservedGeneration: s.ObservedGeneration,
+
+		Expected: s.TotalReplicas, Need: s.DesiredAvailable, Current: s.CurrentAvailable, Allowed: s.UnavailableAllowed,
+		Leaving: s.DisruptedPods, Changing: s.UnavailablePods,
+	}
+}
+
+// store writes a ledger into the status of a budget. Store leaves the observed generation as before.
+func store(budget *v1beta1.PodUnavailableBudget, ledger disruption.Ledger) {
+	s := &budget.Status
+	s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = ledger.Expected, ledger.Need, ledger.Current, ledger.Allowed
+	s.DisruptedPods, s.UnavailablePods = ledger.Leaving, ledger.Changing
+}
+
+// Bounds returns the bounds of a budget.
+func Bounds(spec *v1beta1.PodUnavailableBudgetSpec) disruption.Bounds {
+	return disruption.Bounds{MaxUnavailable: spec.MaxUnavailable, MinAvailable: spec.MinAvailable}
+}
+
+// isOn reports whether the gates turn the operation on for any budget.
+func isOn(gates map[apps.Gate]bool, operation disruption.Operation) bool {
+	if operation == disruption.Delete || operation == disruption.Evict {
+		return gates[apps.GatePodUnavailableBudgetDelete]
+	}
+	return gates[apps.GatePodUnavailableBudgetUpdate]
+}
+
+// covers reports whether a budget covers the operation. While the gate InPlacePodVerticalScaling is off, a budget
+// covering updates covers resizes too. While the gate is on, the budget has to list resizes.
+func covers(spec *v1beta1.PodUnavailableBudgetSpec, operation disruption.Operation, gates map[apps.Gate]bool) bool {
+	listed := func(operation disruption.Operation) bool {
+		if len(spec.ProtectOperations) == 0 {
+			return operation != disruption.Resize
+		}
+		return slices.Contains(spec.ProtectOperations, v1beta1.Operation(operation))
+	}
+	if operation == disruption.Resize && !gates[apps.GateInPlacePodVerticalScaling] && listed(disruption.Update) {
+		return true
+	}
+	return listed(operation)
+}

@@ -1,0 +1,111 @@
+package podunavailablebudget
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	budgetguard "github.com/workloadkit/workloadkit/disruption/guard"
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+)
+
+// eventPrevented is the event of a Pod kept by a budget.
+const eventPrevented = "PubPreventPodDeletion"
+
+// Handler returns a handler that refuses requests that would take more Pods out of service than allowed by their
+// PodUnavailableBudget: deletions and evictions of Pods, changes of their specs, and resizes. Evictions are refused as
+// by the eviction API, with 429 and a cause, so clients retry; the rest with 403. options.Reader reads the Pods of
+// evictions, and must not be a cache: a late cache could let a serving Pod go for nothing.
+func (b *Budgets) Handler(events record.EventRecorder, options admission.Options) webhookadmission.Handler {
+	return &podBudgets{b, events, options}
+}
+
+type podBudgets struct {
+	*Budgets
+
+	events  record.EventRecorder
+	options admission.Options
+}
+
+// Handle implements webhookadmission.Handler.
+func (p *podBudgets) Handle(ctx context.Context, req webhookadmission.Request) webhookadmission.Response {
+	review, err := p.review(ctx, req)
+	if err != nil {
+		return admission.Refuse(ctx, unknownBudget(err))
+	}
+	if review.Pod == nil {
+		return webhookadmission.Allowed("")
+	}
+	answer, err := p.Ask(ctx, review.Pod, review.Operation, review.DryRun)
+	if err != nil {
+		return admission.Refuse(ctx, unknownBudget(err))
+	}
+	if answer.Admitted {
+		return webhookadmission.Allowed("")
+	}
+	if !review.DryRun {
+		p.tell(req, review.Pod, review.Operation, answer)
+	}
+	return admission.Refuse(ctx, refusedBy(review.Operation, answer))
+}
+
+// review reads the request. Removing its protection in an update does not help a Pod past the budget.
+func (p *podBudgets) review(ctx context.Context, req webhookadmission.Request) (budgetguard.Review, error) {
+	review, err := budgetguard.ReviewOf(ctx, p.options.Reader, req)
+	if err == nil && review.Pod == nil && review.After != nil && Marked(review.Before, review.After) {
+		review.Pod, review.Operation = review.Before, disruption.Update
+	}
+	return review, err
+}
+
+// tell reports a refusal: by an event of the Pod, and to options.Refused.
+func (p *podBudgets) tell(req webhookadmission.Request, pod *corev1.Pod, operation disruption.Operation, answer Answer) {
+	if p.events != nil {
+		p.events.Eventf(pod, corev1.EventTypeWarning, eventPrevented, "PodUnavailableBudget %s refuses %s: %s", answer.Budget, operation, answer.Reason.Detail)
+	}
+	if p.options.Refused == nil {
+		return
+	}
+	refusal := admission.Refusal{Event: admission.EventPodUnavailableBudget, Kind: "unknown", Namespace: pod.Namespace, Name: pod.Name, User: req.UserInfo.Username}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		refusal.Kind, refusal.Name = owner.Kind, owner.Name
+	}
+	p.options.Refused(refusal)
+}
+
+// Step is the step that writes the names of their PodUnavailableBudgets on Pods.
+func (b *Budgets) Step() podwebhook.Step {
+	return podwebhook.Step{Name: "PodUnavailableBudget", Mutate: func(_ context.Context, pod *corev1.Pod, _ *webhookadmission.Request) error {
+		b.Stamp(pod)
+		return nil
+	}}
+}
+
+// budgetResource is the resource named by refusals.
+func budgetResource() schema.GroupResource {
+	return schema.GroupResource{Group: policy.Group, Resource: "podunavailablebudgets"}
+}
+
+// refusedBy is the answer to a request refused by a budget.
+func refusedBy(operation disruption.Operation, answer Answer) error {
+	if operation != disruption.Evict {
+		return apierrors.NewForbidden(budgetResource(), answer.Budget, answer.Reason)
+	}
+	return budgetguard.EvictionRefused("PodUnavailableBudget "+answer.Budget, answer.Reason)
+}
+
+// unknownBudget is the answer for an unknown budget: retry.
+func unknownBudget(err error) error {
+	if apierrors.IsBadRequest(err) {
+		return err
+	}
+	return apierrors.NewTooManyRequests("the Pod or its PodUnavailableBudget could not be read: "+err.Error(), 1)
+}

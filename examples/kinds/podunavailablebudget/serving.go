@@ -1,0 +1,126 @@
+package podunavailablebudget
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+)
+
+// Serving knows which Pods are in service. Serving is safe for concurrent use. Make a Serving with NewServing.
+type Serving struct {
+	inPlace  *inplaceupdate.Updater
+	sidecars *sidecarcontrol.Control
+}
+
+// NewServing returns a Serving for the gates; nil stands for the defaults.
+func NewServing(gates map[apps.Gate]bool) (*Serving, error) {
+	if gates == nil {
+		gates = apps.DefaultGates()
+	}
+	updater, err := kruise.InPlace(gates, nil)
+	if err != nil {
+		return nil, err
+	}
+	control, err := kruise.SidecarControl(gates)
+	return &Serving{inPlace: updater, sidecars: control}, err
+}
+
+// Serves reports whether a Pod is in service: the Pod runs and is ready, no label marks the Pod as unavailable, and the
+// containers match the spec. If all images are named by digest and the Node reports the digests, the digests decide.
+// Otherwise no update in place may be under way. If again is positive, the answer may change after again without any
+// event.
+func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again time.Duration) {
+	if !podstate.IsActive(pod) || pod.Status.Phase != corev1.PodRunning || !podstate.IsReady(pod) || isLabelled(pod) {
+		return false, 0
+	}
+	right, all, _ := digests(pod)
+	if !right || all {
+		return right, 0
+	}
+	if len(s.sidecars.Unfinished(pod, now)) > 0 {
+		return false, lookAgain
+	}
+	if pod.Annotations[apps.AnnotationInPlaceUpdateState] == "" && pod.Annotations[apps.AnnotationInPlaceUpdateStateLegacy] == "" {
+		return !s.inPlace.InGracePeriod(pod), 0
+	}
+	step, err := s.inPlace.Next(pod, now)
+	if err != nil {
+		return true, 0 // no update can be proven: the Pod's own report about its containers counts
+	}
+	if !step.Complete || s.inPlace.InGracePeriod(pod) {
+		return false, max(step.RequeueAfter, lookAgain)
+	}
+	return true, 0
+}
+
+// lookAgain is the wait before the next look at a Pod under update: time alone can end some updates.
+const lookAgain = 5 * time.Second
+
+// isLabelled reports whether a label marks the Pod as unavailable.
+func isLabelled(pod *corev1.Pod) bool {
+	for key := range pod.Labels {
+		if strings.HasPrefix(key, apps.LabelUnavailablePrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// isDoubtful reports whether a container of a Pod runs another digest than its spec names, though the spec was changed and the kubelet has seen
+// the change. Either the Node knows the image by the digest of its index, or the kubelet is about to end the container.
+func isDoubtful(pod *corev1.Pod) bool {
+	_, _, doubtful := digests(pod)
+	return doubtful && pod.Generation != 1 && pod.Annotations[apps.AnnotationInPlaceUpdateState] == "" && pod.Annotations[apps.AnnotationInPlaceUpdateStateLegacy] == ""
+}
+
+// digests reports whether the containers with an image by digest may run that digest, and whether all have such an image and run it. A Node may
+// know a manifest by the digest of its index, and the other way round. doubtful says that another digest is reported by a kubelet that has
+// seen the newest spec.
+func digests(pod *corev1.Pod) (right, all, doubtful bool) {
+	all = len(pod.Spec.Containers) > 0
+	for i := range pod.Spec.Containers {
+		container := &pod.Spec.Containers[i]
+		_, want, ok := strings.Cut(container.Image, "@")
+		if !ok {
+			all = false
+			continue
+		}
+		status := podstate.ContainerStatus(pod, container.Name)
+		switch {
+		case status == nil:
+			return false, all, false
+		case strings.HasSuffix(status.ImageID, want):
+		case pod.Status.ObservedGeneration == 0 || pod.Status.ObservedGeneration < pod.Generation:
+			return false, all, false
+		default:
+			all, doubtful = false, true
+		}
+	}
+	return true, all, doubtful
+}
+
+// Annotations returns the annotations read by Serves, for caches that drop all unused annotations.
+func Annotations() []string {
+	return []string{
+		apps.AnnotationInPlaceUpdateState, apps.AnnotationInPlaceUpdateGrace, apps.AnnotationInPlaceUpdateStateLegacy, apps.AnnotationInPlaceUpdateGraceLegacy,
+		apps.AnnotationRuntimeContainersMeta, apps.AnnotationSidecarSetInjected, apps.AnnotationSidecarSetInPlaceState,
+		apps.AnnotationSidecarSetHash, apps.AnnotationSidecarSetHashWithoutImage,
+	}
+}
+
+// Marked reports whether an update adds a label marking the Pod as unavailable.
+func Marked(before, after *corev1.Pod) bool {
+	for key := range after.Labels {
+		if _, was := before.Labels[key]; !was && strings.HasPrefix(key, apps.LabelUnavailablePrefix) {
+			return true
+		}
+	}
+	return false
+}

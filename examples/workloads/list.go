@@ -1,0 +1,119 @@
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Source is a ConfigMap, and its way to list kinds.
+type Source struct {
+	// Namespace and Name of the ConfigMap.
+	Namespace, Name string
+	// Parse reads the ConfigMap's data. Valid kinds count even together with an error.
+	Parse func(data map[string]string) ([]schema.GroupVersionKind, error)
+}
+
+// List is the present list of a ConfigMap. Make a List with Follow. A List is safe for concurrent use.
+type List struct {
+	parse  func(data map[string]string) ([]schema.GroupVersionKind, error)
+	synced func() bool
+	log    logr.Logger
+
+	mu      sync.Mutex
+	kinds   []schema.GroupVersionKind
+	changed chan struct{} // closed with each change
+}
+
+// Follow adds the watch of a ConfigMap to a manager, on every replica. No further ConfigMap is read.
+func Follow(ctx context.Context, mgr ctrl.Manager, from Source) (*List, error) {
+	one := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", from.Name)}
+	watched, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{from.Namespace: one}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of ConfigMap %s/%s: %w", from.Namespace, from.Name, err)
+	}
+	informer, err := watched.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching ConfigMap %s/%s: %w", from.Namespace, from.Name, err)
+	}
+	l := &List{parse: from.Parse, log: mgr.GetLogger().WithValues("configMap", from.Namespace+"/"+from.Name), changed: make(chan struct{})}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: l.read, UpdateFunc: func(_, after any) { l.read(after) }, DeleteFunc: func(any) { l.set(nil) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching ConfigMap %s/%s: %w", from.Namespace, from.Name, err)
+	}
+	l.synced = registration.HasSynced
+	return l, mgr.Add(everywhere{watched.Start})
+}
+
+// everywhere runs on every replica.
+type everywhere struct {
+	run func(context.Context) error
+}
+
+// Start runs until ctx ends.
+func (e everywhere) Start(ctx context.Context) error { return e.run(ctx) }
+
+// NeedLeaderElection is false.
+func (everywhere) NeedLeaderElection() bool { return false }
+
+// now returns the listed kinds. known is false before the first look at the ConfigMap.
+func (l *List) now() (kinds []schema.GroupVersionKind, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kinds, l.synced()
+}
+
+// Lists reports whether a kind is listed, in any version.
+func (l *List) Lists(kind schema.GroupKind) (listed, known bool) {
+	kinds, known := l.now()
+	return slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind }), known
+}
+
+// next returns a channel closed at the next change.
+func (l *List) next() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
+
+// read takes a list over. A wholly unreadable list changes nothing: somebody is in the middle of an edit.
+func (l *List) read(object any) {
+	configuration, ok := object.(*corev1.ConfigMap)
+	if !ok {
+		return
+	}
+	kinds, err := l.parse(configuration.Data)
+	if err != nil {
+		l.log.Error(err, "Reading the list of kinds", "kinds", len(kinds))
+	}
+	if err == nil || len(kinds) > 0 {
+		l.set(kinds)
+	}
+}
+
+func (l *List) set(kinds []schema.GroupVersionKind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Equal(l.kinds, kinds) {
+		return
+	}
+	l.log.Info("Kinds are listed", "kinds", kinds)
+	l.kinds = kinds
+	close(l.changed)
+	l.changed = make(chan struct{})
+}

@@ -1,0 +1,120 @@
+package workloads
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+// Numbered finds workloads with numbered Pods, of all kinds. Make Numbered with NewNumbered.
+type Numbered struct {
+	builtIn   *ownercache.Index[*appsv1.StatefulSet]
+	advanced  *ownercache.Index[*v1beta1.StatefulSet]
+	serves    func(schema.GroupVersionKind) bool // serves reports whether the API server has the kind of advanced
+	more      Objects
+	live      client.Reader
+	fromStart bool
+}
+
+// NewNumbered returns Numbered. Numbered finds StatefulSets in the manager's cache, and workloads of further kinds
+// in more. serves reports whether the API server has a kind now. fromStart is true if spec.ordinals.start counts for
+// StatefulSets of this group.
+func NewNumbered(ctx context.Context, mgr ctrl.Manager, more Objects, serves func(schema.GroupVersionKind) bool, fromStart bool) (*Numbered, error) {
+	w := &Numbered{more: more, live: mgr.GetAPIReader(), serves: serves, fromStart: fromStart}
+	var err error
+	if w.builtIn, err = ownercache.NewIndex(ctx, mgr.GetCache(), &appsv1.StatefulSet{}); err != nil {
+		return nil, err
+	}
+	w.advanced, err = ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.StatefulSet{})
+	return w, err
+}
+
+// Sources are the caches of StatefulSets.
+func (w *Numbered) Sources() []trackedclient.Source {
+	return []trackedclient.Source{sourceOf(appsv1.SchemeGroupVersion, w.builtIn), sourceOf(v1beta1.GroupVersion, w.advanced)}
+}
+
+func sourceOf(version schema.GroupVersion, index trackedclient.Index) trackedclient.Source {
+	return trackedclient.Source{
+		Store: expectations.Store{GroupResource: schema.GroupResource{Group: version.Group, Resource: "statefulsets"}}, Kind: version.WithKind("StatefulSet"), Index: index,
+	}
+}
+
+// Get returns the cached workload, or nil. known is false if the answer is unknown.
+func (w *Numbered) Get(kind schema.GroupKind, namespace, name string) (found *Workload, known bool) {
+	switch {
+	case kind == api.BuiltIn():
+		if set, ok := w.builtIn.Get(namespace, name); ok {
+			return fromBuiltIn(set), true
+		}
+		return nil, w.builtIn.HasSynced()
+	case kind == api.Advanced():
+		if set, ok := w.advanced.Get(namespace, name); ok {
+			return fromAdvanced(set, w.fromStart), true
+		}
+		return nil, w.advanced.HasSynced() && w.serves(v1beta1.GroupVersion.WithKind(kind.Kind))
+	}
+	object, known := w.more.Get(kind, namespace, name)
+	if object == nil {
+		return nil, known
+	}
+	return fromAny(object), true
+}
+
+// Named returns the workloads of a name, of all kinds, in a stable order.
+func (w *Numbered) Named(namespace, name string) (found []*Workload) {
+	kinds := []schema.GroupKind{api.BuiltIn(), api.Advanced()}
+	for _, kind := range w.more.Served() {
+		kinds = append(kinds, kind.GroupKind())
+	}
+	for _, kind := range kinds {
+		if workload, _ := w.Get(kind, namespace, name); workload != nil {
+			found = append(found, workload)
+		}
+	}
+	return found
+}
+
+// Read returns the API server's workload, or nil. Callers use Read before every action without a way back.
+func (w *Numbered) Read(ctx context.Context, kind schema.GroupKind, namespace, name string) (*Workload, error) {
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	switch kind {
+	case api.BuiltIn():
+		set := &appsv1.StatefulSet{}
+		return found(w.live.Get(ctx, key, set), kind, key, func() *Workload { return fromBuiltIn(set) })
+	case api.Advanced():
+		set := &v1beta1.StatefulSet{}
+		return found(w.live.Get(ctx, key, set), kind, key, func() *Workload { return fromAdvanced(set, w.fromStart) })
+	}
+	for _, served := range w.more.Served() {
+		if served.GroupKind() == kind {
+			object := &unstructured.Unstructured{}
+			object.SetGroupVersionKind(served)
+			return found(w.live.Get(ctx, key, object), kind, key, func() *Workload { return fromAny(object) })
+		}
+	}
+	return nil, fmt.Errorf("%s %s: its kind is not known any more", kind, key)
+}
+
+// found reads the result of a Get.
+func found(err error, kind schema.GroupKind, key client.ObjectKey, read func() *Workload) (*Workload, error) {
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", kind, key, err)
+	}
+	return read(), nil
+}

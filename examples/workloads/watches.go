@@ -1,0 +1,323 @@
+package workloads
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+const (
+	// look is the interval between looks for a kind listed but not installed.
+	look = 10 * time.Second
+	// longest is the longest interval for a kind not found again and again.
+	longest = time.Minute
+)
+
+// Objects know the objects of kinds that may come and go. Implementations must be safe for concurrent use.
+type Objects interface {
+	// Served returns the kinds with known objects.
+	Served() []schema.GroupVersionKind
+	// Get returns an object. known is false while the existence of the object is unknown.
+	Get(kind schema.GroupKind, namespace, name string) (object *unstructured.Unstructured, known bool)
+	// OnChange registers f for calls when an object comes, changes or goes, and with nil when a kind becomes known. Call
+	// OnChange before anything starts.
+	OnChange(f func(kind schema.GroupKind, object client.Object))
+}
+
+// Manager is the part of a controller-runtime manager used by Watches.
+type Manager interface {
+	GetConfig() *rest.Config
+	GetHTTPClient() *http.Client
+	GetScheme() *runtime.Scheme
+	GetRESTMapper() meta.RESTMapper
+	GetLogger() logr.Logger
+}
+
+// Watches watch the kinds of a [List], as long as the kinds are listed and installed. Make Watches with Watch.
+type Watches struct {
+	mgr       Manager
+	list      *List
+	namespace string // empty for all
+	keep      toolscache.TransformFunc
+	clock     clock.WithDelayedExecution
+	log       logr.Logger
+	changed   []func(schema.GroupKind, client.Object)
+
+	running sync.WaitGroup
+	lost    chan schema.GroupVersionKind
+	missing map[schema.GroupVersionKind]missing // belongs to the goroutine of Start
+
+	mu      sync.RWMutex
+	watches map[schema.GroupVersionKind]*oneWatch
+}
+
+// missing is a kind listed but not installed.
+type missing struct {
+	pause time.Duration
+	next  time.Time // time of the next look
+}
+
+// oneWatch is the watch of a kind.
+type oneWatch struct {
+	index  *ownercache.Index[*unstructured.Unstructured]
+	cancel context.CancelFunc
+}
+
+// Watch returns watches of the listed kinds, in a single namespace or, with an empty namespace, in all. keep is the
+// transform of objects in memory. Add the Watches to the manager after OnChange has been called: the Watches run on the
+// leader.
+func Watch(mgr Manager, list *List, namespace string, keep toolscache.TransformFunc) *Watches {
+	return &Watches{
+		mgr: mgr, list: list, namespace: namespace, keep: keep, clock: clock.RealClock{}, log: mgr.GetLogger().WithName("kinds"),
+		lost: make(chan schema.GroupVersionKind), missing: map[schema.GroupVersionKind]missing{}, watches: map[schema.GroupVersionKind]*oneWatch{},
+	}
+}
+
+// OnChange implements Objects.
+func (w *Watches) OnChange(f func(schema.GroupKind, client.Object)) {
+	w.changed = append(w.changed, f)
+}
+
+// Served implements Objects. The kinds are in the order of the list.
+func (w *Watches) Served() (kinds []schema.GroupVersionKind) {
+	listed, _ := w.list.now()
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, kind := range listed {
+		if watch, ok := w.watches[kind]; ok && watch.index.HasSynced() {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// Get implements Objects.
+func (w *Watches) Get(kind schema.GroupKind, namespace, name string) (object *unstructured.Unstructured, known bool) {
+	for _, served := range w.Served() {
+		if served.GroupKind() != kind {
+			continue
+		}
+		w.mu.RLock()
+		watch := w.watches[served]
+		w.mu.RUnlock()
+		if watch == nil {
+			return nil, false
+		}
+		object, _ = watch.index.Get(namespace, name)
+		return object, true
+	}
+	return nil, false
+}
+
+// NeedLeaderElection is true.
+func (*Watches) NeedLeaderElection() bool { return true }
+
+// Start keeps the watches in line with the list until ctx ends.
+func (w *Watches) Start(ctx context.Context) error {
+	defer w.running.Wait()
+	for {
+		next := w.list.next() // before the list is read
+		timer := w.clock.NewTimer(look)
+		again := timer.C()
+		if !w.adjust(ctx) {
+			again = nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next:
+		case <-again:
+		case kind := <-w.lost:
+			if w.end(kind) { // the kind was installed
+				delete(w.missing, kind)
+			}
+			w.misses(kind)
+		}
+		timer.Stop()
+	}
+}
+
+// misses schedules the next look for a kind, each later than the last. The first miss is logged.
+func (w *Watches) misses(kind schema.GroupVersionKind) {
+	m, again := w.missing[kind]
+	if !again {
+		w.log.Info("A kind is listed and not installed; it is looked for", "kind", kind.String())
+	}
+	m.pause = min(max(2*m.pause, look), longest)
+	m.next = w.clock.Now().Add(m.pause)
+	w.missing[kind] = m
+}
+
+// adjust begins and ends watches, and reports whether a listed kind is not watched.
+func (w *Watches) adjust(ctx context.Context) (waits bool) {
+	listed, _ := w.list.now()
+	w.mu.RLock()
+	running := make([]schema.GroupVersionKind, 0, len(w.watches))
+	for kind := range w.watches {
+		running = append(running, kind)
+	}
+	w.mu.RUnlock()
+	for _, kind := range running {
+		if !slices.Contains(listed, kind) {
+			w.log.Info("A kind is not listed any more", "kind", kind.String())
+			w.end(kind)
+		}
+	}
+	maps.DeleteFunc(w.missing, func(kind schema.GroupVersionKind, _ missing) bool { return !slices.Contains(listed, kind) })
+	for _, kind := range listed {
+		if slices.Contains(running, kind) {
+			continue
+		}
+		if m, is := w.missing[kind]; is && w.clock.Now().Before(m.next) {
+			waits = true
+			continue
+		}
+		err := w.begin(ctx, kind)
+		switch {
+		case err == nil:
+			continue
+		case meta.IsNoMatchError(err):
+			w.misses(kind)
+		default:
+			w.log.Error(err, "Watching a kind", "kind", kind.String())
+		}
+		waits = true
+	}
+	return waits
+}
+
+// end ends the watch of a kind, and reports whether the kind was known.
+func (w *Watches) end(kind schema.GroupVersionKind) (known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	watch, ok := w.watches[kind]
+	if !ok {
+		return false
+	}
+	watch.cancel()
+	delete(w.watches, kind)
+	return watch.index.HasSynced()
+}
+
+// isServed returns nil if the API server has a kind. A RESTMapper remembers former kinds, so isServed asks the API
+// server.
+func (w *Watches) isServed(kind schema.GroupVersionKind) error {
+	asked, err := discovery.NewDiscoveryClientForConfigAndClient(w.mgr.GetConfig(), w.mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("asking whether %s is served: %w", kind, err)
+	}
+	list, err := asked.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("asking whether %s is served: %w", kind, err)
+	}
+	if err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }) {
+		return nil
+	}
+	return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+}
+
+// begin watches a kind in a separate cache. The cache ends with the watch.
+func (w *Watches) begin(ctx context.Context, kind schema.GroupVersionKind) error {
+	if err := w.isServed(kind); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	objects, index, err := w.cacheOf(ctx, kind)
+	if err != nil {
+		cancel()
+		return err
+	}
+	w.mu.Lock()
+	w.watches[kind] = &oneWatch{index, cancel}
+	w.mu.Unlock()
+	w.running.Go(func() {
+		if err := objects.Start(ctx); err != nil {
+			w.log.Error(err, "The cache of a kind has ended", "kind", kind.String())
+		}
+	})
+	w.running.Go(func() {
+		if !toolscache.WaitForCacheSync(ctx.Done(), index.HasSynced) {
+			return
+		}
+		w.log.Info("A kind is watched", "kind", kind.String())
+		for _, object := range index.All() { // listeners told earlier could not look at the object
+			w.tell(kind.GroupKind(), object)
+		}
+		w.tell(kind.GroupKind(), nil)
+	})
+	return nil
+}
+
+func (w *Watches) cacheOf(ctx context.Context, kind schema.GroupVersionKind) (cache.Cache, *ownercache.Index[*unstructured.Unstructured], error) {
+	options := cache.Options{
+		HTTPClient: w.mgr.GetHTTPClient(), Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper(), DefaultTransform: w.keep,
+		DefaultWatchErrorHandler: func(watch context.Context, r *toolscache.Reflector, err error) {
+			if !apierrors.IsNotFound(err) {
+				toolscache.DefaultWatchErrorHandler(watch, r, err) // the default handler logs
+				return
+			}
+			select { // the CRD is gone
+			case w.lost <- kind:
+			case <-ctx.Done():
+			}
+		},
+	}
+	if w.namespace != "" {
+		options.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", w.namespace)
+	}
+	objects, err := cache.New(w.mgr.GetConfig(), options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the cache of %s: %w", kind, err)
+	}
+	like := &unstructured.Unstructured{}
+	like.SetGroupVersionKind(kind)
+	index, err := ownercache.NewIndex(ctx, objects, like)
+	if err != nil {
+		return nil, nil, err
+	}
+	informer, err := objects.GetInformer(ctx, like, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, nil, err
+	}
+	told := func(object any) { w.seen(kind.GroupKind(), object) }
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: told, UpdateFunc: func(_, after any) { told(after) }, DeleteFunc: told,
+	})
+	return objects, index, err
+}
+
+func (w *Watches) seen(kind schema.GroupKind, object any) {
+	if missed, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = missed.Obj
+	}
+	if object, ok := object.(client.Object); ok {
+		w.tell(kind, object)
+	}
+}
+
+func (w *Watches) tell(kind schema.GroupKind, object client.Object) {
+	for _, f := range w.changed {
+		f(kind, object)
+	}
+}
