@@ -4,7 +4,7 @@ package chaos_test
 // schedules.
 func resourceDistributionMutants() []mutant {
 	const folder, meaning = "examples/kinds/resourcedistribution/", "examples/kinds/resourcedistribution/"
-	const act, watch, copies, targets, status = folder + "act.go", folder + "watch.go", meaning + "copies.go", meaning + "targets.go", meaning + "status.go"
+	const act, watch, copies, targets, status = folder + "act.go", folder + "watch.go", meaning + "decide.go", meaning + "resolve.go", meaning + "status.go"
 	found := schedules{tests: "./kinds/resourcedistribution"}
 	return []mutant{
 		{"what is somebody else's is taken for a copy", copies, "case ownerOf(found) != distributor.Name:", "case ownerOf(found) != distributor.Name && found.GetUID() == \"\":", found},

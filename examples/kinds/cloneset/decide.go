@@ -14,7 +14,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -164,7 +163,7 @@ func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.
 	if handOver = known.Release(o.claims); len(handOver) == 0 && !o.cs.Spec.ScaleStrategy.EnablePVCReuse {
 		handOver, remove = known.Lost(o.claims, o.names().Has, o.pods.Inactive, o.unborn.Has)
 	}
-	return handOver[:min(len(handOver), fanout.PerPass)], remove[:min(len(remove), fanout.PerPass)]
+	return handOver[:min(len(handOver), perPass)], remove[:min(len(remove), perPass)]
 }
 
 // former finds the claim templates of revisions from foreign writers.
@@ -217,7 +216,7 @@ func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	for _, pod := range o.pods.Inactive {
 		x.Leaving.Insert(podName(o.cs, pod.Labels[apps.LabelInstanceID]))
 	}
-	return x.New(min(n, fanout.PerPass)), x.Awaited(n)
+	return x.New(min(n, perPass)), x.Awaited(n)
 }
 
 // freshName returns a random name without foreign claims: a Pod of the name would mount foreign claims all the same.

@@ -241,7 +241,7 @@ func (w *story) mayGo(v *sight, p *place, pod *corev1.Pod, process int) bool {
 		return true
 	}
 	// Of two Pods the old Pod goes when no longer needed.
-	return v.surge() > 0 && v.isOutdated(pod) && len(p.newest) > 0 && (v.isAvailable(p.newest[0]) || !podstate.IsReady(pod))
+	return v.surge() > 0 && v.isOutdated(pod) && len(p.newest) > 0 && (slices.ContainsFunc(p.newest, v.isAvailable) || !podstate.IsReady(pod))
 }
 
 // judgeEnding: replacements of Pods ending again and again become rarer and rarer.

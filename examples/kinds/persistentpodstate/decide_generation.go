@@ -1,7 +1,6 @@
 package persistentpodstate
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +9,6 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
@@ -127,16 +124,6 @@ func (g *generation) Made() *v1beta1.PersistentPodState {
 		},
 		Spec: *g.Spec,
 	}
-}
-
-// patch returns the patch for the found PersistentPodState. The patch sets the spec, and for Adopt also the controller.
-func (g *generation) Patch(found *v1beta1.PersistentPodState) (client.Patch, error) {
-	metadata := map[string]any{"uid": found.UID, "resourceVersion": found.ResourceVersion}
-	if g.Action == adopt {
-		metadata["ownerReferences"] = append(slices.Clone(found.OwnerReferences), g.owner())
-	}
-	body, err := json.Marshal(map[string]any{"metadata": metadata, "spec": wholeSpec(g.Spec)})
-	return client.RawPatch(types.MergePatchType, body), err
 }
 
 // wholeSpec returns a value for each field backed by an annotation, so merging leaves no old value behind.
