@@ -65,10 +65,10 @@ hostile: build ## a soak of ten minutes: one namespace and whoever reaches the w
 lint: ## go vet and golangci-lint, with the linters listed in .golangci.yml
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(TOOL) golangci-lint run ./...) || exit 1; done
 
-generate: ## deepcopy functions, CRDs, the chart's copies of manifests, the table of reasons, the embedded binaries module
+generate: ## deepcopy functions, CRDs, manifests that follow from the rows of kinds, the chart's copies of manifests, the table of reasons, the embedded binaries module
 	cd examples/apis && $(TOOL) controller-gen object paths="./apps/...;./policy/..."
 	cd examples/apis && $(TOOL) controller-gen crd paths="./apps/...;./policy/..." output:crd:dir=../config/crd
-	cd examples && $(GO) run ./internal/crdconversion config/crd
+	cd examples && $(GO) run ./internal/crdconversion config/crd && $(GO) run ./internal/manifests config
 	@for d in crd webhook rbac resourcedistribution; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
 		cp examples/config/$$d/*.yaml examples/charts/kruise/files/$$d/ || exit 1; done
 	cd testing && $(GO) generate ./...

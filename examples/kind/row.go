@@ -33,8 +33,15 @@ type Row struct {
 	// Kind is the API's name of the kind, in the stored version. Resource is its plural.
 	Kind     schema.GroupVersionKind
 	Resource string
+	// Advanced is true if Kubernetes has a kind of the same name.
+	Advanced bool
 	// ClusterScoped is true if objects are in no namespace.
 	ClusterScoped bool
+	// Scaled is true if the kind has a scale subresource, and Protected if its deletions can be refused.
+	Scaled, Protected bool
+	// Reach says what a writer of an object does to others, for a kind in no namespace: "puts containers into Pods of every
+	// namespace". Secret says why not everybody may read an object, or is empty.
+	Reach, Secret string
 	// Converted is true if the CRD has several versions.
 	Converted bool
 	// Released is the version in which OpenKruise 1.9.0 stores the kind, empty for the version of Kind.
@@ -83,6 +90,14 @@ func (r Row) IsOn(gates map[apps.Gate]bool) bool {
 
 // Name is the kind in lower case, as in paths, flags and metrics.
 func (r Row) Name() string { return strings.ToLower(r.Kind.Kind) }
+
+// Title is the kind in texts. Two kinds have the name of a kind of Kubernetes.
+func (r Row) Title() string {
+	if r.Advanced {
+		return "Advanced " + r.Kind.Kind
+	}
+	return r.Kind.Kind
+}
 
 // WorkersFlag is the flag that sets Workers.
 func (r Row) WorkersFlag() string { return r.Name() + "-workers" }

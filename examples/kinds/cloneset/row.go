@@ -19,6 +19,7 @@ func Row() kind.Row {
 	workers, excludePreparingDelete := 3, false
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("CloneSet"), Resource: "clonesets", Converted: true, Released: "v1alpha1",
+		Scaled: true, Protected: true,
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers,
 		Flags: func(fs *pflag.FlagSet) {

@@ -19,6 +19,7 @@ func Row() kind.Row {
 	workers, byScheduler := 3, true
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("DaemonSet"), Resource: "daemonsets", Converted: true,
+		Advanced:    true,
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers,
 		Flags: func(fs *pflag.FlagSet) {

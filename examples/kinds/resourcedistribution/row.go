@@ -15,6 +15,7 @@ func Row() kind.Row {
 	workers := 3
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("ResourceDistribution"), Resource: "resourcedistributions", ClusterScoped: true, Converted: true, Released: "v1alpha1",
+		Reach: "puts Secrets and ConfigMaps into every namespace", Secret: "may hold a Secret, which view does not show",
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers, Gates: []apps.Gate{apps.GateResourceDistribution}, Metrics: kruise.NewCopyMetrics,
 		// No controller keeps users' Secrets in memory.

@@ -26,6 +26,7 @@ func Row() kind.Row {
 	workers := 3
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("SidecarSet"), Resource: "sidecarsets", ClusterScoped: true, Converted: true,
+		Reach:       "puts containers into Pods of every namespace",
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers,
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {

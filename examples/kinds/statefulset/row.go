@@ -21,6 +21,7 @@ func Row() kind.Row {
 	workers := 3
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("StatefulSet"), Resource: "statefulsets", Converted: true,
+		Scaled: true, Protected: true, Advanced: true,
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers,
 		OpensGate: true,
