@@ -70,24 +70,37 @@ func Object(data []byte, into any) error {
 	return problemOf(err)
 }
 
-// Fields decodes JSON into a pointer to a zero struct whose fields may be senseless. An undecodable field stays zero,
-// and the problems say why, in the order of the names. An error means that the JSON is no object, and is a [Problem].
-// at is the name of the decoded value, and begins all paths.
+// Fields decodes JSON into a struct whose fields may be senseless, in place of the struct's former content. An undecodable
+// field is zero, and the problems say why, in the order of the names. An error means that the JSON is no object, or into
+// no pointer to a struct; the error is a [Problem], and the struct stays as it was. at is the name of the decoded value,
+// and begins all paths.
 //
-// Fields is for UnmarshalJSON. The left out fields are lost if the struct is written: keep the problems in the struct,
-// and have MarshalJSON refuse while there are any, as in the example.
+// Fields is for UnmarshalJSON, with the pointer converted to a type without that method. The left out fields are lost if
+// the struct is written: keep the problems in the struct, and have MarshalJSON call [Marshal], as in the example.
 func Fields(data []byte, into any, at string) (problems []Problem, err error) {
 	if pointer := reflect.ValueOf(into); pointer.Kind() != reflect.Pointer || pointer.IsNil() || pointer.Elem().Kind() != reflect.Struct {
 		return nil, Problem{Path: at, Detail: fmt.Sprintf("decoding into %T, must be a pointer to a struct", into)}
 	}
-	problems, err = fields(data, into)
+	whole := reflect.ValueOf(into).Elem()
+	read := reflect.New(whole.Type())
+	problems, err = fields(data, read.Interface())
 	for i := range problems {
 		problems[i] = problems[i].In(at)
 	}
 	if err != nil {
 		return nil, problemOf(err).In(at)
 	}
+	whole.Set(read.Elem())
 	return problems, nil
+}
+
+// Marshal encodes a struct read by [Fields], and refuses while there are problems: writing the struct would lose the
+// undecodable fields. Convert the struct to a type without MarshalJSON.
+func Marshal(plain any, problems []Problem) ([]byte, error) {
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("what was not decoded in full cannot be written: %w", problems[0])
+	}
+	return json.Marshal(plain)
 }
 
 func fields(data []byte, into any) (problems []Problem, err error) {

@@ -162,6 +162,32 @@ func TestFieldsRefusesTargets(t *testing.T) {
 	}
 }
 
+// TestFieldsInPlace: the former content of a struct is replaced, unless the JSON is no object.
+func TestFieldsInPlace(t *testing.T) {
+	type batch struct{ Workers, Limit int32 }
+	got := batch{1, 2}
+	if problems, err := decode.Fields([]byte(`{"workers":"many"}`), &got, "spec"); err != nil || len(problems) != 1 || got != (batch{}) {
+		t.Errorf("%+v, %v, %v; want nothing of the former content, and a problem", got, problems, err)
+	}
+	got = batch{1, 2}
+	if _, err := decode.Fields([]byte(`[]`), &got, "spec"); err == nil || got != (batch{1, 2}) {
+		t.Errorf("%+v, %v; want an error, and the former content", got, err)
+	}
+}
+
+func TestMarshal(t *testing.T) {
+	type batch struct {
+		Workers int32 `json:"workers"`
+	}
+	if raw, err := decode.Marshal(batch{3}, nil); err != nil || string(raw) != `{"workers":3}` {
+		t.Errorf("%s, %v", raw, err)
+	}
+	problem := decode.Problem{Path: "spec.limit", Detail: "many is no number"}
+	if raw, err := decode.Marshal(batch{3}, []decode.Problem{problem}); !errors.Is(err, problem) || raw != nil {
+		t.Errorf("%s, %v; want the problem", raw, err)
+	}
+}
+
 func TestDepth(t *testing.T) {
 	for data, want := range map[string]int{
 		``: 0, `5`: 0, `{}`: 1, `{"a":[{}],"b":[]}`: 3, `"[[["`: 0, `{"[\"[":"\\","b":[]}`: 2, `["\\\"[["]`: 1, `["`: 1, `["\`: 1,

@@ -28,26 +28,17 @@ type BatchSpec struct {
 }
 
 // UnmarshalJSON leaves out senseless fields: a list of all Batches must not fail for a single Batch.
-func (s *BatchSpec) UnmarshalJSON(data []byte) error {
+func (s *BatchSpec) UnmarshalJSON(data []byte) (err error) {
 	type plain BatchSpec // without the method
-	var read plain
-	problems, err := decode.Fields(data, &read, "spec")
-	if err != nil {
-		return err
-	}
-	*s = BatchSpec(read)
-	s.Undecodable = problems
-	return nil
+	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
+	return err
 }
 
 // MarshalJSON refuses a spec with left out fields: a write would take the fields from its user. Controllers patch
 // metadata and status.
 func (s BatchSpec) MarshalJSON() ([]byte, error) {
-	if len(s.Undecodable) > 0 {
-		return nil, fmt.Errorf("writing a spec that was not read in full: %w", s.Undecodable[0])
-	}
 	type plain BatchSpec
-	return json.Marshal(plain(s))
+	return decode.Marshal(plain(s), s.Undecodable)
 }
 
 // A list of objects is readable despite a senseless object, and the object says why.

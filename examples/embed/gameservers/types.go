@@ -2,7 +2,6 @@ package gameservers
 
 import (
 	_ "embed"
-	"encoding/json"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,22 +70,16 @@ type Spec struct {
 }
 
 // UnmarshalJSON leaves out invalid values: a list of all GameServers must not fail for a single object.
-func (s *Spec) UnmarshalJSON(data []byte) error {
+func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
-	var read plain
-	problems, err := decode.Fields(data, &read, "spec")
-	*s = Spec(read)
-	s.undecodable = problems
+	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
 // MarshalJSON refuses an incompletely read spec.
 func (s Spec) MarshalJSON() ([]byte, error) {
-	if len(s.undecodable) > 0 {
-		return nil, s.undecodable[0]
-	}
 	type plain Spec
-	return json.Marshal(plain(s))
+	return decode.Marshal(plain(s), s.undecodable)
 }
 
 // Status is written by the operator.

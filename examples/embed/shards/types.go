@@ -2,7 +2,6 @@ package shards
 
 import (
 	_ "embed"
-	"encoding/json"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,22 +64,16 @@ type Spec struct {
 }
 
 // UnmarshalJSON leaves out invalid values: a list of all Shards must not fail for a single Shards.
-func (s *Spec) UnmarshalJSON(data []byte) error {
+func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
-	var read plain
-	problems, err := decode.Fields(data, &read, "spec")
-	*s = Spec(read)
-	s.undecodable = problems
+	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
 // MarshalJSON refuses an incompletely read spec. The operator writes no specs, but somebody may copy the code.
 func (s Spec) MarshalJSON() ([]byte, error) {
-	if len(s.undecodable) > 0 {
-		return nil, s.undecodable[0]
-	}
 	type plain Spec
-	return json.Marshal(plain(s))
+	return decode.Marshal(plain(s), s.undecodable)
 }
 
 // Status is written by the operator, and its budget by the webhook too.
