@@ -164,7 +164,10 @@ func TestFieldsRefusesTargets(t *testing.T) {
 
 // TestFieldsInPlace: the former content of a struct is replaced, unless the JSON is no object.
 func TestFieldsInPlace(t *testing.T) {
-	type batch struct{ Workers, Limit int32 }
+	type batch struct {
+		Workers int32 `json:"workers"`
+		Limit   int32 `json:"limit"`
+	}
 	got := batch{1, 2}
 	if problems, err := decode.Fields([]byte(`{"workers":"many"}`), &got, "spec"); err != nil || len(problems) != 1 || got != (batch{}) {
 		t.Errorf("%+v, %v, %v; want nothing of the former content, and a problem", got, problems, err)
