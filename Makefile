@@ -8,7 +8,7 @@ GO      := go
 RACE    ?= -race
 GOTEST  := $(GO) test
 
-.PHONY: help demo test check test-unit test-cluster test-node build bench bench-rollouts chaos mutants hostile lint generate chart verify newest apidiff clean
+.PHONY: help demo test check test-unit test-cluster test-node build bench bench-rollouts chaos mutants hostile house lint generate chart verify newest apidiff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -61,6 +61,9 @@ chaos: ## schedules of faults: SEEDS=10000 FIRST_SEED=1 STEPS=300 CONTROLLER=clo
 hostile: build ## a soak of ten minutes: one namespace and whoever reaches the webhooks do all they can, a neighbour rolls out; HOSTILE="--for 1m"
 	$(GO) build -o bin/ ./examples/hostile
 	bin/hostile --manager bin/kruise-manager $(HOSTILE)
+
+house: ## figures of the repository: lines of each kind by part, prose of each package
+	@$(GO) run ./examples/internal/house -root .
 
 lint: ## go vet and golangci-lint, with the linters listed in .golangci.yml
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(TOOL) golangci-lint run ./...) || exit 1; done

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// pointing are the pronouns and relatives that send a reader back.
+const pointing = " it its they them those that which what whom whose one other others this these "
+
+// widest is the limit of a line, in columns.
+const widest = 120
+
+// prose is what a package's files without tests say.
+type prose struct {
+	words, pointing int // of comments
+	lines, wide     int
+}
+
+// proseBelow reads the packages below a directory, by their paths.
+func proseBelow(root string) (map[string]*prose, error) {
+	packages := map[string]*prose{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch name := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && (name == "testdata" || name == "binaries" || strings.HasPrefix(name, ".")):
+			return fs.SkipDir
+		case entry.IsDir(), !strings.HasSuffix(name, ".go"), strings.HasSuffix(name, "_test.go"), strings.HasPrefix(name, "zz_generated"):
+			return nil
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		p := packages[filepath.ToSlash(folder)]
+		if p == nil {
+			p = &prose{}
+			packages[filepath.ToSlash(folder)] = p
+		}
+		return p.read(path)
+	})
+	return packages, err
+}
+
+// read adds a file.
+func (p *prose) read(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(data) {
+		p.lines++
+		columns := len([]rune(strings.ReplaceAll(strings.TrimRight(string(line), "\n"), "\t", "    ")))
+		if columns > widest {
+			p.wide++
+		}
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), path, data, parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	for _, group := range file.Comments {
+		p.count(group.Text())
+	}
+	return nil
+}
+
+// count adds the words of a comment.
+func (p *prose) count(text string) {
+	for word := range strings.FieldsSeq(text) {
+		word = strings.ToLower(strings.Trim(word, ".,;:!?()[]\"'`"))
+		if word == "" {
+			continue
+		}
+		p.words++
+		if strings.Contains(pointing, " "+word+" ") {
+			p.pointing++
+		}
+	}
+}
+
+// share is the number of pointing words in 100.
+func (p *prose) share() float64 { return 100 * float64(p.pointing) / float64(max(p.words, 1)) }
+
+func printProse(out io.Writer, packages map[string]*prose) {
+	fmt.Fprint(out, "\n| package | words of comments | pronouns and relatives per 100 | lines | of them wider than 120 |\n|---|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(packages)) {
+		p := packages[name]
+		fmt.Fprintf(out, "| %s | %d | %.1f | %d | %d |\n", name, p.words, p.share(), p.lines, p.wide)
+	}
+}

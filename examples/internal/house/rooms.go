@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// parts are the parts of a kind, in the order of the table.
+var parts = [...]string{"row", "admission", "decide", "act", "types", "defaults and validation", "conversion", "tests"}
+
+// room is a kind with its lines by part.
+type room struct {
+	name  string
+	lines map[string]int
+}
+
+// roomsBelow counts the lines of each kind: in its room, and in the module of API types.
+func roomsBelow(root string) (rooms []room, err error) {
+	examples := filepath.Join(root, "examples")
+	folders, err := filepath.Glob(filepath.Join(examples, "kinds", "*", "row.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range folders {
+		r := room{name: filepath.Base(filepath.Dir(file)), lines: map[string]int{}}
+		patterns := []string{filepath.Join(filepath.Dir(file), "*.go"), filepath.Join(filepath.Dir(file), "*", "*.go")}
+		for _, group := range []string{"apps", "policy"} {
+			apis := filepath.Join(examples, "apis", group)
+			patterns = append(patterns,
+				filepath.Join(apis, "*", r.name+"*.go"), filepath.Join(apis, r.name, "*.go"), filepath.Join(apis, r.name+"*.go"))
+		}
+		for _, pattern := range patterns {
+			if err := r.add(pattern); err != nil {
+				return nil, err
+			}
+		}
+		rooms = append(rooms, r)
+	}
+	return rooms, nil
+}
+
+// add counts the lines of files.
+func (r *room) add(pattern string) error {
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if filepath.Base(filepath.Dir(file)) == "testdata" {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		r.lines[partOf(filepath.ToSlash(file))] += bytes.Count(data, []byte("\n"))
+	}
+	return nil
+}
+
+// partOf tells the part by the name of a file.
+func partOf(file string) string {
+	folder, name := filepath.Base(filepath.Dir(file)), filepath.Base(file)
+	inRoom := strings.Contains(file, "/kinds/")
+	switch {
+	case strings.HasSuffix(name, "_test.go"):
+		return "tests"
+	case folder == "conversion":
+		return "conversion"
+	case !inRoom && (strings.HasPrefix(folder, "v1") || folder == "apps" || folder == "policy"):
+		return "types"
+	case !inRoom:
+		return "defaults and validation"
+	case name == "row.go":
+		return "row"
+	case name == "admission.go", strings.HasPrefix(name, "pod"):
+		return "admission"
+	case strings.HasPrefix(name, "decide"), strings.HasPrefix(name, "resolve"), folder == "schedule":
+		return "decide"
+	default:
+		return "act"
+	}
+}
+
+func printRooms(out io.Writer, rooms []room) {
+	fmt.Fprintf(out, "| kind | %s | all |\n|---%s|---|\n", strings.Join(parts[:], " | "), strings.Repeat("|---", len(parts)))
+	for _, r := range rooms {
+		fmt.Fprintf(out, "| %s ", r.name)
+		all := 0
+		for _, part := range parts {
+			fmt.Fprintf(out, "| %d ", r.lines[part])
+			all += r.lines[part]
+		}
+		fmt.Fprintf(out, "| %d |\n", all)
+	}
+}
