@@ -1,5 +1,4 @@
-// Package config holds the manifests that install the reference controllers, for commands and tests that need them
-// without a checkout.
+// Package config holds the manifests that install the reference controllers, for commands and tests without a checkout.
 package config
 
 import (
@@ -16,15 +15,15 @@ import (
 var manifests embed.FS
 
 // InstallCRDs applies the CRDs of the reference controllers and waits until the API server serves the stored version of each.
-// The other versions need the conversion webhook of a running manager. Applying CRDs again changes nothing, and the address at
-// which a manager outside the cluster serves conversion stays.
+// Further versions need the conversion webhook of a running manager. Applying CRDs again changes nothing, and keeps the
+// address of a manager that serves conversion outside the cluster.
 func InstallCRDs(ctx context.Context, c client.Client) error {
 	return each("crd", func(raw []byte) error { return install.CRD(ctx, c, raw) })
 }
 
-// InstallWebhooks applies the webhook configurations of the reference controllers. From then on the API server refuses writes of
-// their kinds until a manager serves the webhooks. Applying them again changes nothing, and addresses and certificate
-// authorities that a manager put there stay.
+// InstallWebhooks applies the webhook configurations of the reference controllers. From then on the API server refuses
+// writes of the kinds until a manager serves the webhooks. Applying the configurations again changes nothing, and keeps the
+// addresses and certificate authorities written by a manager.
 func InstallWebhooks(ctx context.Context, c client.Client) error {
 	return each("webhook", func(raw []byte) error { return install.Manifest(ctx, c, raw) })
 }

@@ -1,5 +1,5 @@
-// Package controllertest answers "how does a controller's test see everything that happens on the API server?": it runs the
-// manager against a control plane, follows every Pod event, and counts requests in the audit log.
+// Package controllertest shows a controller's test everything that happens on the API server: the package runs the manager
+// against a control plane, follows every Pod event, and counts requests in the audit log.
 package controllertest
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// Client returns an administrator's client that knows every API type, and installs the CRDs if they are not there yet.
+// Client returns an administrator's client for every API type, and installs missing CRDs.
 func Client(t testing.TB, cp *controlplane.ControlPlane) client.WithWatch {
 	t.Helper()
 	c, err := manager.NewClient(cp.Config())
@@ -37,7 +37,7 @@ func Client(t testing.TB, cp *controlplane.ControlPlane) client.WithWatch {
 	return c
 }
 
-// Manager runs the controllers until stop is called or the test ends; stop returns once they have ended.
+// Manager runs the controllers until stop is called or the test ends; stop returns after their end.
 func Manager(t testing.TB, cp *controlplane.ControlPlane, options manager.Options) (stop func()) {
 	t.Helper()
 	options.Version = "test"
@@ -64,7 +64,7 @@ func Manager(t testing.TB, cp *controlplane.ControlPlane, options manager.Option
 	return stop
 }
 
-// Event is one change of a Pod as a watch reported it.
+// Event is a change of a Pod, as reported by a watch.
 type Event struct {
 	Type watch.EventType
 	Pod  *corev1.Pod
@@ -76,8 +76,8 @@ type Recorder struct {
 	events []Event
 }
 
-// Watch starts to record the Pod events of a namespace; the Pods that exist come first, as added. check, unless nil, sees
-// the Pods as they are after each event and is called in their order.
+// Watch starts to record the Pod events of a namespace; existing Pods come first, as added. check, unless nil, sees the
+// Pods after each event, in the order of events.
 func Watch(t testing.TB, c client.WithWatch, namespace string, check func(pods map[types.UID]*corev1.Pod)) *Recorder {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -121,17 +121,17 @@ func Watch(t testing.TB, c client.WithWatch, namespace string, check func(pods m
 	return r
 }
 
-// Events returns what was recorded so far.
+// Events returns the events recorded so far.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Event(nil), r.events...)
 }
 
-// Request is one answered request of the controllers, from the audit log.
+// Request is an answered request of the controllers, from the audit log.
 type Request = audit.Request
 
-// Requests returns the requests since offset of clients whose user agent begins with agent, and the offset to go on from.
+// Requests returns the requests since offset of clients with a user agent that begins with agent, and the next offset.
 func Requests(t testing.TB, auditLog string, offset int64, agent string) ([]Request, int64) {
 	t.Helper()
 	requests, next, err := audit.Read(auditLog, offset, agent)
@@ -141,7 +141,7 @@ func Requests(t testing.TB, auditLog string, offset int64, agent string) ([]Requ
 	return requests, next
 }
 
-// End returns the offset from which Requests begins with what is asked from now on.
+// End returns the offset for requests from now on.
 func End(t testing.TB, auditLog string) int64 {
 	t.Helper()
 	offset, err := audit.End(auditLog)

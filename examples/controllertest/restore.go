@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// Restore creates the objects of a file in a namespace: owners first, with their new UIDs in what they own, and each with the status it
-// had. Objects that select the namespace by its name select the new one.
+// Restore creates the objects of a file in a namespace: owners first, with their new UIDs in the owned objects, and each
+// object with its former status. Objects that select the former namespace by name select the new namespace.
 func Restore(t testing.TB, c client.Client, namespace, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -31,8 +31,8 @@ func Restore(t testing.TB, c client.Client, namespace, path string) {
 	newRestorer(t, c, namespace).restore(raw)
 }
 
-// RestoreCluster is Restore of several files into the namespaces that the objects had. edit changes the text of each file;
-// nil for no change. Objects that were being deleted are deleted last.
+// RestoreCluster is Restore of several files into the objects' former namespaces. edit changes the text of each file; nil
+// for no change. Objects with a deletion timestamp are deleted last.
 func RestoreCluster(t testing.TB, c client.Client, edit func(raw []byte) []byte, paths ...string) {
 	t.Helper()
 	r := newRestorer(t, c, "")
@@ -53,7 +53,7 @@ func RestoreCluster(t testing.TB, c client.Client, edit func(raw []byte) []byte,
 	}
 }
 
-// restorer creates objects as they were.
+// restorer creates objects in their former state.
 type restorer struct {
 	client.Client
 	t         testing.TB

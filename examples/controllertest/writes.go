@@ -11,12 +11,12 @@ import (
 // writesPoll is how often FewWrites looks into the audit log.
 const writesPoll = 100 * time.Millisecond
 
-// FewWrites watches a namespace for the length of a window and fails the test as soon as the clients whose user agent begins
-// with agent have made more than most requests in it that write, refused ones included. Events and leases do not count. It
-// is for a workload that cannot get on: trying again and again costs the API server as much as getting on would.
+// FewWrites watches a namespace for the length of a window. FewWrites fails the test as soon as clients with a user agent
+// that begins with agent have made more than most writes there, including refused writes. Events and leases do not count.
+// Use FewWrites for a workload that cannot get on: useless attempts cost the API server as much as useful requests.
 func FewWrites(t testing.TB, auditLog, agent, namespace string, window time.Duration, most int) {
 	t.Helper()
-	offset := End(t, auditLog) // what was written before does not count
+	offset := End(t, auditLog) // earlier writes do not count
 	var writes []Request
 	over := time.NewTimer(window)
 	defer over.Stop()
@@ -41,7 +41,7 @@ func FewWrites(t testing.TB, auditLog, agent, namespace string, window time.Dura
 	}
 }
 
-// writesIn returns the requests that concern a namespace and could have changed something in it.
+// writesIn returns the requests about a namespace that could have changed an object there.
 func writesIn(requests []Request, namespace string) []Request {
 	var out []Request
 	for _, r := range requests {

@@ -1,8 +1,8 @@
-// Package clustertest is an API server in memory and a cache that shows of it what a test says, for the tests of packages that
-// stand between the two.
+// Package clustertest is an API server in memory and a cache under the control of a test, for packages between a server
+// and a cache.
 //
-// Nothing runs beside the test: the cache, and whoever listens to it, moves on in Deliver alone. Versions grow over all objects, as
-// those of a server do.
+// Nothing runs beside the test: the cache and the cache's listeners move on in Deliver alone. Versions grow over all
+// objects, as on a server.
 package clustertest
 
 import (
@@ -34,7 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Request is one write, such as "patch", "status" for a Pod's status.
+// Request is a write, such as "patch", "status" for a Pod's status.
 type Request struct {
 	Verb, Subresource string
 	Object            client.Object
@@ -49,7 +49,7 @@ func (r Request) String() string {
 	return out + " " + r.Object.GetName()
 }
 
-// kindOf also knows objects of which there is only the metadata.
+// kindOf also knows objects with metadata alone.
 func kindOf(object client.Object) string {
 	if kind := object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
@@ -57,14 +57,14 @@ func kindOf(object client.Object) string {
 	return reflect.TypeOf(object).Elem().Name()
 }
 
-// Cluster is the API server, the cache, and what package ownercache needs of a manager. Its Client writes to the server and reads
-// from it. Make it with New; only Client and APIReader are safe for concurrent use.
+// Cluster is the API server, the cache, and the methods of a manager needed by package ownercache. The Client reads from
+// the server and writes to the server. Make a Cluster with New; only Client and APIReader are safe for concurrent use.
 type Cluster struct {
 	cache.Cache // nil: a test needs only the methods below
 	client.WithWatch
 
-	// Answer, unless nil, answers a write instead of the server unless it returns nil. Change alters an object on its way to the
-	// server, as a webhook does.
+	// Answer, unless nil, is asked before the server, and a result other than nil is the answer to a write. Change alters an
+	// object on the way to the server, as a webhook does.
 	Answer func(Request) error
 	Change func(client.Object)
 
@@ -83,7 +83,7 @@ func New() *Cluster {
 	return c
 }
 
-// versions gives objects versions that grow over all of them, and UIDs.
+// versions gives objects growing versions, and UIDs.
 type versions struct {
 	clienttesting.ObjectTracker
 
@@ -113,7 +113,7 @@ func (v versions) Create(r schema.GroupVersionResource, obj runtime.Object, name
 	return v.ObjectTracker.Create(r, obj, namespace, opts...)
 }
 
-// Update stores an object unless another one has its name by now.
+// Update stores an object, unless the name belongs to a newer object.
 func (v versions) Update(r schema.GroupVersionResource, obj runtime.Object, namespace string, opts ...metav1.UpdateOptions) error {
 	if err := v.replace(r, obj, namespace); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (v versions) Update(r schema.GroupVersionResource, obj runtime.Object, name
 	return v.ObjectTracker.Update(r, obj, namespace, opts...)
 }
 
-// Patch is Update with what a patch has come to.
+// Patch is Update with the result of a patch.
 func (v versions) Patch(r schema.GroupVersionResource, obj runtime.Object, namespace string, opts ...metav1.PatchOptions) error {
 	if err := v.replace(r, obj, namespace); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (c *Cluster) answer(verb, subresource string, object client.Object) error {
 	return c.Answer(r)
 }
 
-// Requests returns what was written since the last call.
+// Requests returns the writes since the last call.
 func (c *Cluster) Requests() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,16 +231,16 @@ func patchPodStatus(ctx context.Context, w client.Client, obj client.Object, pat
 // GetCache returns the cache, as a manager does.
 func (c *Cluster) GetCache() cache.Cache { return c }
 
-// GetClient returns a client that writes to the server.
+// GetClient returns a client of the server.
 func (c *Cluster) GetClient() client.Client { return c.WithWatch }
 
-// GetAPIReader returns what reads from the server.
+// GetAPIReader returns a reader of the server.
 func (c *Cluster) GetAPIReader() client.Reader { return c.WithWatch }
 
 // GetScheme returns the scheme of client-go.
 func (c *Cluster) GetScheme() *runtime.Scheme { return scheme.Scheme }
 
-// Add keeps a runnable, which the test may start.
+// Add keeps a runnable for the test to start.
 func (c *Cluster) Add(r manager.Runnable) error {
 	c.Runnables = append(c.Runnables, r)
 	return nil
@@ -265,7 +265,7 @@ func (c *Cluster) GetInformer(_ context.Context, obj client.Object, _ ...cache.I
 	return c.informers[kind], nil
 }
 
-// Deliver shows the cache all that the server has, and tells those who listen.
+// Deliver copies the server's objects to the cache, and tells the listeners.
 func (c *Cluster) Deliver(ctx context.Context) error {
 	for kind, list := range map[reflect.Type]client.ObjectList{
 		reflect.TypeFor[*corev1.Pod](): &corev1.PodList{}, reflect.TypeFor[*appsv1.ControllerRevision](): &appsv1.ControllerRevisionList{},
@@ -299,13 +299,13 @@ type informer struct {
 	handlers []toolscache.ResourceEventHandler
 }
 
-// HasSynced says that it has, because it never runs.
+// HasSynced is true: an informer here never runs.
 func (x *informer) HasSynced() bool { return true }
 
 // AddEventHandler keeps the handler for show.
 func (x *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	x.handlers = append(x.handlers, h)
-	return nil, nil //nolint:nilnil // nobody asks it anything
+	return nil, nil //nolint:nilnil // nobody asks the registration
 }
 
 func (x *informer) show(objects []runtime.Object, version string) error {

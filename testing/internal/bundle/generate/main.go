@@ -1,5 +1,5 @@
-// Command generate packs files of the modules that binaries are built from into the text file that a package embeds. Run it by
-// "go generate" in the package's directory after every change of those files.
+// Command generate packs files of the modules behind the binaries into a text file, embedded by a package. Run "go
+// generate" in the package's directory after every change of the files.
 package main
 
 import (
