@@ -15,7 +15,7 @@ import (
 // Share makes a Pod use the equal strings, maps and slices of another Pod, so thousands of Pods made from the same
 // template take less memory and are read faster: a comparison of strings at the same address reads no bytes. Share does
 // not change the Pod's content. The Pod must not be in use yet, and neither Pod may be modified from then on, as with
-// objects of a cache.
+// objects of a cache. So call Share once for a Pod.
 func Share(pod, like *corev1.Pod) {
 	shareEntries(pod.Labels, like.Labels)
 	shareEntries(pod.Annotations, like.Annotations)
@@ -23,6 +23,11 @@ func Share(pod, like *corev1.Pod) {
 	shareString(&pod.GenerateName, like.GenerateName)
 	share(&pod.OwnerReferences, like.OwnerReferences)
 	shareSpec(&pod.Spec, &like.Spec)
+	shareStatus(pod, like)
+}
+
+// shareStatus shares nothing that another Pod holds, and may be called again.
+func shareStatus(pod, like *corev1.Pod) {
 	shareString((*string)(&pod.Status.Phase), string(like.Status.Phase))
 	shareString((*string)(&pod.Status.QOSClass), string(like.Status.QOSClass))
 	shareString(&pod.Status.HostIP, like.Status.HostIP)
@@ -149,7 +154,7 @@ func (s *Sharer) Transform(obj any) (any, error) {
 		Share(pod, last)
 	}
 	if reported != nil && reported != last {
-		Share(pod, reported)
+		shareStatus(pod, reported) // the containers of the spec may be those of the last Pod by now, and must not be written to
 	}
 	known.last = weak.Make(pod)
 	if len(pod.Status.ContainerStatuses) > 0 {

@@ -139,6 +139,42 @@ func TestSharer(t *testing.T) {
 	}
 }
 
+// TestSharerLeavesOthersAlone: a Pod that shares with two earlier Pods writes to neither.
+func TestSharerLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	var sharer ownercache.Sharer
+	another := func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:v2" }
+	reported := decoded(t, another)
+	last := decoded(t, func(p *corev1.Pod) { p.Status = corev1.PodStatus{} })
+	for _, pod := range []*corev1.Pod{reported, last} {
+		if _, err := sharer.Transform(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop, done := make(chan struct{}), make(chan int)
+	go func() { // another user of the cache, for the race detector
+		n := 0
+		for {
+			select {
+			case <-stop:
+				done <- n
+				return
+			default:
+				n += len(last.Spec.Containers[0].Env[0].Name) + len(reported.Spec.Containers[0].Env[0].Name)
+			}
+		}
+	}()
+	for range 100 {
+		if _, err := sharer.Transform(decoded(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	if <-done == 0 {
+		t.Error("nobody has read")
+	}
+}
+
 // BenchmarkSharer prints the memory of a Pod and the time of sharing.
 func BenchmarkSharer(b *testing.B) {
 	for name, share := range map[string]bool{"own": false, "shared": true} {
