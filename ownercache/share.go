@@ -2,7 +2,6 @@ package ownercache
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"weak"
@@ -138,7 +137,9 @@ func (s *Sharer) Transform(obj any) (any, error) {
 		return obj, nil
 	}
 	pod.ManagedFields = nil
-	pod.Status.Conditions = slices.Clone(pod.Status.Conditions[:len(pod.Status.Conditions):len(pod.Status.Conditions)]) // decoded with room for more
+	if n := len(pod.Status.Conditions); n > 0 { // decoded with room for more
+		pod.Status.Conditions = append(make([]corev1.PodCondition, 0, n), pod.Status.Conditions...)
+	}
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || len(owner.UID) > maxUID {
 		return pod, nil

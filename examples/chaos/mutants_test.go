@@ -47,7 +47,8 @@ func mutants() []mutant {
 	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), watchMutants(), embedMutants()), []mutant{
 		{
 			"a Pod on its way to the old revision is taken back", "podcontrol/choose.go",
-			"return *missing >= 0", "return p.Updated || *missing >= 0", schedules{tests: "./kinds/cloneset", first: 9597},
+			"return *missing >= 0", "return p.Updated || *missing >= 0",
+			schedules{tests: "./kinds/cloneset", first: 9597},
 		},
 		{
 			"an update that begins anew holds a Pod that its hook has let go", "podcontrol/step.go",
@@ -56,7 +57,8 @@ func mutants() []mutant {
 		},
 		{
 			"the failed attempt at a Pod that cannot be read is told for ever", "podcontrol/executor/finish.go",
-			"x.over(view, failureOf(pod).Task) // nothing", "// nothing", schedules{tests: "./kinds/cloneset", first: 8448},
+			"x.over(view, failureOf(pod).Task) // nothing", "// nothing",
+			schedules{tests: "./kinds/cloneset", first: 8448},
 		},
 		{"a grace period ends in the second of its end", "inplaceupdate/next.go", "*time.Second + time.Second), true", "*time.Second), true", cloneSet()},
 		{

@@ -6,8 +6,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kind"
 )
 
-// containerRecreateRequest has no controller here: node agents carry the requests out.
-// Row is the line of the kind in the table of kinds.
+// Row is the line of the kind in the table of kinds. The kind has no controller here: node agents carry the requests out.
 func Row() kind.Row {
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), Resource: "containerrecreaterequests", Converted: true, Released: "v1alpha1",

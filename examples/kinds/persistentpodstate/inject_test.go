@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-func exampleInject() {
+func Example_inject() {
 	state := &v1beta1.PersistentPodState{}
 	state.Spec.RequiredPersistentTopology = &v1beta1.NodeTopologyTerm{Keys: []string{"topology.kubernetes.io/zone"}}
 	state.Status.PodStates = map[string]v1beta1.PodState{"db-0": {NodeName: "n1", NodeTopologyLabels: map[string]string{"topology.kubernetes.io/zone": "a"}}}
