@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
@@ -66,13 +65,7 @@ func idle(t testing.TB) *cluster {
 // run runs the controller in the test's namespace.
 func (c *cluster) run() {
 	c.t.Helper()
-	workers := 3
-	controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace, Kinds: []kind.Row{{
-		Kind: v1beta1.GroupVersion.WithKind("SidecarSet"), Resource: "sidecarsets", AddToScheme: v1beta1.AddToScheme, Controller: sidecarset.ControllerName, Workers: &workers,
-		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error {
-			return sidecarset.Setup(ctx, mgr, c, options)
-		},
-	}}, Loops: []kinds.Loop{}})
+	controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace, Kinds: []kind.Row{sidecarset.Row()}, Loops: []kinds.Loop{}})
 }
 
 // set returns a SidecarSet for the test's Pods with sidecars called by their names.
