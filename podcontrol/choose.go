@@ -127,7 +127,7 @@ func (s *Set) ChooseCancellations(spec rollout.Spec, hooks lifecycle.Hooks) []*c
 			return p.Leaving && !p.Named && !p.Marked
 		}
 		if spec.OneRevision {
-			return true
+			return p.Updated // a Pod at any other revision is still to be recreated
 		}
 		missing := &old // an update that takes the Pod elsewhere is over only if Pods of its revision are wanted again
 		if p.Updated {

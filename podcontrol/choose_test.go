@@ -401,6 +401,7 @@ func TestRecreationBackToTheOldRevision(t *testing.T) {
 		{"a raised partition keeps the old revision", leaving(), rollout.Spec{Replicas: 1, Partition: 1, Rollback: true}, true},
 		{"the partition has room for the new revision", leaving(), rollout.Spec{Replicas: 1, Rollback: true}, false},
 		{"both revisions are one", leaving(updated), rollout.Spec{Replicas: 1, Partition: 1, OneRevision: true}, true},
+		{"... and the Pod is at another", leaving(), rollout.Spec{Replicas: 1, OneRevision: true}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			set := podcontrol.NewReader(c).Read("u", []*corev1.Pod{tc.pod}, podcontrol.Want{Update: "web-2"}, begin)

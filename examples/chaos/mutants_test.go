@@ -51,13 +51,18 @@ func mutants() []mutant {
 			schedules{tests: "./kinds/cloneset", first: 9597},
 		},
 		{
+			"a Pod at no wanted revision is taken back", "podcontrol/choose.go",
+			"return p.Updated // a Pod", "return true // a Pod",
+			schedules{tests: "./kinds/cloneset", first: 7893},
+		},
+		{
 			"an update that begins anew holds a Pod that its hook has let go", "podcontrol/step.go",
 			"c.config.InPlace.Redo(pod, withoutHooks(template, rules.Hooks), c", "c.config.InPlace.Redo(pod, withoutHooks(template, lifecycle.Hooks{}), c",
 			schedules{tests: "./kinds/statefulset", first: 4300},
 		},
 		{
 			"the failed attempt at a Pod that cannot be read is told for ever", "podcontrol/executor/finish.go",
-			"x.over(view, failureOf(pod).Task) // nothing", "// nothing",
+			"x.over(view, failureOf(pod).Task)\n\t\tx.options.Observe", "x.options.Observe",
 			schedules{tests: "./kinds/cloneset", first: 8448},
 		},
 		{"a grace period ends in the second of its end", "inplaceupdate/next.go", "*time.Second + time.Second), true", "*time.Second), true", cloneSet()},

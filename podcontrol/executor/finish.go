@@ -63,8 +63,9 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	}
 	step, err := x.next(view, rules)
 	if err != nil {
-		x.over(view, failureOf(pod).Task)                                               // nothing more is sent that could fail
-		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err}) // until somebody repairs the Pod, which is an event
+		// Nothing more is sent that could fail, until somebody repairs the Pod, which is an event.
+		x.over(view, failureOf(pod).Task)
+		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err})
 		return ctrl.Result{}, nil
 	}
 	if result, err = x.finish(ctx, view, step); err != nil {
