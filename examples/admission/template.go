@@ -67,6 +67,8 @@ func (j *TemplateJudge) Check(ctx context.Context, namespace string, next, store
 	if !j.dry.On() || stored.PodTemplateSpec != nil && next.isLike(stored) {
 		return nil, ""
 	}
+	ctx, cancel := context.WithTimeout(ctx, judgement) // for both questions together
+	defer cancel()
 	problems, err := j.judge(ctx, namespace, next)
 	if err == nil && len(problems) > 0 && stored.PodTemplateSpec != nil {
 		var before field.ErrorList

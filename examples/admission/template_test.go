@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -75,10 +76,13 @@ type judge struct {
 	client.Writer
 
 	asked  []*corev1.PodTemplate
+	until  []time.Time // deadlines of the questions
 	answer func(*corev1.PodTemplate) error
 }
 
-func (j *judge) Create(_ context.Context, obj client.Object, opts ...client.CreateOption) error {
+func (j *judge) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	deadline, _ := ctx.Deadline()
+	j.until = append(j.until, deadline)
 	o := (&client.CreateOptions{}).ApplyOptions(opts)
 	if !slices.Equal(o.DryRun, []string{"All"}) {
 		return errors.New("this is no dry run")
@@ -86,6 +90,22 @@ func (j *judge) Create(_ context.Context, obj client.Object, opts ...client.Crea
 	template := obj.(*corev1.PodTemplate)
 	j.asked = append(j.asked, template)
 	return j.answer(template)
+}
+
+// TestTemplateQuestionsShareADeadline: the API server waits for the answer to its own review meanwhile, whether one
+// question about a template is asked or two.
+func TestTemplateQuestionsShareADeadline(t *testing.T) {
+	template := func(image string) admission.PodTemplate {
+		return admission.PodTemplate{PodTemplateSpec: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}}}
+	}
+	j := &judge{answer: func(*corev1.PodTemplate) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, "x", field.ErrorList{field.Required(field.NewPath("template", "spec"), "")})
+	}}
+	templates := admission.NewTemplateJudge(admission.Options{Client: j}, "spec.template was")
+	templates.Check(t.Context(), "shop", template("app:v2"), template("app:v1"))
+	if len(j.until) != 2 || j.until[0].IsZero() || !j.until[0].Equal(j.until[1]) {
+		t.Errorf("deadlines %v; want the same for both questions", j.until)
+	}
 }
 
 func TestTemplates(t *testing.T) {

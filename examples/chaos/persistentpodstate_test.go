@@ -5,7 +5,7 @@ func persistentPodStateMutants() []mutant {
 	const folder = "examples/kinds/persistentpodstate/"
 	const controller, watch, generator = folder + "controller.go", folder + "watch.go", folder + "generator.go"
 	const meaning = "examples/kinds/persistentpodstate/"
-	const record, patch, generate, workload, targets = meaning + "decide.go", meaning + "patch.go", meaning + "decide_generation.go", "examples/workloads/numbered.go", meaning + "targets.go"
+	const record, patch, generate, workload, targets = meaning + "decide.go", meaning + "patch.go", meaning + "decide_generation.go", "examples/workloads/numbered.go", meaning + "target.go"
 	found := schedules{tests: "./kinds/persistentpodstate"}
 	return []mutant{
 		{"what a former workload has left stays nobody's", generate, "return metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil &&", "return metav1.GetControllerOfNoCopy(found) != nil && found.DeletionTimestamp == nil &&", found},

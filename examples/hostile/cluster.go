@@ -52,7 +52,7 @@ func (c *cluster) asEditor(ctx context.Context) (*rest.Config, error) {
 	// With the manifests of examples/config/rbac installed, the role edit extends to the kinds; here the kinds have a
 	// separate role.
 	role := &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "clonesets"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "villain"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps.kruise.io", "policy.kruise.io"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
 	}
 	for _, object := range []client.Object{
@@ -62,7 +62,7 @@ func (c *cluster) asEditor(ctx context.Context) (*rest.Config, error) {
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
 		},
 		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "clonesets"}, Subjects: subject,
+			ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "villain"}, Subjects: subject,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		},
 	} {

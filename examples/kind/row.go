@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -51,7 +50,7 @@ type Row struct {
 	// Controller names the controller in logs, as a user agent and as the source of events. Controller is empty for a kind
 	// without Setup.
 	Controller string
-	// Workers is the number of objects of a namespace reconciled side by side. Its flag is [Kind.WorkersFlag]. A kind
+	// Workers is the number of objects of a namespace reconciled side by side. Its flag is [Row.WorkersFlag]. A kind
 	// without Setup has neither Workers nor flag.
 	Workers *int
 	// Flags adds the flags of this kind alone. Optional.
@@ -128,8 +127,8 @@ type PodInputs struct {
 
 // Guard keeps Pods in service.
 type Guard interface {
-	// Handler answers reviews about Pods that are about to be taken out of service. Events go to events.
-	Handler(events record.EventRecorder, options admission.Options) webhookadmission.Handler
+	// Handler answers reviews about Pods that are about to be taken out of service.
+	Handler(options admission.Options) webhookadmission.Handler
 	// Step marks new Pods.
 	Step() podwebhook.Step
 	// Permit is asked by controllers: see kruise.Options.

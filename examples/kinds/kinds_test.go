@@ -3,6 +3,7 @@ package kinds_test
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestRows(t *testing.T) {
 	if err := kinds.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	controllers, paths := map[string]bool{}, map[string]bool{}
+	controllers, paths, cached := map[string]bool{}, map[string]bool{}, map[reflect.Type]bool{}
 	for _, k := range kinds.All() {
 		t.Run(k.Name(), func(t *testing.T) {
 			if hasWorkers := k.Workers != nil && *k.Workers > 0; hasWorkers != (k.Setup != nil) || (k.Controller != "") != (k.Setup != nil) {
@@ -48,6 +49,13 @@ func TestRows(t *testing.T) {
 					t.Errorf("path %s is served for another kind, too", path)
 				}
 				paths[path] = true
+			}
+			for _, c := range k.Cached {
+				if of := reflect.TypeOf(c.Object); cached[of] || c.Transform == nil {
+					t.Errorf("%s is cached for another kind, too, or has no transform", of)
+				} else {
+					cached[of] = true
+				}
 			}
 			checkCRD(t, k)
 		})

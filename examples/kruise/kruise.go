@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/workloadkit/workloadkit/fanout"
+
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -17,6 +19,10 @@ import (
 	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/revision"
 )
+
+// PerPass bounds the requests of a kind in a pass: deciding files cut their lists there, and have no use for the rest of
+// package fanout.
+const PerPass = fanout.PerPass
 
 // AnnotationHashVersion marks revisions hashed by this kit's recipes.
 const AnnotationHashVersion = "workloadkit.io/hash-version"

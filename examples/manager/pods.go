@@ -41,11 +41,10 @@ func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 }
 
 // protect has the webhook ask guards before Pods are taken out of service.
-func (p *podWebhook) protect(mgr ctrl.Manager, guards []kind.Guard, options kruiseadmission.Options) {
-	var events kruise.Manager = mgr // for the recorder shared with the controllers
+func (p *podWebhook) protect(guards []kind.Guard, options kruiseadmission.Options) {
 	var handlers []admission.Handler
 	for _, g := range guards {
-		handlers = append(handlers, g.Handler(events.GetEventRecorderFor("podunavailablebudget-webhook"), options))
+		handlers = append(handlers, g.Handler(options))
 	}
 	var all admission.Handler = admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		for _, handler := range handlers {
@@ -63,7 +62,7 @@ func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Optio
 	if !options.Gates[apps.GatePodWebhook] {
 		return nil
 	}
-	p.protect(mgr, guards, reviews)
+	p.protect(guards, reviews)
 	return p.start(ctx, mgr, options, served, guards)
 }
 

@@ -8,13 +8,12 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/workloadkit/workloadkit/examples/kind"
-
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/reason"
 )
 

@@ -18,10 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
-
-	"github.com/workloadkit/workloadkit/examples/workloads"
 )
 
 var begin = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)

@@ -62,7 +62,7 @@ func doing(remedies []string) string {
 // the caller.
 func shownAt(pkg string) string {
 	switch {
-	case strings.HasPrefix(pkg, "examples/controllers"), strings.HasPrefix(pkg, "examples/kinds"), pkg == "examples/placements":
+	case strings.HasPrefix(pkg, "examples/controllers"), strings.HasPrefix(pkg, "examples/kinds"):
 		return "conditions and events of the workload"
 	case strings.HasPrefix(pkg, "examples/admission"):
 		return "the answer of the admission webhook"

@@ -11,7 +11,7 @@ import (
 )
 
 // counted returns the schedule fields of a spec, with the time of their last change. If nobody has noted the current
-// fields yet, before is the schedule at the last look, and the change counts as made now: see [Known.NoteChange].
+// fields yet, before is the schedule at the last look, and the change counts as made now: see known.NoteChange.
 func counted(owner *v1beta1.AdvancedCronJob, known known, now time.Time) (counted v1beta1.ObservedSchedule, before *v1beta1.ObservedSchedule) {
 	said := timesOf(&owner.Spec)
 	for _, noted := range []*v1beta1.ObservedSchedule{owner.Status.ObservedSchedule, known.Schedule} {
@@ -68,7 +68,7 @@ func differences(a, b *v1beta1.ObservedSchedule) (fields []string) {
 }
 
 // changeIn returns the time of a change of the schedule fields, from the API server's record of writers, fields and
-// times. If the writer has written another field since, ChangeIn returns the later time. ChangeIn returns zero if the
+// times. If the writer has written another field since, changeIn returns the later time. changeIn returns zero if the
 // record is silent: removing a field leaves no trace.
 func changeIn(record []metav1.ManagedFieldsEntry, before, after *v1beta1.ObservedSchedule) (made time.Time) {
 	for _, field := range differences(before, after) {

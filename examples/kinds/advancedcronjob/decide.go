@@ -198,7 +198,7 @@ func reference(run Run, known []corev1.ObjectReference) corev1.ObjectReference {
 	}
 }
 
-// typeOf returns the type of the template. If a template sets several types, TypeOf returns the first.
+// typeOf returns the type of the template. If a template sets several types, typeOf returns the first.
 func typeOf(t *v1beta1.CronJobTemplate) v1beta1.AdvancedCronJobTemplateType {
 	switch {
 	case t.JobTemplate != nil:

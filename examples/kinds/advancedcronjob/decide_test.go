@@ -13,7 +13,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-
 	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
 )
 

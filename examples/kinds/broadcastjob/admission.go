@@ -3,12 +3,11 @@ package broadcastjob
 import (
 	"context"
 
-	"github.com/workloadkit/workloadkit/examples/admission"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"

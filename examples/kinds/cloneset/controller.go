@@ -42,9 +42,6 @@ type Options struct {
 	NewID func() string
 }
 
-// perPass is the largest number of requests of a kind in a pass.
-const perPass = fanout.PerPass
-
 // Reconciler reconciles CloneSets.
 type Reconciler struct {
 	*kruise.Parts[*v1beta1.CloneSet]

@@ -163,7 +163,7 @@ func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.
 	if handOver = known.Release(o.claims); len(handOver) == 0 && !o.cs.Spec.ScaleStrategy.EnablePVCReuse {
 		handOver, remove = known.Lost(o.claims, o.names().Has, o.pods.Inactive, o.unborn.Has)
 	}
-	return handOver[:min(len(handOver), perPass)], remove[:min(len(remove), perPass)]
+	return handOver[:min(len(handOver), kruise.PerPass)], remove[:min(len(remove), kruise.PerPass)]
 }
 
 // former finds the claim templates of revisions from foreign writers.
@@ -216,7 +216,7 @@ func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	for _, pod := range o.pods.Inactive {
 		x.Leaving.Insert(podName(o.cs, pod.Labels[apps.LabelInstanceID]))
 	}
-	return x.New(min(n, perPass)), x.Awaited(n)
+	return x.New(min(n, kruise.PerPass)), x.Awaited(n)
 }
 
 // freshName returns a random name without foreign claims: a Pod of the name would mount foreign claims all the same.

@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/workloadkit/workloadkit/examples/workloads"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podstate"
 )
@@ -21,10 +20,10 @@ type records = map[string]v1beta1.PodState
 
 // recordOf returns the new records of a PersistentPodState: the old records, updated for ready Pods, without unneeded
 // records. workload is nil for a missing workload. pods are the Pods controlled by the workload. The namespace has no
-// further Pods with the names of records. nodes finds known Nodes. Record reports whether the records differ from
-// before. Without a difference Record returns before itself. Record never changes before.
+// further Pods with the names of records. nodes finds known Nodes. recordOf reports whether the records differ from
+// before. Without a difference recordOf returns before itself. recordOf never changes before.
 //
-//   - Record records a ready Pod that is not being deleted: the Node, the Node's labels named by the spec, and the
+//   - recordOf records a ready Pod that is not being deleted: the Node, the Node's labels named by the spec, and the
 //     annotations named by the spec. If the Node is unknown, the old record stays.
 //   - Every other Pod leaves its record unchanged.
 //   - No record stays of a workload that is gone or being deleted.
@@ -195,7 +194,7 @@ func equal(a, b v1beta1.PodState) bool {
 const maxSize = 1200 << 10
 
 // fit reverts changes without room. Dropped records go first, changed records come next, and new records come last,
-// each group in the order of ordinals. left names the Pods whose records are not up to date. Fit never drops an
+// each group in the order of ordinals. left names the Pods whose records are not up to date. fit never drops an
 // existing record for want of room.
 func fit(before, after map[string]v1beta1.PodState, most int) (fit map[string]v1beta1.PodState, left []string) {
 	size := 0

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/workloadkit/workloadkit/examples/workloads"
-
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -14,6 +12,7 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -88,7 +87,7 @@ func list(text string) (words []string) {
 // action is the action for the PersistentPodState of a name.
 type action string
 
-// The actions. The empty Action means: do nothing.
+// The actions. The empty action means: do nothing.
 const (
 	create action = "create"
 	update action = "update"
@@ -97,7 +96,7 @@ const (
 	Delete action = "delete"
 )
 
-// generation is the result of Generate.
+// generation is the result of generate.
 type generation struct {
 	Action action
 	// For is the workload that asks for Action, or the subject of Why. For is nil without such a workload.
@@ -148,7 +147,7 @@ func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
 // generate decides about the PersistentPodState of a name. workloads are the workloads of the name, of all kinds. If
 // several ask, the first in the list wins. found is the PersistentPodState of the name, or nil. others are the
 // PersistentPodStates under different names with the workloads as their targets. A PersistentPodState controlled by
-// none of the workloads belongs to a user: Generate neither changes nor deletes the object. As an exception, the
+// none of the workloads belongs to a user: generate neither changes nor deletes the object. As an exception, the
 // workload takes over a PersistentPodState without a controller that equals the generated object.
 func generate(workloads []*workloads.Workload, found *v1beta1.PersistentPodState, others []*v1beta1.PersistentPodState) generation {
 	if found != nil {

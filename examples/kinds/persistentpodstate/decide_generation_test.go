@@ -3,14 +3,13 @@ package persistentpodstate
 import (
 	"testing"
 
-	"github.com/workloadkit/workloadkit/examples/workloads"
-
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/workloads"
 )
 
 // asking is a StatefulSet with the listed annotations, each after "kruise.io/".

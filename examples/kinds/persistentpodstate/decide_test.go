@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/workloadkit/workloadkit/examples/workloads"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-
+	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/ordinals"
 )
 

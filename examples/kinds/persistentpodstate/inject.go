@@ -89,7 +89,7 @@ func prefer(pod *corev1.Pod, wish *v1beta1.PreferredTopologyTerm, recorded map[s
 const TopologyGone reason.Code = "TopologyGone"
 
 // stranded returns the waiting Pods that no Node can take because of Inject: no Node has all required labels together.
-// nodes returns all Nodes. Stranded calls nodes only if a Pod waits.
+// nodes returns all Nodes. stranded calls nodes only if a Pod waits.
 func stranded(state *v1beta1.PersistentPodState, pods []*corev1.Pod, nodes func() []*corev1.Node) (stranded reason.List) {
 	required := state.Spec.RequiredPersistentTopology
 	if required == nil {

@@ -97,7 +97,7 @@ func count(before, after map[string]v1beta1.PodState) (recorded, dropped int) {
 	return recorded, dropped
 }
 
-// Patch returns the patch for the found PersistentPodState. The patch sets the spec, and for Adopt also the controller.
+// Patch returns the patch for the found PersistentPodState. The patch sets the spec, and for adopt also the controller.
 func (g *generation) Patch(found *v1beta1.PersistentPodState) (client.Patch, error) {
 	metadata := map[string]any{"uid": found.UID, "resourceVersion": found.ResourceVersion}
 	if g.Action == adopt {

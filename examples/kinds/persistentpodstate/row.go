@@ -5,12 +5,11 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
-
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
 // Row is the line of the kind in the table of kinds.

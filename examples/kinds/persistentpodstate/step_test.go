@@ -2,7 +2,9 @@ package persistentpodstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
@@ -159,9 +160,26 @@ func BenchmarkRecord(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		after, differs := recordOf(spec(), before, workload, pods, func(string) (*corev1.Node, bool) { return node, true })
-		paths := Changes(v1beta1.PersistentPodStateStatus{PodStates: before}, v1beta1.PersistentPodStateStatus{PodStates: after})
+		paths := pathsOf(v1beta1.PersistentPodStateStatus{PodStates: before}, v1beta1.PersistentPodStateStatus{PodStates: after})
 		if differs || len(paths) > 0 {
 			b.Fatal(paths)
 		}
 	}
+}
+
+// mutateOf returns the step's function, with the given index and listed kinds. known is true if the list has been read.
+func mutateOf(index *ownercache.Index[*v1beta1.PersistentPodState], listed []schema.GroupVersionKind, known bool, events record.EventRecorder) (
+	func(context.Context, *corev1.Pod, *admission.Request) error, error,
+) {
+	lists := func(kind schema.GroupKind) (bool, bool) {
+		return slices.ContainsFunc(listed, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind }), known
+	}
+	current := func(context.Context) error {
+		if !index.HasSynced() {
+			return errors.New("the cache is not filled")
+		}
+		return nil
+	}
+	s := &step{current: current, states: index, lists: lists, events: events}
+	return s.mutate, index.Add(stepIndex, byTarget)
 }

@@ -1,6 +1,8 @@
 package persistentpodstate
 
 import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -34,4 +36,43 @@ func target(of *workloads.Numbered, state *v1beta1.PersistentPodState) (schema.G
 		}
 	}
 	return kind, workload, nil
+}
+
+// byTarget are the keys of a PersistentPodState in an index by target.
+func byTarget(state *v1beta1.PersistentPodState) []string {
+	kind, err := api.TargetKind(state.Spec.TargetReference)
+	if err != nil {
+		return nil
+	}
+	return []string{targetKey(kind, state.Namespace, state.Spec.TargetReference.Name)}
+}
+
+// targetKey is the index key of a target, without the target's version.
+func targetKey(kind schema.GroupKind, namespace, name string) string {
+	return kind.String() + "/" + namespace + "/" + name
+}
+
+// controllerOf returns the controller of a Pod. ok is false if Pods of the controller's kind cannot have records.
+func controllerOf(pod *corev1.Pod) (kind schema.GroupKind, name string, ok bool) {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return kind, "", false
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return kind, "", false
+	}
+	kind = schema.GroupKind{Group: gv.Group, Kind: ref.Kind}
+	return kind, ref.Name, canBeTarget(kind)
+}
+
+// canBeTarget reports whether Pods of a kind may have records: Pods of StatefulSets and of kinds from outside
+// Kubernetes.
+func canBeTarget(kind schema.GroupKind) bool {
+	switch kind.Group {
+	case "", "apps", "batch":
+		return kind == api.BuiltIn()
+	default:
+		return true
+	}
 }

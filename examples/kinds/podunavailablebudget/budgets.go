@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/workloadkit/workloadkit/examples/workloads"
-
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
@@ -54,6 +54,8 @@ type Budgets struct {
 	// Current waits until the cache of budgets is current, and fails when its context ends. After a failure the API server
 	// answers instead. Current is nil for caches that are always current.
 	Current func(context.Context) error
+	// Events gets the events of Pods kept by a budget. Optional.
+	Events record.EventRecorder
 
 	live  client.Reader
 	guard *guard.Guard[*v1beta1.PodUnavailableBudget]

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/workloadkit/workloadkit/examples/workloads"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,11 +19,12 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// NameIn returns the name of the budget in the Pod's annotations, the first of several, or "" if the Pod names none.
-func NameIn(pod *corev1.Pod) string {
+// nameIn returns the name of the budget in the Pod's annotations, the first of several, or "" if the Pod names none.
+func nameIn(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[policy.AnnotationRelatedBudget], pod.Annotations[policy.AnnotationRelatedBudgetOld])
 }
 
@@ -38,7 +37,7 @@ const mostNames = mostOfPod * (validation.DNS1123SubdomainMaxLength + 1)
 
 // NamesIn returns the names of all budgets in the Pod's annotations, each name once, and at most mostOfPod.
 func NamesIn(pod *corev1.Pod) (names []string) {
-	if first := NameIn(pod); first != "" {
+	if first := nameIn(pod); first != "" {
 		names = append(names, first)
 	}
 	others := pod.Annotations[policy.AnnotationOtherBudgets]
@@ -74,14 +73,14 @@ func marks(of []*v1beta1.PodUnavailableBudget) map[string]*string {
 	return marks
 }
 
-// finder finds the budget of a Pod. Finder is safe for concurrent use. Make a Finder with NewFinder.
+// finder finds the budget of a Pod. A finder is safe for concurrent use. Make a finder with newFinder.
 type finder struct {
 	budgets   *ownercache.Index[*v1beta1.PodUnavailableBudget]
 	workloads *workloads.Owners
 
 	mu       sync.Mutex
 	compiled map[types.UID]compiled
-	sweepAt  int // the number of compiled selectors at which the Finder drops selectors of deleted budgets
+	sweepAt  int // the number of compiled selectors at which the finder drops selectors of deleted budgets
 }
 
 // compiled is the selector of a budget at a generation.
@@ -109,7 +108,7 @@ func (f *finder) selectorOf(budget *v1beta1.PodUnavailableBudget) labels.Selecto
 	return selector
 }
 
-// newFinder returns a Finder that reads from the caches. Call NewFinder before the caches start.
+// newFinder returns a finder that reads from the caches. Call newFinder before the caches start.
 func newFinder(ctx context.Context, informers cache.Informers, workloads *workloads.Owners) (*finder, error) {
 	index, err := ownercache.NewIndex(ctx, informers, &v1beta1.PodUnavailableBudget{})
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/workloadkit/workloadkit/examples/workloads"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,7 +23,7 @@ import (
 	kruisev1beta1 "github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
-
+	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
@@ -147,7 +145,7 @@ func namesOf(of []*v1beta1.PodUnavailableBudget) string {
 	return strings.Join(names, " ")
 }
 
-// TestFinderMissesNone: the Finder finds a budget by every kind of selector, and the oldest of several comes first.
+// TestFinderMissesNone: the finder finds a budget by every kind of selector, and the oldest of several comes first.
 func TestFinderMissesNone(t *testing.T) {
 	w := newWorld(t)
 	exists := budget("a-expression", nil, nil)

@@ -21,7 +21,7 @@ func ledgerOf(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
 	}
 }
 
-// store writes a ledger into the status of a budget. Store leaves the observed generation as before.
+// store writes a ledger into the status of a budget. store leaves the observed generation as before.
 func store(budget *v1beta1.PodUnavailableBudget, ledger disruption.Ledger) {
 	s := &budget.Status
 	s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = ledger.Expected, ledger.Need, ledger.Current, ledger.Allowed

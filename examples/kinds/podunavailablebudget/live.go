@@ -59,7 +59,7 @@ func (b *Budgets) listed(ctx context.Context, pod *corev1.Pod, operation disrupt
 		err = fmt.Errorf("there are more than %d", mostListed)
 	}
 	if err != nil {
-		if NameIn(pod) != "" || operation == disruption.Evict {
+		if nameIn(pod) != "" || operation == disruption.Evict {
 			return nil, fmt.Errorf("listing the PodUnavailableBudgets of namespace %s: %w (%w)", pod.Namespace, err, late)
 		}
 		logr.FromContextOrDiscard(ctx).Error(err, "A Pod without a budget of its own is let go although budgets cannot be read", "namespace", pod.Namespace, "pod", pod.Name, "operation", operation)

@@ -10,14 +10,14 @@ import (
 
 // podFields copies what Serving reads of a foreign Pod with a budget.
 func podFields(kept, pod *corev1.Pod) {
-	if NameIn(pod) == "" {
+	if nameIn(pod) == "" {
 		return
 	}
 	annotations := maps.Clone(kept.Annotations)
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for _, key := range append(Annotations(), policy.AnnotationRelatedBudget, policy.AnnotationRelatedBudgetOld, policy.AnnotationOtherBudgets) {
+	for _, key := range append(servingAnnotations(), policy.AnnotationRelatedBudget, policy.AnnotationRelatedBudgetOld, policy.AnnotationOtherBudgets) {
 		if value, ok := pod.Annotations[key]; ok {
 			annotations[key] = value
 		}

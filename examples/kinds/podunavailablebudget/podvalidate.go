@@ -7,7 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/record"
 	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/workloadkit/workloadkit/disruption"
@@ -24,14 +23,13 @@ const eventPrevented = "PubPreventPodDeletion"
 // PodUnavailableBudget: deletions and evictions of Pods, changes of their specs, and resizes. Evictions are refused as
 // by the eviction API, with 429 and a cause, so clients retry; the rest with 403. options.Reader reads the Pods of
 // evictions, and must not be a cache: a late cache could let a serving Pod go for nothing.
-func (b *Budgets) Handler(events record.EventRecorder, options admission.Options) webhookadmission.Handler {
-	return &podBudgets{b, events, options}
+func (b *Budgets) Handler(options admission.Options) webhookadmission.Handler {
+	return &podBudgets{b, options}
 }
 
 type podBudgets struct {
 	*Budgets
 
-	events  record.EventRecorder
 	options admission.Options
 }
 
@@ -60,7 +58,7 @@ func (p *podBudgets) Handle(ctx context.Context, req webhookadmission.Request) w
 // review reads the request. Removing its protection in an update does not help a Pod past the budget.
 func (p *podBudgets) review(ctx context.Context, req webhookadmission.Request) (budgetguard.Review, error) {
 	review, err := budgetguard.ReviewOf(ctx, p.options.Reader, req)
-	if err == nil && review.Pod == nil && review.After != nil && Marked(review.Before, review.After) {
+	if err == nil && review.Pod == nil && review.After != nil && marked(review.Before, review.After) {
 		review.Pod, review.Operation = review.Before, disruption.Update
 	}
 	return review, err
@@ -68,8 +66,8 @@ func (p *podBudgets) review(ctx context.Context, req webhookadmission.Request) (
 
 // tell reports a refusal: by an event of the Pod, and to options.Refused.
 func (p *podBudgets) tell(req webhookadmission.Request, pod *corev1.Pod, operation disruption.Operation, answer Answer) {
-	if p.events != nil {
-		p.events.Eventf(pod, corev1.EventTypeWarning, eventPrevented, "PodUnavailableBudget %s refuses %s: %s", answer.Budget, operation, answer.Reason.Detail)
+	if p.Events != nil {
+		p.Events.Eventf(pod, corev1.EventTypeWarning, eventPrevented, "PodUnavailableBudget %s refuses %s: %s", answer.Budget, operation, answer.Reason.Detail)
 	}
 	if p.options.Refused == nil {
 		return

@@ -27,7 +27,7 @@ func Row() kind.Row {
 			if err != nil {
 				return nil, err
 			}
-			asked.Current = in.Current
+			asked.Current, asked.Events = in.Current, kruise.Manager(mgr).GetEventRecorderFor("podunavailablebudget-webhook")
 			return asked, nil
 		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },

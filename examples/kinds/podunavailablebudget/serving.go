@@ -106,8 +106,8 @@ func digests(pod *corev1.Pod) (right, all, doubtful bool) {
 	return true, all, doubtful
 }
 
-// Annotations returns the annotations read by Serves, for caches that drop all unused annotations.
-func Annotations() []string {
+// servingAnnotations returns the annotations read by Serves, for caches that drop all unused annotations.
+func servingAnnotations() []string {
 	return []string{
 		apps.AnnotationInPlaceUpdateState, apps.AnnotationInPlaceUpdateGrace, apps.AnnotationInPlaceUpdateStateLegacy, apps.AnnotationInPlaceUpdateGraceLegacy,
 		apps.AnnotationRuntimeContainersMeta, apps.AnnotationSidecarSetInjected, apps.AnnotationSidecarSetInPlaceState,
@@ -115,8 +115,8 @@ func Annotations() []string {
 	}
 }
 
-// Marked reports whether an update adds a label marking the Pod as unavailable.
-func Marked(before, after *corev1.Pod) bool {
+// marked reports whether an update adds a label marking the Pod as unavailable.
+func marked(before, after *corev1.Pod) bool {
 	for key := range after.Labels {
 		if _, was := before.Labels[key]; !was && strings.HasPrefix(key, apps.LabelUnavailablePrefix) {
 			return true

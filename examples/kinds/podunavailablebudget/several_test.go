@@ -168,7 +168,7 @@ func TestAskWhileTheWatchIsDown(t *testing.T) {
 			}
 			w.asked.Current = func(context.Context) error { return late }
 			if !tc.answers {
-				w.asked.ReadLive(unread{w.user})
+				w.asked.live = unread{w.user}
 			}
 			pod := old("web-0", nil)
 			if tc.named != "" {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/workloadkit/workloadkit/examples/workloads"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/workloads"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/workloadkit/workloadkit/examples/admission"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"

@@ -40,7 +40,7 @@ const (
 	none action = "None"
 	// create means that no object has the copy's name.
 	create action = "Create"
-	// look means that the metadata is not enough, and the whole object must be read. Only glance returns Look.
+	// look means that the metadata is not enough, and the whole object must be read. Only glance returns look.
 	look action = "Look"
 	// update means that the patch must be sent.
 	update action = "Update"
@@ -90,7 +90,7 @@ func reference(distributor *v1beta1.ResourceDistribution) metav1.OwnerReference 
 	return *metav1.NewControllerRef(distributor, v1beta1.GroupVersion.WithKind(kindName))
 }
 
-// glance decides by the metadata of the object with the copy's name, or nil for none. Glance reads only owner
+// glance decides by the metadata of the object with the copy's name, or nil for none. glance reads only owner
 // references, UID, resourceVersion and deletionTimestamp.
 func glance(resource *api.Resource, distributor metav1.OwnerReference, found metav1.Object, known known) decision {
 	switch {

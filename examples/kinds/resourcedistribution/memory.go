@@ -26,13 +26,13 @@ func knownOf(copied metav1.Object, hash string, why reason.Reason) known {
 // Is reports whether the copy is known to match the template with the hash.
 func (k known) Is(hash string) bool { return k.UID != "" && k.Hash == hash && k.Why.Code == "" }
 
-// memory is a process's knowledge of the copies of each ResourceDistribution, by namespace. Make a Memory with
-// NewMemory. A Memory is safe for concurrent use.
+// memory is a process's knowledge of the copies of each ResourceDistribution, by namespace. Make a memory with
+// newMemory. A memory is safe for concurrent use.
 type memory struct {
 	known *kruise.Memory[map[string]known]
 }
 
-// newMemory returns an empty Memory. exists reports whether a ResourceDistribution still exists. Call Forget for each
+// newMemory returns an empty memory. exists reports whether a ResourceDistribution still exists. Call Forget for each
 // deleted ResourceDistribution.
 func newMemory(exists func(owner types.UID) bool) *memory {
 	return &memory{kruise.NewMemory[map[string]known](exists)}

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/revision/history"

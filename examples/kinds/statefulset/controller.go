@@ -35,9 +35,6 @@ const ControllerName = "statefulset-controller"
 // Options of the controller. The zero value is usable.
 type Options = kruise.Options
 
-// perPass is the largest number of requests of a kind in a pass.
-const perPass = fanout.PerPass
-
 // Reconciler reconciles StatefulSets.
 type Reconciler struct {
 	*kruise.Parts[*v1beta1.StatefulSet]

@@ -13,6 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/adopt"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -150,7 +151,7 @@ func (o *observation) decideOwnership(t *todo) error {
 			t.missing = append(t.missing, claims.MissingOf(pod)...)
 		}
 	}
-	t.own, t.missing = t.own[:min(len(t.own), perPass)], t.missing[:min(len(t.missing), perPass)]
+	t.own, t.missing = t.own[:min(len(t.own), kruise.PerPass)], t.missing[:min(len(t.missing), kruise.PerPass)]
 	return nil
 }
 

@@ -2,7 +2,7 @@
 // refusals?"
 //
 // A common set of rules, [Unusable], finds values unusable for every controller. Controllers ask Unusable too, because
-// objects can bypass admission. examples/schedule judges schedules and time zones, and the API server judges Jobs.
+// objects can bypass admission. The webhook judges schedules and time zones, and the API server judges Jobs.
 //
 // The functions are pure and work on v1beta1, the hub. Templates are stored as written, and jobs get the API server's
 // defaults at their creation. Names are short enough for the names of jobs, which add a dash and the seconds since
