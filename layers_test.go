@@ -61,7 +61,7 @@ func layers() []layer {
 		{"launchorder", pure, "podpatch podstate reason"},
 		{"lifecycle", pure, "podpatch podstate reason"},
 		{"inplaceupdate", pure, "decode podpatch podstate reason revision"},
-		{"podcontrol", pure, "inplaceupdate lifecycle nodefit ordinals podorder podpatch podreadiness podstate reason revision rollout"},
+		{"podcontrol", pure, "inplaceupdate lifecycle nodefit ordinals podorder podpatch podreadiness podstate pvc reason revision rollout"},
 
 		{"sidecarcontrol/sizing", pure, "reason"},
 		{"sidecarcontrol", pure, "inplaceupdate podorder podpatch podstate reason rollout sidecarcontrol/sizing"},
@@ -76,7 +76,7 @@ func layers() []layer {
 		{"expectations/trackedclient", acting, "expectations reason"},
 		{"ownercache", acting, "expectations expectations/trackedclient fairqueue nodefit ordinals"},
 		{"ownercache/watchhealth", acting, "reason"},
-		{"podcontrol/executor", acting, "disruption fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
+		{"podcontrol/executor", acting, "disruption fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate pvc pvc/claimwriter reason revision revision/history rollout"},
 		{"completion/noderun", acting, "completion fanout nodefit ownercache podstate reason"},
 		{"disruption/guard", acting, "decode disruption reason"},
 		{"sidecarcontrol/podwebhook", acting, "decode reason sidecarcontrol"},

@@ -36,7 +36,8 @@ type ControllerOptions struct {
 	Watch func(*builder.Builder) *builder.Builder
 }
 
-func (o ControllerOptions) queue() controller.Options {
+// Queue returns the options of a loop that package ownercache does not add.
+func (o ControllerOptions) Queue() controller.Options {
 	out := controller.Options{RateLimiter: o.RateLimiter}
 	workers := max(o.Workers, 1)
 	out.MaxConcurrentReconciles = workers + max(workers, 8)
@@ -48,7 +49,7 @@ func (o ControllerOptions) queue() controller.Options {
 }
 
 func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) error {
-	b = b.WithOptions(o.queue())
+	b = b.WithOptions(o.Queue())
 	if o.Watch != nil {
 		b = o.Watch(b)
 	}

@@ -18,6 +18,12 @@ func (c *Cache[O]) OnGone(f func(uid types.UID)) {
 	c.gone = append(c.gone, f)
 }
 
+// Exists reports whether the cache has an owner of the UID.
+func (c *Cache[O]) Exists(uid types.UID) bool {
+	_, ok := c.Owners.ByUID(uid)
+	return ok
+}
+
 // OnReplaced has f called with each Pod object that the cache has replaced by a newer object or lost, and the UID of
 // its controller, for packages with records by pointer. In all else OnReplaced is like OnGone.
 func (c *Cache[O]) OnReplaced(f func(owner types.UID, pod *corev1.Pod)) {

@@ -67,6 +67,13 @@ func NewHistories(keys Keys, decoder *Decoder) (*Histories, error) {
 	return &Histories{keys: keys, decoder: decoder}, nil
 }
 
+// IsNamedFor reports whether a revision's name follows the naming for an owner of the name: a revision without an owner
+// may then belong to a deleted owner.
+func (h *Histories) IsNamedFor(rev *appsv1.ControllerRevision, owner string) bool {
+	hash := rev.Labels[h.keys.HashLabel]
+	return hash != "" && rev.Name == Name(owner, hash)
+}
+
 // Of returns the history of an owner. collisions is the count of hash collisions in the owner's status; nil leaves the
 // count out of the hash. revisions are the owner's, in any order. Of does not modify the slice.
 func (h *Histories) Of(owner Owner, collisions *int32, revisions []*appsv1.ControllerRevision) *History {

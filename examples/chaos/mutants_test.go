@@ -83,8 +83,8 @@ func mutants() []mutant {
 		{"ready Pods are deleted beyond the budget", "rollout/budget.go", "if left--; left < 0 {", "if left--; left < -1 {", cloneSet()},
 		{"surge is counted twice", "rollout/rollout.go", "want := s.Replicas + step.Surge\n", "want := s.Replicas + 2*step.Surge\n", cloneSet()},
 		{
-			"Pods are deleted by name alone", "podcontrol/executor/pods.go",
-			"err = p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})\n", "err = p.view.Client.Delete(ctx, pod)\n", cloneSet(),
+			"Pods are deleted by name alone", "podcontrol/executor/turn.go",
+			"err = t.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})\n", "err = t.Client.Delete(ctx, pod)\n", cloneSet(),
 		},
 		{
 			"both loops write to a Pod at a time", "podcontrol/executor/executor.go",
@@ -100,8 +100,8 @@ func mutants() []mutant {
 			`if name == "" || claim.DeletionTimestamp != nil || keep(name) {`, cloneSet("claims"),
 		},
 		{
-			"an object of the cache is changed", "podcontrol/executor/pods.go",
-			"done, ok := p.executor.takeNewest(ctx, pod)\n", "pod.Labels[\"controller-revision-hash\"] = target\n\tdone, ok := p.executor.takeNewest(ctx, pod)\n", cloneSet(),
+			"an object of the cache is changed", "podcontrol/executor/turn.go",
+			"done, ok := t.executor.takeNewest(ctx, pod)\n", "pod.Labels[\"controller-revision-hash\"] = target\n\tdone, ok := t.executor.takeNewest(ctx, pod)\n", cloneSet(),
 		},
 		{
 			"the status is written although it is right", "ownercache/status.go",
@@ -109,7 +109,7 @@ func mutants() []mutant {
 		},
 		{
 			"an error is swallowed", controllers + "status.go",
-			"pass.Result(scaleErr, updateErr, truncateErr, err)", "pass.Result(scaleErr, updateErr, truncateErr)", cloneSet(),
+			"return t.Pass.Result(scaleErr, updateErr, truncateErr, err)", "return t.Pass.Result(scaleErr, updateErr, truncateErr)", cloneSet(),
 		},
 		{
 			"what is refused is repeated", "fanout/backoff.go",
@@ -130,8 +130,8 @@ func mutants() []mutant {
 		},
 		{"an update whose state is lost counts as done", "podcontrol/executor/finish.go", "if x.options.Template == nil {", "if x.options.Template != nil {", cloneSet("lostState")},
 		{
-			"what was undelivered when its state was lost is forgotten by the next update", "podcontrol/executor/pods.go",
-			"if lost := p.executor.lost(pod) != nil; lost && plan.Possible() {", "if lost := p.executor.lost(pod) != nil; lost && plan == nil {", cloneSet("lostState"),
+			"what was undelivered when its state was lost is forgotten by the next update", "podcontrol/executor/turn.go",
+			"if lost := t.executor.lost(pod) != nil; lost && plan.Possible() {", "if lost := t.executor.lost(pod) != nil; lost && plan == nil {", cloneSet("lostState"),
 		},
 		{
 			"a Pod that has lost its state is taken for one that runs its image", "inplaceupdate/start.go",
@@ -173,7 +173,7 @@ func mutants() []mutant {
 		},
 		{
 			"nobody makes the claim of a Pod again that waits for it", controllers + "decide.go",
-			"t.missing = kruise.MissingClaims(", "_ = kruise.MissingClaims(",
+			"t.missing = o.pods.MissingClaims(", "_ = o.pods.MissingClaims(",
 			schedules{tests: "./kinds/cloneset", only: "TestMissingClaims"},
 		},
 		{
@@ -209,7 +209,7 @@ func mutants() []mutant {
 			schedules{tests: "./kinds/cloneset", only: "TestClaimTemplatesCount"},
 		},
 		{
-			"Pods that lack claims are not told of", "examples/kruise/claims.go",
+			"Pods that lack claims are not told of", "podcontrol/claims.go",
 			"return pod.Updated && len(pvc.Lacking", "return !pod.Updated && len(pvc.Lacking",
 			schedules{tests: "./kinds/statefulset", only: "TestWaiting"},
 		},
@@ -247,7 +247,7 @@ func mutants() []mutant {
 			"maps.DeleteFunc(p.Labels, func(key string, _ *string) bool { return k.reservesLabel(key) })", "_ = p", cloneSet("reserved"),
 		},
 		{
-			"a refusal is no reason to let an update rest", "podcontrol/executor/pods.go",
+			"a refusal is no reason to let an update rest", "podcontrol/executor/turn.go",
 			"if refusal == nil || !plan.Possible() {", "if refusal = nil; refusal == nil {", fleet(),
 		},
 		{
@@ -281,12 +281,12 @@ func mutants() []mutant {
 		},
 		{
 			"one Pod that cannot be updated holds up the rest of a Fleet", "examples/embed/fleet/fleet.go",
-			"podcontrol.Orders{Rest: r.Pods.Rest}", "podcontrol.Orders{}", fleet(),
+			"podcontrol.Orders{Rest: r.Executor.Rest}", "podcontrol.Orders{}", fleet(),
 		},
 		{
 			"one Pod that nobody can read stops its Fleet", "examples/embed/fleet/fleet.go",
 			"\tstep := rollout.Plan(",
-			"\tfor _, pod := range set.Active {\n\t\tif pod.Unreadable != nil {\n\t\t\treturn r.report(ctx, v, pass, h, set, pod.Unreadable)\n\t\t}\n\t}\n\tstep := rollout.Plan(",
+			"\tfor _, pod := range pods.Active {\n\t\tif pod.Unreadable != nil {\n\t\t\treturn r.report(ctx, t, pod.Unreadable)\n\t\t}\n\t}\n\tstep := rollout.Plan(",
 			fleet(),
 		},
 		{
@@ -310,8 +310,8 @@ func mutants() []mutant {
 			"\tcache.OnGone(f.Backoff.Forget)\n", "", hazard("TestNothingIsLeftOfDeletedFleets"),
 		},
 		{
-			"what was read of a Fleet's Pods stays when it is gone", "podcontrol/executor/parts.go",
-			"\tp.Cache.OnGone(p.Reader.Forget)\n", "", hazard("TestNothingIsLeftOfDeletedFleets"),
+			"what was read of a Fleet's Pods stays when it is gone", "podcontrol/executor/executor.go",
+			"\tcache.OnGone(reader.Forget)\n", "", hazard("TestNothingIsLeftOfDeletedFleets"),
 		},
 		{
 			"a Fleet is read before its writes are awaited, and not after", "ownercache/cache.go",
@@ -337,7 +337,7 @@ func mutants() []mutant {
 		},
 		{
 			"what ends at once on a Node is made there in a loop", "examples/embed/agents/agents.go",
-			"return pods.DeleteFrom(ctx, pod, node)", "_ = node\n\t\t\treturn pods.Delete(ctx, pod)", agents(),
+			"return t.DeleteFrom(ctx, pod, node)", "_ = node\n\t\t\treturn t.Delete(ctx, pod)", agents(),
 		},
 		{
 			"an Agent does not say what it waits for", "examples/embed/agents/agents.go",
@@ -345,22 +345,22 @@ func mutants() []mutant {
 		},
 		{
 			"the status is computed and not written", "examples/embed/fleet/fleet.go",
-			"_, statusErr := v.WriteStatus(ctx, status)", "statusErr := ctx.Err()", fleet(),
+			"_, statusErr := t.WriteStatus(ctx, status)", "statusErr := ctx.Err()", fleet(),
 		},
 		{
 			"a Fleet does not say what was refused", "examples/embed/fleet/fleet.go",
-			`reason.Condition("Failed", v.Owner.Generation, err)`, `reason.Condition("Failed", v.Owner.Generation, reason.Retryable(err))`, fleet(),
+			`reason.Condition("Failed", t.Owner.Generation, err)`, `reason.Condition("Failed", t.Owner.Generation, reason.Retryable(err))`, fleet(),
 		},
 		{
 			"a Fleet does not say that the end of an update was refused", "examples/embed/fleet/fleet.go",
-			"\t\tfunc() error { return pods.Unfinished(set) },\n", "", fleet(),
+			"\t\tt.Unfinished,\n", "", fleet(),
 		},
 		{
 			"without a lifecycle nobody knows which Pods are being updated", "podcontrol/podcontrol.go",
 			"return !podstate.GateOpen(pod, c.config.InPlace.Gate())", "return false", fleet(),
 		},
 		{
-			"a Pod that nobody can read is not named while it waits to serve", "podcontrol/executor/pods.go",
+			"a Pod that nobody can read is not named while it waits to serve", "podcontrol/executor/turn.go",
 			"(pod.Updating || !pod.Ready || !pod.Updated) {", "pod.Updating {", fleet(),
 		},
 		{

@@ -3,7 +3,6 @@ package kruise
 import (
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,10 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/fanout"
-	"github.com/workloadkit/workloadkit/inplaceupdate"
-	"github.com/workloadkit/workloadkit/podcontrol"
-	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 )
@@ -22,70 +17,6 @@ import (
 // ClaimTemplatesChanged means that the claim templates differ between two revisions, and the gate
 // RecreatePodWhenChangeVCTInCloneSetGate recreates Pods for the difference.
 const ClaimTemplatesChanged reason.Code = "ClaimTemplatesChanged"
-
-// ClaimsLacking means that Pods were made without a claim from their owner's present templates. Either the Pods are
-// older than the template, or the owner adopted the Pods.
-const ClaimsLacking reason.Code = "ClaimsLacking"
-
-// ClaimsLackingBlock returns the claims missing in a Pod after an update in place, because volumes of a Pod never
-// change.
-func ClaimsLackingBlock(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) (why reason.List) {
-	for _, name := range pvc.Lacking(pod, templates) {
-		why = append(why, reason.Reason{
-			Code: ClaimsLacking, Path: "spec.volumeClaimTemplates[" + name + "]", Detail: "the Pod was made without its claim", Remedy: "recreate the Pod",
-		})
-	}
-	return why
-}
-
-// TellLacking returns the templates with claims missing in Pods at the update revision. Such Pods count as updated:
-// claim templates are no part of a revision.
-func TellLacking(pods *podcontrol.Set, templates []corev1.PersistentVolumeClaim) (told reason.List) {
-	for i := range templates {
-		lacking := pods.Select(func(pod *podcontrol.Pod) bool { return pod.Updated && len(pvc.Lacking(pod.Pod, templates[i:i+1])) > 0 })
-		if len(lacking) > 0 {
-			told = append(told, reason.Reason{
-				Code: ClaimsLacking, Path: "spec.volumeClaimTemplates[" + templates[i].Name + "]",
-				Detail: fmt.Sprintf("Pods at the update revision without its claim: %d, the first is %s", len(lacking), lacking[0].Name),
-				Remedy: "have them made again: delete them, or change the Pod template where that recreates Pods",
-			})
-		}
-	}
-	return told
-}
-
-// MissingClaims returns the missing claims of Pods that cannot start without the claims. missing returns the claims
-// used by a Pod and missing.
-func MissingClaims(pods *podcontrol.Set, missing func(*corev1.Pod) []*corev1.PersistentVolumeClaim) (out []*corev1.PersistentVolumeClaim) {
-	for i := range pods.Active {
-		if pod := pods.Active[i].Pod; pod.Status.Phase == corev1.PodPending && len(pvc.UsedBy(pod)) > 0 {
-			out = append(out, missing(pod)...)
-		}
-		if len(out) >= fanout.PerPass {
-			break
-		}
-	}
-	return out[:min(len(out), fanout.PerPass)]
-}
-
-// PlansBetween returns a function for plans between revisions. If claim templates count, a difference between the
-// templates blocks.
-func PlansBetween(planner *inplaceupdate.Planner, claimsCount bool) func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan {
-	if !claimsCount {
-		return planner.Plan
-	}
-	return func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan {
-		return Blocked(planner.Plan(from, to), ClaimTemplatesBlock(from, to))
-	}
-}
-
-// Blocked returns a plan with more reasons against an update in place.
-func Blocked(plan *inplaceupdate.Plan, why reason.List) *inplaceupdate.Plan {
-	if len(why) == 0 {
-		return plan
-	}
-	return &inplaceupdate.Plan{Blocking: slices.Concat(plan.Blocking, why)}
-}
 
 // StampClaimTemplates writes the hash of the claim templates on a new revision, or on a reused revision with changed
 // claim templates.

@@ -30,7 +30,10 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 	warn := func(name, format string, args ...any) {
 		p.Events.Eventf(owner, corev1.EventTypeWarning, name, format, args...)
 	}
-	pod := e.Pod.Name
+	pod := ""
+	if e.Pod != nil {
+		pod = e.Pod.Name
+	}
 	switch e.Type {
 	case executor.Deleted:
 		normal(apps.EventSuccessfulDelete, "deleted Pod %s", pod)
@@ -38,7 +41,7 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 		warn(apps.EventFailedDelete, "failed to delete Pod %s: %v", pod, e.Err)
 	case executor.Replaced:
 		name := apps.EventRecreatingFailedPod
-		if p.kind.Nodes {
+		if p.config.Nodes {
 			name = apps.EventFailedDaemonPod
 		}
 		warn(name, "Pod %s has ended on Node %s and makes way for another", pod, e.Pod.Spec.NodeName)
@@ -64,5 +67,11 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 		warn(apps.EventFailedUpdatePodInPlace, "the update of Pod %s to revision %s begins anew: %s", pod, e.Revision, e.Why.Summary(ReasonsInEvent))
 	case executor.Unreadable:
 		warn(apps.EventFailedUpdate, "%v", e.Err)
+	case executor.ClaimDeleteFailed:
+		warn(apps.EventFailedDelete, "failed to delete PersistentVolumeClaim %s: %v", e.Claim.Name, e.Err)
+	case executor.ClaimGrowthFailed:
+		warn(apps.EventFailedResize, "%v", e.Err)
+	case executor.ClaimGrown:
+		normal(apps.EventSuccessfulResize, "PersistentVolumeClaim %s grows to %s", e.Claim.Name, e.Claim.Spec.Resources.Requests.Storage())
 	}
 }

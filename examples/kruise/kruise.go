@@ -36,6 +36,14 @@ func RevisionKeys(hashLabel string) revision.Keys {
 	return revision.Keys{HashLabel: hashLabel, HashVersionAnnotation: AnnotationHashVersion, ClaimTemplatesAnnotation: AnnotationClaimTemplates}
 }
 
+// Collisions is the count of hash collisions in a status. OpenKruise hashes with a count of zero from the start.
+func Collisions(count *int32) *int32 {
+	if count == nil {
+		return new(int32)
+	}
+	return count
+}
+
 // InPlace returns the Updater for updates in place under the feature gates. labels are the labels written by the
 // controller of a kind.
 func InPlace(gates map[apps.Gate]bool, labels []string) (*inplaceupdate.Updater, error) {

@@ -17,52 +17,23 @@ type Metrics struct {
 	done      *prometheus.CounterVec
 }
 
-// Names of counts for [Metrics.Done].
+// Work is the work of a kind that is counted by its outcome, for example copies that were created, updated and deleted:
+// the metric <kind>_<things>_total with a label.
+type Work struct{ Things, Label, Help string }
+
+// Outcomes of [Work] that several kinds count.
 const (
-	// Created, Updated and Deleted objects were written: copies, or Pods of jobs.
 	Created = "created"
-	Updated = "updated"
 	Deleted = "deleted"
-	// Written and Dropped are outcomes of records.
-	Written = "written"
-	Dropped = "dropped"
-	// Started and Missed are outcomes of runs.
-	Started = "started"
-	Missed  = "missed"
 )
 
-// NewCopyMetrics is NewMetrics for a kind with copies in namespaces.
-func NewCopyMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
-	return newMetricsOf(registry, kind, "copies", "action", "Copies written, by what was done to them: created, updated, deleted.")
-}
-
-// NewJobMetrics is NewMetrics for a kind whose Pods run to their end.
-func NewJobMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
-	return newMetricsOf(registry, kind, "pods", "action", "Pods of jobs, by what was done to them: created, deleted.")
-}
-
-// NewRecordMetrics is NewMetrics for a kind with records of the Pods' places.
-func NewRecordMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
-	return newMetricsOf(registry, kind, "records", "action", "Records of Pods, by what was done to them: written, dropped.")
-}
-
-// NewScheduleMetrics is NewMetrics for a kind with a schedule.
-func NewScheduleMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
-	return newMetricsOf(registry, kind, "runs", "outcome", "Runs that schedules asked for, by what has become of them: started, missed.")
-}
-
-// NewOwnMetrics is NewMetrics for a kind concerned only with its own objects.
-func NewOwnMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
+// Metrics registers the metrics of a kind concerned only with its own objects. Empty Work counts nothing.
+func (w Work) Metrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
 	m := &Metrics{leakage: newLeakage(kind)}
-	return m, registry.Register(m.leakage)
-}
-
-// newMetricsOf counts the controller's work, by a label.
-func newMetricsOf(registry prometheus.Registerer, kind, things, label, help string) (*Metrics, error) {
-	m := &Metrics{
-		leakage: newLeakage(kind),
-		done:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: kind + "_" + things + "_total", Help: help}, []string{label}),
+	if w.Things == "" {
+		return m, registry.Register(m.leakage)
 	}
+	m.done = prometheus.NewCounterVec(prometheus.CounterOpts{Name: kind + "_" + w.Things + "_total", Help: w.Help}, []string{w.Label})
 	return m, errors.Join(registry.Register(m.leakage), registry.Register(m.done))
 }
 

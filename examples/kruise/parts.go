@@ -18,14 +18,14 @@ import (
 
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/expectations"
-	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/revision"
 )
+
+const defaultWorkers = 3
 
 // Options of a controller of Pods. The zero value is usable.
 type Options struct {
@@ -63,6 +63,15 @@ type Options struct {
 	Permit func(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
 }
 
+// Loop are the options of a loop with so many workers; 0 stands for Workers. watch adds event sources; nil for none.
+func (o Options) Loop(workers int, watch func(*builder.Builder) *builder.Builder) ownercache.ControllerOptions {
+	out := ownercache.ControllerOptions{Workers: cmp.Or(workers, o.Workers, defaultWorkers), Watch: watch}
+	if o.RateLimiter != nil {
+		out.RateLimiter = o.RateLimiter()
+	}
+	return out
+}
+
 // Complete fills in the defaults.
 func (o Options) Complete() Options {
 	if o.Gates == nil {
@@ -75,7 +84,7 @@ func (o Options) Complete() Options {
 		o.ManagerNamespace = "kruise-system"
 	}
 	if o.Workers == 0 {
-		o.Workers = 3
+		o.Workers = defaultWorkers
 	}
 	if o.PodWorkers == 0 {
 		o.PodWorkers = 16
@@ -86,32 +95,28 @@ func (o Options) Complete() Options {
 	return o
 }
 
-// Kind describes a kind to the parts of its controller.
-type Kind[O client.Object] struct {
+// Config describes a kind to the parts of its controller.
+type Config[O client.Object] struct {
 	// Name of the controller, in lower case. The name of the loop for Pods ends in "-pods".
 	Name string
 	// Controller is the source of events.
 	Controller string
-	// Claims is true if owners have claims.
-	Claims bool
-	// Nodes is true if Pods are made for Nodes.
-	Nodes bool
-	// Numbered is true if Pods have ordinals.
-	Numbered bool
+	// Claims is true if owners have claims, Nodes if Pods are made for Nodes, Numbered if Pods have ordinals.
+	Claims, Nodes, Numbered bool
 	// Labels are the labels written by the controller on Pods.
 	Labels []string
 	// HashLabel holds the hash on revisions; empty stands for [apps.LabelRevisionHash].
 	HashLabel string
-	// Counting chooses the revisions counted by the history limit; empty stands for revisions unused by Pods.
+	// Counting chooses the revisions counted by the history limit, as in executor.Config.
 	Counting revision.Counting
-	// Pods has the kind's differences, as for PodControl.
-	Pods podcontrol.Config
+	// Control has the kind's differences, as for PodControl.
+	Control podcontrol.Config
 	// Watch adds event sources for owners; nil for none. Owners of numbered Pods with claims are woken by their claims.
 	Watch func(*builder.Builder) *builder.Builder
 	// Rules are an owner's rules for its Pods.
 	Rules func(O) podcontrol.Rules
 	// AfterDelete may be nil: see executor.Options.
-	AfterDelete func(context.Context, *ownercache.View[O], *corev1.Pod) error
+	AfterDelete func(context.Context, *executor.Turn[O], *corev1.Pod) error
 }
 
 // Parts are the parts of a controller of Pods: the kit's parts, under the names of OpenKruise.
@@ -119,12 +124,10 @@ type Parts[O client.Object] struct {
 	*executor.Parts[O]
 
 	Options Options
-	Client  client.Client // reads from the cache
 	Events  record.EventRecorder
-	InPlace *inplaceupdate.Updater
 	Told    *Told // of owners
 
-	kind Kind[O]
+	config Config[O]
 }
 
 // Manager is the part of a manager used by Parts.
@@ -134,51 +137,45 @@ type Manager interface {
 }
 
 // NewParts makes the parts for the kind of owner. The parts write with c, and c must read from the manager's cache.
-func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client, owner O, options Options, kind Kind[O]) (*Parts[O], error) {
+func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client, owner O, options Options, config Config[O]) (*Parts[O], error) {
 	options = options.Complete()
-	kind.HashLabel, kind.Counting = cmp.Or(kind.HashLabel, apps.LabelRevisionHash), cmp.Or(kind.Counting, revision.CountUnused)
-	p := &Parts[O]{Options: options, Client: c, kind: kind, Events: mgr.GetEventRecorderFor(kind.Controller)}
-	var err error
-	if p.InPlace, err = InPlace(options.Gates, kind.Labels); err != nil {
-		return nil, err
-	}
-	control, err := PodControl(p.InPlace, kind.Pods)
+	p := &Parts[O]{Options: options, config: config, Events: mgr.GetEventRecorderFor(config.Controller)}
+	updater, err := InPlace(options.Gates, config.Labels)
 	if err != nil {
 		return nil, err
 	}
-	var permit func(context.Context, O, *corev1.Pod, disruption.Operation) error
-	if options.Permit != nil {
-		permit = func(ctx context.Context, _ O, pod *corev1.Pod, operation disruption.Operation) error {
-			return options.Permit(ctx, pod, operation)
-		}
+	control, err := PodControl(updater, config.Control)
+	if err != nil {
+		return nil, err
 	}
+	keys := RevisionKeys(cmp.Or(config.HashLabel, apps.LabelRevisionHash))
+	if !config.Claims {
+		keys.ClaimTemplatesAnnotation = ""
+	}
+	own := ownercache.Options{Claims: config.Claims, Nodes: config.Nodes, Namespace: options.Namespace}
 	p.Parts, err = executor.NewParts(ctx, mgr, owner, executor.Config[O]{
-		Control: control, Revisions: RevisionKeys(kind.HashLabel), Calls: options.Calls,
+		Control: control, Revisions: keys, Counting: config.Counting, Calls: options.Calls,
 		Options: executor.Options[O]{
-			Rules: kind.Rules, Observe: p.observe, AfterDelete: kind.AfterDelete, Permit: permit, Merger: podpatch.Merger{ResizeInSpec: options.ResizeInSpec},
+			Rules: config.Rules, Observe: p.observe, AfterDelete: config.AfterDelete, Merger: podpatch.Merger{ResizeInSpec: options.ResizeInSpec},
+			Permit: func(ctx context.Context, _ O, pod *corev1.Pod, operation disruption.Operation) error {
+				if options.Permit == nil {
+					return nil
+				}
+				return options.Permit(ctx, pod, operation)
+			},
 		},
-		Cache: ownercache.Options{
-			Client: c, Claims: kind.Claims, Nodes: kind.Nodes, Namespace: options.Namespace, Clock: options.Clock, Alarm: options.ExpectationTimeout,
-			DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: options.Metrics.Observer(func(pending expectations.Pending) (namespace, name string) { return nameOf(p.Cache, pending) }),
-		},
+		Cache: CacheOptions(c, options, own, func() *ownercache.Cache[O] { return p.Cache }),
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.Told = NewTold(p.Cache.Owners)
-	p.Cache.OnGone(p.Told.Forget)
+	p.Told = NewTold(p.Cache, p.Events)
 	return p, nil
 }
 
-// AddTo adds both loops to the manager.
-func (p *Parts[O]) AddTo(mgr manager.Manager, r reconcile.Reconciler) error {
-	queue := func(workers int) (o ownercache.ControllerOptions) {
-		if o.Workers = workers; p.Options.RateLimiter != nil {
-			o.RateLimiter = p.Options.RateLimiter()
-		}
-		return o
-	}
-	owners := queue(p.Options.Workers)
-	owners.Numbered, owners.Watch = p.kind.Numbered, p.kind.Watch
-	return p.Parts.AddTo(mgr, p.kind.Name, r, owners, queue(p.Options.PodWorkers))
+// Register adds both loops to the manager.
+func (p *Parts[O]) Register(mgr manager.Manager, r reconcile.Reconciler) error {
+	owners := p.Options.Loop(p.Options.Workers, p.config.Watch)
+	owners.Numbered = p.config.Numbered
+	return p.AddTo(mgr, p.config.Name, r, owners, p.Options.Loop(p.Options.PodWorkers, nil))
 }

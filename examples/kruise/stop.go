@@ -10,8 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/fanout"
-	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -25,18 +24,18 @@ type Failing[S any, T ~string] interface {
 // Stop ends a pass before its start. Faults that only the user can correct become condition t of status, and an event
 // when the condition is new. status is the owner's status with a new observed generation. Nothing else is touched.
 func Stop[O client.Object, S any, T ~string, P Failing[S, T]](
-	ctx context.Context, p *Parts[O], v *ownercache.View[O], pass *fanout.Pass, before S, status P, t T, event string, err error,
+	ctx context.Context, p *Parts[O], turn *executor.Turn[O], before S, status P, t T, event string, err error,
 ) (ctrl.Result, error) {
 	if !reason.IsFinal(err) {
-		return pass.Result(err)
+		return turn.Pass.Result(err)
 	}
 	status.DropCondition(T(apps.ConditionInvalidSpec))
 	status.DropCondition(T(apps.ConditionWaiting))
-	status.SetFailure(t, err, metav1.NewTime(v.Now))
+	status.SetFailure(t, err, metav1.NewTime(turn.Now))
 	if !equality.Semantic.DeepEqual(&before, (*S)(status)) {
 		_, message := reason.Explain(err)
-		p.Events.Event(v.Owner, corev1.EventTypeWarning, event, message)
+		p.Events.Event(turn.Owner, corev1.EventTypeWarning, event, message)
 	}
-	_, err = v.WriteStatus(ctx, *status)
-	return pass.Result(err)
+	_, err = turn.WriteStatus(ctx, *status)
+	return turn.Pass.Result(err)
 }

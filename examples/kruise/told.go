@@ -1,49 +1,83 @@
 package kruise
 
 import (
-	"k8s.io/apimachinery/pkg/types"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Told remembers the last events of objects, so a lasting state causes a single event. Make a Told with NewTold. A Told
-// is safe for concurrent use.
-type Told struct{ said *Memory[map[string]string] }
+// Told sends events about objects, and remembers the last of each name.
+type Told struct {
+	*ownercache.Told
 
-// NewTold returns a Told for the objects of an index. Call Forget for each deleted object.
-func NewTold[O client.Object](objects *ownercache.Index[O]) *Told {
-	return &Told{NewMemory[map[string]string](Exists(objects))}
+	events record.EventRecorder
 }
 
-// IsNews reports whether a text about a subject differs from the last text, and remembers the text. The empty text
-// means: nothing to tell now. The empty text is never news, and any text after the empty text is news.
-func (t *Told) IsNews(object types.UID, subject, text string) (news bool) {
-	if text == "" && len(t.said.Of(object)) == 0 { // as with most passes
-		return false
-	}
-	t.said.Change(object, func(said *map[string]string) {
-		switch {
-		case text == "":
-			delete(*said, subject)
-			return
-		case *said == nil:
-			*said = map[string]string{}
-		}
-		news = (*said)[subject] != text
-		(*said)[subject] = text
-	})
-	return news
+// NewTold returns a Told for the owners of a cache, or other objects.
+func NewTold(objects ownercache.Followed, events record.EventRecorder) *Told {
+	return &Told{ownercache.NewTold(objects), events}
 }
 
 // Tell sends an event with a message different from the last message of the event's name. The empty message means:
 // nothing to tell now.
-func (t *Told) Tell(events record.EventRecorder, object client.Object, kind, event, message string) {
+func (t *Told) Tell(object client.Object, kind, event, message string) {
 	if t.IsNews(object.GetUID(), event, message) {
-		events.Event(object, kind, event, message)
+		t.events.Event(object, kind, event, message)
 	}
 }
 
-// Forget forgets a deleted object.
-func (t *Told) Forget(object types.UID) { t.said.Forget(object) }
+// Created sends events about the number of created Pods, the first failure, and the limits of the creation.
+func (t *Told) Created(owner client.Object, made int, err error, limits reason.List) {
+	for _, limit := range limits {
+		if limit.Code == rollout.ScaleUpLimited {
+			t.events.Event(owner, corev1.EventTypeWarning, apps.EventScaleUpLimited, limit.Detail)
+		}
+	}
+	if made > 0 {
+		t.events.Eventf(owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods", made)
+	}
+	if err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		_, message := reason.Explain(err)
+		t.events.Event(owner, corev1.EventTypeWarning, apps.EventFailedCreate, message)
+	}
+}
+
+// TellOrphans sends a single event about Pods without a controller that match an owner's selector, for kinds without
+// adoption. An owner deleted without its Pods and recreated has twice as many Pods.
+func (p *Parts[O]) TellOrphans(t *executor.Turn[O]) {
+	n, first := 0, ""
+	for _, pod := range p.Cache.Pods.Orphans(t.Owner.GetNamespace()) {
+		if !podstate.IsActive(pod) || !t.Selector.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		if n++; first == "" || pod.Name < first {
+			first = pod.Name
+		}
+	}
+	message := ""
+	if n > 0 {
+		message = fmt.Sprintf("Pods that match the selector and that nobody controls: %d, the first is %s; they are not adopted: delete them, "+
+			"or make this the controller in their ownerReferences", n, first)
+	}
+	p.Told.Tell(t.Owner, corev1.EventTypeWarning, apps.EventOrphansNotAdopted, message)
+}
+
+// Waits returns the limits of a step not visible in the spec: partitions and pauses are the writer's own wish.
+func Waits(limits reason.List) error {
+	return slices.DeleteFunc(slices.Clone(limits), func(limit reason.Reason) bool {
+		return limit.Code == rollout.RolloutPaused || strings.HasSuffix(limit.Path, ".partition")
+	}).Err()
+}

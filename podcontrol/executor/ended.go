@@ -30,28 +30,28 @@ func endedIn(owner client.Object, place string) fanout.Attempt {
 // first deletion by DeleteFrom, then 2 s, up to 15 minutes, until the spec changes. place is an ordinal or a Node: a
 // place holds a Pod at a time. Ended is for podcontrol.NumberedOptions and PerNodeOptions. The pass is repeated after
 // the time. A Pod with a begun deletion does not stay.
-func (p *Pods[O]) Ended(pod *corev1.Pod, place string) time.Duration {
-	if p.isLeaving(pod) {
+func (t *Turn[O]) Ended(pod *corev1.Pod, place string) time.Duration {
+	if t.isLeaving(pod) {
 		return 0
 	}
-	wait, _ := p.executor.fanout.Backoff.Resting(endedIn(p.view.Owner, place), p.view.Now)
-	p.pass.Wake(wait)
+	wait, _ := t.executor.fanout.Backoff.Resting(endedIn(t.Owner, place), t.Now)
+	t.Pass.Wake(wait)
 	return wait
 }
 
 // DeleteFrom is Delete for a Pod whose place another Pod takes. After an ended Pod, the next ended Pod in the place
 // stays for a while (see Ended), even if the deletion got no answer.
-func (p *Pods[O]) DeleteFrom(ctx context.Context, pod *corev1.Pod, place string) (changed bool, err error) {
-	changed, err = p.Delete(ctx, pod)
-	if podstate.IsActive(pod) || p.isLeaving(pod) || !changed && (err == nil || !p.view.InDoubt()) {
+func (t *Turn[O]) DeleteFrom(ctx context.Context, pod *corev1.Pod, place string) (changed bool, err error) {
+	changed, err = t.Delete(ctx, pod)
+	if podstate.IsActive(pod) || t.isLeaving(pod) || !changed && (err == nil || !t.InDoubt()) {
 		return changed, err
 	}
-	p.executor.fanout.Backoff.Refused(endedIn(p.view.Owner, place), errEnded, p.view.Now)
-	p.executor.options.Observe(p.view.Owner, Event{Type: Replaced, Pod: pod})
+	t.executor.fanout.Backoff.Refused(endedIn(t.Owner, place), errEnded, t.Now)
+	t.executor.options.Observe(t.Owner, Event{Type: Replaced, Pod: pod})
 	return changed, err
 }
 
 // isLeaving reports whether the deletion of a Pod has begun, and waits for its hook.
-func (p *Pods[O]) isLeaving(pod *corev1.Pod) bool {
-	return p.executor.control.StateOf(pod) == lifecycle.PreparingDelete
+func (t *Turn[O]) isLeaving(pod *corev1.Pod) bool {
+	return t.executor.control.StateOf(pod) == lifecycle.PreparingDelete
 }

@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,36 +52,28 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager) (*reconciler, er
 // Reconcile observes, decides and acts. Parts.AddTo adds Reconcile to a manager, with the Pods' own loop, which opens
 // gates again.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil {
+	t, result, err := r.Begin(ctx, req)
+	if t == nil || t.Owner.DeletionTimestamp != nil {
 		return result, err
 	}
-	pass := r.Fanout.Begin(v)
-	h, err := r.SyncHistory(ctx, v, pass, &v.Owner.Spec.Template, nil)
-	if err != nil || h.Update == nil {
-		return pass.Result(err)
+	template := &t.Owner.Spec.Template
+	if err := r.SyncHistory(ctx, t, executor.Templates{Pod: template}); err != nil || t.History.Update == nil {
+		return t.Pass.Result(err)
 	}
-	set := r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name}, v.Now)
-	step := rollout.Plan(rollout.Spec{Replicas: int(*v.Owner.Spec.Replicas), MaxUnavailable: 1}, set.Counts(false))
-	orders, pods := podcontrol.Orders{Rest: r.Pods.Rest}, r.Pods.For(v, pass)
-	create := func(ctx context.Context, i int) error {
-		pod := pods.NewPod(&v.Owner.Spec.Template, h.Update.Name)
-		pod.Name = fmt.Sprintf("%s-%d", v.Owner.Name, i) // GenerateName in a program
-		return pods.Create(ctx, pod, labels.Everything())
-	}
-	err = pass.UntilChanged(
+	update := t.History.Update
+	set, orders := t.Read(podcontrol.Want{Update: update.Name}), podcontrol.Orders{Rest: r.Executor.Rest}
+	step := rollout.Plan(rollout.Spec{Replicas: int(*t.Owner.Spec.Replicas), MaxUnavailable: 1}, set.Counts(false))
+	err = t.Pass.UntilChanged(
 		func() error {
-			_, err := pass.Create(ctx, fanout.Task{Name: "create Pods"}, step.Create, create)
+			_, err := t.CreatePods(ctx, step.Create, executor.PodTemplates{
+				Template: template, Revision: update.Name, Name: func(i int) string { return fmt.Sprintf("web-%d", i) }, // not in a program
+			})
 			return err
 		},
-		func() error {
-			return fanout.Each(ctx, pass, fanout.Task{Name: "delete Pods"}, set.ChooseDeletions(step, orders).Delete, pods.Delete)
-		},
-		func() error {
-			return fanout.Each(ctx, pass, fanout.Task{Name: "update Pods"}, set.ChooseUpdates(step, orders).Update, pods.UpdateTo(h.Update, r.PlansTo(h, h.Update)))
-		},
+		t.Each(ctx, fanout.Task{Name: "delete Pods"}, set.ChooseDeletions(step, orders).Delete, t.Delete),
+		t.Each(ctx, fanout.Task{Name: "update Pods"}, set.ChooseUpdates(step, orders).Update, t.UpdateTo(update, r.PlansTo(t.History, update))),
 	)
-	return pass.Result(err, pods.Unfinished(set))
+	return t.Pass.Result(err, t.Unfinished())
 }
 
 func Example() {
@@ -100,14 +91,12 @@ func Example() {
 		err = errors.Join(err, failed, mgr.Deliver(ctx))
 	}
 	err = errors.Join(err, mgr.Deliver(ctx))
-	pass() // writes the revision
-	pass() // creates the Pod
+	pass() // writes the revision, and creates the Pod
 
 	err = errors.Join(err, mgr.Get(ctx, key, web))
 	web.Generation, web.Spec.Template.Spec.Containers[0].Image = 2, "app:v2"
 	err = errors.Join(err, mgr.Update(ctx, web), mgr.Deliver(ctx))
-	pass() // writes the next revision
-	pass() // updates the Pod in place
+	pass() // writes the next revision, and updates the Pod in place
 
 	pod := &corev1.Pod{}
 	err = errors.Join(err, mgr.Get(ctx, client.ObjectKey{Namespace: "default", Name: "web-0"}, pod))

@@ -1,11 +1,13 @@
 // Package executor carries out the steps of package podcontrol.
 //
-// An [Executor] is made once for a controller. In the owner's pass, [Executor.For] returns the [Pods] of the pass. Give
-// fanout.Each the methods Delete, Cancel, Settle, and the function returned by UpdateTo. [Pods.CreateNumbered] creates
-// Pods with ordinals, [Pods.CreatePerNode] Pods for Nodes. [Executor.Reconcile] is the Pods' own loop, and
-// [Executor.AddTo] adds the loop to the manager.
+// [NewParts] makes all parts of a controller of Pods with revisions, and [Parts.AddTo] adds both loops to the manager. In
+// the owner's loop, [Parts.Begin] begins a [Turn]: the view of the owner and its Pods, with the methods that change them.
+// [Parts.SyncHistory] finds the revision, and [Turn.Read] the state of the Pods. After the decision give [Turn.Each] the
+// methods Delete, Cancel, Settle, and the function returned by UpdateTo. [Turn.CreatePods] creates Pods all alike,
+// [Turn.CreateNumbered] Pods with ordinals, [Turn.CreatePerNode] Pods for Nodes. The Pods' own loop opens gates and
+// finishes updates.
 //
-// [NewParts] makes an Executor and all further parts of a controller of Pods with revisions.
+// An [Executor] alone serves a controller without revisions.
 //
 // Guarantees of an Executor:
 //
@@ -13,10 +15,10 @@
 //     open a gate just closed by the start of an update.
 //   - An update refused by the API server, a quota or a webhook is tried again after five minutes, or at once for
 //     another revision, because each attempt takes the Pod out of service. If the rules allow, the Pod is recreated
-//     instead. The owner hears of refusals in its Pods' own loop: see [Pods.Unfinished].
+//     instead. The owner hears of refusals in its Pods' own loop: see [Turn.Unfinished].
 //   - A refused deletion, or a refused end of an update, is tried again after 10 seconds, then 20, and so on up to five
 //     minutes, for each Pod on its own.
-//   - If Pods have a place, an ordinal or a Node, repeatedly ending Pods are not replaced in a loop: see [Pods.Ended].
+//   - If Pods have a place, an ordinal or a Node, repeatedly ending Pods are not replaced in a loop: see [Turn.Ended].
 //   - A Pod protected by a disruption budget is left alone while the budget refuses: see Options.Permit.
 //   - Each change of a Pod is reported once, as an [Event], for the controller's own events and metrics.
 //
@@ -101,12 +103,19 @@ const (
 	// Unreadable Pods carry senseless annotations or a senseless gate. They are not updated in place, nor is their update
 	// finished, until somebody repairs the Pod. They can be recreated.
 	Unreadable EventType = "Unreadable"
+	// ClaimGrown claims ask for the size of their template. ClaimGrowthFailed and ClaimDeleteFailed say why a claim could
+	// not grow or be deleted.
+	ClaimGrown        EventType = "ClaimGrown"
+	ClaimGrowthFailed EventType = "ClaimGrowthFailed"
+	ClaimDeleteFailed EventType = "ClaimDeleteFailed"
 )
 
-// Event is a change of a Pod or a failed attempt.
+// Event is a change of a Pod or a claim, or a failed attempt.
 type Event struct {
 	Type EventType
-	Pod  *corev1.Pod
+	// Pod is nil in Events of claims, Claim in Events of Pods.
+	Pod   *corev1.Pod
+	Claim *corev1.PersistentVolumeClaim
 	// Revision is the Pod's target revision, for an update.
 	Revision string
 	// Why says why a Pod was recreated, or is blocked. Why is nil if the rules alone ask for the recreation.
@@ -126,12 +135,12 @@ type Options[O client.Object] struct {
 	// is Unreadable. Template must be safe for concurrent use. NewParts sets Template. Without Template an update without
 	// a state counts as done.
 	Template func(owner O, revision string) *corev1.PodTemplateSpec
-	// AfterDelete is called after the deletion of a Pod of a pass, for objects that go with the Pod. Optional.
-	AfterDelete func(ctx context.Context, view *ownercache.View[O], pod *corev1.Pod) error
+	// AfterDelete is called after the deletion of a Pod in a Turn, for objects that go with the Pod. Optional.
+	AfterDelete func(ctx context.Context, t *Turn[O], pod *corev1.Pod) error
 	// Permit is asked before a Pod is taken out of service: deleted, changed in place, its readiness gate closed, or the
 	// Pod given to its hook before a deletion. An error says why the action must wait, for example for a spent disruption
 	// budget. The pass goes on with other Pods, and comes again after a second. Waiting is no failure: no Event and no
-	// error report it, and Pods.Waiting lists it. A budget counts the Pods as Members says. Permit must be safe for
+	// error report it, and Turn.Waiting lists it. A budget counts the Pods as Members says. Permit must be safe for
 	// concurrent use. Optional.
 	Permit func(ctx context.Context, owner O, pod *corev1.Pod, operation disruption.Operation) error
 	// Merger knows the abilities of the API server.
@@ -145,6 +154,7 @@ type Executor[O client.Object] struct {
 	control *podcontrol.Control
 	cache   *ownercache.Cache[O]
 	fanout  *fanout.Fanout
+	reader  *podcontrol.Reader
 	options Options[O]
 
 	busy sync.Map // UIDs of the Pods in work by a loop
@@ -166,8 +176,11 @@ func New[O client.Object](
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
+	reader := podcontrol.NewReader(control)
+	cache.OnReplaced(reader.Drop)
+	cache.OnGone(reader.Forget)
 	cache.OnGone(f.Backoff.Forget)
-	return &Executor[O]{control: control, cache: cache, fanout: f, options: options}, nil
+	return &Executor[O]{control: control, cache: cache, fanout: f, reader: reader, options: options}, nil
 }
 
 // Rest is the remaining rest of a Pod whose last update or deletion was refused or has failed. The rest has no end if

@@ -31,6 +31,7 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
 )
 
 const (
@@ -43,7 +44,7 @@ var begin = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 type (
 	owner = *appsv1.ReplicaSet
-	pods  = executor.Pods[owner]
+	turn  = executor.Turn[owner]
 )
 
 // world is a ReplicaSet, web, with Pods for an executor. The test sets its generation and rules.
@@ -100,7 +101,7 @@ func newWorld(t *testing.T, edit ...func(*podcontrol.Config)) *world {
 			}
 			return w.permit(pod, operation)
 		},
-		AfterDelete: func(_ context.Context, _ *ownercache.View[owner], pod *corev1.Pod) error {
+		AfterDelete: func(_ context.Context, _ *executor.Turn[owner], pod *corev1.Pod) error {
 			if w.afterDelete == nil {
 				return nil
 			}
@@ -156,7 +157,7 @@ func (w *world) pod(name string) *corev1.Pod {
 }
 
 // begin begins a pass of the ReplicaSet.
-func (w *world) begin() *pods {
+func (w *world) begin() *turn {
 	w.t.Helper()
 	v, result, err := w.cache.Observe(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}})
 	if v == nil || err != nil {
@@ -167,8 +168,24 @@ func (w *world) begin() *pods {
 	return w.x.For(v, w.pass)
 }
 
+// beginAt is begin with a history.
+func (w *world) beginAt(h *revision.History) *turn {
+	w.t.Helper()
+	p := w.begin()
+	p.History = h
+	return p
+}
+
+// beginWith is begin with Pods that have been read.
+func (w *world) beginWith(pods ...*corev1.Pod) *turn {
+	w.t.Helper()
+	p := w.begin()
+	p.Set = podcontrol.NewReader(w.control).Read("uid-web", pods, podcontrol.Want{}, w.clock.Now())
+	return p
+}
+
 // update takes a Pod to web-2. The template of web-2 has another image or, if blocked, another command.
-func (w *world) update(p *pods, pod *corev1.Pod, blocked bool) (changed bool, err error) {
+func (w *world) update(p *turn, pod *corev1.Pod, blocked bool) (changed bool, err error) {
 	from := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}
 	to := from.DeepCopy()
 	if to.Spec.Containers[0].Image = "app:v2"; blocked {
@@ -316,7 +333,9 @@ func TestRefusedUpdate(t *testing.T) {
 			if w.x.Rest(set.Of(w.pod("a"))) <= 0 {
 				t.Error("a Pod whose update was refused does not rest")
 			}
-			_ = w.begin().Unfinished(set) // in a pass without the Pod
+			p = w.begin()
+			p.Set = set
+			_ = p.Unfinished() // in a pass without the Pod
 			if result, _ := w.pass.Result(); result.RequeueAfter != 5*time.Minute {
 				t.Errorf("after a pass that does not choose it the owner looks again in %v", result.RequeueAfter)
 			}
@@ -559,7 +578,8 @@ func TestCreate(t *testing.T) {
 			template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
 			pod := w.control.NewPod(template, "default", *metav1.NewControllerRef(view, appsv1.SchemeGroupVersion.WithKind("ReplicaSet")), podcontrol.Rules{}, "web-1", begin)
 			pod.Name = "a"
-			err := p.Create(t.Context(), pod, tc.selector)
+			p.Selector = tc.selector
+			err := p.Create(t.Context(), pod)
 			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("Create = %v, want %q", err, tc.err)
 			}
@@ -611,10 +631,7 @@ func TestRefusedFinish(t *testing.T) {
 		t.Errorf("Reconcile = %v, %v", result, err)
 	}
 	w.check("refused", []string{"patch Pod a"}, []string{"FinishFailed a"})
-	unfinished := func() error {
-		p := w.begin()
-		return p.Unfinished(podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{w.pod("a")}, podcontrol.Want{}, w.clock.Now()))
-	}
+	unfinished := func() error { return w.beginWith(w.pod("a")).Unfinished() }
 	if err := unfinished(); !apierrors.IsForbidden(err) || !reason.IsFinal(err) || !w.x.IsHeldUp(w.pod("a")) {
 		t.Errorf("Unfinished = %v", err)
 	}
@@ -650,8 +667,7 @@ func TestRefusedGate(t *testing.T) {
 		t.Errorf("Reconcile = %v, %v", result, err)
 	}
 	w.check("refused", []string{"patch Pod/status a"}, []string{"FinishFailed a"})
-	set := podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{w.pod("a")}, podcontrol.Want{}, w.clock.Now())
-	if err := w.begin().Unfinished(set); !apierrors.IsForbidden(err) || !reason.IsFinal(err) {
+	if err := w.beginWith(w.pod("a")).Unfinished(); !apierrors.IsForbidden(err) || !reason.IsFinal(err) {
 		t.Errorf("Unfinished = %v", err)
 	}
 }
@@ -666,13 +682,12 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("Reconcile = %v, %v", result, err)
 	}
 	w.check("its own loop", nil, []string{"Unreadable a"})
-	p := w.begin()
+	p := w.beginWith(pod)
 	if changed, err := w.update(p, pod, false); changed || !errors.Is(err, inplaceupdate.UnreadableState) || !reason.IsFinal(err) {
 		t.Errorf("update = %t, %v", changed, err)
 	}
 	w.check("its update", nil, nil)
-	set := podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{pod}, podcontrol.Want{}, begin)
-	if err := p.Unfinished(set); !errors.Is(err, inplaceupdate.UnreadableState) || w.x.Rest(set.Of(pod)) != math.MaxInt64 {
+	if err := p.Unfinished(); !errors.Is(err, inplaceupdate.UnreadableState) || w.x.Rest(p.Set.Of(pod)) != math.MaxInt64 {
 		t.Errorf("Unfinished = %v", err)
 	}
 }

@@ -9,12 +9,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/reason"
-	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
@@ -25,13 +23,10 @@ const NameTaken reason.Code = "NameTaken"
 // ownercache.ControllerOptions.Numbered do events of the Pod wake the owner. The look costs no request.
 const takenRetry = 10 * time.Second
 
-// NumberedTemplates are the sources of Pods with ordinals.
+// NumberedTemplates are the sources of Pods with ordinals, beside the Turn's History: new Pods are made from its Update.
 type NumberedTemplates struct {
-	// History holds the templates. New Pods are made from its Update, old Pods from Current. All three are required.
-	History *revision.History
+	// Current is the source of old Pods. Required.
 	Current *appsv1.ControllerRevision
-	// Selector is the owner's, as in Create. Nil selects all of its Pods.
-	Selector labels.Selector
 	// Prepare completes a named Pod before its creation; nil for nothing. Prepare must be safe for concurrent use.
 	Prepare func(pod *corev1.Pod, ordinal int)
 	// Before makes a Pod's preconditions, such as claims; nil for nothing. After an error of Before the Pod is not
@@ -44,20 +39,17 @@ type NumberedTemplates struct {
 // says so (NameTaken), the remaining Pods are created, and the pass is repeated later. Refused old Pods, or an
 // unreadable old template, do not stop the creation of new Pods. A Pod with a refused name is tried after all other
 // Pods. All errors are final, as in fanout.Pass.Create.
-func (p *Pods[O]) CreateNumbered(ctx context.Context, list []rollout.NumberedCreate, from NumberedTemplates) (made int, err error) {
-	if from.History == nil || from.History.Update == nil || from.Current == nil {
-		return 0, reason.Final(errors.New("executor: NumberedTemplates need a history with an update revision, and the current one"))
+func (t *Turn[O]) CreateNumbered(ctx context.Context, list []rollout.NumberedCreate, from NumberedTemplates) (made int, err error) {
+	if t.History == nil || t.History.Update == nil || from.Current == nil {
+		return 0, reason.Final(errors.New("executor: CreateNumbered needs a history with an update revision, and the current revision"))
 	}
-	if from.Selector == nil {
-		from.Selector = labels.Everything()
-	}
-	free, errs := p.free(list)
+	free, errs := t.free(list)
 	for _, group := range []struct {
 		task     string
 		old      bool
 		revision *appsv1.ControllerRevision
-	}{{"create old Pods", true, from.Current}, {"create Pods", false, from.History.Update}} {
-		n, err := p.createAt(ctx, group.task, group.revision, free[group.old], from)
+	}{{"create old Pods", true, from.Current}, {"create Pods", false, t.History.Update}} {
+		n, err := t.createAt(ctx, group.task, group.revision, free[group.old], from)
 		made, errs = made+n, append(errs, err)
 	}
 	return made, errors.Join(errs...)
@@ -65,38 +57,38 @@ func (p *Pods[O]) CreateNumbered(ctx context.Context, list []rollout.NumberedCre
 
 // free returns the ordinals with free names, the ordinals of old Pods under true, and an error for each name taken by
 // somebody else.
-func (p *Pods[O]) free(list []rollout.NumberedCreate) (free map[bool][]int, errs []error) {
+func (t *Turn[O]) free(list []rollout.NumberedCreate) (free map[bool][]int, errs []error) {
 	free = map[bool][]int{}
 	for _, c := range list {
-		pod, taken := p.executor.cache.Pods.Get(p.view.Owner.GetNamespace(), ordinals.Name(p.view.Owner.GetName(), c.Ordinal))
+		pod, taken := t.executor.cache.Pods.Get(t.Owner.GetNamespace(), ordinals.Name(t.Owner.GetName(), c.Ordinal))
 		switch {
 		case !taken:
 			free[c.Old] = append(free[c.Old], c.Ordinal)
-		case !metav1.IsControlledBy(pod, p.view.Owner): // otherwise the cache has moved on since the view was taken
+		case !metav1.IsControlledBy(pod, t.Owner): // otherwise the cache has moved on since the view was taken
 			errs = append(errs, reason.Final(reason.Reason{
 				Code: NameTaken, Object: reason.ObjectOf("Pod", pod), Detail: "somebody else controls the Pod of this name",
 				Remedy: "delete the Pod, or have its ordinal left out",
 			}))
-			p.pass.Wake(takenRetry)
+			t.Pass.Wake(takenRetry)
 		}
 	}
 	return free, errs
 }
 
-func (p *Pods[O]) createAt(
+func (t *Turn[O]) createAt(
 	ctx context.Context, task string, rev *appsv1.ControllerRevision, list []int, from NumberedTemplates,
 ) (made int, err error) {
 	if len(list) == 0 {
 		return 0, nil
 	}
-	template, err := from.History.Template(rev)
+	template, err := t.History.Template(rev)
 	if err != nil {
 		return 0, reason.Final(err)
 	}
-	return p.createEach(ctx, fanout.Task{Name: task}, len(list), func(i int) string { return "create Pod " + strconv.Itoa(list[i]) }, from.Selector,
+	return t.createEach(ctx, fanout.Task{Name: task}, len(list), func(i int) string { return "create Pod " + strconv.Itoa(list[i]) },
 		func(ctx context.Context, i int) (*corev1.Pod, string, error) {
-			pod := p.NewPod(template, rev.Name)
-			pod.Name = ordinals.Name(p.view.Owner.GetName(), list[i])
+			pod := t.NewPod(template, rev.Name)
+			pod.Name = ordinals.Name(t.Owner.GetName(), list[i])
 			if from.Prepare != nil {
 				from.Prepare(pod, list[i])
 			}
@@ -108,13 +100,13 @@ func (p *Pods[O]) createAt(
 }
 
 // createEach creates n Pods, each under its own task, and for a Node if build names a Node.
-func (p *Pods[O]) createEach(
-	ctx context.Context, task fanout.Task, n int, own func(i int) string, selector labels.Selector, build func(ctx context.Context, i int) (pod *corev1.Pod, node string, err error),
+func (t *Turn[O]) createEach(
+	ctx context.Context, task fanout.Task, n int, own func(i int) string, build func(ctx context.Context, i int) (pod *corev1.Pod, node string, err error),
 ) (made int, err error) {
-	return p.pass.CreateEach(ctx, task, n, own, func(ctx context.Context, i int) error {
+	return t.Pass.CreateEach(ctx, task, n, own, func(ctx context.Context, i int) error {
 		pod, node, err := build(ctx, i)
 		if err == nil {
-			err = p.create(ctx, pod, selector, node)
+			err = t.create(ctx, pod, node)
 		}
 		if err != nil {
 			return failed("creating", pod, err)
@@ -124,7 +116,7 @@ func (p *Pods[O]) createEach(
 }
 
 // NewPod returns a Pod for the owner at a revision, to be named and created; see podcontrol.Control.NewPod.
-func (p *Pods[O]) NewPod(template *corev1.PodTemplateSpec, revisionName string) *corev1.Pod {
-	owner := *metav1.NewControllerRef(p.view.Owner, p.executor.cache.Kind())
-	return p.executor.control.NewPod(template, p.view.Owner.GetNamespace(), owner, p.rules, revisionName, p.view.Now)
+func (t *Turn[O]) NewPod(template *corev1.PodTemplateSpec, revisionName string) *corev1.Pod {
+	owner := *metav1.NewControllerRef(t.Owner, t.executor.cache.Kind())
+	return t.executor.control.NewPod(template, t.Owner.GetNamespace(), owner, t.rules, revisionName, t.Now)
 }

@@ -35,8 +35,8 @@ func historyOf(w *world) *revision.History {
 func TestBefore(t *testing.T) {
 	w := newWorld(t)
 	h := historyOf(w)
-	_, err := w.begin().CreateNumbered(t.Context(), []rollout.NumberedCreate{{Ordinal: 0}, {Ordinal: 1}}, executor.NumberedTemplates{
-		History: h, Current: h.Update, Prepare: func(pod *corev1.Pod, _ int) { pod.Spec.Hostname = pod.Name },
+	_, err := w.beginAt(h).CreateNumbered(t.Context(), []rollout.NumberedCreate{{Ordinal: 0}, {Ordinal: 1}}, executor.NumberedTemplates{
+		Current: h.Update, Prepare: func(pod *corev1.Pod, _ int) { pod.Spec.Hostname = pod.Name },
 		Before: func(_ context.Context, pod *corev1.Pod) error {
 			if pod.Spec.Hostname == "web-1" {
 				return errors.New("no claim for it")
@@ -67,7 +67,7 @@ func TestOneNameRefused(t *testing.T) {
 				missing = append(missing, rollout.NumberedCreate{Ordinal: ordinal})
 			}
 		}
-		if _, err := w.begin().CreateNumbered(t.Context(), missing, executor.NumberedTemplates{History: h, Current: h.Update}); err == nil {
+		if _, err := w.beginAt(h).CreateNumbered(t.Context(), missing, executor.NumberedTemplates{Current: h.Update}); err == nil {
 			t.Error("the refusal is not told")
 		}
 		w.deliver()

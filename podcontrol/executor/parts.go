@@ -1,11 +1,13 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,7 +18,6 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
-	"github.com/workloadkit/workloadkit/revision/history"
 )
 
 // decodedRevisions bounds how many revisions are kept decoded.
@@ -32,6 +33,8 @@ type Config[O client.Object] struct {
 	// Cache are the options of the cache, Calls the argument of fanout.New.
 	Cache ownercache.Options
 	Calls int
+	// Counting chooses the revisions counted by the history limit; empty stands for revision.CountUnused.
+	Counting revision.Counting
 	// Blocks adds reasons against updates in place, see inplaceupdate.NewPlanner; nil for none.
 	Blocks func(from, to *appsv1.ControllerRevision) reason.List
 }
@@ -44,9 +47,12 @@ type Parts[O client.Object] struct {
 	InPlace   *inplaceupdate.Updater
 	Control   *podcontrol.Control
 	Reader    *podcontrol.Reader
-	Pods      *Executor[O]
+	Executor  *Executor[O]
 	Histories *revision.Histories
 	Planner   *inplaceupdate.Planner
+
+	counting revision.Counting
+	claims   bool
 }
 
 // NewParts makes the parts for the kind of owner. Call NewParts before the manager starts. The error names the missing
@@ -55,7 +61,10 @@ func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owne
 	if mgr == nil {
 		return nil, errors.New("executor: a manager is required")
 	}
-	p := &Parts[O]{Fanout: fanout.New(config.Calls), InPlace: config.Control.InPlace}
+	p := &Parts[O]{
+		Fanout: fanout.New(config.Calls), InPlace: config.Control.InPlace,
+		counting: cmp.Or(config.Counting, revision.CountUnused), claims: config.Revisions.ClaimTemplatesAnnotation != "",
+	}
 	decoder := revision.NewDecoder(decodedRevisions, nil)
 	var err error
 	if p.Control, err = podcontrol.New(config.Control); err != nil {
@@ -67,28 +76,39 @@ func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owne
 	if p.Cache, err = ownercache.New(ctx, mgr, owner, config.Cache); err != nil {
 		return nil, err
 	}
-	p.Reader, p.Planner = podcontrol.NewReader(p.Control), inplaceupdate.NewPlanner(p.InPlace, decoder, config.Blocks)
-	p.Cache.OnReplaced(p.Reader.Drop)
-	p.Cache.OnGone(p.Reader.Forget)
+	p.Planner = inplaceupdate.NewPlanner(p.InPlace, decoder, config.Blocks)
 	if config.Options.Clock == nil {
 		config.Options.Clock = config.Cache.Clock
 	}
 	if config.Options.Template == nil {
 		config.Options.Template = p.template
 	}
-	p.Pods, err = New(p.Control, p.Cache, p.Fanout, config.Options)
-	return p, err
+	if p.Executor, err = New(p.Control, p.Cache, p.Fanout, config.Options); err != nil {
+		return nil, err
+	}
+	p.Reader = p.Executor.reader
+	return p, nil
 }
 
 // AddTo adds both loops to the manager: the owners' loop under name, and the Pods' loop under name with "-pods" behind.
 func (p *Parts[O]) AddTo(mgr manager.Manager, name string, r reconcile.Reconciler, owners, pods ownercache.ControllerOptions) error {
-	if p == nil || p.Cache == nil || p.Pods == nil {
+	if p == nil || p.Cache == nil || p.Executor == nil {
 		return errors.New("executor: make Parts with NewParts")
 	}
-	return errors.Join(p.Cache.AddController(mgr, name, r, owners), p.Pods.AddTo(mgr, name+"-pods", pods))
+	return errors.Join(p.Cache.AddController(mgr, name, r, owners), p.Executor.AddTo(mgr, name+"-pods", pods))
 }
 
-// PlansTo returns a function that finds the plan from a Pod's revision to target, for Pods.UpdateTo.
+// Begin begins a Turn with what the cache knows. Without a Turn, the loop ends with the returned result and error, as
+// after ownercache.Cache.Observe.
+func (p *Parts[O]) Begin(ctx context.Context, req ctrl.Request) (*Turn[O], ctrl.Result, error) {
+	v, result, err := p.Cache.Observe(ctx, req)
+	if v == nil {
+		return nil, result, err
+	}
+	return p.Executor.For(v, p.Fanout.Begin(v)), result, err
+}
+
+// PlansTo returns a function that finds the plan from a Pod's revision to target, for Turn.UpdateTo.
 func (p *Parts[O]) PlansTo(h *revision.History, target *appsv1.ControllerRevision) func(*corev1.Pod) *inplaceupdate.Plan {
 	return func(pod *corev1.Pod) *inplaceupdate.Plan {
 		return p.Planner.Plan(h.Find(p.Control.RevisionOf(pod)), target)
@@ -103,25 +123,4 @@ func (p *Parts[O]) template(owner O, name string) *corev1.PodTemplateSpec {
 		return nil
 	}
 	return template
-}
-
-// SyncHistory finds or writes the revision of a template. If the pass has to end, the history's Update is nil.
-// collisions is the count in the owner's status, as for revision.Histories; nil for an owner without a count.
-func (p *Parts[O]) SyncHistory(
-	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, template *corev1.PodTemplateSpec, collisions *int32,
-) (*revision.History, error) {
-	h := p.Histories.Of(revision.OwnerOf(v.Owner, p.Cache.Kind()), collisions, v.Revisions)
-	return h, pass.Once(ctx, fanout.Task{Name: "write the revision"}, func() (bool, error) {
-		return history.Sync(ctx, v.Client, p.Cache.APIReader(), h, template)
-	})
-}
-
-// TruncateHistory deletes revisions without a Pod in the set, beyond the limit. keep are the names of further revisions
-// to keep, such as the current revision. Call TruncateHistory whatever the result of the rest of a pass.
-func (p *Parts[O]) TruncateHistory(
-	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, h *revision.History, set *podcontrol.Set, limit int, keep ...string,
-) error {
-	return pass.Once(ctx, fanout.Task{Name: "truncate the history"}, func() (bool, error) {
-		return history.Truncate(ctx, v.Client, h, limit, revision.CountUnused, set.Uses, keep...)
-	})
 }

@@ -39,20 +39,20 @@ func unlessWithheld(changed bool, err error) (bool, error) {
 
 // permit asks whether a step may take the Pod out of service now, if the step does so. leaves says that the Pod is to
 // be deleted. The error is errWithheld, or says what has failed.
-func (p *Pods[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, leaves bool) error {
-	operation, ok := p.executor.takesOut(pod, step, leaves)
+func (t *Turn[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, leaves bool) error {
+	operation, ok := t.executor.takesOut(pod, step, leaves)
 	if !ok {
 		return nil
 	}
-	err := p.executor.options.Permit(ctx, p.view.Owner, pod, operation)
+	err := t.executor.options.Permit(ctx, t.Owner, pod, operation)
 	if err == nil {
 		return nil
 	}
 	if isFailure(err) {
 		return fmt.Errorf("asking whether %s may be taken out of service: %w", pod.Name, err)
 	}
-	p.pass.Wake(withheldRetry)
-	p.waits.add(pod, err)
+	t.Pass.Wake(withheldRetry)
+	t.waits.add(pod, err)
 	return errWithheld
 }
 
@@ -78,20 +78,20 @@ func (w *waits) add(pod *corev1.Pod, err error) {
 	w.reasons = append(w.reasons, why...)
 }
 
-// Waiting lists the awaited events of the Pods, for a status: the hooks that hold them, and the refusals of
+// Waiting lists the awaited events of the Set's Pods, for a status: the hooks that hold them, and the refusals of
 // Options.Permit in this pass, so call Waiting after the pass's work. Waiting is no failure, and no error of the pass
 // reports it. Refusals come in the order of the Pods' names.
-func (p *Pods[O]) Waiting(set *podcontrol.Set) reason.List {
+func (t *Turn[O]) Waiting() reason.List {
 	var list reason.List
-	if p.rules.Hooks != (lifecycle.Hooks{}) {
-		for _, pod := range set.Select(func(pod *podcontrol.Pod) bool { return pod.State != "" && pod.State != lifecycle.Normal }) {
-			list = append(list, p.executor.control.HeldBy(pod, p.rules)...)
+	if t.Set != nil && t.rules.Hooks != (lifecycle.Hooks{}) {
+		for _, pod := range t.Set.Select(func(pod *podcontrol.Pod) bool { return pod.State != "" && pod.State != lifecycle.Normal }) {
+			list = append(list, t.executor.control.HeldBy(pod, t.rules)...)
 		}
 	}
-	p.waits.mu.Lock()
-	defer p.waits.mu.Unlock()
-	slices.SortStableFunc(p.waits.reasons, func(a, b reason.Reason) int { return strings.Compare(a.Object.Name, b.Object.Name) })
-	return append(list, p.waits.reasons...)
+	t.waits.mu.Lock()
+	defer t.waits.mu.Unlock()
+	slices.SortStableFunc(t.waits.reasons, func(a, b reason.Reason) int { return strings.Compare(a.Object.Name, b.Object.Name) })
+	return append(list, t.waits.reasons...)
 }
 
 // takesOut returns a step's operation on a Pod that may be in service. ok is false for a step that leaves the Pod in

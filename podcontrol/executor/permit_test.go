@@ -45,11 +45,11 @@ func TestPermit(t *testing.T) {
 		name  string
 		pod   func(*corev1.Pod)
 		rules func(*podcontrol.Rules)
-		do    func(w *world, p *pods, pod *corev1.Pod) (bool, error)
+		do    func(w *world, p *turn, pod *corev1.Pod) (bool, error)
 		asked []disruption.Operation
 	}{
-		{"deletion", nil, nil, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return p.Delete(w.t.Context(), pod) }, []disruption.Operation{disruption.Delete}},
-		{"deletion that waits for a hook first", hold, func(r *podcontrol.Rules) { r.Hooks = hooks }, func(w *world, p *pods, pod *corev1.Pod) (bool, error) {
+		{"deletion", nil, nil, func(w *world, p *turn, pod *corev1.Pod) (bool, error) { return p.Delete(w.t.Context(), pod) }, []disruption.Operation{disruption.Delete}},
+		{"deletion that waits for a hook first", hold, func(r *podcontrol.Rules) { r.Hooks = hooks }, func(w *world, p *turn, pod *corev1.Pod) (bool, error) {
 			return p.Delete(w.t.Context(), pod)
 		}, []disruption.Operation{disruption.Delete}},
 		{"deletion that takes it out of service before its hook", func(pod *corev1.Pod) {
@@ -58,9 +58,9 @@ func TestPermit(t *testing.T) {
 			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: hookGate, Status: corev1.ConditionTrue})
 		}, func(r *podcontrol.Rules) {
 			r.Hooks = lifecycle.Hooks{PreDelete: &lifecycle.Hook{Finalizers: []string{"example.com/hook"}, MarkNotReady: true}}
-		}, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return p.Delete(w.t.Context(), pod) }, []disruption.Operation{disruption.Delete}},
-		{"another image", nil, nil, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return w.update(p, pod, false) }, []disruption.Operation{disruption.Update}},
-		{"recreation", nil, nil, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return w.update(p, pod, true) }, []disruption.Operation{disruption.Delete}},
+		}, func(w *world, p *turn, pod *corev1.Pod) (bool, error) { return p.Delete(w.t.Context(), pod) }, []disruption.Operation{disruption.Delete}},
+		{"another image", nil, nil, func(w *world, p *turn, pod *corev1.Pod) (bool, error) { return w.update(p, pod, false) }, []disruption.Operation{disruption.Update}},
+		{"recreation", nil, nil, func(w *world, p *turn, pod *corev1.Pod) (bool, error) { return w.update(p, pod, true) }, []disruption.Operation{disruption.Delete}},
 		{"resize", resize(corev1.NotRequired), nil, resizeTo, []disruption.Operation{disruption.Resize}},
 		{"resize that restarts", resize(corev1.RestartContainer), nil, resizeTo, []disruption.Operation{disruption.Update}},
 	} {
@@ -92,7 +92,7 @@ func TestPermit(t *testing.T) {
 			if changed || err != nil {
 				t.Errorf("changed %t, %v; want nothing done", changed, err)
 			}
-			if waiting := p.Waiting(&podcontrol.Set{}); len(waiting) != 1 || waiting[0].Code != disruption.BudgetSpent {
+			if waiting := p.Waiting(); len(waiting) != 1 || waiting[0].Code != disruption.BudgetSpent {
 				t.Errorf("waiting for %v, want BudgetSpent", waiting)
 			}
 			if sent := w.Requests(); len(sent) > 0 || len(w.events) > 0 {
@@ -110,7 +110,7 @@ func TestPermit(t *testing.T) {
 }
 
 // resizeTo gives a Pod another cpu request.
-func resizeTo(w *world, p *pods, pod *corev1.Pod) (bool, error) {
+func resizeTo(w *world, p *turn, pod *corev1.Pod) (bool, error) {
 	to := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 	plan := &inplaceupdate.Plan{Resources: map[string]corev1.ResourceRequirements{"app": to}}
 	plan.ResizeRestarts = pod.Spec.Containers[0].ResizePolicy[0].RestartPolicy == corev1.RestartContainer
@@ -129,7 +129,7 @@ func TestWaiting(t *testing.T) {
 		w.add(name)
 	}
 	w.permit = func(*corev1.Pod, disruption.Operation) error { return errors.New("not now") }
-	p := w.begin()
+	p := w.beginWith(held)
 	for _, pod := range []string{"b", "a", "held"} {
 		live, ok := w.cache.Pods.Get("default", pod)
 		if !ok {
@@ -139,9 +139,8 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("Pod %s: changed %t, %v", pod, changed, err)
 		}
 	}
-	set := podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{held}, podcontrol.Want{}, begin)
 	var got []string
-	for _, why := range p.Waiting(set) {
+	for _, why := range p.Waiting() {
 		got = append(got, why.Object.Name+" "+string(why.Code))
 	}
 	if diff := cmp.Diff([]string{"held HookHolds", "a Withheld", "b Withheld"}, got); diff != "" {
@@ -155,12 +154,12 @@ func TestPermitFails(t *testing.T) {
 		w := newWorld(t)
 		pod := w.add("a")
 		w.permit = func(*corev1.Pod, disruption.Operation) error { return fmt.Errorf("asking: %w", failure) }
-		p := w.begin()
+		p := w.beginWith()
 		changed, err := p.Delete(t.Context(), pod)
 		if changed || !errors.Is(err, failure) {
 			t.Errorf("%v: changed %t, %v", failure, changed, err)
 		}
-		if waiting := p.Waiting(podcontrol.NewReader(w.control).Read("uid-web", nil, podcontrol.Want{}, begin)); len(waiting) > 0 {
+		if waiting := p.Waiting(); len(waiting) > 0 {
 			t.Errorf("%v: waits for %v", failure, waiting)
 		}
 	}
@@ -173,10 +172,10 @@ func TestInvalidRules(t *testing.T) {
 	w.rules.Hooks = lifecycle.Hooks{PreDelete: &lifecycle.Hook{}}
 	p := w.begin()
 	invalid := reason.Reason{Code: podcontrol.InvalidRules}
-	if err := p.Create(t.Context(), &corev1.Pod{}, nil); !errors.Is(err, invalid.Code) {
+	if err := p.Create(t.Context(), &corev1.Pod{}); !errors.Is(err, invalid.Code) {
 		t.Errorf("Create: %v", err)
 	}
-	if err := p.Unfinished(&podcontrol.Set{}); !errors.Is(err, invalid.Code) {
+	if err := p.Unfinished(); !errors.Is(err, invalid.Code) {
 		t.Errorf("Unfinished: %v", err)
 	}
 	result, err := w.x.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(waits)})

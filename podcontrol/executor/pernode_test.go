@@ -22,7 +22,7 @@ import (
 
 // perNode has the templates of Pods for Nodes. The Pods are pinned to their Node.
 func perNode(w *world) executor.NodeTemplates {
-	return executor.NodeTemplates{History: historyOf(w), Prepare: func(pod *corev1.Pod, node string) { nodefit.Pin(&pod.Spec, node) }}
+	return executor.NodeTemplates{Prepare: func(pod *corev1.Pod, node string) { nodefit.Pin(&pod.Spec, node) }}
 }
 
 // nameFor is the name of web's Pod for a Node if the names in taken are taken.
@@ -42,7 +42,7 @@ func placed(w *world) map[string]string {
 func TestCreatePerNode(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
-	made, err := w.begin().CreatePerNode(t.Context(), []string{"n2", "n1"}, from)
+	made, err := w.beginAt(historyOf(w)).CreatePerNode(t.Context(), []string{"n2", "n1"}, from)
 	if made != 2 || err != nil {
 		t.Fatalf("CreatePerNode = %d, %v, want 2", made, err)
 	}
@@ -51,7 +51,7 @@ func TestCreatePerNode(t *testing.T) {
 		t.Errorf("Pods and their Nodes (-want +got):\n%s", diff)
 	}
 	pod := w.pod(w.nameFor("n1"))
-	want := map[string]string{"app": "web", revisionLabel: from.History.Update.Name, stateLabel: "PreparingNormal"}
+	want := map[string]string{"app": "web", revisionLabel: historyOf(w).Update.Name, stateLabel: "PreparingNormal"}
 	if diff := cmp.Diff(want, pod.Labels); diff != "" || pod.GenerateName != "web-" || pod.Spec.Containers[0].Image != "app:v1" {
 		t.Errorf("Pod %+v, labels (-want +got):\n%s", pod, diff)
 	}
@@ -65,10 +65,15 @@ func TestCreatePerNodeWithoutRevisions(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
 	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "job:v1"}}}}
-	for name, wrong := range map[string]executor.NodeTemplates{
-		"none": {Prepare: from.Prepare}, "both": {Prepare: from.Prepare, History: from.History, Template: template}, "nobody prepares": {Template: template},
+	for name, wrong := range map[string]struct {
+		turn *turn
+		from executor.NodeTemplates
+	}{
+		"none":            {w.begin(), executor.NodeTemplates{Prepare: from.Prepare}},
+		"both":            {w.beginAt(historyOf(w)), executor.NodeTemplates{Prepare: from.Prepare, Template: template}},
+		"nobody prepares": {w.begin(), executor.NodeTemplates{Template: template}},
 	} {
-		if made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, wrong); made != 0 || err == nil || !reason.IsFinal(err) {
+		if made, err := wrong.turn.CreatePerNode(t.Context(), []string{"n1"}, wrong.from); made != 0 || err == nil || !reason.IsFinal(err) {
 			t.Errorf("%s: %d, %v", name, made, err)
 		}
 	}
@@ -88,7 +93,7 @@ func TestCreatePerNodeWithoutRevisions(t *testing.T) {
 func TestCreatePerNodeTwice(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
-	leader, other := w.begin(), w.begin() // who both take themselves for the leader
+	leader, other := w.beginAt(historyOf(w)), w.beginAt(historyOf(w)) // who both take themselves for the leader
 	if made, err := leader.CreatePerNode(t.Context(), []string{"n1"}, from); made != 1 || err != nil {
 		t.Fatalf("CreatePerNode = %d, %v", made, err)
 	}
@@ -109,7 +114,7 @@ func TestCreatePerNodeBeside(t *testing.T) {
 	from := perNode(w)
 	w.add(w.nameFor("n1"), func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
 	w.add(w.nameFor("n2"), func(pod *corev1.Pod) { pod.OwnerReferences[0].UID = "another" })
-	if made, err := w.begin().CreatePerNode(t.Context(), []string{"n1", "n2"}, from); made != 2 || err != nil {
+	if made, err := w.beginAt(historyOf(w)).CreatePerNode(t.Context(), []string{"n1", "n2"}, from); made != 2 || err != nil {
 		t.Fatalf("CreatePerNode = %d, %v", made, err)
 	}
 	w.deliver()
@@ -126,7 +131,7 @@ func TestCreatePerNodeRefused(t *testing.T) {
 	w.Answer = refuses("create Pod " + w.nameFor("n1"))
 	create := func(want map[string]string, nodes ...string) {
 		t.Helper()
-		_, err := w.begin().CreatePerNode(t.Context(), nodes, from)
+		_, err := w.beginAt(historyOf(w)).CreatePerNode(t.Context(), nodes, from)
 		if err == nil || !strings.Contains(err.Error(), w.nameFor("n1")) || !reason.IsFinal(err) {
 			t.Errorf("got %v, want the refusal, for good and with the name of the Pod", err)
 		}
@@ -143,7 +148,7 @@ func TestCreatePerNodeRefused(t *testing.T) {
 	}
 	w.Answer = nil
 	w.clock.SetTime(begin.Add(time.Hour))
-	if made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, from); made != 1 || err != nil {
+	if made, err := w.beginAt(historyOf(w)).CreatePerNode(t.Context(), []string{"n1"}, from); made != 1 || err != nil {
 		t.Errorf("CreatePerNode = %d, %v once it is allowed", made, err)
 	}
 }
@@ -151,12 +156,12 @@ func TestCreatePerNodeRefused(t *testing.T) {
 // TestCreatePerNodeUnusable: without a template, or where admission makes a stranger of the Pod, there is no Pod.
 func TestCreatePerNodeUnusable(t *testing.T) {
 	w := newWorld(t)
-	from := perNode(w)
-	from.History.Update.Data.Raw = []byte(`{`)
-	if made, err := w.begin().CreatePerNode(t.Context(), nil, from); made != 0 || err != nil {
+	from, h := perNode(w), historyOf(w)
+	h.Update.Data.Raw = []byte(`{`)
+	if made, err := w.beginAt(h).CreatePerNode(t.Context(), nil, from); made != 0 || err != nil {
 		t.Errorf("CreatePerNode = %d, %v without Nodes", made, err)
 	}
-	if made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, from); made != 0 || !reason.IsFinal(err) {
+	if made, err := w.beginAt(h).CreatePerNode(t.Context(), []string{"n1"}, from); made != 0 || !reason.IsFinal(err) {
 		t.Errorf("CreatePerNode = %d, %v, want a final error", made, err)
 	}
 	if got := w.Requests(); len(got) > 0 {
@@ -168,32 +173,27 @@ func TestCreatePerNodeUnusable(t *testing.T) {
 func TestCreatePerNodeRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		change func(w *world, from *executor.NodeTemplates)
+		change func(p *turn, from *executor.NodeTemplates)
 		want   reason.Code
 	}{
-		{"no history", func(_ *world, from *executor.NodeTemplates) { from.History = nil }, ""},
-		{"nothing prepares the Pods", func(_ *world, from *executor.NodeTemplates) { from.Prepare = nil }, ""},
-		{"not selected", func(_ *world, from *executor.NodeTemplates) {
-			from.Selector = labels.SelectorFromSet(labels.Set{"app": "other"})
+		{"no history", func(p *turn, _ *executor.NodeTemplates) { p.History = nil }, ""},
+		{"nothing prepares the Pods", func(_ *turn, from *executor.NodeTemplates) { from.Prepare = nil }, ""},
+		{"not selected", func(p *turn, _ *executor.NodeTemplates) {
+			p.Selector = labels.SelectorFromSet(labels.Set{"app": "other"})
 		}, executor.UnusablePod},
-		{"not pinned", func(_ *world, from *executor.NodeTemplates) { from.Prepare = func(*corev1.Pod, string) {} }, executor.UnusablePod},
-		{"pinned to another Node", func(_ *world, from *executor.NodeTemplates) {
+		{"not pinned", func(_ *turn, from *executor.NodeTemplates) { from.Prepare = func(*corev1.Pod, string) {} }, executor.UnusablePod},
+		{"pinned to another Node", func(_ *turn, from *executor.NodeTemplates) {
 			from.Prepare = func(pod *corev1.Pod, _ string) { nodefit.Pin(&pod.Spec, "n2") }
 		}, executor.UnusablePod},
-		{"the owner is being deleted", func(w *world, _ *executor.NodeTemplates) {
-			web := &appsv1.ReplicaSet{}
-			w.must(w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, web))
-			web.Finalizers = []string{"example.com/hold"}
-			w.must(w.Update(t.Context(), web))
-			w.must(w.Delete(t.Context(), web))
-			w.deliver()
+		{"the owner is being deleted", func(p *turn, _ *executor.NodeTemplates) {
+			p.Owner.DeletionTimestamp = new(metav1.NewTime(begin))
 		}, executor.OwnerDeleting},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
-			from := perNode(w)
-			tc.change(w, &from)
-			made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, from)
+			from, p := perNode(w), w.beginAt(historyOf(w))
+			tc.change(p, &from)
+			made, err := p.CreatePerNode(t.Context(), []string{"n1"}, from)
 			if made != 0 || !reason.IsFinal(err) || tc.want != "" && !errors.Is(err, tc.want) {
 				t.Errorf("CreatePerNode = %d, %v, want %s for good", made, err, tc.want)
 			}
@@ -217,7 +217,7 @@ func TestCreateRelabelled(t *testing.T) {
 					change(pod.Labels)
 				}
 			}
-			made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, perNode(w))
+			made, err := w.beginAt(historyOf(w)).CreatePerNode(t.Context(), []string{"n1"}, perNode(w))
 			if made != 0 || !reason.IsFinal(err) || !strings.Contains(err.Error(), "revision label did not survive") {
 				t.Errorf("CreatePerNode = %d, %v", made, err)
 			}
@@ -301,7 +301,7 @@ func TestCreatePerNodeUnpinned(t *testing.T) {
 			pod.Spec.Affinity = nil
 		}
 	}
-	if made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, perNode(w)); made != 0 || err == nil || !strings.Contains(err.Error(), "Node n1") {
+	if made, err := w.beginAt(historyOf(w)).CreatePerNode(t.Context(), []string{"n1"}, perNode(w)); made != 0 || err == nil || !strings.Contains(err.Error(), "Node n1") {
 		t.Errorf("CreatePerNode = %d, %v for a Pod whose Node was taken", made, err)
 	}
 	w.deliver()

@@ -33,7 +33,7 @@ func TestOneNodeOnePod(t *testing.T) {
 			if tc.before != nil {
 				w.add(first, tc.before...)
 			}
-			pass := w.begin()
+			pass := w.beginAt(historyOf(w))
 			if tc.after != nil {
 				w.add(first, tc.after...)
 			}

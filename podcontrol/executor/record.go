@@ -1,8 +1,6 @@
 package executor
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,14 +16,19 @@ const (
 )
 
 // Record returns an Options.Observe that records Events of Pods as events of their owner. Failures and blocked Pods
-// become warnings. The reason of an event is the EventType, the Pod is its related object. A recreated Pod has a single
+// become warnings. The reason of an event is the EventType, the Pod or claim is its related object. A recreated Pod has a single
 // event of its recreation, and none of its deletion.
 func Record[O client.Object](recorder events.EventRecorder) func(O, Event) {
 	return func(owner O, e Event) {
 		if (e.Type == Deleted || e.Type == DeleteFailed) && e.Revision != "" {
 			return
 		}
-		kind, note := corev1.EventTypeNormal, fmt.Sprintf("Pod %s", e.Pod.Name)
+		kind, note, related := corev1.EventTypeNormal, "", client.Object(e.Pod)
+		if e.Claim != nil {
+			note, related = "PersistentVolumeClaim "+e.Claim.Name, e.Claim
+		} else {
+			note = "Pod " + e.Pod.Name
+		}
 		if e.Revision != "" {
 			note += ", revision " + e.Revision
 		}
@@ -38,6 +41,6 @@ func Record[O client.Object](recorder events.EventRecorder) func(O, Event) {
 		if e.Err != nil {
 			note += ": " + e.Err.Error()
 		}
-		recorder.Eventf(owner, e.Pod, kind, string(e.Type), "Manage", "%s", reason.Shorten(note, maxNote))
+		recorder.Eventf(owner, related, kind, string(e.Type), "Manage", "%s", reason.Shorten(note, maxNote))
 	}
 }

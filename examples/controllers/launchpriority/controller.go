@@ -30,6 +30,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/launchorder"
+	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -74,7 +75,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.
 		order: order, client: c, live: mgr.GetAPIReader(), events: kruise.Manager(mgr).GetEventRecorderFor(ControllerName), options: options.Complete(),
 		barriers: map[types.NamespacedName]barrier{},
 	}
-	return kruise.AddPodLoop(mgr, name, r, order.Needed, r.options)
+	return ownercache.AddPodLoop(mgr, name, r, order.Needed, r.options.Loop(0, nil))
 }
 
 // Refused requests are retried after growing waits.

@@ -23,6 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -46,7 +47,7 @@ type Reconciler struct {
 // Setup adds the controller to a manager. c writes, and reads from the manager's cache.
 func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error {
 	r := &Reconciler{client: c, options: options.Complete()}
-	return kruise.AddPodLoop(mgr, name, r, r.closed, r.options)
+	return ownercache.AddPodLoop(mgr, name, r, r.closed, r.options.Loop(0, nil))
 }
 
 // Concerns reports whether the gate of a Pod waits for its opening, here or by the Pod's controller.

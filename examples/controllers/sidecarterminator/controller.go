@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +44,7 @@ type Reconciler struct {
 	events   record.EventRecorder
 	backoff  fanout.Backoff
 	told     *kruise.Told // reasons of a Pod's wait
+	gone     []func(pod types.UID)
 }
 
 // Reconcile ends the sidecars of a Pod, or takes a step toward the end.
@@ -176,7 +178,9 @@ func (r *Reconciler) tell(pod *corev1.Pod, waits reason.List) {
 func (r *Reconciler) forget(pod *corev1.Pod) {
 	r.clients.Forget(pod)
 	r.backoff.Forget(pod.UID)
-	r.told.Forget(pod.UID)
+	for _, forget := range r.gone {
+		forget(pod.UID)
+	}
 }
 
 // isGone reports whether the Pod is not there any more.

@@ -47,7 +47,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if r.pods, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
 		return nil, err
 	}
-	r.told = kruise.NewTold(r.pods)
+	r.told = kruise.NewTold(followed{r}, r.events)
 	if r.requests, err = ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.ContainerRecreateRequest{}); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 		}
 	}
 	r.clients, err = trackedclient.NewClients(c, mgr.GetAPIReader(), trackedclient.Options{
-		Exists:  func(uid types.UID) bool { _, ok := r.pods.ByUID(uid); return ok },
+		Exists:  followed{r}.Exists,
 		Tracker: expectations.Options{Clock: r.options.Clock, Alarm: options.ExpectationTimeout},
 	}, sources...)
 	if err != nil {
@@ -70,6 +70,15 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	}
 	return r, r.watchGone(ctx, mgr)
 }
+
+// followed are the Pods, whose end the reconciler sees.
+type followed struct{ *Reconciler }
+
+// Exists reports whether the cache has a Pod of the UID.
+func (f followed) Exists(pod types.UID) bool { _, ok := f.pods.ByUID(pod); return ok }
+
+// OnGone has forget called for each Pod that is gone.
+func (f followed) OnGone(forget func(pod types.UID)) { f.gone = append(f.gone, forget) }
 
 // watchGone makes the reconciler forget deleted Pods.
 func (r *Reconciler) watchGone(ctx context.Context, mgr kruise.Manager) error {
@@ -103,7 +112,7 @@ func (r *Reconciler) watchGone(ctx context.Context, mgr kruise.Manager) error {
 func (r *Reconciler) addTo(mgr ctrl.Manager) error {
 	err := builder.ControllerManagedBy(mgr).
 		Named("sidecarterminator").
-		WithOptions(kruise.LoopOptions(r.options)).
+		WithOptions(r.options.Loop(0, nil).Queue()).
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(changesThatMatter())).
 		Watches(&v1beta1.ContainerRecreateRequest{},
 			handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &corev1.Pod{}, handler.OnlyControllerOwner()),

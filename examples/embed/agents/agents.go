@@ -17,7 +17,6 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/reason"
-	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
@@ -39,64 +38,57 @@ type reconciler struct {
 
 // Reconcile takes an Agent a step closer to its spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil {
+	t, result, err := r.Begin(ctx, req)
+	if t == nil || t.Owner.DeletionTimestamp != nil {
 		return result, err
 	}
-	agent, pass := v.Owner, r.Fanout.Begin(v)
+	agent := t.Owner
 	fit := r.fits.Of(agent)
 	if fit.err != nil {
-		return r.report(ctx, v, pass, nil, nil, reason.Final(fit.err))
+		return r.report(ctx, t, nil, reason.Final(fit.err))
 	}
 	var nodes []rollout.Node
 	for _, node := range r.Cache.Nodes.All() {
 		verdict := fit.Fits(node)
 		nodes = append(nodes, rollout.Node{Name: node.Name, Run: verdict.Run, Continue: verdict.Continue})
 	}
-	h, err := r.SyncHistory(ctx, v, pass, &agent.Spec.Template, nil)
-	if err != nil || h.Update == nil {
-		return r.report(ctx, v, pass, nil, nil, err)
+	if err := r.SyncHistory(ctx, t, executor.Templates{Pod: &agent.Spec.Template}); err != nil || t.History.Update == nil {
+		return r.report(ctx, t, nil, err)
 	}
-	set, pods := r.Reader.Read(agent.UID, v.Pods, podcontrol.Want{Update: h.Update.Name}, v.Now), r.Pods.For(v, pass)
-	perNode := set.PerNode(podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: pods.Ended})
+	update := t.History.Update
+	pods := t.Read(podcontrol.Want{Update: update.Name}).PerNode(podcontrol.PerNodeOptions{Rest: r.Executor.Rest, Ended: t.Ended})
 	step, err := rollout.PerNode(rollout.NodeSpec{
 		Partition: agent.Spec.Partition, MaxUnavailable: max(agent.Spec.MaxUnavailable, 1),
 		Paths: rollout.Paths{Partition: "spec.partition", MaxUnavailable: "spec.maxUnavailable"},
-	}, nodes, perNode.Pods)
+	}, nodes, pods.Pods)
 	if err != nil {
-		return r.report(ctx, v, pass, nil, nil, reason.Final(err))
+		return r.report(ctx, t, nil, reason.Final(err))
 	}
-	each := func(task string, list []int, do func(context.Context, *corev1.Pod) (bool, error)) func() error {
-		return func() error { return fanout.Each(ctx, pass, fanout.Task{Name: task}, perNode.Of(list), do) }
-	}
-	err = pass.UntilChanged(
+	err = t.Pass.UntilChanged(
 		func() error {
-			_, err := pods.CreatePerNode(ctx, step.Create, executor.NodeTemplates{History: h, Prepare: fit.Place})
+			_, err := t.CreatePerNode(ctx, step.Create, executor.NodeTemplates{Prepare: fit.Place})
 			return err
 		},
-		each("delete Pods", step.Delete, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+		t.Each(ctx, fanout.Task{Name: "delete Pods"}, pods.Of(step.Delete), func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 			node, _ := nodefit.NodeOf(pod) // after repeated ends of Pods on the Node, the next Pod waits
-			return pods.DeleteFrom(ctx, pod, node)
+			return t.DeleteFrom(ctx, pod, node)
 		}),
-		each("update Pods", step.Update, pods.UpdateTo(h.Update, r.PlansTo(h, h.Update))),
-		func() error { return pods.Unfinished(set) },
+		t.Each(ctx, fanout.Task{Name: "update Pods"}, pods.Of(step.Update), t.UpdateTo(update, r.PlansTo(t.History, update))),
+		t.Unfinished,
 	)
-	truncateErr := r.TruncateHistory(ctx, v, pass, h, set, historyLimit)
-	return r.report(ctx, v, pass, h, &step, errors.Join(err, truncateErr))
+	return r.report(ctx, t, &step, errors.Join(err, r.TruncateHistory(ctx, t, historyLimit)))
 }
 
-// report writes a changed status, and returns when to look again. h and step are nil if the pass ended early.
-func (r *reconciler) report(
-	ctx context.Context, v *ownercache.View[*Agent], pass *fanout.Pass, h *revision.History, step *rollout.NodeStep, err error,
-) (ctrl.Result, error) {
-	status := v.Owner.DeepCopyObject().(*Agent).Status
-	status.ObservedGeneration = v.Owner.Generation
+// report writes a changed status, and returns when to look again. step is nil if the pass ended early.
+func (r *reconciler) report(ctx context.Context, t *executor.Turn[*Agent], step *rollout.NodeStep, err error) (ctrl.Result, error) {
+	status := t.Owner.DeepCopyObject().(*Agent).Status
+	status.ObservedGeneration = t.Owner.Generation
 	if step != nil {
 		n := step.Totals
-		status.Revision, status.Nodes, status.Available, status.Updated = h.Update.Name, int32(n.Desired), int32(n.Available), int32(n.Updated)
-		meta.SetStatusCondition(&status.Conditions, reason.Condition("Waiting", v.Owner.Generation, step.Limits.Err()))
+		status.Revision, status.Nodes, status.Available, status.Updated = t.History.Update.Name, int32(n.Desired), int32(n.Available), int32(n.Updated)
+		meta.SetStatusCondition(&status.Conditions, reason.Condition("Waiting", t.Owner.Generation, step.Limits.Err()))
 	}
-	meta.SetStatusCondition(&status.Conditions, reason.Condition("Failed", v.Owner.Generation, err))
-	_, statusErr := v.WriteStatus(ctx, status)
-	return pass.Result(err, statusErr)
+	meta.SetStatusCondition(&status.Conditions, reason.Condition("Failed", t.Owner.Generation, err))
+	_, statusErr := t.WriteStatus(ctx, status)
+	return t.Pass.Result(err, statusErr)
 }

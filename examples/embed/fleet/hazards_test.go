@@ -130,7 +130,7 @@ func (h *harbour) rounds(n int) {
 		ready := 0
 		for _, pod := range h.all() {
 			h.deliver()
-			if _, err := h.Pods.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
+			if _, err := h.Executor.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
 				h.t.Log(err)
 				h.failed++
 			}
@@ -277,7 +277,7 @@ func TestFinishingDoesNotWaitForTheOwner(t *testing.T) {
 	for range 5 {
 		h.nodes.Settle()
 		h.store.Deliver("pods", 100)
-		if _, err := h.Pods.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(h.all()[0])}); err != nil {
+		if _, err := h.Executor.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(h.all()[0])}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -375,11 +375,9 @@ func TestQuotaStopsNoUpdates(t *testing.T) {
 // TestMistypedReplicas: a mistake costs a quota, and not a pass without end.
 func TestMistypedReplicas(t *testing.T) {
 	h := newHarbour(t, 20_000)
-	for range 2 { // the first pass writes the revision
-		h.deliver()
-		if _, err := h.Reconcile(t.Context(), ctrl.Request{NamespacedName: h.key}); err != nil {
-			t.Fatal(err)
-		}
+	h.deliver()
+	if _, err := h.Reconcile(t.Context(), ctrl.Request{NamespacedName: h.key}); err != nil {
+		t.Fatal(err)
 	}
 	if n := h.policy.counts["create pods/"]; n == 0 || n > 500 {
 		t.Errorf("one pass creates %d Pods", n)

@@ -10,29 +10,24 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/ordinals"
-	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/reason"
-	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
 type reconciler struct{ *executor.Parts[*GameServers] }
 
-type view = ownercache.View[*GameServers]
+type turn = executor.Turn[*GameServers]
 
-// seen is the sight and the decision of a pass. Fields are nil if the pass ended early.
-type seen struct {
-	history *revision.History
+// decision is the decision of a pass. Fields are nil if the pass ended early.
+type decision struct {
 	current *appsv1.ControllerRevision
-	pods    *podcontrol.Set
 	members *podcontrol.Numbered
 	step    rollout.NumberedStep
 	// unfinished is the awaited event, or nil if everything is as wanted.
@@ -41,83 +36,77 @@ type seen struct {
 
 // Reconcile takes a GameServers a step closer to its spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil {
+	t, result, err := r.Begin(ctx, req)
+	if t == nil || t.Owner.DeletionTimestamp != nil {
 		return result, err
 	}
-	pass := r.Fanout.Begin(v)
-	set, problems := wanted(v.Owner, r.InPlace)
+	set, problems := wanted(t.Owner, r.InPlace)
 	if len(problems) > 0 {
-		return r.report(ctx, v, pass, &seen{}, reason.Final(problems))
+		return r.report(ctx, t, &decision{}, reason.Final(problems))
 	}
-	h, err := r.SyncHistory(ctx, v, pass, &v.Owner.Spec.Template, nil)
-	if err != nil || h.Update == nil {
-		return r.report(ctx, v, pass, &seen{}, err)
+	if err := r.SyncHistory(ctx, t, executor.Templates{Pod: &t.Owner.Spec.Template}); err != nil || t.History.Update == nil {
+		return r.report(ctx, t, &decision{}, err)
 	}
-	s, err := r.decide(v, set, h)
+	d, err := r.decide(t, set)
 	if err == nil {
-		err = r.act(ctx, v, pass, s)
+		err = r.act(ctx, t, d)
 	}
-	truncateErr := r.TruncateHistory(ctx, v, pass, h, s.pods, v.Owner.Spec.HistoryLimit, s.current.Name)
-	return r.report(ctx, v, pass, s, errors.Join(err, truncateErr))
+	return r.report(ctx, t, d, errors.Join(err, r.TruncateHistory(ctx, t, t.Owner.Spec.HistoryLimit, d.current.Name)))
 }
 
 // decide is pure apart from the memory of refusals.
-func (r *reconciler) decide(v *view, wanted ordinals.Set, h *revision.History) (*seen, error) {
-	spec := &v.Owner.Spec
-	s := &seen{history: h, current: h.Current(v.Owner.Status.CurrentRevision)}
-	s.pods = r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name}, v.Now)
-	s.members = s.pods.Numbered(v.Owner.Name, podcontrol.NumberedOptions{StartTime: 2 * time.Minute, Rest: r.Pods.Rest}, v.Now)
-	complete := s.members.IsComplete(wanted)
+func (r *reconciler) decide(t *turn, wanted ordinals.Set) (*decision, error) {
+	spec, update := &t.Owner.Spec, t.History.Update
+	d := &decision{current: t.History.Current(t.Owner.Status.CurrentRevision)}
+	d.members = t.Read(podcontrol.Want{Update: update.Name}).
+		Numbered(t.Owner.Name, podcontrol.NumberedOptions{StartTime: 2 * time.Minute, Rest: r.Executor.Rest}, t.Now)
+	complete := d.members.IsComplete(wanted)
 	if complete {
-		s.current = h.Update
+		d.current = update
 	}
 	var err error
-	s.step, err = rollout.Numbered(rollout.NumberedSpec{
+	d.step, err = rollout.Numbered(rollout.NumberedSpec{
 		Wanted: wanted, Partition: spec.Partition, MaxUnavailable: max(spec.MaxUnavailable, 1), Parallel: true,
 		Paths: rollout.Paths{Partition: "spec.partition", MaxUnavailable: "spec.maxUnavailable"},
-	}, s.members.Pods)
-	if !complete || len(s.members.Pods) > wanted.Len() {
-		s.unfinished = cmp.Or[error](s.step.Limits.Err(), reason.Reason{Code: UnderWay})
+	}, d.members.Pods)
+	if !complete || len(d.members.Pods) > wanted.Len() {
+		d.unfinished = cmp.Or[error](d.step.Limits.Err(), reason.Reason{Code: UnderWay})
 	}
-	return s, reason.Final(err)
+	return d, reason.Final(err)
 }
 
 // act carries the step out, until something has changed.
-func (r *reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *seen) error {
-	pods := r.Pods.For(v, pass)
-	each := func(task string, list []int, do func(context.Context, *corev1.Pod) (bool, error)) func() error {
-		return func() error { return fanout.Each(ctx, pass, fanout.Task{Name: task}, s.members.Of(list), do) }
-	}
-	err := pass.UntilChanged(
+func (r *reconciler) act(ctx context.Context, t *turn, d *decision) error {
+	update := t.History.Update
+	err := t.Pass.UntilChanged(
 		func() error {
-			_, err := pods.CreateNumbered(ctx, s.step.Create, executor.NumberedTemplates{History: s.history, Current: s.current})
+			_, err := t.CreateNumbered(ctx, d.step.Create, executor.NumberedTemplates{Current: d.current})
 			return err
 		},
-		each("take Pods back", s.step.Cancel, pods.Cancel),
-		each("delete Pods", s.step.Delete, pods.Delete),
-		each("update Pods", s.step.Update, pods.UpdateTo(s.history.Update, r.PlansTo(s.history, s.history.Update))),
-		func() error { return pods.Unfinished(s.pods) },
+		t.Each(ctx, fanout.Task{Name: "take Pods back"}, d.members.Of(d.step.Cancel), t.Cancel),
+		t.Each(ctx, fanout.Task{Name: "delete Pods"}, d.members.Of(d.step.Delete), t.Delete),
+		t.Each(ctx, fanout.Task{Name: "update Pods"}, d.members.Of(d.step.Update), t.UpdateTo(update, r.PlansTo(t.History, update))),
+		t.Unfinished,
 	)
-	if waiting := pods.Waiting(s.pods).Err(); waiting != nil {
-		s.unfinished = waiting
+	if waiting := t.Waiting().Err(); waiting != nil {
+		d.unfinished = waiting
 	}
 	return err
 }
 
 // report writes a changed status, and returns when to look again.
-func (r *reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, s *seen, err error) (ctrl.Result, error) {
-	status := v.Owner.DeepCopyObject().(*GameServers).Status
-	status.ObservedGeneration = v.Owner.Generation
-	meta.SetStatusCondition(&status.Conditions, reason.Condition("Failed", v.Owner.Generation, err))
-	if s.pods != nil {
-		pods := s.pods.Totals()
+func (r *reconciler) report(ctx context.Context, t *turn, d *decision, err error) (ctrl.Result, error) {
+	status := t.Owner.DeepCopyObject().(*GameServers).Status
+	status.ObservedGeneration = t.Owner.Generation
+	meta.SetStatusCondition(&status.Conditions, reason.Condition("Failed", t.Owner.Generation, err))
+	if d.members != nil {
+		pods := t.Set.Totals()
 		status.Pods, status.Available, status.Updated = pods.Pods, pods.Available, pods.Updated
-		status.Revision, status.CurrentRevision = s.history.Update.Name, s.current.Name
-		meta.SetStatusCondition(&status.Conditions, reason.Condition("Progressing", v.Owner.Generation, s.unfinished))
-		pass.Wake(s.pods.NextAvailable)
-		pass.Wake(s.members.NextBroken)
+		status.Revision, status.CurrentRevision = t.History.Update.Name, d.current.Name
+		meta.SetStatusCondition(&status.Conditions, reason.Condition("Progressing", t.Owner.Generation, d.unfinished))
+		t.Pass.Wake(t.Set.NextAvailable)
+		t.Pass.Wake(d.members.NextBroken)
 	}
-	_, statusErr := v.WriteStatus(ctx, status)
-	return pass.Result(err, statusErr)
+	_, statusErr := t.WriteStatus(ctx, status)
+	return t.Pass.Result(err, statusErr)
 }

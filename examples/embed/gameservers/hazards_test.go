@@ -142,7 +142,7 @@ func (a *arena) rounds(n int) {
 		serving := 0
 		for _, pod := range a.all() {
 			a.deliver()
-			if _, err := a.Pods.Reconcile(a.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
+			if _, err := a.Executor.Reconcile(a.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
 				a.t.Log(err)
 				a.failed++
 			}

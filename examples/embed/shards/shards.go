@@ -20,13 +20,11 @@ import (
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/disruption/guard"
 	"github.com/workloadkit/workloadkit/fanout"
-	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/pvc/claimwriter"
 	"github.com/workloadkit/workloadkit/reason"
-	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
@@ -36,13 +34,11 @@ type reconciler struct {
 	budget *guard.Guard[*Shards]
 }
 
-type view = ownercache.View[*Shards]
+type turn = executor.Turn[*Shards]
 
-// seen is the sight and the decision of a pass. Fields are nil if the pass ended early.
-type seen struct {
-	history *revision.History
+// decision is the decision of a pass. Fields are nil if the pass ended early.
+type decision struct {
 	current *appsv1.ControllerRevision
-	pods    *podcontrol.Set
 	members *podcontrol.Numbered
 	claims  *pvc.Numbered
 	step    rollout.NumberedStep
@@ -52,120 +48,113 @@ type seen struct {
 
 // Reconcile takes a Shards a step closer to its spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil {
+	t, result, err := r.Begin(ctx, req)
+	if t == nil || t.Owner.DeletionTimestamp != nil {
 		return result, err
 	}
-	pass := r.Fanout.Begin(v)
-	uncertain := &seen{pods: r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{}, v.Now)} // counted for the budget all the same
-	if problems := r.problems(v.Owner); problems != nil {
-		return r.report(ctx, v, pass, uncertain, reason.Final(problems))
+	t.Read(podcontrol.Want{}) // counted for the budget, however the pass ends
+	if problems := r.problems(t.Owner); problems != nil {
+		return r.report(ctx, t, nil, reason.Final(problems))
 	}
-	h, err := r.SyncHistory(ctx, v, pass, &v.Owner.Spec.Template, nil)
-	if err != nil || h.Update == nil {
-		return r.report(ctx, v, pass, uncertain, err)
+	if err := r.SyncHistory(ctx, t, executor.Templates{Pod: &t.Owner.Spec.Template}); err != nil || t.History.Update == nil {
+		return r.report(ctx, t, nil, err)
 	}
-	s, err := r.decide(v, h)
+	d, err := r.decide(t)
 	if err != nil {
-		return r.report(ctx, v, pass, uncertain, reason.Final(err))
+		return r.report(ctx, t, nil, reason.Final(err))
 	}
-	err = r.act(ctx, v, pass, s)
-	truncateErr := r.TruncateHistory(ctx, v, pass, h, s.pods, historyLimit, s.current.Name)
-	return r.report(ctx, v, pass, s, errors.Join(err, truncateErr))
+	err = r.act(ctx, t, d)
+	return r.report(ctx, t, d, errors.Join(err, r.TruncateHistory(ctx, t, historyLimit, d.current.Name)))
 }
 
 // decide is pure apart from the memory of refusals. New Pods come in order, each when the Pods below serve.
-func (r *reconciler) decide(v *view, h *revision.History) (*seen, error) {
-	wanted, err := v.Owner.ordinals()
+func (r *reconciler) decide(t *turn) (*decision, error) {
+	wanted, err := t.Owner.ordinals()
 	if err != nil {
 		return nil, err
 	}
-	s := &seen{history: h, current: h.Current(v.Owner.Status.CurrentRevision), claims: r.claims(v.Owner)}
-	s.pods = r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name}, v.Now)
-	s.members = s.pods.Numbered(v.Owner.Name, podcontrol.NumberedOptions{StartTime: 2 * time.Minute, Rest: r.Pods.Rest}, v.Now)
-	if s.members.IsComplete(wanted) {
-		s.current = h.Update
+	d := &decision{current: t.History.Current(t.Owner.Status.CurrentRevision), claims: r.claims(t.Owner)}
+	pods := t.Read(podcontrol.Want{Update: t.History.Update.Name})
+	d.members = pods.Numbered(t.Owner.Name, podcontrol.NumberedOptions{StartTime: 2 * time.Minute, Rest: r.Executor.Rest}, t.Now)
+	if d.members.IsComplete(wanted) {
+		d.current = t.History.Update
 	}
-	for name := range s.pods.Names {
-		sizes := s.claims.Sizes(name)
-		s.grow, s.waiting = append(s.grow, sizes.Small...), append(s.waiting, sizes.Stuck...)
+	for name := range pods.Names {
+		sizes := d.claims.Sizes(name)
+		d.grow, d.waiting = append(d.grow, sizes.Small...), append(d.waiting, sizes.Stuck...)
 	}
 	one := 1
-	s.step, err = rollout.Numbered(rollout.NumberedSpec{
-		Wanted: wanted, MaxUnavailable: v.Owner.maxUnavailable(), Parallel: true, ScaleMaxUnavailable: &one,
+	d.step, err = rollout.Numbered(rollout.NumberedSpec{
+		Wanted: wanted, MaxUnavailable: t.Owner.maxUnavailable(), Parallel: true, ScaleMaxUnavailable: &one,
 		Paths: rollout.Paths{MaxUnavailable: "spec.maxUnavailable", ScaleMaxUnavailable: "the order of ordinals"},
-	}, s.members.Pods)
-	s.waiting = append(s.waiting, s.step.Limits...)
-	return s, err
+	}, d.members.Pods)
+	d.waiting = append(d.waiting, d.step.Limits...)
+	return d, err
 }
 
 // act carries the step out, until something has changed.
-func (r *reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *seen) error {
-	pods := r.Pods.For(v, pass)
-	each := func(task string, list []int, do func(context.Context, *corev1.Pod) (bool, error)) func() error {
-		return func() error { return fanout.Each(ctx, pass, fanout.Task{Name: task}, s.members.Of(list), do) }
-	}
-	err := pass.UntilChanged(
+func (r *reconciler) act(ctx context.Context, t *turn, d *decision) error {
+	update := t.History.Update
+	err := t.Pass.UntilChanged(
 		func() error {
-			_, err := pods.CreateNumbered(ctx, s.step.Create, executor.NumberedTemplates{
-				History: s.history, Current: s.current,
-				Prepare: func(pod *corev1.Pod, _ int) { pvc.Mount(pod, s.claims.Templates) },
+			_, err := t.CreateNumbered(ctx, d.step.Create, executor.NumberedTemplates{
+				Current: d.current,
+				Prepare: func(pod *corev1.Pod, _ int) { pvc.Mount(pod, d.claims.Templates) },
 				Before: func(ctx context.Context, pod *corev1.Pod) error {
-					return claimwriter.Prepare(ctx, v.Client, s.claims, pod.Name)
+					return claimwriter.Prepare(ctx, t.Client, d.claims, pod.Name)
 				},
 			})
 			return err
 		},
 		func() error {
-			return claimwriter.GrowAll(ctx, pass, s.grow, claimwriter.Growth{
-				Client: v.Client, Classes: r.Cache.APIReader(), Path: func(pvc.Small) string { return "spec.storage" },
-			})
+			return t.GrowClaims(ctx, d.grow, func(pvc.Small) string { return "spec.storage" }, nil)
 		},
-		each("take Pods back", s.step.Cancel, pods.Cancel),
-		each("delete Pods", s.step.Delete, pods.Delete),
-		each("update Pods", s.step.Update, pods.UpdateTo(s.history.Update, r.PlansTo(s.history, s.history.Update))),
-		func() error { return pods.Unfinished(s.pods) },
+		t.Each(ctx, fanout.Task{Name: "take Pods back"}, d.members.Of(d.step.Cancel), t.Cancel),
+		t.Each(ctx, fanout.Task{Name: "delete Pods"}, d.members.Of(d.step.Delete), t.Delete),
+		t.Each(ctx, fanout.Task{Name: "update Pods"}, d.members.Of(d.step.Update), t.UpdateTo(update, r.PlansTo(t.History, update))),
+		t.Unfinished,
 	)
-	s.waiting = append(s.waiting, pods.Waiting(s.pods)...)
+	d.waiting = append(d.waiting, t.Waiting()...)
 	return err
 }
 
 // count counts the Pods for the budget, which webhooks spend from as well.
-func count(v *view, s *seen) (disruption.Count, error) {
-	away := intstr.FromInt(v.Owner.maxUnavailable())
+func count(t *turn) (disruption.Count, error) {
+	away := intstr.FromInt(t.Owner.maxUnavailable())
 	census := disruption.Census{
-		Generation: v.Owner.Generation, Expected: int32(v.Owner.Spec.Replicas), Bounds: disruption.Bounds{MaxUnavailable: &away}, Path: "spec",
-		Members: executor.Members(s.pods),
+		Generation: t.Owner.Generation, Expected: int32(t.Owner.Spec.Replicas), Bounds: disruption.Bounds{MaxUnavailable: &away}, Path: "spec",
+		Members: executor.Members(t.Set),
 	}
-	for _, pod := range s.pods.Inactive {
+	for _, pod := range t.Set.Inactive {
 		census.Gone = append(census.Gone, pod.Name)
 	}
-	return disruption.Policy{}.Count(v.Owner.Status.Budget, census, v.Now)
+	return disruption.Policy{}.Count(t.Owner.Status.Budget, census, t.Now)
 }
 
-// report writes a changed status, unless somebody has spent from the budget since, and returns when to look again.
-func (r *reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, s *seen, err error) (ctrl.Result, error) {
-	status := *v.Owner.Status.DeepCopy()
-	status.ObservedGeneration = v.Owner.Generation
-	meta.SetStatusCondition(&status.Conditions, reason.Condition("Failed", v.Owner.Generation, err))
-	pods := s.pods.Totals()
+// report writes a changed status, unless somebody has spent from the budget since, and returns when to look again. d is
+// nil if the pass ended early.
+func (r *reconciler) report(ctx context.Context, t *turn, d *decision, err error) (ctrl.Result, error) {
+	status := *t.Owner.Status.DeepCopy()
+	status.ObservedGeneration = t.Owner.Generation
+	meta.SetStatusCondition(&status.Conditions, reason.Condition("Failed", t.Owner.Generation, err))
+	pods := t.Set.Totals()
 	status.Pods, status.Available = pods.Pods, pods.Available
-	counted, countErr := count(v, s)
+	counted, countErr := count(t)
 	status.Budget, err = counted.Ledger, errors.Join(err, reason.Final(countErr))
-	pass.Wake(counted.Wait)
-	pass.Wake(s.pods.NextAvailable)
-	if s.history != nil {
-		status.Updated, status.Revision, status.CurrentRevision = pods.Updated, s.history.Update.Name, s.current.Name
-		meta.SetStatusCondition(&status.Conditions, reason.Condition("Waiting", v.Owner.Generation, s.waiting.Err()))
-		pass.Wake(s.members.NextBroken)
+	t.Pass.Wake(counted.Wait)
+	t.Pass.Wake(t.Set.NextAvailable)
+	if d != nil {
+		status.Updated, status.Revision, status.CurrentRevision = pods.Updated, t.History.Update.Name, d.current.Name
+		meta.SetStatusCondition(&status.Conditions, reason.Condition("Waiting", t.Owner.Generation, d.waiting.Err()))
+		t.Pass.Wake(d.members.NextBroken)
 	}
-	_, statusErr := v.WriteSharedStatus(ctx, status)
-	return pass.Result(err, statusErr)
+	_, statusErr := t.WriteSharedStatus(ctx, status)
+	return t.Pass.Result(err, statusErr)
 }
 
 // permit asks the budget before the operator itself takes a Pod out of service.
 func (r *reconciler) permit(ctx context.Context, s *Shards, pod *corev1.Pod, operation disruption.Operation) error {
-	return r.budget.Permit(ctx, client.ObjectKeyFromObject(s), pod, operation, r.Pods.Serves(pod))
+	return r.budget.Permit(ctx, client.ObjectKeyFromObject(s), pod, operation, r.Executor.Serves(pod))
 }
 
 // protected names the budget of a Pod for the webhook.
@@ -174,7 +163,7 @@ func (r *reconciler) protected(_ context.Context, pod *corev1.Pod) (guard.Protec
 	if owner == nil || owner.Kind != "Shards" || owner.APIVersion != GroupVersion.String() {
 		return guard.Protected{}, false, nil
 	}
-	return guard.Protected{Budget: client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, OutOfService: !r.Pods.Serves(pod)}, true, nil
+	return guard.Protected{Budget: client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, OutOfService: !r.Executor.Serves(pod)}, true, nil
 }
 
 // claims are the volumes of the Pods. They stay when their Pod goes, and when the Shards goes.

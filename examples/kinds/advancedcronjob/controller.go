@@ -40,7 +40,7 @@ type Reconciler struct {
 	options Options
 
 	told  *kruise.Told
-	knows *kruise.Memory[known] // prevents a second start of a slot
+	knows *ownercache.Memory[known] // prevents a second start of a slot
 }
 
 // view is an AdvancedCronJob, as cached.
@@ -69,7 +69,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err != nil {
 		return err
 	}
-	return kruise.AddController(mgr, r.cache, "advancedcronjob", r, r.options, watch)
+	return r.cache.AddController(mgr, "advancedcronjob", r, options.Loop(options.Workers, watch))
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
@@ -96,10 +96,8 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if err != nil {
 		return nil, err
 	}
-	r.told = kruise.NewTold(r.cache.Owners)
-	r.cache.OnGone(r.told.Forget)
-	r.knows = kruise.NewMemory[known](kruise.Exists(r.cache.Owners))
-	r.cache.OnGone(r.knows.Forget)
+	r.told = kruise.NewTold(r.cache, r.events)
+	r.knows = ownercache.NewMemory[known](r.cache)
 	return r, nil
 }
 

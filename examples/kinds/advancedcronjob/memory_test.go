@@ -50,7 +50,7 @@ func newBench(t *testing.T) *bench {
 	var err error
 	b.server, err = faultapi.New(b.scheme, b.clock.Now, &v1beta1.AdvancedCronJob{}, &batchv1.Job{}, &v1beta1.BroadcastJob{})
 	b.must(err)
-	b.metrics, err = kruise.NewScheduleMetrics(b.registry, "advancedcronjob")
+	b.metrics, err = runs().Metrics(b.registry, "advancedcronjob")
 	b.must(err)
 	b.user = b.server.Client(nil, nil)
 	return b
@@ -245,8 +245,8 @@ func TestManySchedules(t *testing.T) {
 			t.Errorf("%s was started %d times", name, n)
 		}
 	}
-	if want := owners * (minutes - 2); len(started) != want || b.count(kruise.Started) != want || b.count(kruise.Missed) != 2*owners {
-		t.Errorf("%d jobs, %d started, %d missed; want %d, and %d missed", len(started), b.count(kruise.Started), b.count(kruise.Missed), want, 2*owners)
+	if want := owners * (minutes - 2); len(started) != want || b.count(outcomeStarted) != want || b.count(outcomeMissed) != 2*owners {
+		t.Errorf("%d jobs, %d started, %d missed; want %d, and %d missed", len(started), b.count(outcomeStarted), b.count(outcomeMissed), want, 2*owners)
 	}
 }
 
@@ -264,14 +264,14 @@ func TestForeignNameIsToldOnce(t *testing.T) {
 		b.clock.SetTime(b.clock.Now().Add(5 * time.Second))
 	}
 	creations := slices.DeleteFunc(slices.Clone(p.calls), func(call string) bool { return !strings.HasPrefix(call, "create") })
-	if diff := cmp.Diff([]string{"NameTaken", "MissedSchedule"}, p.told()); diff != "" || len(creations) != 1 || b.count(kruise.Missed) != 1 {
-		t.Errorf("AC-15: %d creations, %d missed, events (-want +got):\n%s", len(creations), b.count(kruise.Missed), diff)
+	if diff := cmp.Diff([]string{"NameTaken", "MissedSchedule"}, p.told()); diff != "" || len(creations) != 1 || b.count(outcomeMissed) != 1 {
+		t.Errorf("AC-15: %d creations, %d missed, events (-want +got):\n%s", len(creations), b.count(outcomeMissed), diff)
 	}
 	b.clock.SetTime(slot.Add(time.Minute))
 	p.rest("minutely")
 	b.must(b.user.Get(t.Context(), client.ObjectKeyFromObject(owner), owner))
-	if len(b.jobs()) != 2 || !owner.Status.LastScheduleTime.Time.Equal(slot.Add(time.Minute)) || b.count(kruise.Missed) != 1 {
-		t.Errorf("AC-15: %d jobs, last %v, %d missed", len(b.jobs()), owner.Status.LastScheduleTime, b.count(kruise.Missed))
+	if len(b.jobs()) != 2 || !owner.Status.LastScheduleTime.Time.Equal(slot.Add(time.Minute)) || b.count(outcomeMissed) != 1 {
+		t.Errorf("AC-15: %d jobs, last %v, %d missed", len(b.jobs()), owner.Status.LastScheduleTime, b.count(outcomeMissed))
 	}
 	if diff := cmp.Diff([]string{"SuccessfulCreate"}, p.told()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -373,7 +373,7 @@ func TestEachIsToldOnce(t *testing.T) {
 	told(5*time.Minute, "forbid", "JobAlreadyActive")
 	b.end(b.jobs()[0], batchv1.JobFailed)
 	told(5*time.Minute+time.Second, "forbid", "SuccessfulCreate", "MissedSchedule")
-	if missed := b.count(kruise.Missed); missed != 3 {
+	if missed := b.count(outcomeMissed); missed != 3 {
 		t.Errorf("%d missed, want 3", missed)
 	}
 	told(61*time.Minute, "late", "MissedSchedule")

@@ -11,11 +11,22 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
+// The outcomes of runs, for metrics.
+const (
+	outcomeStarted = "started"
+	outcomeMissed  = "missed"
+)
+
+// runs are counted by their outcome.
+func runs() kruise.Work {
+	return kruise.Work{Things: "runs", Label: "outcome", Help: "Runs that schedules asked for, by what has become of them: started, missed."}
+}
+
 // started tells of a started run, and of slots missed before.
 func (r *Reconciler) started(v *view, d decision, run Run) {
 	r.knows.Change(v.Owner.UID, func(k *known) { k.NoteStart(d.Slot) })
 	r.told.IsNews(v.Owner.UID, apps.EventFailedCreate, "")
-	r.options.Metrics.Done(kruise.Started, 1)
+	r.options.Metrics.Done(outcomeStarted, 1)
 	r.events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %s %s", run.Kind.Kind, run.GetName())
 	r.tellMissed(v, d)
 }
@@ -36,7 +47,7 @@ func (r *Reconciler) tellMissed(v *view, d decision) {
 	if missed.IsZero() {
 		return
 	}
-	r.options.Metrics.Done(kruise.Missed, missed.N)
+	r.options.Metrics.Done(outcomeMissed, missed.N)
 	text := ""
 	if d.Why.Code != "" {
 		text = ": " + d.Why.String()
@@ -59,12 +70,12 @@ func (r *Reconciler) tell(v *view, d decision, invalid error) {
 		invalid = d.Due.Why
 	}
 	_, message := reason.Explain(invalid)
-	r.told.Tell(r.events, v.Owner, corev1.EventTypeWarning, apps.EventInvalidAdvancedCronJob, message)
+	r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventInvalidAdvancedCronJob, message)
 	ahead := ""
 	if d.Why.Code == RunAhead {
 		ahead = d.Why.String()
 	}
-	r.told.Tell(r.events, v.Owner, corev1.EventTypeWarning, apps.EventRunAhead, ahead)
+	r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventRunAhead, ahead)
 	switch d.Why.Code {
 	case schedule.TooLate:
 		r.tellMissed(v, d)

@@ -6,7 +6,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kind"
-	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
 // Row is the line of the kind in the table of kinds.
@@ -15,7 +14,7 @@ func Row() kind.Row {
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("AdvancedCronJob"), Resource: "advancedcronjobs", Converted: true,
 		AddToScheme: v1beta1.AddToScheme,
-		Controller:  ControllerName, Workers: &workers, Metrics: kruise.NewScheduleMetrics,
+		Controller:  ControllerName, Workers: &workers, Metrics: runs().Metrics,
 		Cached:    []kind.Cached{{Object: &batchv1.Job{}, Transform: keepJob}},
 		Setup:     Setup,
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },

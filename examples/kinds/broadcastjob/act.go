@@ -23,7 +23,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *set
 	r.options.Metrics.Done(kruise.Created, int64(done.Created))
 	r.options.Metrics.Done(kruise.Deleted, int64(len(done.Deleted)))
 	if done.Tried {
-		kruise.TellCreated(r.events, v.Owner, done.Created, done.CreateErr)
+		r.told.Created(v.Owner, done.Created, done.CreateErr, nil)
 	}
 	for _, why := range []reason.Code{completion.JobOver, completion.NodeUnfit, completion.NodeGone} {
 		var names []string

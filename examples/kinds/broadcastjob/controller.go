@@ -59,7 +59,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 		}
 		return r.settings.Of(job).Claim(node)
 	}, nodefit.ChangedSize)
-	return kruise.AddController(mgr, r.cache, "broadcastjob", r, r.options.Options, nodes)
+	return r.cache.AddController(mgr, "broadcastjob", r, options.Loop(options.Workers, nodes))
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
@@ -74,9 +74,8 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 		return nil, err
 	}
 	r.settings = ownercache.NewMemo(r.cache, resolve)
-	r.told = kruise.NewTold(r.cache.Owners)
+	r.told = kruise.NewTold(r.cache, r.events)
 	r.cache.OnGone(r.fanout.Backoff.Forget)
-	r.cache.OnGone(r.told.Forget)
 	return r, nil
 }
 
@@ -144,7 +143,7 @@ func (r *Reconciler) tell(job *v1beta1.BroadcastJob, d *decision) {
 	if d.Step.State == completion.Running && d.Status.Desired == 0 {
 		nowhere = "no Node fits: see nodeSelector, affinity, tolerations and resource requests"
 	}
-	r.told.Tell(r.events, job, corev1.EventTypeWarning, apps.EventNoNodeFits, nowhere)
+	r.told.Tell(job, corev1.EventTypeWarning, apps.EventNoNodeFits, nowhere)
 	if r.told.IsNews(job.UID, apps.EventDuplicatePod, strings.Join(d.Duplicates, ",")) {
 		r.events.Eventf(job, corev1.EventTypeWarning, apps.EventDuplicatePod, "more than one Pod of the job is on %s", kruise.Some(d.Duplicates, ""))
 	}

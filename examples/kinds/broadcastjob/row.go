@@ -19,7 +19,7 @@ func Row() kind.Row {
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("BroadcastJob"), Resource: "broadcastjobs", Converted: true,
 		AddToScheme: v1beta1.AddToScheme,
-		Controller:  ControllerName, Workers: &workers, Metrics: kruise.NewJobMetrics,
+		Controller:  ControllerName, Workers: &workers, Metrics: kruise.Work{Things: "pods", Label: "action", Help: "Pods of jobs, by what was done to them: created, deleted."}.Metrics,
 		Flags: func(fs *pflag.FlagSet) {
 			fs.BoolVar(&byScheduler, "assign-bcj-pods-by-scheduler", true,
 				"leave it to the scheduler to bind Pods of BroadcastJobs to their Nodes; without it they are bound when they are created")

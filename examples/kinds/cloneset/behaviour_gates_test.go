@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
-	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
@@ -263,7 +263,7 @@ func claimTemplateGateInPlaceOnly(c *cluster) {
 	}
 	c.until("vctonly", withoutCondition(apps.ConditionWaiting))
 	c.change("vctonly", policy(v1beta1.InPlaceIfPossible))
-	c.until("vctonly", hasCondition(apps.ConditionWaiting, corev1.ConditionTrue, string(kruise.ClaimsLacking), "[more]"))
+	c.until("vctonly", hasCondition(apps.ConditionWaiting, corev1.ConditionTrue, string(podcontrol.ClaimsLacking), "[more]"))
 	c.change("vctonly", setImage(0, "example.test/app:v3"))
 	c.until("vctonly", settled)
 	c.until("vctonly", withoutCondition(apps.ConditionWaiting))

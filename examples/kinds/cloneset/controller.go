@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,9 +21,10 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
-	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/pvc"
+	"github.com/workloadkit/workloadkit/pvc/claimwriter"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 )
@@ -47,11 +47,12 @@ type Reconciler struct {
 	*kruise.Parts[*v1beta1.CloneSet]
 
 	options Options
+	client  client.Client
 	unborn  pvc.Unborn
 }
 
-// view is a CloneSet with its controlled objects, as cached.
-type view = ownercache.View[*v1beta1.CloneSet]
+// turn is a pass over a CloneSet.
+type turn = executor.Turn[*v1beta1.CloneSet]
 
 // Setup adds both controllers to the manager. The controllers write with c, and c must read from the manager's cache.
 // The scheme must know the CloneSet types.
@@ -60,7 +61,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err != nil {
 		return err
 	}
-	return r.AddTo(mgr, r)
+	return r.Register(mgr, r)
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
@@ -68,15 +69,15 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if options.NewID == nil {
 		options.NewID = func() string { return rand.String(5) }
 	}
-	r := &Reconciler{options: options}
-	kind := kruise.Kind[*v1beta1.CloneSet]{
+	r := &Reconciler{options: options, client: c}
+	config := kruise.Config[*v1beta1.CloneSet]{
 		Name: "cloneset", Controller: ControllerName, Claims: true, Rules: rules, AfterDelete: r.deleteClaimsOf, Labels: apps.ReservedPodLabels(),
-		Pods: podcontrol.Config{
+		Control: podcontrol.Config{
 			HashLabel: apps.LabelPodTemplateHash, FullRevisions: !options.Gates[apps.GateCloneSetShortHash], DeleteLabel: apps.LabelSpecifiedDelete,
 		},
 	}
 	var err error
-	if r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.CloneSet{}, options.Options, kind); err != nil {
+	if r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.CloneSet{}, options.Options, config); err != nil {
 		return nil, err
 	}
 	r.Cache.OnGone(r.unborn.Forget)
@@ -85,70 +86,66 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 
 // Reconcile brings a CloneSet a step closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil {
+	t, result, err := r.Begin(ctx, req)
+	if t == nil {
 		return result, err
 	}
-	pass := r.Fanout.Begin(v)
-	s, problems := resolve(v.Owner, r.options)
+	cs := t.Owner
+	s, problems := resolve(cs, r.options)
 	if problems != nil {
-		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(problems))
+		return r.stop(ctx, t, apps.ConditionInvalidSpec, reason.Final(problems))
 	}
-	h, err := r.SyncHistory(ctx, v, pass, kruise.Templates{
-		Pod: &v.Owner.Spec.Template, Claims: v.Owner.Spec.VolumeClaimTemplates, Observed: v.Owner.Status.ObservedGeneration,
-		Collisions: v.Owner.Status.CollisionCount, Selector: s.selector,
-		Stamp: func(d *revision.Decision) { kruise.StampClaimTemplates(d, v.Owner.Spec.VolumeClaimTemplates) },
-	})
-	if err != nil || h.Update == nil {
-		return r.stop(ctx, v, pass, apps.ConditionFailedUpdate, err)
+	t.Selector = s.selector
+	if err := r.SyncHistory(ctx, t, executor.Templates{
+		Pod: &cs.Spec.Template, Claims: cs.Spec.VolumeClaimTemplates, Observed: cs.Status.ObservedGeneration, Collisions: kruise.Collisions(cs.Status.CollisionCount),
+		Stamp: func(d *revision.Decision) { kruise.StampClaimTemplates(d, cs.Spec.VolumeClaimTemplates) },
+	}); err != nil || t.History.Update == nil {
+		return r.stop(ctx, t, apps.ConditionFailedUpdate, err)
 	}
-	o := r.observed(ctx, v, s, h)
-	t := &todo{}
+	o, d := r.observed(ctx, t, s), &todo{}
 	var scaleErr, updateErr error
-	if v.Owner.DeletionTimestamp == nil {
-		t = decide(o)
-		r.TellOrphans(v, s.selector)
-		scaleErr, updateErr = r.act(ctx, v, pass, o, t)
+	if cs.DeletionTimestamp == nil {
+		d = decide(o)
+		r.TellOrphans(t)
+		scaleErr, updateErr = r.act(ctx, t, o, d)
 	}
-	return r.report(ctx, v, pass, o, t, scaleErr, updateErr)
+	return r.report(ctx, t, o, d, scaleErr, updateErr)
 }
 
 // act carries the decision out, until something has changed.
-func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *observation, todo *todo) (scaleErr, updateErr error) {
-	pods := r.Pods.For(v, pass)
+func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
 	plan := func(pod *corev1.Pod) *inplaceupdate.Plan {
-		return kruise.Blocked(o.world.plan(o.history.Find(pod.Labels[apps.LabelRevision]), todo.target), o.lacks(pod, todo.target))
+		return o.world.plan(o.history.Find(pod.Labels[apps.LabelRevision]), d.target).Blocked(o.lacks(pod, d.target))
 	}
-	cancel, remove, settle := fanout.Task{Name: "cancel deletions"}, fanout.Task{Name: "delete Pods"}, fanout.Task{Name: "settle Pods"}
+	remove := fanout.Task{Name: "delete Pods"}
 	// A refused update has already taken a Pod out of service, so the Pod rests for longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
-	scaleErr = pass.UntilChanged(
-		func() error { return ownerrefs.Release(ctx, pass, v.Client, o.pods.NotSelected) },
-		func() error { return r.TendClaims(ctx, v, pass, todo.handOver, todo.deleteClaims) },
-		func() error { return r.CreateClaims(ctx, v, pass, todo.missing) },
-		func() error { return fanout.Each(ctx, pass, cancel, todo.cancel, pods.Cancel) },
-		func() error { return r.create(ctx, v, pass, o, todo) },
-		func() error { return fanout.Each(ctx, pass, remove, todo.Leaving, pods.Delete) },
-		func() error { return fanout.Each(ctx, pass, remove, todo.Delete, pods.Delete) },
+	scaleErr = t.Pass.UntilChanged(
+		func() error { return ownerrefs.Release(ctx, t.Pass, t.Client, o.pods.NotSelected) },
+		func() error { return t.TendClaims(ctx, d.handOver, d.deleteClaims) },
+		func() error { return t.CreateClaims(ctx, d.missing) },
+		t.Each(ctx, fanout.Task{Name: "cancel deletions"}, d.cancel, t.Cancel),
+		func() error { return r.create(ctx, t, o, d) },
+		t.Each(ctx, remove, d.Leaving, t.Delete),
+		t.Each(ctx, remove, d.Delete, t.Delete),
 	)
-	updateErr = pass.UntilChanged(
-		func() error { return fanout.Each(ctx, pass, settle, todo.Settle, pods.Settle) },
-		func() error { return fanout.Each(ctx, pass, update, todo.Update, pods.UpdateTo(todo.target, plan)) },
+	updateErr = t.Pass.UntilChanged(
+		t.Each(ctx, fanout.Task{Name: "settle Pods"}, d.Settle, t.Settle),
+		t.Each(ctx, update, d.Update, t.UpdateTo(d.target, plan)),
 	)
 	if updateErr == nil {
-		updateErr = pods.Unfinished(o.pods)
+		updateErr = t.Unfinished()
 	}
-	todo.waits = append(todo.waits, pods.Waiting(o.pods)...)
+	d.waits = append(d.waits, t.Waiting()...)
 	return scaleErr, updateErr
 }
 
 // observed reads the input of the pass's decisions.
-func (r *Reconciler) observed(ctx context.Context, v *view, s *settings, h *revision.History) *observation {
-	cs := v.Owner
-	want := podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Delete: cs.Spec.ScaleStrategy.PodsToDelete, Selector: s.selector}
+func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observation {
+	cs, h := t.Owner, t.History
 	o := &observation{
-		cs: cs, settings: s, history: h, update: h.Update, current: h.Current(cs.Status.CurrentRevision), claims: v.Claims,
-		pods:  r.Reader.Read(cs.UID, v.Pods, want, v.Now),
+		cs: cs, settings: s, history: h, update: h.Update, current: h.Current(cs.Status.CurrentRevision), claims: t.Claims,
+		pods:  t.Read(podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Delete: cs.Spec.ScaleStrategy.PodsToDelete}),
 		world: r.worldOf(ctx, cs), owner: *metav1.NewControllerRef(cs, r.Cache.Kind()),
 	}
 	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
@@ -160,54 +157,68 @@ func (r *Reconciler) observed(ctx context.Context, v *view, s *settings, h *revi
 }
 
 func (r *Reconciler) worldOf(ctx context.Context, cs *v1beta1.CloneSet) world {
-	return world{
+	w := world{
 		pod:   func(name string) (*corev1.Pod, bool) { return r.Cache.Pods.Get(cs.Namespace, name) },
 		claim: func(name string) (*corev1.PersistentVolumeClaim, bool) { return r.Cache.Claims.Get(cs.Namespace, name) },
-		busy:  func(pod *corev1.Pod) bool { return r.InPlace.InGracePeriod(pod) && !r.Pods.IsHeldUp(pod) },
-		rest:  r.Pods.Rest, users: r.Cache.UsersOf, plan: kruise.PlansBetween(r.Planner, claimTemplatesCount(cs, r.options)), newID: r.options.NewID, nodeLabels: r.NodeLabels(ctx),
+		busy:  func(pod *corev1.Pod) bool { return r.InPlace.InGracePeriod(pod) && !r.Executor.IsHeldUp(pod) },
+		rest:  r.Executor.Rest, users: r.Cache.UsersOf, plan: r.Planner.Plan, newID: r.options.NewID,
+		nodeLabels: func(name string) (map[string]string, bool) {
+			node := &corev1.Node{}
+			err := r.client.Get(ctx, client.ObjectKey{Name: name}, node)
+			return node.Labels, err == nil
+		},
 	}
+	if claimTemplatesCount(cs, r.options) {
+		w.plan = func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan {
+			return r.Planner.Plan(from, to).Blocked(kruise.ClaimTemplatesBlock(from, to))
+		}
+	}
+	return w
 }
 
 // deleteClaimsOf deletes the claims of a Pod deleted by the controller itself, with or without reuse. Claims also used
 // by a foreign Pod stay.
-func (r *Reconciler) deleteClaimsOf(ctx context.Context, v *view, pod *corev1.Pod) error {
-	world := r.worldOf(ctx, v.Owner)
-	return r.DeleteClaims(ctx, v, world.claimsOf(v.Owner).Of(v.Claims, pod))
+func (r *Reconciler) deleteClaimsOf(ctx context.Context, t *turn, pod *corev1.Pod) error {
+	world := r.worldOf(ctx, t.Owner)
+	return t.DeleteClaims(ctx, world.claimsOf(t.Owner).Of(t.Claims, pod))
 }
 
 // create makes the missing Pods, each after its claims. Old Pods come first. Refused Pods of a revision do not stop the
 // Pods of the second revision.
-func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
-	r.TellLimits(v.Owner, t.limits)
-	if t.enough && len(o.unborn) > 0 {
-		r.unborn.Forget(v.Owner.UID)
-		pass.Wake(lookAgain) // claims kept for Pods no longer wanted are lost
+func (r *Reconciler) create(ctx context.Context, t *turn, o *observation, d *todo) error {
+	if d.enough && len(o.unborn) > 0 {
+		r.unborn.Forget(t.Owner.UID)
+		t.Pass.Wake(lookAgain) // claims kept for Pods no longer wanted are lost
 	}
-	oldErr := reason.Final(t.blocked.Err())
+	oldErr := reason.Final(d.blocked.Err())
 	if oldErr != nil {
-		pass.Wake(time.Minute) // no event tells of the repair
+		t.Pass.Wake(time.Minute) // no event tells of the repair
 	}
-	if len(t.createOld) > 0 {
+	if len(d.createOld) > 0 {
 		template, err := o.history.Template(o.current)
 		if err != nil {
-			pass.Wake(time.Minute) // no event tells of the repair
+			t.Pass.Wake(time.Minute) // no event tells of the repair
 			return reason.Final(fmt.Errorf("template of the current revision: %w", err))
 		}
-		oldErr = errors.Join(oldErr, r.createPods(ctx, v, pass, o, template, o.current, t.createOld))
+		oldErr = errors.Join(oldErr, r.createPods(ctx, t, o, executor.PodTemplates{Template: template, Revision: o.current.Name}, d.createOld))
 	}
-	return errors.Join(oldErr, r.createPods(ctx, v, pass, o, &v.Owner.Spec.Template, o.update, t.create))
+	err := r.createPods(ctx, t, o, executor.PodTemplates{Template: &t.Owner.Spec.Template, Revision: o.update.Name}, d.create)
+	r.Told.Created(t.Owner, 0, nil, d.limits)
+	return errors.Join(oldErr, err)
 }
 
 // createPods makes the Pods of the given names at a revision.
-func (r *Reconciler) createPods(ctx context.Context, v *view, pass *fanout.Pass, o *observation, template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, names []string) error {
-	existing := pvc.SetOf(v.Claims)
-	cs, prefix := v.Owner, podName(v.Owner, "")
-	return r.Create(ctx, v, pass, len(names), rev.Name, o.settings.selector, &r.unborn, func(i int) (*corev1.Pod, []*corev1.PersistentVolumeClaim) {
-		pod := r.Control.NewPod(template, cs.Namespace, o.owner, rules(cs), rev.Name, v.Now)
-		pod.Name, pod.GenerateName = names[i], prefix
-		pod.Labels = labels.Merge(pod.Labels, map[string]string{apps.LabelInstanceID: strings.TrimPrefix(names[i], prefix)})
-		templates := o.claimTemplatesOf(pod)
-		pvc.Mount(pod, templates)
-		return pod, pvc.Missing(templates, cs.Namespace, pod.Name, o.claimLabels(pod), &o.owner, existing.Has)
-	})
+func (r *Reconciler) createPods(ctx context.Context, t *turn, o *observation, from executor.PodTemplates, names []string) error {
+	existing := pvc.SetOf(t.Claims)
+	from.Name, from.Unborn = func(i int) string { return names[i] }, &r.unborn
+	from.Prepare = func(pod *corev1.Pod) {
+		pod.Labels[apps.LabelInstanceID] = strings.TrimPrefix(pod.Name, pod.GenerateName)
+		pvc.Mount(pod, o.claimTemplatesOf(pod))
+	}
+	from.Before = func(ctx context.Context, pod *corev1.Pod) error {
+		return claimwriter.Create(ctx, t.Client, pvc.Missing(o.claimTemplatesOf(pod), pod.Namespace, pod.Name, o.claimLabels(pod), &o.owner, existing.Has))
+	}
+	made, err := t.CreatePods(ctx, len(names), from)
+	r.Told.Created(t.Owner, made, err, nil)
+	return err
 }

@@ -76,9 +76,9 @@ type todo struct {
 func decide(o *observation) *todo {
 	t := &todo{target: o.update}
 	t.handOver, t.deleteClaims = o.decideClaims()
-	t.missing = kruise.MissingClaims(o.pods, o.missingClaims)
+	t.missing = o.pods.MissingClaims(kruise.PerPass, o.missingClaims)
 	if o.settings.claimsCount {
-		t.waits = kruise.TellLacking(o.pods, o.cs.Spec.VolumeClaimTemplates)
+		t.waits = o.pods.LackedClaims(o.cs.Spec.VolumeClaimTemplates)
 	}
 	t.cancel = o.pods.ChooseCancellations(o.spec(), o.settings.rules.Hooks)
 	scale, orders := o.step(o.settings.preparingIsUpdated), o.orders()
@@ -190,7 +190,7 @@ func (o *observation) lacks(pod *corev1.Pod, target *appsv1.ControllerRevision) 
 	if !o.settings.claimsCount || target != o.update {
 		return nil
 	}
-	return kruise.ClaimsLackingBlock(pod, o.cs.Spec.VolumeClaimTemplates)
+	return podcontrol.LackedClaims(pod, o.cs.Spec.VolumeClaimTemplates)
 }
 
 // claimLabels returns the labels of a Pod's claims beyond the labels of their templates.

@@ -83,7 +83,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 		return err
 	}
 	w.reconciler = r
-	return r.AddTo(mgr, r)
+	return r.Register(mgr, r)
 }
 
 // checkMemory: memory about writes and refusals goes with its Pods and CloneSets.

@@ -23,28 +23,28 @@ import (
 const lookAgain = 100 * time.Millisecond
 
 // report writes status and history and says when to look again.
-func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo, scaleErr, updateErr error) (ctrl.Result, error) {
-	status, wake := nextStatus(o, t, v.Now, scaleErr, updateErr)
-	pass.Wake(wake)
-	pass.Wake(o.pods.NextAvailable)
-	acted := pass.Changed()
-	truncateErr := r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit, status.CurrentRevision)
-	version, err := v.WriteStatus(ctx, status)
+func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *todo, scaleErr, updateErr error) (ctrl.Result, error) {
+	status, wake := nextStatus(o, d, t.Now, scaleErr, updateErr)
+	t.Pass.Wake(wake)
+	t.Pass.Wake(o.pods.NextAvailable)
+	acted := t.Pass.Changed()
+	truncateErr := r.TruncateHistory(ctx, t, o.settings.historyLimit, status.CurrentRevision)
+	version, err := t.WriteStatus(ctx, status)
 	if err == nil && !acted {
-		err = pass.Once(ctx, fanout.Task{Name: "remove names from podsToDelete"}, func() (bool, error) { return r.dropNames(ctx, v, o, version) })
+		err = t.Pass.Once(ctx, fanout.Task{Name: "remove names from podsToDelete"}, func() (bool, error) { return r.dropNames(ctx, t, o, version) })
 		if apierrors.IsConflict(err) { // the cache is behind, and the event of the newer version need not wake anybody
-			pass.Wake(lookAgain)
+			t.Pass.Wake(lookAgain)
 			err = nil
 		}
 	}
-	return pass.Result(scaleErr, updateErr, truncateErr, err)
+	return t.Pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
 // stop reports a pass stopped before its start.
-func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.CloneSetConditionType, err error) (ctrl.Result, error) {
-	status := v.Owner.Status.DeepCopy()
-	status.ObservedGeneration = v.Owner.Generation
-	return kruise.Stop(ctx, r.Parts, v, pass, v.Owner.Status, status, t, apps.EventFailedUpdate, err)
+func (r *Reconciler) stop(ctx context.Context, t *turn, condition v1beta1.CloneSetConditionType, err error) (ctrl.Result, error) {
+	status := t.Owner.Status.DeepCopy()
+	status.ObservedGeneration = t.Owner.Generation
+	return kruise.Stop(ctx, r.Parts, t, t.Owner.Status, status, condition, apps.EventFailedUpdate, err)
 }
 
 // nextStatus computes the status, and the wait until a deadline makes a new status necessary: zero for never.
@@ -111,14 +111,14 @@ func deadlineWake(c, old *v1beta1.CloneSetCondition, deadline time.Duration, pro
 
 // dropNames removes from podsToDelete the names without an active Pod. version is the CloneSet's version after the
 // status write, so only a foreign write is a conflict.
-func (r *Reconciler) dropNames(ctx context.Context, v *view, o *observation, version string) (changed bool, err error) {
-	names := v.Owner.Spec.ScaleStrategy.PodsToDelete
+func (r *Reconciler) dropNames(ctx context.Context, t *turn, o *observation, version string) (changed bool, err error) {
+	names := t.Owner.Spec.ScaleStrategy.PodsToDelete
 	keep := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return !slices.ContainsFunc(o.pods.Active, func(pod podcontrol.Pod) bool { return pod.Name == name })
 	})
 	if len(keep) == len(names) {
 		return false, nil
 	}
-	err = v.PatchSpec(ctx, version, map[string]any{"scaleStrategy": map[string]any{"podsToDelete": keep}})
+	err = t.PatchSpec(ctx, version, map[string]any{"scaleStrategy": map[string]any{"podsToDelete": keep}})
 	return err == nil, err
 }

@@ -49,8 +49,8 @@ type Reconciler struct {
 	fits    *ownercache.Memo[*v1beta1.DaemonSet, *fit]
 }
 
-// view is a DaemonSet with its controlled objects, as cached.
-type view = ownercache.View[*v1beta1.DaemonSet]
+// turn is a pass over a DaemonSet.
+type turn = executor.Turn[*v1beta1.DaemonSet]
 
 // Setup adds both controllers to the manager. The controllers write with c, and c must read from the manager's cache.
 // The scheme must know the DaemonSet types.
@@ -59,7 +59,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err != nil {
 		return err
 	}
-	return r.AddTo(mgr, r)
+	return r.Register(mgr, r)
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
@@ -70,11 +70,11 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	options.Options = options.Complete()
 	r := &Reconciler{options: options}
 	var err error
-	r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.DaemonSet{}, options.Options, kruise.Kind[*v1beta1.DaemonSet]{
+	r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.DaemonSet{}, options.Options, kruise.Config[*v1beta1.DaemonSet]{
 		Name: "daemonset", Controller: ControllerName, Nodes: true, Rules: rules, Labels: apps.ReservedDaemonSetLabels(),
 		HashLabel: apps.LabelRevision, Counting: revision.CountAllOld,
-		Pods:  podcontrol.Config{OnlyPreDelete: true, NeedsGate: true, GateWhereUpdated: true},
-		Watch: r.watch,
+		Control: podcontrol.Config{OnlyPreDelete: true, NeedsGate: true, GateWhereUpdated: true},
+		Watch:   r.watch,
 	})
 	if err != nil {
 		return nil, err
@@ -91,81 +91,73 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 
 // Reconcile brings a DaemonSet a step closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil {
+	t, result, err := r.Begin(ctx, req)
+	if t == nil {
 		return result, err
 	}
-	pass := r.Fanout.Begin(v)
-	s, problems := resolve(v.Owner, r.Options.Gates)
+	set := t.Owner
+	s, problems := resolve(set, r.Options.Gates)
 	if problems != nil {
-		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(problems))
+		return r.stop(ctx, t, apps.ConditionInvalidSpec, reason.Final(problems))
 	}
-	h, err := r.SyncHistory(ctx, v, pass, kruise.Templates{Pod: &v.Owner.Spec.Template, Collisions: v.Owner.Status.CollisionCount, Selector: s.selector})
-	if err != nil || h.Update == nil {
-		return r.stop(ctx, v, pass, apps.ConditionFailedUpdatePod, err)
+	t.Selector = s.selector
+	templates := executor.Templates{Pod: &set.Spec.Template, Collisions: kruise.Collisions(set.Status.CollisionCount)}
+	if err := r.SyncHistory(ctx, t, templates); err != nil || t.History.Update == nil {
+		return r.stop(ctx, t, apps.ConditionFailedUpdatePod, err)
 	}
-	o := r.observed(v, pass, s, h)
-	todo, err := decide(o)
+	o := r.observed(t, s)
+	d, err := decide(o)
 	if err != nil {
-		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(err))
+		return r.stop(ctx, t, apps.ConditionInvalidSpec, reason.Final(err))
 	}
 	var scaleErr, updateErr error
-	if v.Owner.DeletionTimestamp == nil {
-		scaleErr, updateErr = r.act(ctx, v, pass, o, todo)
+	if set.DeletionTimestamp == nil {
+		scaleErr, updateErr = r.act(ctx, t, o, d)
 	}
-	return r.report(ctx, v, pass, o, todo, scaleErr, updateErr)
+	return r.report(ctx, t, o, d, scaleErr, updateErr)
 }
 
 // observed reads the input of the pass's decisions.
-func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revision.History) *observation {
-	pods := r.Pods.For(v, pass)
+func (r *Reconciler) observed(t *turn, s *settings) *observation {
 	o := &observation{
-		set: v.Owner, settings: s, history: h, twins: h.Twins(), fit: r.fits.Of(v.Owner), nodes: r.Cache.Nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
-		pods: r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
+		set: t.Owner, settings: s, history: t.History, twins: t.History.Twins(), fit: r.fits.Of(t.Owner), nodes: r.Cache.Nodes.All(),
+		orphans: r.Cache.Pods.Orphans(t.Owner.Namespace), pods: t.Read(podcontrol.Want{Update: t.History.Update.Name, MinReady: s.minReady}),
 	}
-	o.perNode = o.describe(podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: func(pod *corev1.Pod, node string) time.Duration {
-		return pods.Ended(pod, node)
-	}})
+	o.perNode = o.describe(podcontrol.PerNodeOptions{Rest: r.Executor.Rest, Ended: t.Ended})
 	return o
 }
 
 // act carries the decision out, until something has changed.
-func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) (scaleErr, updateErr error) {
-	pods := r.Pods.For(v, pass)
-	each := func(task fanout.Task, list []*corev1.Pod, do func(context.Context, *corev1.Pod) (bool, error)) func() error {
-		return func() error { return fanout.Each(ctx, pass, task, list, do) }
-	}
-	scaleErr = pass.UntilChanged(
-		func() error { return ownerrefs.Release(ctx, pass, v.Client, t.release) },
-		func() error { return ownerrefs.Adopt(ctx, pass, v.Client, r.Cache.APIReader(), t.adopt) },
-		func() error {
-			return ownerrefs.Adopt(ctx, pass, v.Client, r.Cache.APIReader(), r.Left(v, o.settings.selector))
-		},
-		each(fanout.Task{Name: "label Pods"}, t.relabel, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-			result, err := podwrite.Send(ctx, v.Client, pod, v.Now, r.newestRevision(o))
+func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
+	// A refused update has already taken a Pod out of service, so the Pod rests for longer.
+	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute, Most: &d.burst}
+	scaleErr = t.Pass.UntilChanged(
+		func() error { return ownerrefs.Release(ctx, t.Pass, t.Client, d.release) },
+		func() error { return ownerrefs.Adopt(ctx, t.Pass, t.Client, r.Cache.APIReader(), d.adopt) },
+		func() error { return ownerrefs.Adopt(ctx, t.Pass, t.Client, r.Cache.APIReader(), r.Left(t)) },
+		t.Each(ctx, fanout.Task{Name: "label Pods"}, d.relabel, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+			result, err := podwrite.Send(ctx, t.Client, pod, t.Now, r.newestRevision(o))
 			return result.Sent > 0, err
 		}),
 		func() error {
-			if len(t.relabel) > 0 || t.keepTwins {
+			if len(d.relabel) > 0 || d.keepTwins {
 				return nil // a Pod at a revision that is gone would be updated
 			}
-			return pass.Once(ctx, fanout.Task{Name: "delete revisions that are there twice"}, func() (bool, error) {
-				return history.Delete(ctx, v.Client, o.twins)
+			return t.Pass.Once(ctx, fanout.Task{Name: "delete revisions that are there twice"}, func() (bool, error) {
+				return history.Delete(ctx, t.Client, o.twins)
 			})
 		},
-		func() error { return r.create(ctx, v, pass, o, t) },
-		each(fanout.Task{Name: "delete Pods", Most: &t.burst}, t.remove, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+		func() error { return r.create(ctx, t, d) },
+		t.Each(ctx, fanout.Task{Name: "delete Pods", Most: &d.burst}, d.remove, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 			node, _ := nodefit.NodeOf(pod)
-			return pods.DeleteFrom(ctx, pod, node)
+			return t.DeleteFrom(ctx, pod, node)
 		}),
 	)
-	// A refused update has already taken a Pod out of service, so the Pod rests for longer.
-	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute, Most: &t.burst}
-	updateErr = pass.UntilChanged(each(update, t.update, pods.UpdateTo(o.history.Update, r.PlansTo(o.history, o.history.Update))))
+	updateErr = t.Pass.UntilChanged(t.Each(ctx, update, d.update, t.UpdateTo(o.history.Update, r.PlansTo(o.history, o.history.Update))))
 	if updateErr == nil {
-		updateErr = pods.Unfinished(o.pods)
+		updateErr = t.Unfinished()
 	}
-	t.held = pods.Waiting(o.pods)
+	d.held = t.Waiting()
 	return scaleErr, updateErr
 }
 
@@ -179,12 +171,11 @@ func (r *Reconciler) newestRevision(o *observation) (change podpatch.Change) {
 }
 
 // create makes the missing Pods.
-func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
-	r.TellLimits(v.Owner, t.step.Limits)
-	made, err := r.Pods.For(v, pass).CreatePerNode(ctx, slices.Concat(t.step.Replace, t.step.Create), executor.NodeTemplates{
-		History: o.history, Selector: o.settings.selector, Most: &t.burst, Prepare: func(pod *corev1.Pod, node string) { r.prepare(v.Owner, pod, node) },
+func (r *Reconciler) create(ctx context.Context, t *turn, d *todo) error {
+	made, err := t.CreatePerNode(ctx, slices.Concat(d.step.Replace, d.step.Create), executor.NodeTemplates{
+		Most: &d.burst, Prepare: func(pod *corev1.Pod, node string) { r.prepare(t.Owner, pod, node) },
 	})
-	kruise.TellCreated(r.Events, v.Owner, made, err)
+	r.Told.Created(t.Owner, made, err, d.step.Limits)
 	return err
 }
 

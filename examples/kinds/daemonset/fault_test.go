@@ -94,7 +94,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 		return err
 	}
 	w.reconciler = r
-	return r.AddTo(mgr, r)
+	return r.Register(mgr, r)
 }
 
 func (w *story) begin() {

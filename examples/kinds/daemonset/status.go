@@ -10,31 +10,30 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/revision"
 )
 
 // report writes status and history and says when to look again.
-func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo, scaleErr, updateErr error) (ctrl.Result, error) {
-	pass.Wake(o.pods.NextAvailable)
-	status := nextStatus(o, t, metav1.NewTime(v.Now), scaleErr, updateErr)
+func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *todo, scaleErr, updateErr error) (ctrl.Result, error) {
+	t.Pass.Wake(o.pods.NextAvailable)
+	status := nextStatus(o, d, metav1.NewTime(t.Now), scaleErr, updateErr)
 	var truncateErr error
 	if len(o.twins) == 0 { // twins would count against the limit
-		truncateErr = r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit)
+		truncateErr = r.TruncateHistory(ctx, t, o.settings.historyLimit)
 	}
-	_, err := v.WriteStatus(ctx, status)
-	return pass.Result(scaleErr, updateErr, truncateErr, err)
+	_, err := t.WriteStatus(ctx, status)
+	return t.Pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
 // stop reports a pass stopped before its start.
-func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.DaemonSetConditionType, err error) (ctrl.Result, error) {
+func (r *Reconciler) stop(ctx context.Context, t *turn, condition v1beta1.DaemonSetConditionType, err error) (ctrl.Result, error) {
 	event := apps.EventFailedUpdate
-	if selector := v.Owner.Spec.Selector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+	if selector := t.Owner.Spec.Selector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		event = apps.EventSelectingAll
 	}
-	status := v.Owner.Status.DeepCopy()
-	status.ObservedGeneration = v.Owner.Generation
-	return kruise.Stop(ctx, r.Parts, v, pass, v.Owner.Status, status, t, event, err)
+	status := t.Owner.Status.DeepCopy()
+	status.ObservedGeneration = t.Owner.Generation
+	return kruise.Stop(ctx, r.Parts, t, t.Owner.Status, status, condition, event, err)
 }
 
 // nextStatus computes the status.

@@ -71,7 +71,7 @@ func setup(ctx context.Context, mgr manager.Manager, c client.Client, kinds work
 	if err != nil {
 		return err
 	}
-	if err := kruise.AddController(mgr, r.cache, "persistentpodstate", r, r.options, r.watch); err != nil {
+	if err := r.cache.AddController(mgr, "persistentpodstate", r, options.Loop(options.Workers, r.watch)); err != nil {
 		return err
 	}
 	g := &generator{recorder: r}
@@ -102,8 +102,7 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, ki
 	if err != nil {
 		return nil, err
 	}
-	r.told = kruise.NewTold(r.cache.Owners)
-	r.cache.OnGone(r.told.Forget)
+	r.told = kruise.NewTold(r.cache, r.events)
 	return r, errors.Join(r.cache.Owners.Add(targetIndex, byTarget), r.pods.Add(nodeIndex, byNode))
 }
 
@@ -187,8 +186,8 @@ func (r *Reconciler) write(ctx context.Context, pass *fanout.Pass, v *view, stat
 		}
 		if err == nil {
 			recorded, dropped := count(v.Owner.Status.PodStates, status.PodStates)
-			r.options.Metrics.Done(kruise.Written, int64(recorded))
-			r.options.Metrics.Done(kruise.Dropped, int64(dropped))
+			r.options.Metrics.Done("written", int64(recorded))
+			r.options.Metrics.Done("dropped", int64(dropped))
 		}
 		return err
 	})
@@ -200,5 +199,5 @@ func (r *Reconciler) tell(owner *v1beta1.PersistentPodState, event string, err e
 	if err != nil {
 		message = messageOf(err)
 	}
-	r.told.Tell(r.events, owner, corev1.EventTypeWarning, event, message)
+	r.told.Tell(owner, corev1.EventTypeWarning, event, message)
 }

@@ -46,7 +46,7 @@ func (g *generator) add(mgr manager.Manager) error {
 		DeleteFunc: func(e event.DeleteEvent) bool { return isMarked(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool { return changesMarks(e.ObjectOld, e.ObjectNew) },
 	})
-	b := builder.ControllerManagedBy(mgr).Named("persistentpodstate-generator").WithOptions(kruise.LoopOptions(g.recorder.options)).
+	b := builder.ControllerManagedBy(mgr).Named("persistentpodstate-generator").WithOptions(g.recorder.options.Loop(0, nil).Queue()).
 		Watches(&appsv1.StatefulSet{}, &handler.EnqueueRequestForObject{}, asked).
 		Watches(&v1beta1.StatefulSet{}, &handler.EnqueueRequestForObject{}, asked).
 		Watches(&v1beta1.PersistentPodState{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{

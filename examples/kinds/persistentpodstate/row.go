@@ -18,7 +18,7 @@ func Row() kind.Row {
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("PersistentPodState"), Resource: "persistentpodstates", Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
-		Controller:  ControllerName, Workers: &workers, Metrics: kruise.NewRecordMetrics,
+		Controller:  ControllerName, Workers: &workers, Metrics: kruise.Work{Things: "records", Label: "action", Help: "Records of Pods, by what was done to them: written, dropped."}.Metrics,
 		Setup:     Setup,
 		PodFields: podFields,
 		PodStep: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (podwebhook.Step, error) {

@@ -69,7 +69,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err != nil {
 		return err
 	}
-	return kruise.AddController(mgr, r.cache, "podunavailablebudget", r, options, r.watch)
+	return r.cache.AddController(mgr, "podunavailablebudget", r, options.Loop(options.Workers, r.watch))
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
@@ -94,8 +94,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if err != nil {
 		return nil, err
 	}
-	r.told = kruise.NewTold(r.cache.Owners)
-	r.cache.OnGone(r.told.Forget)
+	r.told = kruise.NewTold(r.cache, r.events)
 	r.cache.OnGone(func(uid types.UID) {
 		r.strays.forget(uid)
 		r.counts.forget(uid)
@@ -117,8 +116,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if count.members == 0 {
 		empty = "there are no Pods that it is for"
 	}
-	r.told.Tell(r.events, v.Owner, corev1.EventTypeNormal, eventNoPods, empty)
-	r.told.Tell(r.events, v.Owner, corev1.EventTypeNormal, eventSharedPods, r.sharedWith(v))
+	r.told.Tell(v.Owner, corev1.EventTypeNormal, eventNoPods, empty)
+	r.told.Tell(v.Owner, corev1.EventTypeNormal, eventSharedPods, r.sharedWith(v))
 	mine := slices.DeleteFunc(slices.Clone(found), func(pod *corev1.Pod) bool { return !r.marks(v.Owner, pod) })
 	stampErr := fanout.Each(ctx, pass, fanout.Task{Name: "mark Pods"}, mine, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.stamp(ctx, v, pod)

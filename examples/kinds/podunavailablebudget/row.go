@@ -18,7 +18,7 @@ func Row() kind.Row {
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("PodUnavailableBudget"), Resource: "podunavailablebudgets", Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
-		Controller:  ControllerName, Workers: &workers, Metrics: kruise.NewOwnMetrics,
+		Controller:  ControllerName, Workers: &workers, Metrics: kruise.Work{}.Metrics,
 		Gates:     []apps.Gate{apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate},
 		Setup:     Setup,
 		PodFields: podFields,

@@ -52,7 +52,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err != nil {
 		return err
 	}
-	return kruise.AddController(mgr, r.cache, "resourcedistribution", r, r.options, r.watch)
+	return r.cache.AddController(mgr, "resourcedistribution", r, r.options.Loop(r.options.Workers, r.watch))
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
@@ -90,8 +90,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if err := r.cache.Owners.Add(resourceIndex, byResource); err != nil {
 		return nil, err
 	}
-	r.known = newMemory(kruise.Exists(r.cache.Owners))
-	r.cache.OnGone(r.known.Forget)
+	r.known = newMemory(r.cache)
 	return r, nil
 }
 

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -29,13 +29,12 @@ func (k known) Is(hash string) bool { return k.UID != "" && k.Hash == hash && k.
 // memory is a process's knowledge of the copies of each ResourceDistribution, by namespace. Make a memory with
 // newMemory. A memory is safe for concurrent use.
 type memory struct {
-	known *kruise.Memory[map[string]known]
+	known *ownercache.Memory[map[string]known]
 }
 
-// newMemory returns an empty memory. exists reports whether a ResourceDistribution still exists. Call Forget for each
-// deleted ResourceDistribution.
-func newMemory(exists func(owner types.UID) bool) *memory {
-	return &memory{kruise.NewMemory[map[string]known](exists)}
+// newMemory returns an empty memory of the ResourceDistributions in a cache.
+func newMemory(owners ownercache.Followed) *memory {
+	return &memory{ownercache.NewMemory[map[string]known](owners)}
 }
 
 // Of returns the knowledge of the copies of a ResourceDistribution, and forgets namespaces no longer wanted.
@@ -52,8 +51,7 @@ func (m *memory) Of(owner types.UID, wanted []string) map[string]known {
 	return kept
 }
 
-// Keep stores the knowledge of a copy, if Of was called for the ResourceDistribution and Forget has not been called
-// since.
+// Keep stores the knowledge of a copy, if Of was called for the existing ResourceDistribution.
 func (m *memory) Keep(owner types.UID, namespace string, now known) {
 	m.known.Change(owner, func(copies *map[string]known) {
 		if *copies != nil {
@@ -61,6 +59,3 @@ func (m *memory) Keep(owner types.UID, namespace string, now known) {
 		}
 	})
 }
-
-// Forget forgets a deleted ResourceDistribution.
-func (m *memory) Forget(owner types.UID) { m.known.Forget(owner) }

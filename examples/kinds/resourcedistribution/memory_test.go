@@ -7,11 +7,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// owners are ResourceDistributions that a test deletes.
+type owners struct {
+	gone   bool
+	forget []func(types.UID)
+}
+
+func (o *owners) Exists(types.UID) bool         { return !o.gone }
+func (o *owners) OnGone(forget func(types.UID)) { o.forget = append(o.forget, forget) }
+
+func (o *owners) lose(owner types.UID) {
+	for _, forget := range o.forget {
+		forget(owner)
+	}
+}
+
 // TestMemory: knowledge stays for wanted namespaces of existing ResourceDistributions.
 func TestMemory(t *testing.T) {
 	type byNamespace = map[string]known
-	gone := false
-	m := newMemory(func(types.UID) bool { return !gone })
+	objects := &owners{}
+	m := newMemory(objects)
 	m.Keep("u1", "a", known{UID: "early"})
 	if diff := cmp.Diff(byNamespace{}, m.Of("u1", []string{"a"})); diff != "" {
 		t.Errorf("nobody had asked for it (-want +got):\n%s", diff)
@@ -30,16 +45,16 @@ func TestMemory(t *testing.T) {
 	if diff := cmp.Diff(byNamespace{"a": a}, m.Of("u1", []string{"a", "b"})); diff != "" {
 		t.Errorf("b was of no interest (-want +got):\n%s", diff)
 	}
-	m.Forget("u1")
+	objects.lose("u1")
 	m.Keep("u1", "a", a)
 	if diff := cmp.Diff(byNamespace{}, m.Of("u1", []string{"a"})); diff != "" {
 		t.Errorf("of one that is gone (-want +got):\n%s", diff)
 	}
-	gone = true
-	m.Forget("u1")
+	objects.gone = true
+	objects.lose("u1")
 	m.Of("u1", []string{"a"}) // of a pass already under way
 	m.Keep("u1", "a", a)
-	if gone = false; len(m.Of("u1", []string{"a"})) != 0 {
+	if objects.gone = false; len(m.Of("u1", []string{"a"})) != 0 {
 		t.Error("one that is gone is remembered, and nobody will ever forget it")
 	}
 }

@@ -3,7 +3,6 @@ package sidecarset
 import (
 	"cmp"
 	"context"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -49,8 +48,7 @@ type Reconciler struct {
 	options    Options
 	namespace  string // of the revisions
 
-	mu   sync.Mutex
-	told map[types.UID]told
+	told *ownercache.Memory[told]
 }
 
 // view is a SidecarSet with its injected Pods, as cached.
@@ -63,18 +61,13 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err != nil {
 		return err
 	}
-	queue := ownercache.ControllerOptions{Workers: r.options.Workers, Watch: r.watchNamespaces}
-	if r.options.RateLimiter != nil {
-		queue.RateLimiter = r.options.RateLimiter()
-	}
-	return r.Cache.AddController(mgr, "sidecarset", r, queue)
+	return r.Cache.AddController(mgr, "sidecarset", r, r.options.Loop(r.options.Workers, r.watchNamespaces))
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	options = options.Complete()
 	r := &Reconciler{
 		events: mgr.GetEventRecorderFor(ControllerName), options: options, namespace: cmp.Or(options.Namespace, options.ManagerNamespace),
-		told: map[types.UID]told{},
 	}
 	var err error
 	if r.control, err = kruise.SidecarControl(options.Gates); err != nil {
@@ -88,19 +81,12 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	}
 	r.Upgrader, err = upgrader.New(ctx, mgr, &v1beta1.SidecarSet{}, upgrader.Config[*v1beta1.SidecarSet]{
 		Control: r.control, Calls: options.Calls, Observe: r.observe,
-		Cache: ownercache.Options{
-			Client: c, Clock: options.Clock, Alarm: options.ExpectationTimeout, DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation],
-			Observer: options.Metrics.Observer(r.nameOf), RevisionNamespace: r.namespace,
-		},
+		Cache: kruise.CacheOptions(c, options, ownercache.Options{RevisionNamespace: r.namespace}, func() *ownercache.Cache[*v1beta1.SidecarSet] { return r.Cache }),
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.Cache.OnGone(func(uid types.UID) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.told, uid)
-	})
+	r.told = ownercache.NewMemory[told](r.Cache)
 	return r, nil
 }
 

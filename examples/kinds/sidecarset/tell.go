@@ -15,7 +15,6 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/expectations"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
@@ -39,10 +38,8 @@ func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	if worst != nil {
 		now.heldUp, now.generation = worst.Pod.UID, v.Owner.Generation
 	}
-	r.mu.Lock()
-	before := r.told[v.Owner.UID]
-	r.told[v.Owner.UID] = now
-	r.mu.Unlock()
+	before := r.told.Of(v.Owner.UID)
+	r.told.Change(v.Owner.UID, func(t *told) { *t = now })
 	if now.blocked > 0 && now.blocked != before.blocked {
 		r.events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventNotUpgradablePods, "%d Pods cannot be upgraded in place: more than images changed, or a sidecar has ended for good. They get the newest sidecars when they are recreated", now.blocked)
 	}
@@ -125,12 +122,4 @@ func (r *Reconciler) observe(set *v1beta1.SidecarSet, e upgrader.Event) {
 	default:
 		r.events.Eventf(e.Pod, corev1.EventTypeWarning, apps.EventResetContainerFailed, "ending the hot upgrade: %v", e.Err)
 	}
-}
-
-// nameOf finds the name of a SidecarSet waiting for the cache.
-func (r *Reconciler) nameOf(pending expectations.Pending) (namespace, name string) {
-	if set, ok := r.Cache.Owners.ByUID(pending.Owner); ok {
-		return "", set.Name
-	}
-	return "", string(pending.Owner)
 }

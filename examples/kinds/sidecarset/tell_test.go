@@ -11,11 +11,18 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
 )
+
+// everlasting objects never go.
+type everlasting struct{}
+
+func (everlasting) Exists(types.UID) bool  { return true }
+func (everlasting) OnGone(func(types.UID)) {}
 
 // TestHeldUp: Pods with unready sidecars use up the budget, and a single event tells so.
 func TestHeldUp(t *testing.T) {
@@ -56,7 +63,7 @@ func TestHeldUp(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			events := record.NewFakeRecorder(9)
-			r := &Reconciler{events: events, told: map[types.UID]told{}}
+			r := &Reconciler{events: events, told: ownercache.NewMemory[told](everlasting{})}
 			v := &view{Owner: &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "log", UID: "log", Generation: 1}}, Now: now}
 			work := upgrader.Work{Pods: tc.pods, Choice: sidecarcontrol.Choice{Limits: tc.limits}}
 			tell := func() (string, time.Duration) {

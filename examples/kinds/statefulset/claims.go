@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -15,7 +14,7 @@ func (o *observation) lacks(pod *corev1.Pod) reason.List {
 	if rules(o.set).Policy == podcontrol.InPlaceOnly {
 		return nil
 	}
-	return kruise.ClaimsLackingBlock(pod, o.claims.Templates)
+	return podcontrol.LackedClaims(pod, o.claims.Templates)
 }
 
 // claimStatus reports how far the claims of existing Pods follow the templates.

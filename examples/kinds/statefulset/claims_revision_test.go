@@ -18,6 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -207,7 +208,7 @@ func (c *cluster) untilLacking(template, pod string) {
 		switch {
 		case template == "" && waiting == nil:
 			return settled(set)
-		case waiting == nil, waiting.Reason != string(kruise.ClaimsLacking), !strings.Contains(waiting.Message, "["+template+"]"), !strings.Contains(waiting.Message, pod):
+		case waiting == nil, waiting.Reason != string(podcontrol.ClaimsLacking), !strings.Contains(waiting.Message, "["+template+"]"), !strings.Contains(waiting.Message, pod):
 			return fmt.Errorf("condition %+v", waiting)
 		}
 		return nil

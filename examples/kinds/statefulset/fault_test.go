@@ -97,7 +97,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	return r.AddTo(mgr, r)
+	return r.Register(mgr, r)
 }
 
 func (w *story) begin() {

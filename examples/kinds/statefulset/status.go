@@ -10,25 +10,24 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
 )
 
 // report writes status and history and says when to look again.
-func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo, scaleErr, updateErr error) (ctrl.Result, error) {
-	pass.Wake(o.pods.NextAvailable)
-	status := nextStatus(o, t, metav1.NewTime(v.Now), scaleErr, updateErr)
-	truncateErr := r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit, status.CurrentRevision)
-	_, err := v.WriteStatus(ctx, status)
-	return pass.Result(scaleErr, updateErr, truncateErr, err)
+func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *todo, scaleErr, updateErr error) (ctrl.Result, error) {
+	t.Pass.Wake(o.pods.NextAvailable)
+	status := nextStatus(o, d, metav1.NewTime(t.Now), scaleErr, updateErr)
+	truncateErr := r.TruncateHistory(ctx, t, o.settings.historyLimit, status.CurrentRevision)
+	_, err := t.WriteStatus(ctx, status)
+	return t.Pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
 // stop reports a pass stopped before its start.
-func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.StatefulSetConditionType, err error) (ctrl.Result, error) {
-	status := v.Owner.Status.DeepCopy()
-	status.ObservedGeneration = v.Owner.Generation
-	return kruise.Stop(ctx, r.Parts, v, pass, v.Owner.Status, status, t, apps.EventFailedUpdate, err)
+func (r *Reconciler) stop(ctx context.Context, t *turn, condition v1beta1.StatefulSetConditionType, err error) (ctrl.Result, error) {
+	status := t.Owner.Status.DeepCopy()
+	status.ObservedGeneration = t.Owner.Generation
+	return kruise.Stop(ctx, r.Parts, t, t.Owner.Status, status, condition, apps.EventFailedUpdate, err)
 }
 
 // nextStatus computes the status.
@@ -56,7 +55,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	status.VolumeClaims = o.claimStatus()
 	status.SetFailure(apps.ConditionFailedCreatePod, scaleErr, now)
 	status.SetFailure(apps.ConditionFailedUpdatePod, updateErr, now)
-	status.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, t.held, kruise.TellLacking(o.pods, o.claims.Templates))), now)
+	status.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, t.held, o.pods.LackedClaims(o.claims.Templates))), now)
 	status.DropCondition(apps.ConditionInvalidSpec)
 	status.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
 	return status

@@ -1,13 +1,17 @@
-package kruise
+package ownercache
 
 import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/workloadkit/workloadkit/ownercache"
 )
+
+// Followed are objects that come and go, such as the owners of a Cache. OnGone has f called for each object that is
+// gone; Exists reports whether an object still exists.
+type Followed interface {
+	Exists(object types.UID) bool
+	OnGone(f func(object types.UID))
+}
 
 // Memory is a process's knowledge of objects, until the objects are gone. Make a Memory with NewMemory. A Memory is
 // safe for concurrent use.
@@ -18,18 +22,12 @@ type Memory[T any] struct {
 	of map[types.UID]T
 }
 
-// NewMemory returns an empty Memory. exists reports whether an object still exists, see [Exists]. Call Forget for each
-// deleted object.
-func NewMemory[T any](exists func(object types.UID) bool) *Memory[T] {
-	return &Memory[T]{of: map[types.UID]T{}, exists: exists}
-}
-
-// Exists returns a function that reports whether an index has an object.
-func Exists[O client.Object](objects *ownercache.Index[O]) func(types.UID) bool {
-	return func(uid types.UID) bool {
-		_, ok := objects.ByUID(uid)
-		return ok
-	}
+// NewMemory returns an empty Memory for the owners of a Cache, or other objects. Call NewMemory before the manager
+// starts.
+func NewMemory[T any](objects Followed) *Memory[T] {
+	m := &Memory[T]{of: map[types.UID]T{}, exists: objects.Exists}
+	objects.OnGone(m.forget)
+	return m
 }
 
 // Of returns the knowledge of an object, or the zero value.
@@ -51,8 +49,7 @@ func (m *Memory[T]) Change(object types.UID, change func(*T)) {
 	}
 }
 
-// Forget forgets a deleted object.
-func (m *Memory[T]) Forget(object types.UID) {
+func (m *Memory[T]) forget(object types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.of, object)

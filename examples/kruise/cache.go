@@ -1,0 +1,32 @@
+package kruise
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+// NewCache makes the cache of a controller built without [Parts]. The controller writes with c. The controller's
+// options set the clock and the handling of late writes; own has the rest.
+func NewCache[O client.Object](ctx context.Context, mgr ownercache.Manager, c client.Client, owner O, options Options, own ownercache.Options) (*ownercache.Cache[O], error) {
+	var cache *ownercache.Cache[O]
+	cache, err := ownercache.New(ctx, mgr, owner, CacheOptions(c, options, own, func() *ownercache.Cache[O] { return cache }))
+	return cache, err
+}
+
+// CacheOptions completes the options of a cache that is made later.
+func CacheOptions[O client.Object](c client.Client, options Options, own ownercache.Options, cache func() *ownercache.Cache[O]) ownercache.Options {
+	own.Client, own.Clock, own.Alarm = c, options.Clock, options.ExpectationTimeout
+	own.DropLate = options.Gates[apps.GateForceDeleteTimeoutExpectation]
+	own.Observer = options.Metrics.Observer(func(pending expectations.Pending) (namespace, name string) {
+		if owner, ok := cache().Owners.ByUID(pending.Owner); ok {
+			return owner.GetNamespace(), owner.GetName()
+		}
+		return "", string(pending.Owner)
+	})
+	return own
+}

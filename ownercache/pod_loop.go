@@ -1,0 +1,34 @@
+package ownercache
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// AddPodLoop adds a loop over the wanted Pods of any owner to a manager. The loop wakes for a wanted Pod, and once more
+// when the Pod is no longer wanted or gone, so the loop can forget the Pod.
+func AddPodLoop(mgr manager.Manager, name string, r reconcile.Reconciler, wanted func(*corev1.Pod) bool, o ControllerOptions) error {
+	is := func(object client.Object) bool {
+		pod, ok := object.(*corev1.Pod)
+		return ok && wanted(pod)
+	}
+	b := builder.ControllerManagedBy(mgr).Named(name).
+		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{
+			CreateFunc:  func(e event.CreateEvent) bool { return is(e.Object) },
+			UpdateFunc:  func(e event.UpdateEvent) bool { return is(e.ObjectNew) || is(e.ObjectOld) },
+			DeleteFunc:  func(e event.DeleteEvent) bool { return is(e.Object) },
+			GenericFunc: func(event.GenericEvent) bool { return false },
+		}))
+	if err := o.complete(b, r); err != nil {
+		return fmt.Errorf("adding controller %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package executor
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/pvc"
+	"github.com/workloadkit/workloadkit/pvc/claimwriter"
+)
+
+// TendClaims hands claims over and deletes claims, as decided by package pvc.
+func (t *Turn[O]) TendClaims(ctx context.Context, handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) error {
+	if len(handOver)+len(remove) == 0 {
+		return nil
+	}
+	return t.Pass.Once(ctx, fanout.Task{Name: "tend claims"}, func() (changed bool, err error) {
+		var errs []error
+		for _, transfer := range handOver {
+			errs = append(errs, claimwriter.HandOver(ctx, t.Client, t.Owner.GetUID(), transfer))
+			changed = changed || errs[len(errs)-1] == nil
+		}
+		err = t.DeleteClaims(ctx, remove)
+		return changed || len(remove) > 0 && err == nil, errors.Join(append(errs, err)...)
+	})
+}
+
+// CreateClaims makes claims of existing Pods that cannot start without the claims.
+func (t *Turn[O]) CreateClaims(ctx context.Context, missing []*corev1.PersistentVolumeClaim) error {
+	return t.Pass.Once(ctx, fanout.Task{Name: "create claims of Pods"}, func() (bool, error) {
+		return len(missing) > 0, claimwriter.Create(ctx, t.Client, missing)
+	})
+}
+
+// DeleteClaims deletes claims, and goes on after a failure (ClaimDeleteFailed).
+func (t *Turn[O]) DeleteClaims(ctx context.Context, claims []*corev1.PersistentVolumeClaim) error {
+	var errs []error
+	for _, claim := range claims {
+		err := claimwriter.Delete(ctx, t.Client, claim)
+		if err != nil {
+			t.executor.options.Observe(t.Owner, Event{Type: ClaimDeleteFailed, Claim: claim, Err: err})
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// GrowClaims raises the requests of claims to the sizes of their templates, and puts annotations on the claims. path
+// returns the place of a claim's size in the owner; nil stands for spec.volumeClaimTemplates. A failed claim does not
+// stop the rest.
+func (t *Turn[O]) GrowClaims(ctx context.Context, claims []pvc.Small, path func(pvc.Small) string, annotations map[string]string) error {
+	if path == nil {
+		path = func(claim pvc.Small) string { return "spec.volumeClaimTemplates[" + claim.Template.Name + "]" }
+	}
+	return claimwriter.GrowAll(ctx, t.Pass, claims, claimwriter.Growth{
+		Client: t.Client, Classes: t.executor.cache.APIReader(), Annotations: annotations, Path: path,
+		Told: func(claim pvc.Small, err error) {
+			e := Event{Type: ClaimGrown, Claim: grown(claim), Err: err}
+			if err != nil {
+				e.Type = ClaimGrowthFailed
+			}
+			t.executor.options.Observe(t.Owner, e)
+		},
+	})
+}
+
+// grown is a claim at the size of its template.
+func grown(claim pvc.Small) *corev1.PersistentVolumeClaim {
+	out := claim.PersistentVolumeClaim.DeepCopy()
+	if out.Spec.Resources.Requests == nil {
+		out.Spec.Resources.Requests = corev1.ResourceList{}
+	}
+	out.Spec.Resources.Requests[corev1.ResourceStorage] = *claim.Template.Spec.Resources.Requests.Storage()
+	return out
+}

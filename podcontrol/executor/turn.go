@@ -1,0 +1,378 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// busyRetry is the time until another look at a Pod in work by the other loop. After a start failed in the middle
+// nothing else brings the Pod's own loop back, and the Pod is out of service.
+const busyRetry = 100 * time.Millisecond
+
+// Turn is a pass over an owner: the view, the Pods, and their changes. Begin a Turn with Parts.Begin, or with
+// Executor.For for a controller without revisions. A Turn's methods are safe for concurrent use; its fields are set one
+// after another, before the first change.
+type Turn[O client.Object] struct {
+	*ownercache.View[O]
+
+	Pass *fanout.Pass
+	// Selector is the owner's selector. Nil selects all of the owner's Pods.
+	Selector labels.Selector
+	// History is set by Parts.SyncHistory, Set by Read.
+	History *revision.History
+	Set     *podcontrol.Set
+
+	executor *Executor[O]
+	rules    podcontrol.Rules
+	waits    waits
+}
+
+// For begins a Turn with a view and its pass.
+func (x *Executor[O]) For(view *ownercache.View[O], pass *fanout.Pass) *Turn[O] {
+	return &Turn[O]{View: view, Pass: pass, executor: x, rules: x.options.Rules(view.Owner)}
+}
+
+// Read reads the owner's Pods, and keeps the result as the Turn's Set. The Turn's Selector stands in for a missing
+// selector.
+func (t *Turn[O]) Read(want podcontrol.Want) *podcontrol.Set {
+	if want.Selector == nil {
+		want.Selector = t.Selector
+	}
+	t.Set = t.executor.reader.Read(t.Owner.GetUID(), t.View.Pods, want, t.Now)
+	return t.Set
+}
+
+// Each returns a step for fanout.Pass.UntilChanged: do for each of the Pods, as in fanout.Each.
+func (t *Turn[O]) Each(
+	ctx context.Context, task fanout.Task, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) (changed bool, err error),
+) func() error {
+	return func() error { return fanout.Each(ctx, t.Pass, task, pods, do) }
+}
+
+// Create creates a Pod of the owner. A webhook or policy can make a Pod a stranger by taking its owner reference, a
+// label of the selector or the revision label. Create deletes such a Pod again: the Pod would not be counted, and so be
+// made once more in every pass. Create refuses a Pod that does not belong to the owner from the start (UnusablePod), and
+// creates none for an owner being deleted (OwnerDeleting), or by rules by which nobody would open the Pod's gate
+// (podcontrol.InvalidRules).
+func (t *Turn[O]) Create(ctx context.Context, pod *corev1.Pod) error {
+	return t.create(ctx, pod, "")
+}
+
+// create is Create for a Pod of a Node, or of any Node if node is empty.
+func (t *Turn[O]) create(ctx context.Context, pod *corev1.Pod, node string) error {
+	if t.Owner.GetDeletionTimestamp() != nil {
+		return reason.Reason{Code: OwnerDeleting, Object: reason.ObjectOf("Pod", pod), Detail: "its owner is being deleted"}
+	}
+	if err := t.executor.control.Validate(t.rules); err != nil {
+		return reason.Final(err)
+	}
+	if what := t.lacks(pod, node); what != "" {
+		return reason.Reason{
+			Code: UnusablePod, Object: reason.ObjectOf("Pod", pod), Detail: "it was made without its " + what,
+			Remedy: "see to the template, or to what prepares the Pod",
+		}
+	}
+	revision := t.executor.control.RevisionOf(pod)
+	if err := t.Client.Create(ctx, pod); err != nil {
+		return err
+	}
+	what := t.lacks(pod, node)
+	if what == "" && t.executor.control.RevisionOf(pod) != revision {
+		what = "revision label" // the Pod would look outdated and be recreated
+	}
+	if what == "" {
+		t.executor.options.Observe(t.Owner, Event{Type: Created, Pod: pod})
+		return nil
+	}
+	err := t.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	return errors.Join(fmt.Errorf("its %s did not survive the API server's admission plugins", what), client.IgnoreNotFound(err))
+}
+
+// lacks says why a Pod does not belong to the owner, or is not on its Node; empty for a right Pod.
+func (t *Turn[O]) lacks(pod *corev1.Pod, node string) string {
+	at, _ := nodefit.NodeOf(pod)
+	switch {
+	case node != "" && at != node:
+		return "place on Node " + node
+	case !metav1.IsControlledBy(pod, t.Owner):
+		return "owner reference"
+	case t.Selector != nil && !t.Selector.Matches(labels.Set(pod.Labels)):
+		return "labels that the selector asks for"
+	}
+	return ""
+}
+
+// Delete deletes a Pod, or has the Pod wait for its hook. changed reports any change.
+func (t *Turn[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	step, err := t.executor.control.Delete(pod, t.rules, t.Now)
+	if err != nil {
+		return false, reason.Final(err)
+	}
+	return unlessWithheld(t.do(ctx, pod, step, "", true))
+}
+
+// Cancel takes a Pod back from waiting for its hook before a deletion or update, because the Pod is wanted unchanged.
+// changed reports any change.
+func (t *Turn[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	step, err := t.executor.control.Cancel(pod, t.rules, t.Now)
+	if err != nil {
+		return false, reason.Final(err)
+	}
+	return unlessWithheld(t.do(ctx, pod, step, "", false))
+}
+
+// Settle takes a Pod back from waiting for its hook before a no longer wanted update, and from no other wait. changed
+// reports any change.
+func (t *Turn[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	step, err := t.executor.control.Settle(pod, t.rules, t.Now)
+	if err != nil {
+		return false, reason.Final(err)
+	}
+	return unlessWithheld(t.do(ctx, pod, step, "", false))
+}
+
+// UpdateTo returns a function that takes a Pod to a revision: in place, or by its deletion, as the rules say. plan
+// returns the plan for a Pod. UpdateTo does not call plan if the rules recreate Pods.
+func (t *Turn[O]) UpdateTo(
+	target *appsv1.ControllerRevision, plan func(*corev1.Pod) *inplaceupdate.Plan,
+) func(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	return func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+		if t.rules.Policy.Recreates() {
+			return unlessWithheld(t.recreate(ctx, pod, target.Name, nil))
+		}
+		return unlessWithheld(t.update(ctx, pod, plan(pod), target.Name))
+	}
+}
+
+func (t *Turn[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupdate.Plan, target string) (changed bool, err error) {
+	attempt := updateOf(pod, target)
+	wait, refusal := t.executor.fanout.Backoff.Resting(attempt, t.Now)
+	if lost := t.executor.lost(pod) != nil; lost && plan.Possible() {
+		t.Pass.Wake(busyRetry) // the plan does not know the lost changes; the Pod's own loop begins them anew
+		return false, nil
+	}
+	if refusal == nil || !plan.Possible() {
+		step, err := t.executor.control.Update(pod, t.rules, plan, target, t.Now)
+		switch {
+		case err != nil:
+			return false, reason.Final(err)
+		case step.Recreate:
+			return t.recreate(ctx, pod, target, step.Why)
+		case step.Act == podcontrol.Blocked:
+			t.executor.options.Observe(t.Owner, Event{Type: Blocked, Pod: pod, Revision: target, Why: step.Why})
+			return false, reason.Final(failed("updating", pod, step.Why))
+		case step.Act != podcontrol.Start:
+			changed, err = t.do(ctx, pod, step, target, false)
+		default:
+			changed, err = t.start(ctx, pod, step, target)
+		}
+		if err == nil {
+			t.executor.fanout.Backoff.Succeeded(pod.UID, attempt.Task)
+		}
+		if !errors.Is(err, podwrite.Refused) {
+			return changed, err
+		}
+		// The API server, a quota or a webhook refuses the Pod. Another attempt at the same update would take the Pod out of
+		// service in vain.
+		wait, refusal = t.executor.fanout.Backoff.Refused(attempt, err, t.Now), err
+	}
+	t.Pass.Wake(wait)
+	if t.rules.Policy == podcontrol.InPlaceOnly {
+		return changed, refusal
+	}
+	return t.recreate(ctx, pod, target, reason.From(refusal))
+}
+
+// start sends the first writes of an update in place.
+func (t *Turn[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
+	done, ok := t.executor.takeNewest(ctx, pod)
+	if !ok {
+		t.Pass.Wake(busyRetry)
+		return false, nil
+	}
+	defer done()
+	if changed, err = t.do(ctx, pod, step, target, false); errors.Is(err, errWithheld) {
+		return false, err
+	} else if err != nil {
+		t.executor.options.Observe(t.Owner, Event{Type: StartFailed, Pod: pod, Revision: target, Err: err})
+		return changed, err
+	}
+	t.executor.options.Observe(t.Owner, Event{Type: Started, Pod: pod, Revision: target})
+	return true, nil
+}
+
+// recreate deletes the Pod within the budget that chose the Pod. The next pass creates its successor.
+func (t *Turn[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, why reason.List) (changed bool, err error) {
+	if wait, err := t.executor.fanout.Backoff.Resting(deletionOf(pod), t.Now); err != nil {
+		t.Pass.Wake(wait)
+		return false, err
+	}
+	step, err := t.executor.control.Recreate(pod, t.rules, why, t.Now)
+	if err != nil {
+		return false, reason.Final(err)
+	}
+	if changed, err = t.do(ctx, pod, step, target, true); errors.Is(err, errWithheld) {
+		return false, err
+	} else if err != nil {
+		t.executor.options.Observe(t.Owner, Event{Type: RecreateFailed, Pod: pod, Revision: target, Why: why, Err: err})
+		return changed, err
+	}
+	if changed {
+		if len(why) > 0 {
+			logr.FromContextOrDiscard(ctx).Info("Pod is recreated, not updated in place", "pod", pod.Name, "reasons", why.String())
+		}
+		t.executor.options.Observe(t.Owner, Event{Type: Recreated, Pod: pod, Revision: target, Why: why})
+	}
+	return changed, nil
+}
+
+// do sends a step. target is the revision of the step's update, empty for none. leaves says that the Pod is to be
+// deleted in the end.
+func (t *Turn[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string, leaves bool) (changed bool, err error) {
+	if step.Act == podcontrol.Delete {
+		return t.remove(ctx, pod, step, target)
+	}
+	if step.Act != podcontrol.Patch && step.Act != podcontrol.Start {
+		return false, nil
+	}
+	if err := t.permit(ctx, pod, step, leaves); err != nil {
+		return false, err
+	}
+	return t.patch(ctx, pod, step)
+}
+
+// patch merges the changes and sends them. The owner waits for the writes before its next decision, and so does the
+// Pod's own loop before its next look at the Pod.
+func (t *Turn[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.Step) (changed bool, err error) {
+	patches, err := t.executor.options.Merger.Merge(pod, t.executor.options.Clock.Now(), step.Changes...)
+	if err != nil {
+		return false, reason.Final(err)
+	}
+	result, err := podwrite.SendPatches(ctx, t.For(pod), patches)
+	return result.Sent > 0, err
+}
+
+// remove deletes the Pod of the decision, unless a deletion was refused a moment ago.
+func (t *Turn[O]) remove(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
+	attempt := deletionOf(pod)
+	if wait, err := t.executor.fanout.Backoff.Resting(attempt, t.Now); err != nil {
+		t.Pass.Wake(wait)
+		return false, err
+	}
+	if err := t.permit(ctx, pod, step, true); err != nil {
+		return false, err
+	}
+	err = t.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	switch {
+	case err == nil:
+		t.executor.options.Observe(t.Owner, Event{Type: Deleted, Pod: pod, Revision: target})
+	case apierrors.IsConflict(err): // another Pod has the name by now, as the cache will show
+		return false, failed("deleting", pod, err)
+	case !apierrors.IsNotFound(err): // gone, perhaps by an own request with a lost answer
+		t.executor.options.Observe(t.Owner, Event{Type: DeleteFailed, Pod: pod, Revision: target, Err: err})
+		if podwrite.IsLasting(err) {
+			err = reason.Reason{Code: DeletionRefused, Object: reason.ObjectOf("Pod", pod), Detail: err.Error()}.With(err)
+			t.Pass.Wake(t.executor.fanout.Backoff.Refused(attempt, err, t.Now))
+			return false, err
+		}
+		return false, failed("deleting", pod, err)
+	}
+	if t.executor.options.AfterDelete == nil {
+		return true, nil
+	}
+	return true, t.executor.options.AfterDelete(ctx, t, pod)
+}
+
+// Unfinished names the Pods of the Set for which a write of their own loop was refused, or failed: opening the gate of a new Pod,
+// or a write in the middle of an update, at a later batch, at the end of a grace period, or the last of several. The
+// loop tries again. The loop leaves unreadable Pods alone. Unfinished names unreadable Pods too, unless they serve at
+// the update revision, and invalid rules, by which the loop does nothing. The error is final. The owner is woken when a
+// Pod's rest is over.
+func (t *Turn[O]) Unfinished() error {
+	if err := t.executor.control.Validate(t.rules); err != nil {
+		return reason.Final(err)
+	}
+	var errs []error
+	some := t.executor.fanout.Backoff.Len() > 0
+	active := t.active()
+	for i := range active {
+		pod := &active[i]
+		if some && pod.Unreadable == nil {
+			t.Pass.Wake(t.executor.left(pod)) // the Pod's turn may come then
+		}
+		var err error
+		if some {
+			err = t.heldUp(pod)
+		}
+		if err == nil && (pod.Updating || !pod.Ready || !pod.Updated) {
+			err = pod.Unreadable
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return reason.Final(errors.Join(errs...))
+}
+
+// active are the active Pods of the Set.
+func (t *Turn[O]) active() []podcontrol.Pod {
+	if t.Set == nil {
+		return nil
+	}
+	return t.Set.Active
+}
+
+// heldUp returns why the Pod's own loop leaves the Pod alone for now.
+func (t *Turn[O]) heldUp(pod *podcontrol.Pod) error {
+	attempts := []fanout.Attempt{t.executor.finishOf(pod.Pod, t.Owner), failureOf(pod.Pod), updateOf(pod.Pod, pod.Revision)}
+	if !pod.Updating { // a refused update has not begun, and the pass that chooses the Pod reports the refusal
+		attempts = attempts[:2]
+	}
+	for _, attempt := range attempts {
+		if _, err := t.executor.fanout.Backoff.Resting(attempt, t.Now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func updateOf(pod *corev1.Pod, target string) fanout.Attempt {
+	return fanout.Attempt{Object: pod.UID, Task: updateTask(), Target: revision.ShortName(target)}
+}
+
+func deletionOf(pod *corev1.Pod) fanout.Attempt {
+	return fanout.Attempt{Object: pod.UID, Task: restingTask(deleteName)}
+}
+
+// finishOf is the attempt of the Pod's own loop. If the Pod has moved on, or its owner has a new spec, the attempt is
+// another.
+func (x *Executor[O]) finishOf(pod *corev1.Pod, owner O) fanout.Attempt {
+	return fanout.Attempt{
+		Object: pod.UID, Task: restingTask(finishName),
+		Target: fmt.Sprintf("%s/%s/%d", revision.ShortName(x.control.RevisionOf(pod)), x.control.StateOf(pod), owner.GetGeneration()),
+	}
+}
+
+// conflictOf is a write that demands the present Pod.
+func conflictOf(pod *corev1.Pod) fanout.Attempt {
+	return fanout.Attempt{Object: pod.UID, Task: restingTask(versionName), Target: pod.ResourceVersion}
+}
