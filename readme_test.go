@@ -27,3 +27,30 @@ func TestReadmeCompiles(t *testing.T) {
 		t.Errorf("README differs from example_test.go (-compiled +shown):\n%s", diff)
 	}
 }
+
+// TestControllerPage: the code of the page about an assembled controller is the code of the operator, and the page
+// leaves nothing out of the operator's two functions.
+func TestControllerPage(t *testing.T) {
+	read := func(file string) string {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	operator, wiring := read("examples/embed/fleet/fleet.go"), read("examples/embed/fleet/setup.go")
+	shown := ""
+	for i, block := range strings.Split(read("docs/controller.md"), "```go\n")[1:] {
+		code, _, _ := strings.Cut(block, "```")
+		if !strings.Contains(operator, code) && !strings.Contains(wiring, code) {
+			t.Errorf("block %d is not the operator's code:\n%s", i+1, code)
+		}
+		shown += code
+	}
+	_, functions, _ := strings.Cut(operator, "type reconciler struct")
+	for line := range strings.Lines(functions) {
+		if strings.HasPrefix(line, "\t") && !strings.Contains(shown, line) {
+			t.Errorf("the page leaves out %q", line)
+		}
+	}
+}

@@ -26,7 +26,7 @@ func StampClaimTemplates(decision *revision.Decision, templates []corev1.Persist
 	case revision.Create:
 		rev.Annotations[apps.AnnotationClaimTemplateHash] = hash
 	case revision.Bump:
-		if rev.Annotations[AnnotationHashVersion] != "" && rev.Annotations[apps.AnnotationClaimTemplateHash] != hash {
+		if rev.Annotations[apps.AnnotationHashVersion] != "" && rev.Annotations[apps.AnnotationClaimTemplateHash] != hash {
 			decision.Annotations = map[string]string{apps.AnnotationClaimTemplateHash: hash}
 		}
 	}
@@ -54,7 +54,7 @@ func ClaimTemplatesBlock(from, to *appsv1.ControllerRevision) reason.List {
 	if from == nil || to == nil {
 		return nil
 	}
-	if from.Annotations[AnnotationHashVersion] == "" || to.Annotations[AnnotationHashVersion] == "" {
+	if from.Annotations[apps.AnnotationHashVersion] == "" || to.Annotations[apps.AnnotationHashVersion] == "" {
 		return nil
 	}
 	was, known := from.Annotations[apps.AnnotationClaimTemplateHash]

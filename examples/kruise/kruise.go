@@ -8,8 +8,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/fanout"
 
-	"k8s.io/apimachinery/pkg/util/version"
-
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
@@ -24,16 +22,10 @@ import (
 // package fanout.
 const PerPass = fanout.PerPass
 
-// AnnotationHashVersion marks revisions hashed by this kit's recipes.
-const AnnotationHashVersion = "workloadkit.io/hash-version"
-
-// AnnotationClaimTemplates holds, on a revision, the claim templates of its Pods.
-const AnnotationClaimTemplates = "workloadkit.io/claim-templates"
-
 // RevisionKeys are the keys of revisions with their hash in a label: [apps.LabelRevisionHash] for CloneSet and
 // StatefulSet, [apps.LabelRevision] for DaemonSet.
 func RevisionKeys(hashLabel string) revision.Keys {
-	return revision.Keys{HashLabel: hashLabel, HashVersionAnnotation: AnnotationHashVersion, ClaimTemplatesAnnotation: AnnotationClaimTemplates}
+	return revision.Keys{HashLabel: hashLabel, HashVersionAnnotation: apps.AnnotationHashVersion, ClaimTemplatesAnnotation: apps.AnnotationClaimTemplates}
 }
 
 // Collisions is the count of hash collisions in a status. OpenKruise hashes with a count of zero from the start.
@@ -131,11 +123,4 @@ func Holder(kind lifecycle.Kind) podreadiness.Holder {
 		key = apps.NotReadyKeyPreUpdate
 	}
 	return podreadiness.Holder{UserAgent: apps.NotReadyUserAgentLifecycle, Key: key}
-}
-
-// HasResizeSubresource reports whether an API server of the version has pods/resize: 1.32 and later. Suffixes such as
-// "+gke.1" do not matter; an unreadable version counts as older.
-func HasResizeSubresource(gitVersion string) bool {
-	v, err := version.ParseGeneric(gitVersion)
-	return err == nil && !v.LessThan(version.MajorMinor(1, 32))
 }

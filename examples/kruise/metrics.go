@@ -21,12 +21,6 @@ type Metrics struct {
 // the metric <kind>_<things>_total with a label.
 type Work struct{ Things, Label, Help string }
 
-// Outcomes of [Work] that several kinds count.
-const (
-	Created = "created"
-	Deleted = "deleted"
-)
-
 // Metrics registers the metrics of a kind concerned only with its own objects. Empty Work counts nothing.
 func (w Work) Metrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
 	m := &Metrics{leakage: newLeakage(kind)}

@@ -39,19 +39,27 @@ func (t *Told) Tell(object client.Object, kind, event, message string) {
 	}
 }
 
-// Created sends events about the number of created Pods, the first failure, and the limits of the creation.
-func (t *Told) Created(owner client.Object, made int, err error, limits reason.List) {
-	for _, limit := range limits {
-		if limit.Code == rollout.ScaleUpLimited {
-			t.events.Event(owner, corev1.EventTypeWarning, apps.EventScaleUpLimited, limit.Detail)
-		}
+// Created sends events about the number of created Pods, with the name of their revision unless empty, and the first
+// failure.
+func (t *Told) Created(owner client.Object, made int, revision string, err error) {
+	if revision != "" {
+		revision = " at revision " + revision
 	}
 	if made > 0 {
-		t.events.Eventf(owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods", made)
+		t.events.Eventf(owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods%s", made, revision)
 	}
 	if err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		_, message := reason.Explain(err)
 		t.events.Event(owner, corev1.EventTypeWarning, apps.EventFailedCreate, message)
+	}
+}
+
+// Limits sends events about the obstacles to the creation of Pods.
+func (t *Told) Limits(owner client.Object, limits reason.List) {
+	for _, limit := range limits {
+		if limit.Code == rollout.ScaleUpLimited {
+			t.events.Event(owner, corev1.EventTypeWarning, apps.EventScaleUpLimited, limit.Detail)
+		}
 	}
 }
 

@@ -223,7 +223,7 @@ func (o *Options) shared(workers int, serverVersion string) kruise.Options {
 	return kruise.Options{
 		Gates: o.Gates, Namespace: o.Namespace, ManagerNamespace: o.ownNamespace(), RateLimiter: o.RateLimit.limiter, Workers: workers,
 		ExpectationTimeout: orDefault(o.ExpectationTimeout, 5*time.Minute),
-		ResizeInSpec:       !kruise.HasResizeSubresource(serverVersion),
+		ResizeInSpec:       !hasResizeSubresource(serverVersion),
 		OpensGate: func(of schema.GroupKind) bool {
 			return slices.ContainsFunc(o.Kinds, func(r kind.Row) bool { return r.OpensGate && r.Kind.GroupKind() == of })
 		},

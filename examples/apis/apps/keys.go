@@ -5,6 +5,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Group is the API group of the workloads.
 const Group = "apps.kruise.io"
 
+// Annotations on ControllerRevisions that this project adds to those of OpenKruise.
+const (
+	// AnnotationHashVersion marks revisions hashed by this project's recipes.
+	AnnotationHashVersion = "workloadkit.io/hash-version"
+	// AnnotationClaimTemplates holds the claim templates of a revision's Pods.
+	AnnotationClaimTemplates = "workloadkit.io/claim-templates"
+)
+
 // Labels on Pods.
 const (
 	// LabelRevision is a Pod's revision. Written by the owner at creation and at the START of an in-place update. Value:

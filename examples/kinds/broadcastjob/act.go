@@ -20,10 +20,10 @@ import (
 // act carries a decision out, until something has changed, and tells it by events.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, s *settings, d *decision) (noderun.Done, error) {
 	done, err := r.runner.Do(ctx, v, pass, d.Work, func(node string) *corev1.Pod { return r.newPod(v.Owner, s, node) })
-	r.options.Metrics.Done(kruise.Created, int64(done.Created))
-	r.options.Metrics.Done(kruise.Deleted, int64(len(done.Deleted)))
+	r.options.Metrics.Done("created", int64(done.Created))
+	r.options.Metrics.Done("deleted", int64(len(done.Deleted)))
 	if done.Tried {
-		r.told.Created(v.Owner, done.Created, done.CreateErr, nil)
+		r.told.Created(v.Owner, done.Created, "", done.CreateErr)
 	}
 	for _, why := range []reason.Code{completion.JobOver, completion.NodeUnfit, completion.NodeGone} {
 		var names []string

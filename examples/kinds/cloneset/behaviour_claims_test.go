@@ -17,7 +17,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -112,7 +111,7 @@ func oldWithoutClaims(c *cluster) {
 func (c *cluster) forget(name string) {
 	c.t.Helper()
 	for _, rev := range c.revisions(c.get(c.t.Context(), name)) {
-		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, kruise.AnnotationClaimTemplates)
+		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, apps.AnnotationClaimTemplates)
 		if err := c.Patch(c.t.Context(), &rev, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
 			c.t.Fatal(err)
 		}

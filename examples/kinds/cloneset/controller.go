@@ -186,6 +186,7 @@ func (r *Reconciler) deleteClaimsOf(ctx context.Context, t *turn, pod *corev1.Po
 // create makes the missing Pods, each after its claims. Old Pods come first. Refused Pods of a revision do not stop the
 // Pods of the second revision.
 func (r *Reconciler) create(ctx context.Context, t *turn, o *observation, d *todo) error {
+	r.Told.Limits(t.Owner, d.limits)
 	if d.enough && len(o.unborn) > 0 {
 		r.unborn.Forget(t.Owner.UID)
 		t.Pass.Wake(lookAgain) // claims kept for Pods no longer wanted are lost
@@ -202,9 +203,7 @@ func (r *Reconciler) create(ctx context.Context, t *turn, o *observation, d *tod
 		}
 		oldErr = errors.Join(oldErr, r.createPods(ctx, t, o, executor.PodTemplates{Template: template, Revision: o.current.Name}, d.createOld))
 	}
-	err := r.createPods(ctx, t, o, executor.PodTemplates{Template: &t.Owner.Spec.Template, Revision: o.update.Name}, d.create)
-	r.Told.Created(t.Owner, 0, nil, d.limits)
-	return errors.Join(oldErr, err)
+	return errors.Join(oldErr, r.createPods(ctx, t, o, executor.PodTemplates{Template: &t.Owner.Spec.Template, Revision: o.update.Name}, d.create))
 }
 
 // createPods makes the Pods of the given names at a revision.
@@ -219,6 +218,6 @@ func (r *Reconciler) createPods(ctx context.Context, t *turn, o *observation, fr
 		return claimwriter.Create(ctx, t.Client, pvc.Missing(o.claimTemplatesOf(pod), pod.Namespace, pod.Name, o.claimLabels(pod), &o.owner, existing.Has))
 	}
 	made, err := t.CreatePods(ctx, len(names), from)
-	r.Told.Created(t.Owner, made, err, nil)
+	r.Told.Created(t.Owner, made, from.Revision, err)
 	return err
 }

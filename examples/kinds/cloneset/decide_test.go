@@ -200,7 +200,7 @@ func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 	for i, name := range []string{"web-1", "web-2"} {
 		revisions = append(revisions, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Revision: int64(i)})
 	}
-	revisions[0].Annotations = map[string]string{kruise.AnnotationClaimTemplates: `[{"metadata":{"name":"data"}}]`}
+	revisions[0].Annotations = map[string]string{apps.AnnotationClaimTemplates: `[{"metadata":{"name":"data"}}]`}
 	kind := cloneSetKind()
 	o := &observation{
 		cs: w.cs, settings: s, unborn: w.unborn, world: worldOf(have), owner: *metav1.NewControllerRef(w.cs, kind),

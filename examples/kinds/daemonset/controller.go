@@ -172,10 +172,11 @@ func (r *Reconciler) newestRevision(o *observation) (change podpatch.Change) {
 
 // create makes the missing Pods.
 func (r *Reconciler) create(ctx context.Context, t *turn, d *todo) error {
+	r.Told.Limits(t.Owner, d.step.Limits)
 	made, err := t.CreatePerNode(ctx, slices.Concat(d.step.Replace, d.step.Create), executor.NodeTemplates{
 		Most: &d.burst, Prepare: func(pod *corev1.Pod, node string) { r.prepare(t.Owner, pod, node) },
 	})
-	r.Told.Created(t.Owner, made, err, d.step.Limits)
+	r.Told.Created(t.Owner, made, "", err)
 	return err
 }
 

@@ -17,7 +17,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/revision"
@@ -128,7 +127,7 @@ func (c *cluster) forget() {
 		c.t.Fatal(err)
 	}
 	for i := range list.Items {
-		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, kruise.AnnotationClaimTemplates)
+		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, apps.AnnotationClaimTemplates)
 		if err := c.Patch(c.t.Context(), &list.Items[i], client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
 			c.t.Fatal(err)
 		}

@@ -163,12 +163,13 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 
 // create makes the missing Pods, each after its claims.
 func (r *Reconciler) create(ctx context.Context, t *turn, o *observation, d *todo) error {
+	r.Told.Limits(t.Owner, d.step.Limits)
 	made, err := t.CreateNumbered(ctx, d.create, executor.NumberedTemplates{
 		Current: o.current, Prepare: o.prepare,
 		Before: func(ctx context.Context, pod *corev1.Pod) error {
 			return claimwriter.Prepare(ctx, t.Client, o.claimsOf(pod), pod.Name)
 		},
 	})
-	r.Told.Created(t.Owner, made, err, d.step.Limits)
+	r.Told.Created(t.Owner, made, "", err)
 	return errors.Join(err, reason.Final(d.blocked.Err()))
 }
