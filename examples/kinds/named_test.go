@@ -1,0 +1,81 @@
+package kinds_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/workloadkit/workloadkit/examples/kinds"
+)
+
+// mayName are the places outside rooms, rows and facts of the API that name a kind, and why.
+func mayName() map[string]string {
+	return map[string]string{
+		"admission/protection.go":                "the built-in StatefulSet, and an event of OpenKruise",
+		"bench/options.go":                       "the kind to measure by default",
+		"controllers/sidecarterminator/setup.go": "the controller writes requests to recreate containers",
+		"internal/hostile/*":                     "hostile objects of each kind",
+		"quickstart/story_*.go":                  "a story is about a kind",
+		"workloads/lookup.go":                    "the built-in StatefulSet and this project's are looked up alike",
+		"workloads/numbered.go":                  "the built-in StatefulSet and this project's number their Pods alike",
+	}
+}
+
+// TestKindsAreNamedInTheirRooms: a list or switch over kinds anywhere else would have to be found and followed with each
+// new kind. Rows say what shared code asks.
+func TestKindsAreNamedInTheirRooms(t *testing.T) {
+	names, used := map[string]bool{}, map[string]bool{}
+	for _, row := range kinds.All() {
+		names[row.Kind.Kind], names[row.Resource], names[row.Name()] = true, true, true
+	}
+	err := filepath.WalkDir("..", func(file string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel("..", file)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == "apis" || path.Dir(name) == "kinds"): // facts of the API, and rooms
+			return fs.SkipDir
+		case entry.IsDir() || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(parsed, func(node ast.Node) bool {
+			literal, ok := node.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			if text, err := strconv.Unquote(literal.Value); err == nil && names[text] && !isAllowed(name, used) {
+				t.Errorf("%s names %q: ask the kind's row", name, text)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pattern := range mayName() {
+		if !used[pattern] {
+			t.Errorf("%s names no kind any more", pattern)
+		}
+	}
+}
+
+func isAllowed(file string, used map[string]bool) bool {
+	for pattern := range mayName() {
+		if ok, _ := path.Match(pattern, file); ok {
+			used[pattern] = true
+			return true
+		}
+	}
+	return false
+}
