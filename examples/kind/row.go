@@ -78,8 +78,32 @@ type Row struct {
 	Guard func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (Guard, error)
 	// Admission makes the endpoint for defaulting and validating the kind.
 	Admission func(admission.Options) admission.Endpoint
+	// Rights are what the manager may do because of the kind. The zero value is for a kind whose rights are granted apart.
+	Rights Rights
 	// Sample says how to measure the kind. The zero value is for kinds without measurements.
 	Sample Sample
+}
+
+// Rights are a part of the manager's ClusterRole.
+type Rights struct {
+	// Objects are the verbs on objects of the kind.
+	Objects []string
+	// Status is true if the status is written.
+	Status bool
+	// Owns is true if the controller makes objects that block the deletion of their owner. OpenShift and others ask for the
+	// right to update finalizers then.
+	Owns bool
+	// Why says what the objects, or More, are for, in a sentence for the ClusterRole. Optional.
+	Why string
+	// More are rights to objects of other kinds.
+	More []Right
+}
+
+// Right are verbs on resources of a group.
+type Right struct {
+	Group     string
+	Resources []string
+	Verbs     []string
 }
 
 // IsOn reports whether the controller runs under the gates.

@@ -48,6 +48,14 @@ func write(dir string, rows []kind.Row) error {
 		called = append(called, hooksOf(content)...)
 	}
 	files["webhook-url/Kustomization"] = byURL(rows, called)
+	const role = "rbac/cluster_role.yaml"
+	before, err := os.ReadFile(filepath.Join(dir, role))
+	if err != nil {
+		return err
+	}
+	if files[role], err = withRights(string(before), rows); err != nil {
+		return fmt.Errorf("%s: %w", role, err)
+	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			return err

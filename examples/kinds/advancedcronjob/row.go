@@ -15,8 +15,15 @@ func Row() kind.Row {
 		Kind: v1beta1.GroupVersion.WithKind("AdvancedCronJob"), Resource: "advancedcronjobs", Converted: true,
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers, Metrics: runs().Metrics,
-		Cached:    []kind.Cached{{Object: &batchv1.Job{}, Transform: keepJob}},
-		Setup:     Setup,
+		Cached: []kind.Cached{{Object: &batchv1.Job{}, Transform: keepJob}},
+		Setup:  Setup,
+		Rights: kind.Rights{
+			Objects: []string{"get", "list", "watch"}, Status: true, Owns: true,
+			Why: "Jobs are started, and deleted when they are over or replaced. Admission has the API server judge their templates in dry runs.",
+			More: []kind.Right{
+				{Group: "batch", Resources: []string{"jobs"}, Verbs: []string{"get", "list", "watch", "create", "delete"}},
+			},
+		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}
 }

@@ -27,6 +27,10 @@ func Row() kind.Row {
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {
 			return Setup(ctx, mgr, c, Options{Options: shared, BindPods: !byScheduler})
 		},
+		Rights: kind.Rights{
+			Objects: []string{"get", "list", "watch", "create", "delete"}, Status: true, Owns: true,
+			Why: "Jobs that are over are deleted when their spec says so. AdvancedCronJobs start some.",
+		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}
 }

@@ -30,6 +30,9 @@ func Row() kind.Row {
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {
 			return Setup(ctx, mgr, c, Options{Options: shared, ExcludePreparingDelete: excludePreparingDelete})
 		},
+		Rights: kind.Rights{
+			Objects: []string{"get", "list", "watch", "patch"}, Status: true, Owns: true, Why: "Finished names in podsToDelete are removed by a patch.",
+		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 		Sample: kind.Sample{
 			List: func() client.ObjectList { return &v1beta1.CloneSetList{} },

@@ -11,6 +11,9 @@ func Row() kind.Row {
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), Resource: "containerrecreaterequests", Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
-		Admission:   func(options admission.Options) admission.Endpoint { return endpoint(options) },
+		Rights: kind.Rights{
+			Objects: []string{"get", "list", "watch", "create"}, Why: "The end of sidecars is asked for. A request whose answer was lost is looked up.",
+		},
+		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}
 }

@@ -30,6 +30,7 @@ func Row() kind.Row {
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {
 			return Setup(ctx, mgr, c, Options{Options: shared, BindPods: !byScheduler})
 		},
+		Rights:    kind.Rights{Objects: []string{"get", "list", "watch"}, Status: true, Owns: true},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 		Sample: kind.Sample{
 			PerNode: true,

@@ -24,6 +24,13 @@ func Row() kind.Row {
 		PodStep: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (podwebhook.Step, error) {
 			return newStep(ctx, mgr, in.Namespace, in.Current, kruise.Manager(mgr).GetEventRecorderFor(ControllerName))
 		},
+		Rights: kind.Rights{
+			Objects: []string{"get", "list", "watch", "create", "patch", "delete"}, Status: true,
+			Why: "PersistentPodStates are generated for StatefulSets, too. Other kinds that kruise-configuration lists have to be granted: get, list and watch.",
+			More: []kind.Right{
+				{Group: "apps", Resources: []string{"statefulsets"}, Verbs: []string{"get", "list", "watch"}},
+			},
+		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}
 }

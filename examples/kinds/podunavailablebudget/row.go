@@ -30,6 +30,14 @@ func Row() kind.Row {
 			asked.Current, asked.Events = in.Current, kruise.Manager(mgr).GetEventRecorderFor("podunavailablebudget-webhook")
 			return asked, nil
 		},
+		Rights: kind.Rights{
+			Objects: []string{"get", "list", "watch"}, Status: true,
+			Why: "Workloads say how many Pods they should have: Kubernetes' own by their spec, further kinds by their scale, where it may be read.",
+			More: []kind.Right{
+				{Group: "apps", Resources: []string{"deployments", "replicasets", "daemonsets"}, Verbs: []string{"list", "watch"}},
+				{Group: "*", Resources: []string{"*/scale"}, Verbs: []string{"get"}},
+			},
+		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}
 }

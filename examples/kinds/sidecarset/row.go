@@ -35,6 +35,7 @@ func Row() kind.Row {
 			step, err := newInjection(ctx, mgr, in.Revisions, in.Gates)
 			return kind.OnceCurrent(step, in.Current), err
 		},
+		Rights:    kind.Rights{Objects: []string{"get", "list", "watch"}, Status: true, Owns: true},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 		Sample: kind.Sample{
 			List:   func() client.ObjectList { return &v1beta1.SidecarSetList{} },

@@ -28,6 +28,7 @@ func Row() kind.Row {
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {
 			return Setup(ctx, mgr, c, shared)
 		},
+		Rights:    kind.Rights{Objects: []string{"get", "list", "watch"}, Status: true, Owns: true},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 		Sample: kind.Sample{
 			List: func() client.ObjectList { return &v1beta1.StatefulSetList{} },

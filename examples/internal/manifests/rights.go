@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/examples/kind"
+)
+
+// shared begins the hand-written rules of the ClusterRole: rights that no single kind asks for.
+const shared = "# Shared by the kinds."
+
+// withRights replaces the rules of kinds in the manager's ClusterRole.
+func withRights(before string, rows []kind.Row) (string, error) {
+	const start = "\nrules:\n"
+	head, rest, ok := strings.Cut(before, start)
+	end := strings.Index(rest, shared)
+	if !ok || end < 0 {
+		return "", fmt.Errorf("want a line %q, and %q below the rules of kinds", strings.TrimSpace(start), shared)
+	}
+	return head + start + rights(rows) + rest[end:], nil
+}
+
+// rights are the rules of kinds, and the right to the CRDs of kinds.
+func rights(rows []kind.Row) string {
+	var out strings.Builder
+	rule := func(group, resources, verbs string) {
+		fmt.Fprintf(&out, "- apiGroups: [%s]\n  resources: [%s]\n  verbs: [%s]\n", group, resources, verbs)
+	}
+	var crds []string
+	for i := range rows {
+		r := &rows[i]
+		crds = append(crds, r.Resource+"."+r.Kind.Group)
+		if r.Rights.Objects == nil {
+			continue
+		}
+		fmt.Fprintf(&out, "# %ss.", r.Title())
+		if r.Rights.Why != "" {
+			out.WriteString(" " + r.Rights.Why)
+		}
+		out.WriteString("\n")
+		rule(r.Kind.Group, r.Resource, strings.Join(r.Rights.Objects, ", "))
+		if r.Rights.Status {
+			rule(r.Kind.Group, r.Resource+"/status", "patch")
+		}
+		if r.Rights.Owns {
+			rule(r.Kind.Group, r.Resource+"/finalizers", "update")
+		}
+		for _, more := range r.Rights.More {
+			rule(quoted(more.Group), quoted(strings.Join(more.Resources, ", ")), strings.Join(more.Verbs, ", "))
+		}
+	}
+	fmt.Fprintf(&out, "# Conversion and CA bundles. Lists and watches ask for one object by a field selector on its name, which is what makes them match a name here.\n"+
+		"- apiGroups: [apiextensions.k8s.io]\n  resources: [customresourcedefinitions]\n  resourceNames:\n  - %s\n  verbs: [get, list, watch, patch]\n", strings.Join(crds, "\n  - "))
+	return out.String()
+}
+
+// quoted is a value of YAML, in which an asterisk at the start has a meaning.
+func quoted(value string) string {
+	if strings.HasPrefix(value, "*") {
+		return `"` + value + `"`
+	}
+	return value
+}
