@@ -52,7 +52,10 @@ func layers() []layer {
 		{"nodefit", pure, "podstate reason"},
 		{"completion", pure, "nodefit partition podstate reason"},
 		{"webhookcert", pure, "reason crypto/rand"}, // makes keys
-		{"rollout", pure, "ordinals reason"},
+		{"rollout/internal/limits", pure, "reason"}, // for the plans alone
+		{"rollout", pure, "reason"},
+		{"rollout/numbered", pure, "ordinals reason rollout"},
+		{"rollout/pernode", pure, "reason rollout"},
 		{"disruption", pure, "partition reason"},
 		{"revision", pure, "decode pvc reason"},
 		{"podorder", pure, "podstate reason"},
@@ -61,7 +64,7 @@ func layers() []layer {
 		{"launchorder", pure, "podpatch podstate reason"},
 		{"lifecycle", pure, "podpatch podstate reason"},
 		{"inplaceupdate", pure, "decode podpatch podstate reason revision"},
-		{"podcontrol", pure, "inplaceupdate lifecycle nodefit ordinals podorder podpatch podreadiness podstate reason revision rollout"},
+		{"podcontrol", pure, "inplaceupdate lifecycle nodefit ordinals podorder podpatch podreadiness podstate reason revision rollout rollout/numbered rollout/pernode"},
 
 		{"sidecarcontrol/sizing", pure, "reason"},
 		{"sidecarcontrol", pure, "inplaceupdate podorder podpatch podstate reason rollout sidecarcontrol/sizing"},
@@ -76,7 +79,7 @@ func layers() []layer {
 		{"expectations/trackedclient", acting, "expectations reason"},
 		{"ownercache", acting, "expectations expectations/trackedclient fairqueue nodefit ordinals"},
 		{"ownercache/watchhealth", acting, "reason"},
-		{"podcontrol/executor", acting, "disruption fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
+		{"podcontrol/executor", acting, "disruption fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout rollout/numbered rollout/pernode"},
 		{"completion/noderun", acting, "completion fanout nodefit ownercache podstate reason"},
 		{"disruption/guard", acting, "decode disruption reason"},
 		{"sidecarcontrol/podwebhook", acting, "decode reason sidecarcontrol"},

@@ -25,7 +25,7 @@
 //
 // [Requirements.Place] gives a Pod its tolerations and calls [Pin]. Pin names the Node in the Pod's affinity, so the
 // scheduler binds the Pod there once there is room. [NodeOf] reads a Pod's bound or pinned Node. [PodName] names the
-// Pod of a Node so that nobody can create the Pod twice. rollout.PerNode says which Nodes need a Pod.
+// Pod of a Node so that nobody can create the Pod twice. Package rollout/pernode says which Nodes need a Pod.
 //
 // Nodes report their health all the time: ask [Changed] first about an update of a Node, and [ChangedSize] if resources
 // count.

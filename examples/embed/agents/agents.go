@@ -19,6 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
 // Names of the operator's own: the kit has none.
@@ -48,10 +49,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if fit.err != nil {
 		return r.report(ctx, v, pass, nil, nil, reason.Final(fit.err))
 	}
-	var nodes []rollout.Node
+	var nodes []pernode.Node
 	for _, node := range r.Cache.Nodes.All() {
 		verdict := fit.Fits(node)
-		nodes = append(nodes, rollout.Node{Name: node.Name, Run: verdict.Run, Continue: verdict.Continue})
+		nodes = append(nodes, pernode.Node{Name: node.Name, Run: verdict.Run, Continue: verdict.Continue})
 	}
 	h, err := r.SyncHistory(ctx, v, pass, &agent.Spec.Template, nil)
 	if err != nil || h.Update == nil {
@@ -59,7 +60,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	set, pods := r.Reader.Read(agent.UID, v.Pods, podcontrol.Want{Update: h.Update.Name}, v.Now), r.Pods.For(v, pass)
 	perNode := set.PerNode(podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: pods.Ended})
-	step, err := rollout.PerNode(rollout.NodeSpec{
+	step, err := pernode.Plan(pernode.Spec{
 		Partition: agent.Spec.Partition, MaxUnavailable: max(agent.Spec.MaxUnavailable, 1),
 		Paths: rollout.Paths{Partition: "spec.partition", MaxUnavailable: "spec.maxUnavailable"},
 	}, nodes, perNode.Pods)
@@ -87,7 +88,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // report writes a changed status, and returns when to look again. h and step are nil if the pass ended early.
 func (r *reconciler) report(
-	ctx context.Context, v *ownercache.View[*Agent], pass *fanout.Pass, h *revision.History, step *rollout.NodeStep, err error,
+	ctx context.Context, v *ownercache.View[*Agent], pass *fanout.Pass, h *revision.History, step *pernode.Step, err error,
 ) (ctrl.Result, error) {
 	status := v.Owner.DeepCopyObject().(*Agent).Status
 	status.ObservedGeneration = v.Owner.Generation

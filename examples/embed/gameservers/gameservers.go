@@ -22,6 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 type reconciler struct{ *executor.Parts[*GameServers] }
@@ -34,7 +35,7 @@ type seen struct {
 	current *appsv1.ControllerRevision
 	pods    *podcontrol.Set
 	members *podcontrol.Numbered
-	step    rollout.NumberedStep
+	step    numbered.Step
 	// unfinished is the awaited event, or nil if everything is as wanted.
 	unfinished error
 }
@@ -73,7 +74,7 @@ func (r *reconciler) decide(v *view, wanted ordinals.Set, h *revision.History) (
 		s.current = h.Update
 	}
 	var err error
-	s.step, err = rollout.Numbered(rollout.NumberedSpec{
+	s.step, err = numbered.Plan(numbered.Spec{
 		Wanted: wanted, Partition: spec.Partition, MaxUnavailable: max(spec.MaxUnavailable, 1), Parallel: true,
 		Paths: rollout.Paths{Partition: "spec.partition", MaxUnavailable: "spec.maxUnavailable"},
 	}, s.members.Pods)

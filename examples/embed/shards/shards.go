@@ -28,6 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 type reconciler struct {
@@ -45,7 +46,7 @@ type seen struct {
 	pods    *podcontrol.Set
 	members *podcontrol.Numbered
 	claims  *pvc.Numbered
-	step    rollout.NumberedStep
+	step    numbered.Step
 	grow    []pvc.Small
 	waiting reason.List
 }
@@ -91,7 +92,7 @@ func (r *reconciler) decide(v *view, h *revision.History) (*seen, error) {
 		s.grow, s.waiting = append(s.grow, sizes.Small...), append(s.waiting, sizes.Stuck...)
 	}
 	one := 1
-	s.step, err = rollout.Numbered(rollout.NumberedSpec{
+	s.step, err = numbered.Plan(numbered.Spec{
 		Wanted: wanted, MaxUnavailable: v.Owner.maxUnavailable(), Parallel: true, ScaleMaxUnavailable: &one,
 		Paths: rollout.Paths{MaxUnavailable: "spec.maxUnavailable", ScaleMaxUnavailable: "the order of ordinals"},
 	}, s.members.Pods)

@@ -1,4 +1,4 @@
-package rollout_test
+package pernode_test
 
 import (
 	"errors"
@@ -13,19 +13,20 @@ import (
 
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// perNodes reads Nodes from a list such as "n1..n3, n4 stay, n5 leave, n6 excluded". A Node is to have a Pod, unless
+// nodesOf reads Nodes from a list such as "n1..n3, n4 stay, n5 leave, n6 excluded". A Node is to have a Pod, unless
 // Pods may only stay, or are to leave.
-func perNodes(t testing.TB, list string) []rollout.Node {
+func nodesOf(t testing.TB, list string) []pernode.Node {
 	t.Helper()
-	var nodes []rollout.Node
+	var nodes []pernode.Node
 	for entry := range strings.SplitSeq(list, ", ") {
 		words := strings.Fields(entry)
 		if len(words) == 0 {
 			continue
 		}
-		node := rollout.Node{Run: true, Continue: true}
+		node := pernode.Node{Run: true, Continue: true}
 		for _, word := range words[1:] {
 			switch word {
 			case "stay":
@@ -52,19 +53,19 @@ func perNodes(t testing.TB, list string) []rollout.Node {
 	return nodes
 }
 
-var perNodeBegan = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+var began = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// onNodes reads Pods from a list such as "n1 old, n2..n4 new down, n5/a new, n5/b old": the text before the slash is
+// podsOf reads Pods from a list such as "n1 old, n2..n4 new down, n5/a new, n5/b old": the text before the slash is
 // the Node, and the whole is the name. Earlier Pods are older.
-func onNodes(t testing.TB, list string) []rollout.NodePod {
+func podsOf(t testing.TB, list string) []pernode.Pod {
 	t.Helper()
-	var pods []rollout.NodePod
+	var pods []pernode.Pod
 	for entry := range strings.SplitSeq(list, ", ") {
 		words := strings.Fields(entry)
 		if len(words) == 0 {
 			continue
 		}
-		pod := rollout.NodePod{Health: rollout.Available, Ready: true, Scheduled: true, Created: perNodeBegan.Add(time.Duration(len(pods)) * time.Minute)}
+		pod := pernode.Pod{Health: rollout.Available, Ready: true, Scheduled: true, Created: began.Add(time.Duration(len(pods)) * time.Minute)}
 		for _, word := range words[1:] {
 			switch word {
 			case "old":
@@ -91,7 +92,7 @@ func onNodes(t testing.TB, list string) []rollout.NodePod {
 			case "unscheduled":
 				pod.Scheduled = false
 			case "first": // created with the first
-				pod.Created = perNodeBegan
+				pod.Created = began
 			default:
 				t.Fatalf("%q is not a word for a Pod", word)
 			}
@@ -111,8 +112,8 @@ func onNodes(t testing.TB, list string) []rollout.NodePod {
 	return pods
 }
 
-// toldPerNode renders a step as "create n1, n3; delete n7/b; update n5", with the names of Pods.
-func toldPerNode(step rollout.NodeStep, pods []rollout.NodePod) string {
+// told renders a step as "create n1, n3; delete n7/b; update n5", with the names of Pods.
+func told(step pernode.Step, pods []pernode.Pod) string {
 	var parts []string
 	say := func(verb string, names []string) {
 		if len(names) > 0 {
@@ -131,23 +132,23 @@ func toldPerNode(step rollout.NodeStep, pods []rollout.NodePod) string {
 	return strings.Join(parts, "; ")
 }
 
-type perNodeWith func(*rollout.NodeSpec)
+type with func(*pernode.Spec)
 
 // held is the limit if n Nodes wait for a Pod to be gone. Pods are named like their Nodes.
 func held(n int, first string) []string {
 	return []string{fmt.Sprintf("NodeTerminating: Nodes that get a Pod when the one that they have is gone: %d, the first is %s with Pod %s; wait until it is gone", n, first, first)}
 }
 
-func given(list ...perNodeWith) []perNodeWith { return list }
+func given(list ...with) []with { return list }
 
-func keeps(n int) perNodeWith             { return func(s *rollout.NodeSpec) { s.Partition = n } }
-func mayLack(n int) perNodeWith           { return func(s *rollout.NodeSpec) { s.MaxUnavailable = n } }
-func surges(n int) perNodeWith            { return func(s *rollout.NodeSpec) { s.MaxSurge = n } }
-func pausedPerNode(s *rollout.NodeSpec)   { s.Paused = true }
-func onDeletePerNode(s *rollout.NodeSpec) { s.OnDelete = true }
-func progressive(s *rollout.NodeSpec)     { s.Progressive = true }
-func leavesUnfit(s *rollout.NodeSpec)     { s.LeaveUnfit = true }
-func apply(list []perNodeWith) (s rollout.NodeSpec) {
+func keeps(n int) with            { return func(s *pernode.Spec) { s.Partition = n } }
+func mayLack(n int) with          { return func(s *pernode.Spec) { s.MaxUnavailable = n } }
+func surges(n int) with           { return func(s *pernode.Spec) { s.MaxSurge = n } }
+func paused(s *pernode.Spec)      { s.Paused = true }
+func onDelete(s *pernode.Spec)    { s.OnDelete = true }
+func progressive(s *pernode.Spec) { s.Progressive = true }
+func leavesUnfit(s *pernode.Spec) { s.LeaveUnfit = true }
+func apply(list []with) (s pernode.Spec) {
 	s.MaxUnavailable = 1
 	for _, f := range list {
 		f(&s)
@@ -155,41 +156,41 @@ func apply(list []perNodeWith) (s rollout.NodeSpec) {
 	return s
 }
 
-type perNodeCase struct {
+type testCase struct {
 	name        string
-	with        []perNodeWith // MaxUnavailable is 1 otherwise
+	with        []with // MaxUnavailable is 1 otherwise
 	nodes, pods string
 	want        string
 	limits      []string
 }
 
-// wholePerNode is a whole step, readable.
-type wholePerNode struct {
+// whole is a whole step, readable.
+type whole struct {
 	Does   string
 	Limits []string
-	Totals rollout.NodeTotals
+	Totals pernode.Totals
 }
 
-func readWhole(step rollout.NodeStep, pods []rollout.NodePod) wholePerNode {
-	w := wholePerNode{Does: toldPerNode(step, pods), Totals: step.Totals}
+func readWhole(step pernode.Step, pods []pernode.Pod) whole {
+	w := whole{Does: told(step, pods), Totals: step.Totals}
 	for _, limit := range step.Limits {
 		w.Limits = append(w.Limits, limit.String())
 	}
 	return w
 }
 
-// runPerNode compares whole steps. Neither a second answer nor an answer for Nodes and Pods in another order may
-// differ, and nothing may be modified. nodeWalk gives the expected totals.
-func runPerNode(t *testing.T, cases []perNodeCase) {
+// run compares whole steps. Neither a second answer nor an answer for Nodes and Pods in another order may
+// differ, and nothing may be modified. walker gives the expected totals.
+func run(t *testing.T, cases []testCase) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 5))
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			s, nodes, pods := apply(tc.with), perNodes(t, tc.nodes), onNodes(t, tc.pods)
-			want := wholePerNode{Does: tc.want, Limits: tc.limits, Totals: newNodeWalk(s, nodes, pods).totals()}
+			s, nodes, pods := apply(tc.with), nodesOf(t, tc.nodes), podsOf(t, tc.pods)
+			want := whole{Does: tc.want, Limits: tc.limits, Totals: newWalker(s, nodes, pods).totals()}
 			for range 4 {
 				nodesBefore, podsBefore := slices.Clone(nodes), slices.Clone(pods)
-				step, err := rollout.PerNode(s, nodes, pods)
+				step, err := pernode.Plan(s, nodes, pods)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -206,8 +207,8 @@ func runPerNode(t *testing.T, cases []perNodeCase) {
 	}
 }
 
-func TestPerNodeManage(t *testing.T) {
-	runPerNode(t, []perNodeCase{
+func TestManage(t *testing.T) {
+	run(t, []testCase{
 		{name: "nothing at all"},
 		{name: "D-3 each Node gets a Pod", nodes: "n1..n3", want: "create n1, n2, n3"},
 		{name: "D-3 as Nodes have one, nothing is to do", nodes: "n1..n3", pods: "n1..n2 new, n3 new down"},
@@ -216,8 +217,8 @@ func TestPerNodeManage(t *testing.T) {
 		{name: "D-1 all of them go, whatever they are", nodes: "n1 leave", pods: "n1/a new, n1/b old down, n1/c new ended resting, n1/d new predeleting, n1/e new terminating", want: "delete n1/a, n1/b, n1/c, n1/d"},
 		{name: "D-1 D-5 with surge as well", with: given(surges(1)), nodes: "n1 leave, n2 stay", pods: "n1/a new, n1/b old, n2 new terminating", want: "delete n1/a, n1/b"},
 		{name: "D-8 the partition has no say in what is created", with: given(keeps(9)), nodes: "n1..n3", want: "create n1, n2, n3"},
-		{name: "D-12 paused: Pods are created and deleted", with: given(pausedPerNode), nodes: "n1, n2 leave", pods: "n2 new", want: "create n1; delete n2"},
-		{name: "D-12 OnDelete: Pods are created and deleted", with: given(onDeletePerNode), nodes: "n1, n2 leave", pods: "n2 new", want: "create n1; delete n2"},
+		{name: "D-12 paused: Pods are created and deleted", with: given(paused), nodes: "n1, n2 leave", pods: "n2 new", want: "create n1; delete n2"},
+		{name: "D-12 OnDelete: Pods are created and deleted", with: given(onDelete), nodes: "n1, n2 leave", pods: "n2 new", want: "create n1; delete n2"},
 		{name: "D-3 a Pod that is terminating holds its Node", nodes: "n1..n2", pods: "n1 old terminating", want: "create n2", limits: held(1, "n1")},
 		{name: "one that is not selected as well", nodes: "n1..n3", pods: "n1 old notselected, n2 new notselected", want: "create n3", limits: []string{
 			"NotSelected: Nodes whose Pod the selector does not match: 2, the first is n1 with Pod n1; give them the labels that the selector asks for, or have somebody else control or delete them",
@@ -254,29 +255,29 @@ func TestPerNodeManage(t *testing.T) {
 		{name: "D-5 D-21 of two old ones that stays which is not on its way out", with: given(surges(1)), nodes: "n1", pods: "n1/a old predeleting, n1/b old", want: "delete n1/a"},
 		{name: "D-5 D-21 of two new ones as well", with: given(surges(1)), nodes: "n1", pods: "n1/a new predeleting, n1/b new", want: "delete n1/a"},
 		{name: "D-5 D-21 both are on their way out: no third one", with: given(surges(1)), nodes: "n1", pods: "n1/a old predeleting, n1/b new predeleting", want: "delete n1/a, n1/b"},
-		{name: "D-5 D-12 paused: what was begun is ended", with: given(surges(1), pausedPerNode), nodes: "n1", pods: "n1/a old, n1/b new", want: "delete n1/a", limits: []string{"RolloutPaused: paused: 1 Nodes have a Pod at an older revision; resume it"}},
+		{name: "D-5 D-12 paused: what was begun is ended", with: given(surges(1), paused), nodes: "n1", pods: "n1/a old, n1/b new", want: "delete n1/a", limits: []string{"RolloutPaused: paused: 1 Nodes have a Pod at an older revision; resume it"}},
 		{name: "with surge, what is missing comes first", with: given(surges(9)), nodes: "n1..n4", pods: "n2..n4 old", want: "create n1, n4, n3, n2"},
 	})
 }
 
-func TestPerNodeProgressive(t *testing.T) {
+func TestProgressive(t *testing.T) {
 	reached := func(updated, wanted, now, wait, kept int) []string {
 		return []string{fmt.Sprintf("ScaleUpLimited: partition: %d of %d Nodes have a Pod at the new revision, %d get one now; %d without a Pod wait, because %d are kept from it; lower the partition", updated, wanted, now, wait, kept)}
 	}
-	runPerNode(t, []perNodeCase{
+	run(t, []testCase{
 		{name: "D-9 10 Nodes, a partition of 7", with: given(progressive, keeps(7)), nodes: "n10..n19", want: "create n10, n11, n12", limits: reached(0, 10, 3, 7, 7)},
 		{name: "D-9 nothing more when they are there", with: given(progressive, keeps(7)), nodes: "n10..n19", pods: "n10..n12 new", limits: reached(3, 10, 0, 7, 7)},
 		{name: "D-9 a lower partition", with: given(progressive, keeps(5)), nodes: "n10..n19", pods: "n10..n12 new", want: "create n13, n14", limits: reached(3, 10, 2, 5, 5)},
 		{name: "D-9 partition 0: everywhere", with: given(progressive), nodes: "n10..n19", pods: "n10..n16 new", want: "create n17, n18, n19"},
 		{name: "D-9 a Node that comes later follows", with: given(progressive, keeps(7)), nodes: "n10..n20", pods: "n10..n12 new", want: "create n13", limits: reached(3, 11, 1, 7, 7)},
-		{name: "D-9 OnDelete: everywhere", with: given(progressive, keeps(7), onDeletePerNode), nodes: "n1..n3", want: "create n1, n2, n3"},
+		{name: "D-9 OnDelete: everywhere", with: given(progressive, keeps(7), onDelete), nodes: "n1..n3", want: "create n1, n2, n3"},
 		{name: "D-9 more is kept than there is", with: given(progressive, keeps(7)), nodes: "n1..n3", limits: reached(0, 3, 0, 3, 7)},
 		{name: "D-9 enough are to get one", with: given(progressive, keeps(1)), nodes: "n1..n3", pods: "n1 old, n2 new", want: "create n3", limits: []string{"PartitionReached: partition: 1 Nodes keep their revision, because of a partition of 1 of 3 Nodes; lower the partition"}},
 		{name: "D-9 unfit Nodes do not count, nor do new Pods that may stay there", with: given(progressive, keeps(2)), nodes: "n1..n4, n5 stay, n6 leave", pods: "n5 new", want: "create n1, n2", limits: reached(0, 4, 2, 2, 2)},
 		{name: "D-9 a Node keeps its place while its new Pod terminates", with: given(progressive, keeps(2)), nodes: "n1..n4", pods: "n1 new terminating, n3 new", limits: slices.Concat(held(1, "n1"), reached(2, 4, 0, 2, 2))},
 		{name: "D-9 or has ended", with: given(progressive, keeps(2)), nodes: "n1..n4", pods: "n1 new ended, n3 new", want: "delete n1", limits: reached(2, 4, 0, 2, 2)},
 		{name: "D-9 with surge it gets one at once, and counts once", with: given(progressive, keeps(2), surges(1)), nodes: "n1..n4", pods: "n1 new terminating, n3 new", want: "create n1", limits: reached(1, 4, 1, 2, 2)},
-		{name: "D-9 paused: it goes on", with: given(progressive, keeps(2), pausedPerNode), nodes: "n1..n3", want: "create n1", limits: reached(0, 3, 1, 2, 2)},
+		{name: "D-9 paused: it goes on", with: given(progressive, keeps(2), paused), nodes: "n1..n3", want: "create n1", limits: reached(0, 3, 1, 2, 2)},
 		{
 			name: "D-9 D-23 a Node that waits is one of those that are kept, and holds up no other", with: given(progressive, keeps(2)),
 			nodes: "n1..n3, n4..n5 stay", pods: "n2 new, n3..n5 old", want: "update n5", limits: reached(1, 3, 0, 1, 2),
@@ -284,14 +285,14 @@ func TestPerNodeProgressive(t *testing.T) {
 	})
 }
 
-func TestPerNodeUpdate(t *testing.T) {
+func TestUpdate(t *testing.T) {
 	reached := func(kept, partition, all int) []string {
 		return []string{fmt.Sprintf("PartitionReached: partition: %d Nodes keep their revision, because of a partition of %d of %d Nodes; lower the partition", kept, partition, all)}
 	}
 	waiting := func(wait, lack, may int) []string {
 		return []string{fmt.Sprintf("UpdateLimited: maxUnavailable: %d Nodes wait for their update; %d lack an available Pod, %d may; wait for Pods to become available, or raise the limit", wait, lack, may)}
 	}
-	runPerNode(t, []perNodeCase{
+	run(t, []testCase{
 		{name: "D-13 descending, a partition of 2", with: given(keeps(2), mayLack(9)), nodes: "n1..n5", pods: "n1..n5 old", want: "update n5, n4, n3"},
 		{name: "D-13 names are compared as text", with: given(mayLack(9)), nodes: "n9..n11", pods: "n9..n11 old", want: "update n9, n11, n10"},
 		{name: "D-13 a selector on n1 and n2, a partition of 4", with: given(keeps(4), mayLack(9)), nodes: "n1..n2, n3..n5 excluded", pods: "n1..n5 old", want: "update n2"},
@@ -345,18 +346,18 @@ func TestPerNodeUpdate(t *testing.T) {
 		{name: "the one whose rest ends first is tried first", nodes: "n1..n2", pods: "n1 old hopeless, n2 old longer", want: "update n1"},
 		{name: "but they do come", with: given(mayLack(2)), nodes: "n1..n2", pods: "n1 old hopeless, n2 old", want: "update n2, n1"},
 		{
-			name: "D-12 paused", with: given(pausedPerNode, mayLack(9), keeps(1)), nodes: "n1..n5", pods: "n1 old down, n2 old, n3 new, n4 old predeleting, n5/a new, n5/b old", want: "delete n4, n5/b",
+			name: "D-12 paused", with: given(paused, mayLack(9), keeps(1)), nodes: "n1..n5", pods: "n1 old down, n2 old, n3 new, n4 old predeleting, n5/a new, n5/b old", want: "delete n4, n5/b",
 			limits: []string{"RolloutPaused: paused: 4 Nodes have a Pod at an older revision; resume it"},
 		},
-		{name: "D-12 paused with nothing to do", with: given(pausedPerNode), nodes: "n1..n2", pods: "n1..n2 new"},
-		{name: "D-22 OnDelete never updates, and no partition is told of", with: given(onDeletePerNode, keeps(1), mayLack(9)), nodes: "n1..n2", pods: "n1 old, n2 old down"},
+		{name: "D-12 paused with nothing to do", with: given(paused), nodes: "n1..n2", pods: "n1..n2 new"},
+		{name: "D-22 OnDelete never updates, and no partition is told of", with: given(onDelete, keeps(1), mayLack(9)), nodes: "n1..n2", pods: "n1 old, n2 old down"},
 		{name: "D-13 nothing is said of the partition while others are due", with: given(keeps(1)), nodes: "n1..n3", pods: "n1..n2 old, n3 new down", limits: waiting(1, 1, 1)},
 		{name: "D-13 nor where the old Pods that are left go in any case", with: given(keeps(1)), nodes: "n1..n2", pods: "n1 old predeleting, n2 new", want: "delete n1"},
 		{name: "nothing limits what is done", with: given(keeps(2)), nodes: "n1..n3", pods: "n1..n3 new"},
 	})
 }
 
-func TestPerNodeSurge(t *testing.T) {
+func TestSurge(t *testing.T) {
 	reached := func(kept, partition, all int) []string {
 		return []string{fmt.Sprintf("PartitionReached: partition: %d Nodes keep their revision, because of a partition of %d of %d Nodes; lower the partition", kept, partition, all)}
 	}
@@ -367,7 +368,7 @@ func TestPerNodeSurge(t *testing.T) {
 		return []string{fmt.Sprintf("UnfitLimited: %d Pods at an older revision are on Nodes that are to have none; %d of %d other Nodes have an available Pod; "+
 			"wait for the update and for Pods to become available, or delete them", wait, have, want)}
 	}
-	runPerNode(t, []perNodeCase{
+	run(t, []testCase{
 		{name: "D-18 a new Pod beside the old one", with: given(surges(1)), nodes: "n1..n3", pods: "n1..n3 old", want: "create n3"},
 		{name: "D-18 as many as may", with: given(surges(2)), nodes: "n1..n3", pods: "n1..n3 old", want: "create n3, n2"},
 		{name: "D-18 those that have two count", with: given(surges(2)), nodes: "n1..n3", pods: "n1..n2 old, n3/a old, n3/b new down", want: "create n2"},
@@ -395,24 +396,24 @@ func TestPerNodeSurge(t *testing.T) {
 		{name: "the new one got its place before", with: given(surges(1)), nodes: "n1, n2 stay", pods: "n1 new, n2/a old, n2/b new down"},
 		{name: "the partition keeps it", with: given(surges(1), keeps(2)), nodes: "n1, n2 stay", pods: "n1..n2 old", limits: reached(2, 2, 2)},
 		{name: "excluded Nodes keep it", with: given(surges(1)), nodes: "n1, n2 stay excluded", pods: "n1 new, n2 old"},
-		{name: "nothing goes in a pause", with: given(surges(1), pausedPerNode), nodes: "n1, n2 stay", pods: "n1 new, n2 old", limits: []string{"RolloutPaused: paused: 1 Nodes have a Pod at an older revision; resume it"}},
+		{name: "nothing goes in a pause", with: given(surges(1), paused), nodes: "n1, n2 stay", pods: "n1 new, n2 old", limits: []string{"RolloutPaused: paused: 1 Nodes have a Pod at an older revision; resume it"}},
 		{name: "left out of the update: after the others", with: given(surges(1), leavesUnfit), nodes: "n1, n2..n3 stay", pods: "n1 old, n2 old, n3 old down", want: "create n1"},
 		{name: "left out of the update: not while the partition holds that up", with: given(surges(1), leavesUnfit, keeps(1)), nodes: "n1, n2 stay", pods: "n1 old, n2 old", limits: slices.Concat(reached(1, 1, 1), unfit(1, 1, 1))},
 		{name: "left out of the update: when that is over", with: given(surges(1), leavesUnfit), nodes: "n1, n2..n3 stay", pods: "n1 new, n2 old, n3 old down", want: "delete n3, n2"},
 		{name: "left out of the update: whatever excluded Nodes have", with: given(surges(1), leavesUnfit), nodes: "n1 excluded, n2 stay", pods: "n1 old, n2 old", want: "delete n2"},
 		{name: "D-3 beside a Pod that is terminating", with: given(surges(1)), nodes: "n1..n3", pods: "n1 old terminating, n2..n3 old", want: "create n1, n3"},
 		{name: "P-7 5 Nodes: 2 are kept, 2 may surge", with: given(keeps(2), surges(2)), nodes: "n1..n5", pods: "n1..n5 old", want: "create n5, n4"},
-		{name: "D-12 paused", with: given(surges(2), pausedPerNode), nodes: "n1..n2", pods: "n1..n2 old", limits: []string{"RolloutPaused: paused: 2 Nodes have a Pod at an older revision; resume it"}},
-		{name: "D-22 OnDelete", with: given(surges(2), onDeletePerNode), nodes: "n1..n2", pods: "n1..n2 old"},
+		{name: "D-12 paused", with: given(surges(2), paused), nodes: "n1..n2", pods: "n1..n2 old", limits: []string{"RolloutPaused: paused: 2 Nodes have a Pod at an older revision; resume it"}},
+		{name: "D-22 OnDelete", with: given(surges(2), onDelete), nodes: "n1..n2", pods: "n1..n2 old"},
 		{name: "D-5 an update in the middle of another", with: given(surges(1)), nodes: "n1", pods: "n1/a old, n1/b old down", want: "delete n1/b"},
 	})
 }
 
-// TestPerNodeReplaces: an ended Pod makes way for a new Pod, created before the ended Pod goes.
-func TestPerNodeReplaces(t *testing.T) {
+// TestReplaces: an ended Pod makes way for a new Pod, created before the ended Pod goes.
+func TestReplaces(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
-		with        []perNodeWith
+		with        []with
 		nodes, pods string
 		want        []string
 	}{
@@ -423,11 +424,11 @@ func TestPerNodeReplaces(t *testing.T) {
 		{"not where two have ended: the second may have done so at once", given(), "n1", "n1/a new ended, n1/b new ended", nil},
 		{"not where no Pod may be created", given(), "n1 stay, n2 leave", "n1 new ended, n2 new ended", nil},
 		{"the partition keeps a Node from the new revision", given(progressive, keeps(2)), "n1..n3", "n1 old ended, n2 new ended, n3 new", []string{"n2"}},
-		{"in a pause as well", given(pausedPerNode), "n1", "n1 new ended", []string{"n1"}},
+		{"in a pause as well", given(paused), "n1", "n1 new ended", []string{"n1"}},
 		{"where Pods surge they are created anyway", given(surges(1)), "n1", "n1 new ended", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			step, err := rollout.PerNode(apply(tc.with), perNodes(t, tc.nodes), onNodes(t, tc.pods))
+			step, err := pernode.Plan(apply(tc.with), nodesOf(t, tc.nodes), podsOf(t, tc.pods))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -438,8 +439,8 @@ func TestPerNodeReplaces(t *testing.T) {
 	}
 }
 
-func TestPerNodeTotals(t *testing.T) {
-	type totals = rollout.NodeTotals
+func TestTotals(t *testing.T) {
+	type totals = pernode.Totals
 	for _, tc := range []struct {
 		name, nodes, pods string
 		want              totals
@@ -457,7 +458,7 @@ func TestPerNodeTotals(t *testing.T) {
 		{"D-25 Pods without their Node count nowhere", "n1", "n1 new, gone/a new, /b new", totals{Desired: 1, Current: 1, Ready: 1, Available: 1, Updated: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			step, err := rollout.PerNode(rollout.NodeSpec{}, perNodes(t, tc.nodes), onNodes(t, tc.pods))
+			step, err := pernode.Plan(pernode.Spec{}, nodesOf(t, tc.nodes), podsOf(t, tc.pods))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -468,37 +469,37 @@ func TestPerNodeTotals(t *testing.T) {
 	}
 }
 
-// TestPerNodeRunImpliesContinue: a Pod is not deleted from a Node with a wanted Pod, regardless of Continue.
-func TestPerNodeRunImpliesContinue(t *testing.T) {
-	step, err := rollout.PerNode(rollout.NodeSpec{}, []rollout.Node{{Name: "n1", Run: true}, {Name: "n2", Run: true}}, onNodes(t, "n1 new"))
+// TestRunImpliesContinue: a Pod is not deleted from a Node with a wanted Pod, regardless of Continue.
+func TestRunImpliesContinue(t *testing.T) {
+	step, err := pernode.Plan(pernode.Spec{}, []pernode.Node{{Name: "n1", Run: true}, {Name: "n2", Run: true}}, podsOf(t, "n1 new"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := rollout.NodeStep{Create: []string{"n2"}, Totals: rollout.NodeTotals{Desired: 2, Current: 1, Ready: 1, Available: 1, Updated: 1}}
+	want := pernode.Step{Create: []string{"n2"}, Totals: pernode.Totals{Desired: 2, Current: 1, Ready: 1, Available: 1, Updated: 1}}
 	if diff := cmp.Diff(want, step); diff != "" {
 		t.Errorf("step (-want +got):\n%s", diff)
 	}
 }
 
-// TestPerNodePaths: limits name the fields of the workload's own API.
-func TestPerNodePaths(t *testing.T) {
+// TestPaths: limits name the fields of the workload's own API.
+func TestPaths(t *testing.T) {
 	paths := rollout.Paths{Partition: "spec.keep", MaxUnavailable: "spec.down", MaxSurge: "spec.up", Paused: "spec.stop"}
 	for _, tc := range []struct {
-		with  []perNodeWith
+		with  []with
 		nodes string
 		want  []string
 	}{
 		{given(mayLack(0)), "n1..n2", []string{"UpdateLimited spec.down"}},
 		{given(surges(1)), "n0..n2", []string{"UpdateLimited spec.up"}},
-		{given(pausedPerNode), "n1..n2", []string{"RolloutPaused spec.stop"}},
+		{given(paused), "n1..n2", []string{"RolloutPaused spec.stop"}},
 		{given(keeps(2), mayLack(1)), "n1..n2", []string{"PartitionReached spec.keep"}},
 		{given(keeps(3), progressive), "n1..n4", []string{"ScaleUpLimited spec.keep", "PartitionReached spec.keep"}},
 	} {
 		t.Run(strings.Join(tc.want, ","), func(t *testing.T) {
 			s := apply(tc.with)
 			s.Paths = paths
-			pods := onNodes(t, "n0/a old, n0/b new down, n1..n2 old")
-			step, err := rollout.PerNode(s, perNodes(t, tc.nodes), pods)
+			pods := podsOf(t, "n0/a old, n0/b new down, n1..n2 old")
+			step, err := pernode.Plan(s, nodesOf(t, tc.nodes), pods)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -513,26 +514,26 @@ func TestPerNodePaths(t *testing.T) {
 	}
 }
 
-func TestPerNodeRefuses(t *testing.T) {
-	odd := onNodes(t, "n1 old, n2 old, n3 old")
+func TestRefuses(t *testing.T) {
+	odd := podsOf(t, "n1 old, n2 old, n3 old")
 	odd[1].Health, odd[2].Health = 0, rollout.Terminating+1
 	paths := rollout.Paths{Partition: "spec.keep", MaxUnavailable: "spec.down", MaxSurge: "spec.up"}
 	for _, tc := range []struct {
 		name  string
-		spec  rollout.NodeSpec
+		spec  pernode.Spec
 		nodes string
-		pods  []rollout.NodePod
+		pods  []pernode.Pod
 		want  []string // path and value
 	}{
-		{"negative numbers", rollout.NodeSpec{Partition: -1, MaxUnavailable: -2, MaxSurge: -3}, "n1", nil, []string{"partition -1", "maxUnavailable -2", "maxSurge -3"}},
-		{"under the names of the workload", rollout.NodeSpec{Partition: -1, MaxUnavailable: -2, MaxSurge: -3, Paths: paths}, "", nil, []string{"spec.keep -1", "spec.down -2", "spec.up -3"}},
-		{"one Node twice", rollout.NodeSpec{}, "n3, n2, n1, n2, n1, n3", nil, []string{"nodes n1"}},
-		{"Pods without health", rollout.NodeSpec{}, "n1..n3", odd[1:], []string{"pods n2"}},
-		{"an unknown health", rollout.NodeSpec{}, "n1..n3", []rollout.NodePod{odd[0], odd[2], odd[1]}, []string{"pods n3"}},
-		{"also on no Node", rollout.NodeSpec{}, "", odd[1:2], []string{"pods n2"}},
+		{"negative numbers", pernode.Spec{Partition: -1, MaxUnavailable: -2, MaxSurge: -3}, "n1", nil, []string{"partition -1", "maxUnavailable -2", "maxSurge -3"}},
+		{"under the names of the workload", pernode.Spec{Partition: -1, MaxUnavailable: -2, MaxSurge: -3, Paths: paths}, "", nil, []string{"spec.keep -1", "spec.down -2", "spec.up -3"}},
+		{"one Node twice", pernode.Spec{}, "n3, n2, n1, n2, n1, n3", nil, []string{"nodes n1"}},
+		{"Pods without health", pernode.Spec{}, "n1..n3", odd[1:], []string{"pods n2"}},
+		{"an unknown health", pernode.Spec{}, "n1..n3", []pernode.Pod{odd[0], odd[2], odd[1]}, []string{"pods n3"}},
+		{"also on no Node", pernode.Spec{}, "", odd[1:2], []string{"pods n2"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			step, err := rollout.PerNode(tc.spec, perNodes(t, tc.nodes), tc.pods)
+			step, err := pernode.Plan(tc.spec, nodesOf(t, tc.nodes), tc.pods)
 			if !errors.Is(err, rollout.InvalidRollout) {
 				t.Fatalf("error = %v, want %s", err, rollout.InvalidRollout)
 			}
@@ -546,38 +547,38 @@ func TestPerNodeRefuses(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("refused (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(rollout.NodeStep{}, step); diff != "" {
+			if diff := cmp.Diff(pernode.Step{}, step); diff != "" {
 				t.Errorf("step beside an error (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func BenchmarkPerNode5000(b *testing.B) {
+func BenchmarkPlan5000(b *testing.B) {
 	const n = 5000
 	for _, bc := range []struct {
 		name string
-		edit func(i int, p *rollout.NodePod)
+		edit func(i int, p *pernode.Pod)
 		want int
 	}{
-		{"idle", func(int, *rollout.NodePod) {}, 0},
-		{"rollout", func(i int, p *rollout.NodePod) { p.Updated = i%3 == 0 }, 100},
+		{"idle", func(int, *pernode.Pod) {}, 0},
+		{"rollout", func(i int, p *pernode.Pod) { p.Updated = i%3 == 0 }, 100},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
-			nodes, pods := make([]rollout.Node, n), make([]rollout.NodePod, n)
+			nodes, pods := make([]pernode.Node, n), make([]pernode.Pod, n)
 			for i := range n {
-				nodes[i] = rollout.Node{Name: fmt.Sprintf("ip-10-%d-%d.eu-central-1.compute.internal", i/256, i%256), Run: true, Continue: true}
-				pods[i] = rollout.NodePod{Name: fmt.Sprintf("agent-%d", i), Node: nodes[i].Name, Scheduled: true, Ready: true, Updated: true, Health: rollout.Available}
+				nodes[i] = pernode.Node{Name: fmt.Sprintf("ip-10-%d-%d.eu-central-1.compute.internal", i/256, i%256), Run: true, Continue: true}
+				pods[i] = pernode.Pod{Name: fmt.Sprintf("agent-%d", i), Node: nodes[i].Name, Scheduled: true, Ready: true, Updated: true, Health: rollout.Available}
 				bc.edit(i, &pods[i])
 			}
 			// A cache lists objects in no order.
 			rng := rand.New(rand.NewPCG(1, 1))
 			rng.Shuffle(n, func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 			rng.Shuffle(n, func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
-			s := rollout.NodeSpec{Partition: 100, MaxUnavailable: 100}
+			s := pernode.Spec{Partition: 100, MaxUnavailable: 100}
 			b.ReportAllocs()
 			for b.Loop() {
-				if step, err := rollout.PerNode(s, nodes, pods); err != nil || len(step.Create)+len(step.Delete)+len(step.Update) != bc.want {
+				if step, err := pernode.Plan(s, nodes, pods); err != nil || len(step.Create)+len(step.Delete)+len(step.Update) != bc.want {
 					b.Fatal(step, err)
 				}
 			}

@@ -1,4 +1,4 @@
-package rollout_test
+package numbered_test
 
 import (
 	"errors"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 // worldPod is a Pod of a simulated world of numbered Pods. Durations are in ticks.
@@ -35,10 +36,10 @@ type worldPod struct {
 	hopeless bool
 }
 
-// numberedWorld holds Pods, the wanted state, and a controller that acts only on Numbered.
-type numberedWorld struct {
+// world holds Pods, the wanted state, and a controller that acts only on Plan.
+type world struct {
 	rng  *rand.Rand
-	spec rollout.NumberedSpec
+	spec numbered.Spec
 	pods map[int]*worldPod
 	// start, replicas and reserved determine the wanted ordinals.
 	start, replicas         int
@@ -51,8 +52,8 @@ type numberedWorld struct {
 	touched, created, taken map[int]bool // by the controller, since anybody else last changed the world
 }
 
-func newNumberedWorld(seed uint64, trace func(string, ...any)) *numberedWorld {
-	w := &numberedWorld{rng: rand.New(rand.NewPCG(seed, 2)), trace: trace, pods: map[int]*worldPod{}, reserved: map[int]bool{}}
+func newWorld(seed uint64, trace func(string, ...any)) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 2)), trace: trace, pods: map[int]*worldPod{}, reserved: map[int]bool{}}
 	w.inPlace, w.deleteHook, w.updateHook, w.givesTime = w.chance(2), w.chance(4), w.chance(4), w.chance(2)
 	w.spec.Parallel = w.chance(2)
 	w.spec.Unordered = w.spec.Parallel && w.chance(3)
@@ -65,10 +66,10 @@ func newNumberedWorld(seed uint64, trace func(string, ...any)) *numberedWorld {
 	return w
 }
 
-func (w *numberedWorld) chance(n int) bool { return w.rng.IntN(n) == 0 }
+func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
 
 // changeSize moves the wanted ordinals.
-func (w *numberedWorld) changeSize() {
+func (w *world) changeSize() {
 	switch w.rng.IntN(4) {
 	case 0:
 		w.start = w.rng.IntN(8)
@@ -90,7 +91,7 @@ func (w *numberedWorld) changeSize() {
 	w.foreign()
 }
 
-func (w *numberedWorld) changeBudget() {
+func (w *world) changeBudget() {
 	s := &w.spec
 	s.Partition = w.rng.IntN(2) * w.rng.IntN(w.replicas+2)
 	s.MaxUnavailable = w.rng.IntN(4)
@@ -106,13 +107,13 @@ func (w *numberedWorld) changeBudget() {
 }
 
 // foreign notes a change of the world by somebody else, after which the controller may change its mind.
-func (w *numberedWorld) foreign() {
+func (w *world) foreign() {
 	w.touched, w.created, w.taken = map[int]bool{}, map[int]bool{}, map[int]bool{}
 	w.trace("%s", ruled(w.spec))
 }
 
 // disturb lets somebody else change the world.
-func (w *numberedWorld) disturb() {
+func (w *world) disturb() {
 	all := slices.Sorted(maps.Keys(w.pods))
 	if len(all) > 0 && w.chance(3) {
 		p := w.pods[all[w.rng.IntN(len(all))]]
@@ -151,7 +152,7 @@ func (w *numberedWorld) disturb() {
 }
 
 // tick lets time pass and reports any change.
-func (w *numberedWorld) tick() bool {
+func (w *world) tick() bool {
 	changed := false
 	for o, p := range w.pods {
 		for _, left := range []*int{&p.starting, &p.hook} {
@@ -171,7 +172,7 @@ func (w *numberedWorld) tick() bool {
 }
 
 // ruled renders a spec with only its set fields.
-func ruled(s rollout.NumberedSpec) string {
+func ruled(s numbered.Spec) string {
 	text := fmt.Sprintf("wanted %s, partition %d, maxUnavailable %d", s.Wanted, s.Partition, s.MaxUnavailable)
 	if s.ScaleMaxUnavailable != nil {
 		text += fmt.Sprintf(", scale %d", *s.ScaleMaxUnavailable)
@@ -195,7 +196,7 @@ func ruled(s rollout.NumberedSpec) string {
 }
 
 // listed renders Pods in the form of the tables.
-func listed(pods []rollout.NumberedPod) string {
+func listed(pods []numbered.Pod) string {
 	var parts []string
 	for _, p := range pods {
 		text := fmt.Sprint(p.Ordinal)
@@ -233,11 +234,11 @@ func restIf(hopeless bool, n int) time.Duration {
 }
 
 // members lists the Pods in some order.
-func (w *numberedWorld) members() []rollout.NumberedPod {
-	var list []rollout.NumberedPod
+func (w *world) members() []numbered.Pod {
+	var list []numbered.Pod
 	for _, o := range slices.Sorted(maps.Keys(w.pods)) {
 		p := w.pods[o]
-		member := rollout.NumberedPod{
+		member := numbered.Pod{
 			Ordinal: o, Updated: !p.old, Health: rollout.Available,
 			Starting: w.givesTime && p.starting > 0 && !p.broken, Specified: p.specified, PreDeleting: p.preDeleting, PreUpdating: p.preUpdating,
 			Rest: restIf(p.hopeless, o), Resting: p.ended && p.resting,
@@ -253,14 +254,14 @@ func (w *numberedWorld) members() []rollout.NumberedPod {
 		list = append(list, member)
 	}
 	// The order of a priority is the same each time: a priority depends on the Pod alone.
-	slices.SortStableFunc(list, func(a, b rollout.NumberedPod) int { return a.Ordinal*7%11 - b.Ordinal*7%11 })
+	slices.SortStableFunc(list, func(a, b numbered.Pod) int { return a.Ordinal*7%11 - b.Ordinal*7%11 })
 	return list
 }
 
 // pass is a reconcile and reports whether anything was done.
-func (w *numberedWorld) pass() (bool, error) {
+func (w *world) pass() (bool, error) {
 	members := w.members()
-	step, err := rollout.Numbered(w.spec, members)
+	step, err := numbered.Plan(w.spec, members)
 	if err != nil {
 		return false, err
 	}
@@ -287,7 +288,7 @@ func (w *numberedWorld) pass() (bool, error) {
 }
 
 // stuck reports whether nothing of the step can be done before time passes or the quota is raised.
-func (w *numberedWorld) stuck(step rollout.NumberedStep) bool {
+func (w *world) stuck(step numbered.Step) bool {
 	if len(step.Cancel) > 0 || (len(step.Create) > 0 && len(w.pods) < w.quota) {
 		return false
 	}
@@ -295,12 +296,12 @@ func (w *numberedWorld) stuck(step rollout.NumberedStep) bool {
 }
 
 // again decides once more: the same input has the same answer, and in order the order of listed Pods does not matter.
-func (w *numberedWorld) again(members []rollout.NumberedPod, want rollout.NumberedStep) error {
+func (w *world) again(members []numbered.Pod, want numbered.Step) error {
 	list := slices.Clone(members)
 	if !w.spec.Unordered {
 		w.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	}
-	got, err := rollout.Numbered(w.spec, list)
+	got, err := numbered.Plan(w.spec, list)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		return fmt.Errorf("decided again: %w (-first +second):\n%s", err, diff)
 	}
@@ -308,7 +309,7 @@ func (w *numberedWorld) again(members []rollout.NumberedPod, want rollout.Number
 }
 
 // actions are a controller's actions for a step.
-func (w *numberedWorld) actions(step rollout.NumberedStep) []func() (bool, error) {
+func (w *world) actions(step numbered.Step) []func() (bool, error) {
 	var list []func() (bool, error)
 	for _, o := range step.Cancel {
 		list = append(list, func() (bool, error) {
@@ -330,7 +331,7 @@ func (w *numberedWorld) actions(step rollout.NumberedStep) []func() (bool, error
 }
 
 // note remembers an action, and refuses a second action without a cause.
-func (w *numberedWorld) note(list map[int]bool, ordinal int, what string) error {
+func (w *world) note(list map[int]bool, ordinal int, what string) error {
 	if list[ordinal] {
 		return fmt.Errorf("Pod %d is %s although nobody else did anything", ordinal, what)
 	}
@@ -338,7 +339,7 @@ func (w *numberedWorld) note(list map[int]bool, ordinal int, what string) error 
 	return nil
 }
 
-func (w *numberedWorld) create(c rollout.NumberedCreate) (bool, error) {
+func (w *world) create(c numbered.Create) (bool, error) {
 	if len(w.pods) >= w.quota {
 		return false, nil
 	}
@@ -350,7 +351,7 @@ func (w *numberedWorld) create(c rollout.NumberedCreate) (bool, error) {
 }
 
 // remove deletes a Pod, so the Pod terminates for a while or waits for its hook.
-func (w *numberedWorld) remove(o int) (bool, error) {
+func (w *world) remove(o int) (bool, error) {
 	p := w.pods[o]
 	switch {
 	case p.hopeless, p.preDeleting && p.hook > 0:
@@ -369,14 +370,14 @@ func (w *numberedWorld) remove(o int) (bool, error) {
 
 // take notes that a Pod is taken down. Taking down a Pod created or taken down since the last foreign change is a
 // second decision and an error.
-func (w *numberedWorld) take(o int) error {
+func (w *world) take(o int) error {
 	if w.created[o] {
 		return fmt.Errorf("Pod %d is created and taken down again although nobody else did anything", o)
 	}
 	return w.note(w.taken, o, "taken down twice")
 }
 
-func (w *numberedWorld) update(o int) (bool, error) {
+func (w *world) update(o int) (bool, error) {
 	p := w.pods[o]
 	if !w.inPlace {
 		return w.remove(o)
@@ -398,7 +399,7 @@ func (w *numberedWorld) update(o int) (bool, error) {
 
 // calm ends obstacles to the end of a rollout. Broken Pods stay broken if their update will mend them or, with parallel
 // management, if they are unwanted.
-func (w *numberedWorld) calm() {
+func (w *world) calm() {
 	s := &w.spec
 	w.quota = 1000
 	s.MaxUnavailable = max(s.MaxUnavailable, 1)
@@ -416,7 +417,7 @@ func (w *numberedWorld) calm() {
 }
 
 // verify checks a world without any further events. before is the world when calm began.
-func (w *numberedWorld) verify(before map[int]worldPod) error {
+func (w *world) verify(before map[int]worldPod) error {
 	if diff := cmp.Diff(slices.Collect(w.spec.Wanted.All()), slices.Sorted(maps.Keys(w.pods))); diff != "" {
 		return fmt.Errorf("it stopped with other ordinals (-want +got):\n%s", diff)
 	}
@@ -446,9 +447,15 @@ func (w *numberedWorld) verify(before map[int]worldPod) error {
 	return nil
 }
 
-// simulateNumbered runs a rollout to its end and returns the first broken promise.
-func simulateNumbered(seed uint64, trace func(string, ...any)) error {
-	w := newNumberedWorld(seed, trace)
+// Bounds for a whole rollout: the time of foreign changes, and the number of passes of at most a dozen Pods afterwards.
+const (
+	busyTicks  = 60
+	quietTicks = 500
+)
+
+// simulate runs a rollout to its end and returns the first broken promise.
+func simulate(seed uint64, trace func(string, ...any)) error {
+	w := newWorld(seed, trace)
 	for range w.rng.IntN(busyTicks) {
 		w.disturb()
 		w.tick()
@@ -473,41 +480,41 @@ func simulateNumbered(seed uint64, trace func(string, ...any)) error {
 	return errors.New("it does not end")
 }
 
-// TestWholeNumberedRollouts drives thousands of rollouts to their end under random interference.
-func TestWholeNumberedRollouts(t *testing.T) {
+// TestWholeRollouts drives thousands of rollouts to their end under random interference.
+func TestWholeRollouts(t *testing.T) {
 	const seeds = 4000
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			if err := simulateNumbered(seed, func(string, ...any) {}); err != nil {
-				_ = simulateNumbered(seed, t.Logf)
-				t.Fatalf("%v\nreplay with: go test ./rollout -run 'TestWholeNumberedRollouts/seed=%d$'", err, seed)
+			if err := simulate(seed, func(string, ...any) {}); err != nil {
+				_ = simulate(seed, t.Logf)
+				t.Fatalf("%v\nreplay with: go test ./rollout/numbered -run 'TestWholeRollouts/seed=%d$'", err, seed)
 			}
 		})
 	}
 }
 
-func FuzzWholeNumberedRollouts(f *testing.F) {
+func FuzzWholeRollouts(f *testing.F) {
 	for seed := range uint64(16) {
 		f.Add(seed << 32) // no seed of the test
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
-		if err := simulateNumbered(seed, func(string, ...any) {}); err != nil {
-			_ = simulateNumbered(seed, t.Logf)
+		if err := simulate(seed, func(string, ...any) {}); err != nil {
+			_ = simulate(seed, t.Logf)
 			t.Fatal(err) // the fuzzer names the file for a replay
 		}
 	})
 }
 
-// FuzzNumbered checks single steps against the rules, for Pods in any state, including states that no controller would
+// FuzzPlan checks single steps against the rules, for Pods in any state, including states that no controller would
 // bring about.
-func FuzzNumbered(f *testing.F) {
+func FuzzPlan(f *testing.F) {
 	f.Add(uint8(5), uint8(0), uint8(2), int8(-1), uint8(0b1), []byte{0x01, 0x0a, 0x01, 0x09, 0x29})
 	f.Add(uint8(4), uint8(1), uint8(1), int8(-1), uint8(0b1), []byte{0x01, 0x01, 0x11, 0x81, 0x03})
 	f.Add(uint8(9), uint8(3), uint8(2), int8(2), uint8(0b11), []byte{0x41, 0x01, 0x02, 0x12, 0x00, 0x00, 0x34, 0x51})
 	f.Add(uint8(6), uint8(0), uint8(1), int8(-1), uint8(0b0), []byte{0x01, 0x02, 0x01, 0x11, 0x14, 0x01, 0x21})
 	f.Add(uint8(8), uint8(0), uint8(0), int8(1), uint8(0b100001), []byte{0x03, 0x13, 0x24, 0x64, 0x01, 0x01})
 	f.Fuzz(func(t *testing.T, replicas, partition, maxUnavailable uint8, scale int8, flags uint8, states []byte) {
-		s := rollout.NumberedSpec{
+		s := numbered.Spec{
 			Partition: int(partition), MaxUnavailable: int(maxUnavailable), Parallel: flags&1 > 0, Unordered: flags&3 == 3,
 			Paused: flags&4 > 0, OnDelete: flags&8 > 0, UnlimitedScaleIn: flags&16 > 0, UnlimitedRepair: flags&32 > 0,
 			Wanted: wanted(t, int(flags>>6), int(replicas), "3", "7-9"),
@@ -515,16 +522,16 @@ func FuzzNumbered(f *testing.F) {
 		if scale >= 0 {
 			s.ScaleMaxUnavailable = new(int(scale))
 		}
-		var pods []rollout.NumberedPod
+		var pods []numbered.Pod
 		for o, b := range states[:min(len(states), 300)] {
 			if health := rollout.Health(b & 7); health >= rollout.Available && health <= rollout.Terminating {
-				pods = append(pods, rollout.NumberedPod{
+				pods = append(pods, numbered.Pod{
 					Ordinal: o, Health: health, Updated: b&16 > 0, Specified: b&32 > 0, PreDeleting: b&64 > 0, PreUpdating: b&128 > 0,
 					Starting: b&8 > 0 && health != rollout.Available, Rest: restIf(b&8 > 0 && health == rollout.Available || b&24 == 24, o), Resting: b&8 > 0 && health == rollout.Ended,
 				})
 			}
 		}
-		step, err := rollout.Numbered(s, pods)
+		step, err := numbered.Plan(s, pods)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,6 @@
-package rollout
+package numbered
+
+import "github.com/workloadkit/workloadkit/rollout"
 
 // parallel decides about all Pods at once. Actions that take Pods out of service share a single budget. Ordinals
 // without an available Pod use the budget up, for any cause.
@@ -25,7 +27,7 @@ func (r *roster) scaleOut() {
 	fill := func(to int) {
 		for ; rank < to && left > 0 && len(r.create) < maxCreate; rank++ {
 			ordinal, _ := r.Wanted.At(rank)
-			r.create = append(r.create, NumberedCreate{Ordinal: ordinal, Old: old(rank)})
+			r.create = append(r.create, Create{Ordinal: ordinal, Old: old(rank)})
 			left--
 		}
 		waiting += to - rank
@@ -42,16 +44,16 @@ func (r *roster) scaleOut() {
 		case e.available():
 		case left > 0:
 			left--
-			if e.Health == Ended && !e.Resting {
+			if e.Health == rollout.Ended && !e.Resting {
 				e.act = remove
 			}
-		case e.Health == Ended && e.act == leave:
+		case e.Health == rollout.Ended && e.act == leave:
 			waiting++
 		}
 	}
 	fill(r.Wanted.Len())
 	if limit := r.ScaleMaxUnavailable; limit != nil && left <= 0 && waiting > 0 {
-		r.limitf(ScaleUpLimited, r.Paths.scaleMaxUnavailable(), "wait for Pods to become available, or raise the limit",
+		r.Limitf(rollout.ScaleUpLimited, r.paths().ScaleMaxUnavailable, "wait for Pods to become available, or raise the limit",
 			"%d Pods are created now, %d that are missing or have ended wait; %d may be unavailable", len(r.create), waiting, *limit)
 	}
 }
@@ -62,7 +64,7 @@ func (r *roster) scaleIn() {
 	waiting := 0
 	for e := range r.descending {
 		switch {
-		case e.wanted || e.Health == Terminating:
+		case e.wanted || e.Health == rollout.Terminating:
 		case !e.available() || r.UnlimitedScaleIn:
 			e.act = remove
 		case spare > 0:
@@ -73,7 +75,7 @@ func (r *roster) scaleIn() {
 		}
 	}
 	if waiting > 0 {
-		r.limitf(DeleteLimited, r.Paths.maxUnavailable(), "wait for Pods to become available, or raise the limit",
+		r.Limitf(rollout.DeleteLimited, r.paths().MaxUnavailable, "wait for Pods to become available, or raise the limit",
 			"%d available Pods that are not wanted stay for now: %d of %d wanted ordinals have no available Pod, %d may",
 			waiting, r.unavailable(), r.Wanted.Len(), r.MaxUnavailable)
 	}
@@ -84,7 +86,7 @@ func (r *roster) deleteSpecified(room int) int {
 	waiting := 0
 	for e := range r.descending {
 		switch {
-		case !e.Specified || !e.wanted || e.Health == Terminating || e.act != leave:
+		case !e.Specified || !e.wanted || e.Health == rollout.Terminating || e.act != leave:
 		case !e.available():
 			e.act = remove
 		case room > 0:
@@ -95,7 +97,7 @@ func (r *roster) deleteSpecified(room int) int {
 		}
 	}
 	if waiting > 0 {
-		r.limitf(DeleteLimited, r.Paths.maxUnavailable(), "wait for Pods to become available, or raise the limit",
+		r.Limitf(rollout.DeleteLimited, r.paths().MaxUnavailable, "wait for Pods to become available, or raise the limit",
 			"%d available Pods are to be deleted; %d Pods are unavailable, %d may be", waiting, r.unavailable(), r.MaxUnavailable)
 	}
 	return room
@@ -108,7 +110,7 @@ func (r *roster) updateAll(room int) {
 	waiting := 0
 	for e := range r.inUpdateOrder {
 		switch {
-		case !e.due || e.Specified || e.begun() || e.Health == Ended:
+		case !e.due || e.Specified || e.begun() || e.Health == rollout.Ended:
 		case e.available() && room > 0:
 			e.act = update
 			room--
@@ -120,7 +122,7 @@ func (r *roster) updateAll(room int) {
 		}
 	}
 	if waiting > 0 && r.unavailable() >= r.MaxUnavailable {
-		r.limitf(UpdateLimited, r.Paths.maxUnavailable(), "wait for Pods to become available, or raise the limit",
+		r.Limitf(rollout.UpdateLimited, r.paths().MaxUnavailable, "wait for Pods to become available, or raise the limit",
 			"%d Pods wait for their update; %d Pods are unavailable, %d of them at the new revision; %d may be",
 			waiting, r.unavailable(), r.untested, r.MaxUnavailable)
 	}

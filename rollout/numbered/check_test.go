@@ -1,37 +1,38 @@
-package rollout_test
+package numbered_test
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 // judge checks a single step against the rules, each in the plainest possible form. judge knows nothing of the code
 // that found the step.
 type judge struct {
-	rollout.NumberedSpec
+	numbered.Spec
 
-	step rollout.NumberedStep
+	step numbered.Step
 	// pods has the existing Pods in the given order, and of maps their ordinals to them.
-	pods []rollout.NumberedPod
-	of   map[int]rollout.NumberedPod
+	pods []numbered.Pod
+	of   map[int]numbered.Pod
 }
 
-func newJudge(s rollout.NumberedSpec, pods []rollout.NumberedPod, step rollout.NumberedStep) *judge {
-	j := &judge{NumberedSpec: s, step: step, pods: pods, of: map[int]rollout.NumberedPod{}}
+func newJudge(s numbered.Spec, pods []numbered.Pod, step numbered.Step) *judge {
+	j := &judge{Spec: s, step: step, pods: pods, of: map[int]numbered.Pod{}}
 	for _, p := range pods {
 		j.of[p.Ordinal] = p
 	}
 	return j
 }
 
-func serves(p rollout.NumberedPod) bool {
+func serves(p numbered.Pod) bool {
 	return p.Health == rollout.Available && !p.PreDeleting && !p.PreUpdating
 }
 
 // underway reports whether an action decided by the controller is under way.
-func underway(p rollout.NumberedPod) bool {
+func underway(p numbered.Pod) bool {
 	return p.Health == rollout.Terminating || p.PreDeleting || (p.PreUpdating && p.Health != rollout.Ended)
 }
 
@@ -53,7 +54,7 @@ func (j *judge) down() int {
 	return n
 }
 
-func (j *judge) count(test func(rollout.NumberedPod) bool) int {
+func (j *judge) count(test func(numbered.Pod) bool) int {
 	n := 0
 	for _, p := range j.pods {
 		if test(p) {
@@ -136,7 +137,7 @@ func (j *judge) reasons() error {
 
 // budget: after the actions at least the wanted Pods less MaxUnavailable are in service.
 func (j *judge) budget() error {
-	counts := func(p rollout.NumberedPod) bool { return serves(p) && (j.wants(p.Ordinal) || !j.freeScaleIn()) }
+	counts := func(p numbered.Pod) bool { return serves(p) && (j.wants(p.Ordinal) || !j.freeScaleIn()) }
 	before, after := j.count(counts), j.count(counts)
 	for _, o := range j.begins() {
 		if counts(j.of[o]) {
@@ -156,7 +157,7 @@ func (j *judge) repairs() error {
 	if j.UnlimitedRepair || j.Unordered { // there the partition does not tell which Pods are on their way to which revision
 		return nil
 	}
-	untested := j.count(func(p rollout.NumberedPod) bool {
+	untested := j.count(func(p numbered.Pod) bool {
 		switch {
 		case !j.wants(p.Ordinal):
 			return false
@@ -201,7 +202,7 @@ func (j *judge) scaleLimit() error {
 
 // revisions: each created Pod has the revision wanted by the partition.
 func (j *judge) revisions() error {
-	old := j.count(func(p rollout.NumberedPod) bool { return j.wants(p.Ordinal) && !p.Updated })
+	old := j.count(func(p numbered.Pod) bool { return j.wants(p.Ordinal) && !p.Updated })
 	for _, c := range j.step.Create {
 		want := j.rank(c.Ordinal) < j.Partition
 		if j.Unordered {
@@ -214,7 +215,7 @@ func (j *judge) revisions() error {
 			old++
 		}
 	}
-	if staying := j.count(func(p rollout.NumberedPod) bool {
+	if staying := j.count(func(p numbered.Pod) bool {
 		return j.wants(p.Ordinal) && !p.Updated && !p.Specified && p.Health != rollout.Terminating && p.Health != rollout.Ended
 	}); j.Unordered && len(j.step.Update) > max(staying-j.Partition, 0) {
 		return fmt.Errorf("%d of %d old Pods are updated, %d are to stay", len(j.step.Update), staying, j.Partition)
@@ -226,10 +227,10 @@ func (j *judge) revisions() error {
 func (j *judge) order() error {
 	line := slices.Clone(j.pods)
 	if !j.Unordered {
-		slices.SortFunc(line, func(a, b rollout.NumberedPod) int { return b.Ordinal - a.Ordinal })
+		slices.SortFunc(line, func(a, b numbered.Pod) int { return b.Ordinal - a.Ordinal })
 	}
 	if j.Parallel { // resting Pods come last
-		slices.SortStableFunc(line, func(a, b rollout.NumberedPod) int { return int(a.Rest - b.Rest) })
+		slices.SortStableFunc(line, func(a, b numbered.Pod) int { return int(a.Rest - b.Rest) })
 	}
 	left := -1
 	for _, p := range line {
@@ -249,7 +250,7 @@ func (j *judge) order() error {
 }
 
 // broken Pods do not serve and could.
-func broken(p rollout.NumberedPod) bool {
+func broken(p numbered.Pod) bool {
 	return !serves(p) && (p.Health == rollout.Available || p.Health == rollout.Unavailable)
 }
 
@@ -274,7 +275,7 @@ func (j *judge) oneAtATime() error {
 		if p.Health == rollout.Ended && j.wants(o) {
 			continue // the Pod goes in the order of creation
 		}
-		if n := j.count(func(p rollout.NumberedPod) bool { return underway(p) && (j.wants(p.Ordinal) || !p.PreUpdating) }); n > 0 {
+		if n := j.count(func(p numbered.Pod) bool { return underway(p) && (j.wants(p.Ordinal) || !p.PreUpdating) }); n > 0 {
 			return fmt.Errorf("%d is begun beside %d that are under way", o, n)
 		}
 		if (serves(p) || !j.wants(o)) && j.down() > 0 {

@@ -1,30 +1,28 @@
-package rollout
+// Package numbered answers "which numbered Pods to create, delete and update now, and why no more?" for Pods with names
+// of their own, like the Pods of a StatefulSet.
+//
+// A terminating Pod holds its name: nothing can replace the Pod until it is gone. So [Plan] needs each Pod with its
+// ordinal, and unavailability is not a count of Pods but a count of wanted ordinals without an available Pod. Compute
+// the wanted ordinals with package ordinals.
+//
+// The promises of package rollout hold. Plan never has two Pods of the same ordinal, and ordered management keeps the
+// order.
+package numbered
 
 import (
 	"time"
 
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/reason"
-)
-
-const (
-	// OrdinalTerminating means that the Pod of a wanted ordinal is terminating. Its successor of the same name can only be
-	// created after the Pod is gone.
-	OrdinalTerminating reason.Code = "OrdinalTerminating"
-	// OrderedWait means that Pods are managed in sequence, and the next Pod waits for another Pod.
-	OrderedWait reason.Code = "OrderedWait"
-	// OneAtATime means that Pods are managed in sequence, so the rollout cannot use the whole limit of unavailable Pods.
-	OneAtATime reason.Code = "OneAtATime"
-	// RolloutPaused means that the rollout is paused while Pods wait for an update or for a requested deletion.
-	RolloutPaused reason.Code = "RolloutPaused"
+	"github.com/workloadkit/workloadkit/rollout"
 )
 
 // maxCreate is the limit of created Pods per step: a replica count with some zeros too many must not cost memory.
 const maxCreate = 1000
 
-// NumberedSpec is the wanted state of Pods with ordinals, in absolute numbers. The zero value is refused because Wanted
+// Spec is the wanted state of Pods with ordinals, in absolute numbers. The zero value is refused because Wanted
 // is missing. With nothing but Wanted set, Pods are created and deleted in sequence, and no available Pod is updated.
-type NumberedSpec struct {
+type Spec struct {
 	// Wanted are the ordinals with a wanted Pod, as returned by ordinals.Of. A Set that nobody computed is refused. A Set
 	// computed for no replicas deletes every Pod.
 	Wanted ordinals.Set
@@ -63,32 +61,17 @@ type NumberedSpec struct {
 	UnlimitedRepair bool
 
 	// Paths are the paths of the numbers in the workload's API.
-	Paths Paths
+	Paths rollout.Paths
 }
 
-// Health is a Pod's service for its ordinal. Health has no usable zero value: a Pod without Health is refused.
-type Health uint8
-
-// The states of a Pod's health.
-const (
-	// Available Pods serve: they are ready and have been for as long as the workload demands.
-	Available Health = iota + 1
-	// Unavailable Pods do not serve, or not yet.
-	Unavailable
-	// Ended Pods have phase Failed or Succeeded. The step deletes and recreates them.
-	Ended
-	// Terminating Pods have a deletion timestamp. A terminating Pod holds its ordinal until gone.
-	Terminating
-)
-
-// NumberedPod describes a single Pod for Numbered.
-type NumberedPod struct {
+// Pod describes a single Pod for Plan.
+type Pod struct {
 	// Ordinal is the number in the Pod's name. No two Pods have the same.
 	Ordinal int
 	// Updated says that the Pod is at the new revision and has nothing else to update (claims, for example).
 	Updated bool
 	// Health is required.
-	Health Health
+	Health rollout.Health
 	// Starting Pods are not available yet but expected to be soon, because somebody created or restarted them a short
 	// while ago. A starting Pod waits for its turn in an update, unlike other unavailable Pods.
 	Starting bool
@@ -111,26 +94,26 @@ type NumberedPod struct {
 	PreUpdating bool
 }
 
-func (p *NumberedPod) available() bool {
-	return p.Health == Available && !p.PreDeleting && !p.PreUpdating
+func (p *Pod) available() bool {
+	return p.Health == rollout.Available && !p.PreDeleting && !p.PreUpdating
 }
 
 // begun reports whether a deletion or an update of the Pod has begun and goes on by itself or by a hook.
-func (p *NumberedPod) begun() bool {
-	return p.Health == Terminating || p.PreDeleting || (p.PreUpdating && p.Health != Ended)
+func (p *Pod) begun() bool {
+	return p.Health == rollout.Terminating || p.PreDeleting || (p.PreUpdating && p.Health != rollout.Ended)
 }
 
-// NumberedCreate is a Pod to create.
-type NumberedCreate struct {
+// Create is a Pod to create.
+type Create struct {
 	Ordinal int
 	// Old says that the Pod is created at the old revision, because Partition keeps the ordinal there.
 	Old bool
 }
 
-// NumberedStep says what to do now. No ordinal is in two lists.
-type NumberedStep struct {
+// Step says what to do now. No ordinal is in two lists.
+type Step struct {
 	// Create these Pods, in ascending order. Create has at most 1,000 Pods: the next step has the rest.
-	Create []NumberedCreate
+	Create []Create
 	// Delete the Pods of these ordinals, in descending order: unwanted, ended, or Specified Pods.
 	Delete []int
 	// Update the Pods of these ordinals to the new revision, in order: in place, or by deletion. A PreDeleting Pod can as
@@ -145,28 +128,28 @@ type NumberedStep struct {
 	Limits reason.List
 }
 
-// Numbered returns the next step for Pods with ordinals. pods are all Pods of the workload, including terminating and
+// Plan returns the next step for Pods with ordinals. pods are all Pods of the workload, including terminating and
 // ended Pods: each holds its ordinal as long as it exists.
 //
 // A begun action is part of each step until complete: the step names a PreDeleting or PreUpdating Pod again, in the
 // list of its action.
 //
-// An unavailable Pod at the old revision can be updated without loss. So Numbered updates the Pod even if
+// An unavailable Pod at the old revision can be updated without loss. So Plan updates the Pod even if
 // MaxUnavailable has no room, and before Pods whose turn comes earlier: the broken Pod itself may be the reason for the
-// stop. Without Parallel Numbered does so only for the lowest such ordinal, because Pods may rely on lower Pods. Set
+// stop. Without Parallel Plan does so only for the lowest such ordinal, because Pods may rely on lower Pods. Set
 // Starting for Pods that only need time.
 //
 // The error is a reason.List with an InvalidRollout for each negative number, for a set of wanted ordinals that nobody
 // computed, for Unordered without Parallel, and for the first Pod without Health, with an impossible ordinal or with
 // another Pod's ordinal. The step is then empty. The running time grows with the number of Pods, and not with the
 // number of replicas or of reserved ordinals.
-func Numbered(spec NumberedSpec, pods []NumberedPod) (NumberedStep, error) {
+func Plan(spec Spec, pods []Pod) (Step, error) {
 	if err := spec.check(); err != nil {
-		return NumberedStep{}, err
+		return Step{}, err
 	}
 	r, err := newRoster(&spec, pods)
 	if err != nil {
-		return NumberedStep{}, err
+		return Step{}, err
 	}
 	r.carryOn()
 	if spec.Parallel {

@@ -1,4 +1,4 @@
-package rollout_test
+package pernode_test
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
 // daemonPod is a Pod of a simulated world with a single Pod per Node. Durations are in ticks.
@@ -38,11 +39,11 @@ func (p *daemonPod) runs() bool   { return p.terminating == 0 && !p.ended }
 func (p *daemonPod) ready() bool  { return p.starting == 0 && !p.broken && !p.ended }
 func (p *daemonPod) serves() bool { return p.runs() && p.ready() && p.warm == 0 && !p.preDeleting }
 
-// daemonWorld holds Nodes, Pods, the wanted state, and a controller that acts only on PerNode.
-type daemonWorld struct {
+// world holds Nodes, Pods, the wanted state, and a controller that acts only on Plan.
+type world struct {
 	rng        *rand.Rand
-	spec       rollout.NodeSpec
-	nodes      map[string]*rollout.Node
+	spec       pernode.Spec
+	nodes      map[string]*pernode.Node
 	pods       map[string]*daemonPod
 	revision   int
 	now        int
@@ -53,9 +54,9 @@ type daemonWorld struct {
 	foreign int
 }
 
-func newDaemonWorld(seed uint64, trace func(string, ...any)) *daemonWorld {
-	w := &daemonWorld{
-		rng: rand.New(rand.NewPCG(seed, 4)), trace: trace, nodes: map[string]*rollout.Node{}, pods: map[string]*daemonPod{}, revision: 1, foreign: 1,
+func newWorld(seed uint64, trace func(string, ...any)) *world {
+	w := &world{
+		rng: rand.New(rand.NewPCG(seed, 4)), trace: trace, nodes: map[string]*pernode.Node{}, pods: map[string]*daemonPod{}, revision: 1, foreign: 1,
 	}
 	w.inPlace, w.deleteHook, w.spec.LeaveUnfit = w.chance(2), w.chance(4), w.chance(2)
 	for range w.rng.IntN(9) {
@@ -70,9 +71,9 @@ func newDaemonWorld(seed uint64, trace func(string, ...any)) *daemonWorld {
 	return w
 }
 
-func (w *daemonWorld) chance(n int) bool { return w.rng.IntN(n) == 0 }
+func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
 
-func (w *daemonWorld) add(node string, revision int) *daemonPod {
+func (w *world) add(node string, revision int) *daemonPod {
 	w.now++
 	p := &daemonPod{
 		node: node, age: w.now, revision: revision, unbound: w.rng.IntN(2), starting: 1 + w.rng.IntN(4), warm: w.rng.IntN(2) * w.rng.IntN(4), since: w.foreign,
@@ -82,9 +83,9 @@ func (w *daemonWorld) add(node string, revision int) *daemonPod {
 }
 
 // changeNode adds, changes or removes a Node.
-func (w *daemonWorld) changeNode() {
+func (w *world) changeNode() {
 	name := fmt.Sprintf("n%d", w.rng.IntN(10))
-	node := rollout.Node{Name: name, Run: !w.chance(5), Continue: true, Excluded: w.chance(6)}
+	node := pernode.Node{Name: name, Run: !w.chance(5), Continue: true, Excluded: w.chance(6)}
 	if !node.Run {
 		node.Continue = w.chance(2)
 	}
@@ -95,17 +96,17 @@ func (w *daemonWorld) changeNode() {
 	w.foreign++
 }
 
-func (w *daemonWorld) changeSpec() {
+func (w *world) changeSpec() {
 	s := &w.spec
 	s.Partition = w.rng.IntN(2) * w.rng.IntN(len(w.nodes)+2)
 	s.MaxUnavailable, s.MaxSurge = w.rng.IntN(4), w.rng.IntN(2)*w.rng.IntN(4)
 	s.Paused, s.OnDelete, s.Progressive = w.chance(8), w.chance(8), w.chance(4)
 	w.foreign++
-	w.trace("%s", ruledPerNode(*s))
+	w.trace("%s", ruled(*s))
 }
 
 // disturb lets somebody else change the world.
-func (w *daemonWorld) disturb() {
+func (w *world) disturb() {
 	if names := slices.Sorted(maps.Keys(w.pods)); len(names) > 0 && w.chance(3) {
 		p := w.pods[names[w.rng.IntN(len(names))]]
 		switch w.rng.IntN(7) {
@@ -139,7 +140,7 @@ func (w *daemonWorld) disturb() {
 }
 
 // tick lets time pass and reports any change.
-func (w *daemonWorld) tick() bool {
+func (w *world) tick() bool {
 	changed := false
 	for name, p := range w.pods {
 		left := []*int{&p.unbound, &p.resting, &p.hook}
@@ -170,15 +171,18 @@ func (w *daemonWorld) tick() bool {
 }
 
 // members lists Nodes and Pods in a meaningless order.
-func (w *daemonWorld) members() (nodes []rollout.Node, pods []rollout.NodePod) {
+func (w *world) members() (nodes []pernode.Node, pods []pernode.Pod) {
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		nodes = append(nodes, *w.nodes[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.pods)) {
 		p := w.pods[name]
-		pod := rollout.NodePod{
-			Name: name, Node: p.node, Scheduled: p.unbound == 0, Created: perNodeBegan.Add(time.Duration(p.age) * time.Second), Updated: p.revision == w.revision,
-			Health: rollout.Unavailable, Ready: p.ready(), Resting: p.resting > 0, Rest: restIf(p.hopeless, p.since), PreDeleting: p.preDeleting,
+		pod := pernode.Pod{
+			Name: name, Node: p.node, Scheduled: p.unbound == 0, Created: began.Add(time.Duration(p.age) * time.Second), Updated: p.revision == w.revision,
+			Health: rollout.Unavailable, Ready: p.ready(), Resting: p.resting > 0, PreDeleting: p.preDeleting,
+		}
+		if p.hopeless { // every third Pod rests equally long
+			pod.Rest = time.Duration(1 + p.since%3)
 		}
 		switch {
 		case p.terminating > 0:
@@ -196,15 +200,15 @@ func (w *daemonWorld) members() (nodes []rollout.Node, pods []rollout.NodePod) {
 }
 
 // agree checks a step against the reference and the forbidden actions.
-func agree(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePod) (rollout.NodeStep, error) {
-	step, err := rollout.PerNode(s, nodes, pods)
+func agree(s pernode.Spec, nodes []pernode.Node, pods []pernode.Pod) (pernode.Step, error) {
+	step, err := pernode.Plan(s, nodes, pods)
 	if err != nil {
 		return step, err
 	}
-	if err := nodeVerdict(s, nodes, pods, step); err != nil {
+	if err := verdict(s, nodes, pods, step); err != nil {
 		return step, err
 	}
-	reference := newNodeWalk(s, nodes, pods)
+	reference := newWalker(s, nodes, pods)
 	want, got := reference.plan(), stepNames(step, pods)
 	slices.Sort(want.Delete)
 	slices.Sort(got.Delete)
@@ -215,10 +219,10 @@ func agree(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePod) (ro
 }
 
 // pass is a reconcile. pass reports whether anything was done, or must be tried again.
-func (w *daemonWorld) pass() (bool, error) {
+func (w *world) pass() (bool, error) {
 	nodes, pods := w.members()
 	step, err := agree(w.spec, nodes, pods)
-	w.trace("%s\n\t-> %s (%s)", listedPerNode(nodes, pods), toldPerNode(step, pods), step.Limits)
+	w.trace("%s\n\t-> %s (%s)", listed(nodes, pods), told(step, pods), step.Limits)
 	if err != nil {
 		return false, err
 	}
@@ -237,7 +241,7 @@ func (w *daemonWorld) pass() (bool, error) {
 }
 
 // actions are a controller's actions for a step, in any order.
-func (w *daemonWorld) actions(step rollout.NodeStep, pods []rollout.NodePod) []func() (bool, error) {
+func (w *world) actions(step pernode.Step, pods []pernode.Pod) []func() (bool, error) {
 	var list []func() (bool, error)
 	for _, node := range step.Create {
 		list = append(list, func() (bool, error) {
@@ -265,7 +269,7 @@ func (w *daemonWorld) actions(step rollout.NodeStep, pods []rollout.NodePod) []f
 }
 
 // take notes that a Pod is taken down.
-func (w *daemonWorld) take(name string) error {
+func (w *world) take(name string) error {
 	if w.pods[name].since == w.foreign {
 		return fmt.Errorf("Pod %s is created or updated, and taken down again, although nobody else did anything", name)
 	}
@@ -273,7 +277,7 @@ func (w *daemonWorld) take(name string) error {
 }
 
 // remove deletes a Pod, so the Pod terminates for a while or waits for its hook.
-func (w *daemonWorld) remove(name string) (bool, error) {
+func (w *world) remove(name string) (bool, error) {
 	p := w.pods[name]
 	switch {
 	case p.hopeless, p.preDeleting && p.hook > 0:
@@ -290,7 +294,7 @@ func (w *daemonWorld) remove(name string) (bool, error) {
 	return true, err
 }
 
-func (w *daemonWorld) update(name string) (bool, error) {
+func (w *world) update(name string) (bool, error) {
 	p := w.pods[name]
 	switch {
 	case p.hopeless:
@@ -304,7 +308,7 @@ func (w *daemonWorld) update(name string) (bool, error) {
 }
 
 // calm ends obstacles to the end of a rollout. Broken old Pods stay broken if their update will mend them.
-func (w *daemonWorld) calm() {
+func (w *world) calm() {
 	s := &w.spec
 	s.Paused, s.OnDelete, s.MaxUnavailable = false, false, max(s.MaxUnavailable, 1)
 	for _, p := range w.pods {
@@ -313,13 +317,13 @@ func (w *daemonWorld) calm() {
 		}
 	}
 	w.foreign++
-	w.trace("calm: %s", ruledPerNode(*s))
+	w.trace("calm: %s", ruled(*s))
 }
 
 // verify checks the end of a rollout against the wanted state.
-func (w *daemonWorld) verify() error {
+func (w *world) verify() error {
 	nodes, pods := w.members()
-	walk := newNodeWalk(w.spec, nodes, pods)
+	walk := newWalker(w.spec, nodes, pods)
 	without, fresh := 0, 0
 	for _, name := range walk.names {
 		node, all := w.nodes[name], walk.on(name)
@@ -360,9 +364,15 @@ func (w *daemonWorld) verify() error {
 	return nil
 }
 
-// simulatePerNode runs a rollout to its end and returns the first broken promise.
-func simulatePerNode(seed uint64, trace func(string, ...any)) error {
-	w := newDaemonWorld(seed, trace)
+// Bounds for a whole rollout: the time of foreign changes, and the number of passes over a few Nodes afterwards.
+const (
+	busyTicks  = 60
+	quietTicks = 500
+)
+
+// simulate runs a rollout to its end and returns the first broken promise.
+func simulate(seed uint64, trace func(string, ...any)) error {
+	w := newWorld(seed, trace)
 	for range w.rng.IntN(busyTicks) {
 		w.disturb()
 		w.tick()
@@ -383,42 +393,42 @@ func simulatePerNode(seed uint64, trace func(string, ...any)) error {
 	return errors.New("it does not end")
 }
 
-// TestWholePerNodeRollouts drives thousands of rollouts to their end under random interference.
-func TestWholePerNodeRollouts(t *testing.T) {
+// TestWholeRollouts drives thousands of rollouts to their end under random interference.
+func TestWholeRollouts(t *testing.T) {
 	const seeds = 3000
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			if err := simulatePerNode(seed, func(string, ...any) {}); err != nil {
-				_ = simulatePerNode(seed, t.Logf)
-				t.Fatalf("%v\nreplay with: go test ./rollout -run 'TestWholePerNodeRollouts/seed=%d$'", err, seed)
+			if err := simulate(seed, func(string, ...any) {}); err != nil {
+				_ = simulate(seed, t.Logf)
+				t.Fatalf("%v\nreplay with: go test ./rollout/pernode -run 'TestWholeRollouts/seed=%d$'", err, seed)
 			}
 		})
 	}
 }
 
-func FuzzWholePerNodeRollouts(f *testing.F) {
+func FuzzWholeRollouts(f *testing.F) {
 	for seed := range uint64(16) {
 		f.Add(seed << 32) // no seed of the test
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
-		if err := simulatePerNode(seed, func(string, ...any) {}); err != nil {
-			_ = simulatePerNode(seed, t.Logf)
+		if err := simulate(seed, func(string, ...any) {}); err != nil {
+			_ = simulate(seed, t.Logf)
 			t.Fatal(err) // the fuzzer names the file for a replay
 		}
 	})
 }
 
-// drawnPerNode reads Nodes and Pods from bytes: a byte for each Node, two bytes for each Pod. A Pod's first byte gives
+// drawn reads Nodes and Pods from bytes: a byte for each Node, two bytes for each Pod. A Pod's first byte gives
 // its Node.
-func drawnPerNode(nodeBytes, podBytes []byte) (nodes []rollout.Node, pods []rollout.NodePod) {
+func drawn(nodeBytes, podBytes []byte) (nodes []pernode.Node, pods []pernode.Pod) {
 	for i, b := range nodeBytes[:min(len(nodeBytes), 40)] {
-		node := rollout.Node{Name: fmt.Sprintf("n%02d", i), Run: b&1 == 0, Continue: b&2 == 0, Excluded: b&4 > 0}
+		node := pernode.Node{Name: fmt.Sprintf("n%02d", i), Run: b&1 == 0, Continue: b&2 == 0, Excluded: b&4 > 0}
 		nodes = append(nodes, node)
 	}
 	for i := 0; i+1 < min(len(podBytes), 160); i += 2 {
 		b := podBytes[i+1]
-		pod := rollout.NodePod{
-			Created: perNodeBegan.Add(time.Duration(i*7%5) * time.Minute), Health: rollout.Health(1 + b&3), Updated: b&4 > 0, PreDeleting: b&8 > 0,
+		pod := pernode.Pod{
+			Created: began.Add(time.Duration(i*7%5) * time.Minute), Health: rollout.Health(1 + b&3), Updated: b&4 > 0, PreDeleting: b&8 > 0,
 			Resting: b&16 > 0, Rest: time.Duration(b & 32), Scheduled: b&64 == 0, Ready: b&128 == 0,
 		}
 		switch at := int(podBytes[i]) % (len(nodes) + 2); {
@@ -433,31 +443,31 @@ func drawnPerNode(nodeBytes, podBytes []byte) (nodes []rollout.Node, pods []roll
 	return nodes, pods
 }
 
-// FuzzPerNode checks single steps against the reference and the rules, for Pods in any state, including states that no
+// FuzzPlan checks single steps against the reference and the rules, for Pods in any state, including states that no
 // controller would bring about.
-func FuzzPerNode(f *testing.F) {
+func FuzzPlan(f *testing.F) {
 	f.Add(uint8(0), uint8(1), uint8(0), uint8(0), []byte{0, 0, 0}, []byte{0, 0x00, 1, 0x00, 2, 0x00})
 	f.Add(uint8(2), uint8(9), uint8(0), uint8(0), []byte{0, 4, 0, 3, 1}, []byte{0, 0x00, 1, 0x04, 2, 0x01, 3, 0x00, 4, 0x20})
 	f.Add(uint8(1), uint8(0), uint8(2), uint8(0), []byte{0, 0, 0, 0}, []byte{0, 0x00, 0, 0x05, 1, 0x08, 1, 0x00, 2, 0x12, 3, 0x03})
 	f.Add(uint8(3), uint8(1), uint8(0), uint8(0b0100), []byte{0, 0, 0, 0, 0, 0}, []byte{5, 0x04, 6, 0x40, 7, 0x00})
 	f.Add(uint8(0), uint8(2), uint8(0), uint8(0b1001), []byte{1, 0, 3}, []byte{0, 0x00, 0, 0x44, 1, 0x09, 2, 0x02})
 	f.Fuzz(func(t *testing.T, partition, maxUnavailable, maxSurge, flags uint8, nodeBytes, podBytes []byte) {
-		s := rollout.NodeSpec{
+		s := pernode.Spec{
 			Partition: int(partition), MaxUnavailable: int(maxUnavailable), MaxSurge: int(maxSurge),
 			Paused: flags&1 > 0, OnDelete: flags&2 > 0, Progressive: flags&4 > 0, LeaveUnfit: flags&8 > 0,
 		}
-		nodes, pods := drawnPerNode(nodeBytes, podBytes)
+		nodes, pods := drawn(nodeBytes, podBytes)
 		step, err := agree(s, nodes, pods)
 		if err != nil {
-			t.Fatalf("%v\n%s\n%s\n\t-> %s (%s)", err, ruledPerNode(s), listedPerNode(nodes, pods), toldPerNode(step, pods), step.Limits)
+			t.Fatalf("%v\n%s\n%s\n\t-> %s (%s)", err, ruled(s), listed(nodes, pods), told(step, pods), step.Limits)
 		}
 		// The order of the input means nothing.
 		slices.Reverse(nodes)
 		reversed := slices.Clone(pods)
 		slices.Reverse(reversed)
-		again, err := rollout.PerNode(s, nodes, reversed)
+		again, err := pernode.Plan(s, nodes, reversed)
 		if diff := cmp.Diff(readWhole(step, pods), readWhole(again, reversed)); err != nil || diff != "" {
-			t.Errorf("in another order: %v (-first +second):\n%s\n%s\n%s", err, diff, ruledPerNode(s), listedPerNode(nodes, pods))
+			t.Errorf("in another order: %v (-first +second):\n%s\n%s\n%s", err, diff, ruled(s), listed(nodes, pods))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package rollout
+package numbered
 
 import (
 	"cmp"
@@ -7,11 +7,13 @@ import (
 
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/internal/limits"
 )
 
 // roster holds the Pods of a numbered workload in ascending order of their ordinals, with the decision for each.
 type roster struct {
-	*NumberedSpec
+	*Spec
 
 	pods []entry
 	// updateOrder are positions in pods, nil for descending order.
@@ -21,15 +23,15 @@ type roster struct {
 	// untested counts unavailable Pods at the new revision or on their way there.
 	untested int
 
-	create []NumberedCreate
+	create []Create
 	// awaited is the ordinal in the reason OrderedWait.
 	awaited *int
-	limited
+	limits.Noted
 }
 
 // entry is a Pod and its decision.
 type entry struct {
-	NumberedPod
+	Pod
 
 	// rank is the number of wanted ordinals below the Pod's ordinal.
 	rank   int
@@ -50,32 +52,35 @@ const (
 
 // staysOld reports whether a Pod is at the old revision and not due for a recreation anyway.
 func (e *entry) staysOld() bool {
-	return e.wanted && !e.Updated && !e.Specified && (e.Health == Available || e.Health == Unavailable)
+	return e.wanted && !e.Updated && !e.Specified && (e.Health == rollout.Available || e.Health == rollout.Unavailable)
 }
 
-func (s *NumberedSpec) check() error {
+func (s *Spec) paths() limits.Paths { return limits.Paths(s.Paths).OrDefaults() }
+
+func (s *Spec) check() error {
 	var problems reason.List
+	paths := s.paths()
 	if s.Wanted.IsZero() {
 		problems = append(problems, reason.Reason{
-			Code: InvalidRollout, Path: "wanted", Detail: "nobody has computed the wanted ordinals", Remedy: "use what ordinals.Of returns without an error",
+			Code: rollout.InvalidRollout, Path: "wanted", Detail: "nobody has computed the wanted ordinals", Remedy: "use what ordinals.Of returns without an error",
 		})
 	}
-	negative(&problems, s.Paths.partition(), s.Partition)
-	negative(&problems, s.Paths.maxUnavailable(), s.MaxUnavailable)
+	limits.Negative(&problems, rollout.InvalidRollout, paths.Partition, s.Partition)
+	limits.Negative(&problems, rollout.InvalidRollout, paths.MaxUnavailable, s.MaxUnavailable)
 	if s.ScaleMaxUnavailable != nil {
-		negative(&problems, s.Paths.scaleMaxUnavailable(), *s.ScaleMaxUnavailable)
+		limits.Negative(&problems, rollout.InvalidRollout, paths.ScaleMaxUnavailable, *s.ScaleMaxUnavailable)
 	}
 	if s.Unordered && !s.Parallel {
 		problems = append(problems, reason.Reason{
-			Code: InvalidRollout, Path: "unordered", Detail: "Pods that are managed one at a time are updated in the order of their ordinals",
+			Code: rollout.InvalidRollout, Path: "unordered", Detail: "Pods that are managed one at a time are updated in the order of their ordinals",
 			Remedy: "set parallel too",
 		})
 	}
 	return problems.Err()
 }
 
-func newRoster(spec *NumberedSpec, pods []NumberedPod) (*roster, error) {
-	r := &roster{NumberedSpec: spec, pods: make([]entry, len(pods))}
+func newRoster(spec *Spec, pods []Pod) (*roster, error) {
+	r := &roster{Spec: spec, pods: make([]entry, len(pods))}
 	order, err := ascending(pods)
 	if err != nil {
 		return nil, err
@@ -83,7 +88,7 @@ func newRoster(spec *NumberedSpec, pods []NumberedPod) (*roster, error) {
 	rankOf := spec.Wanted.Ascending()
 	for i, key := range order {
 		e := &r.pods[i]
-		e.NumberedPod = pods[key.position()]
+		e.Pod = pods[key.position()]
 		e.rank, e.wanted = rankOf(e.Ordinal)
 		switch {
 		case !e.available():
@@ -98,7 +103,7 @@ func newRoster(spec *NumberedSpec, pods []NumberedPod) (*roster, error) {
 	}
 	r.markDue()
 	for i := range r.pods {
-		if e := &r.pods[i]; e.wanted && ((e.Updated && !e.available() && e.Health != Ended) || (e.due && e.begun())) {
+		if e := &r.pods[i]; e.wanted && ((e.Updated && !e.available() && e.Health != rollout.Ended) || (e.due && e.begun())) {
 			r.untested++
 		}
 	}
@@ -112,9 +117,9 @@ func (k key) position() int { return int(k & 0xFFFFFFFF) }
 func (k key) ordinal() int  { return int(k >> 32) }
 
 // ascending returns the Pods' ordinals in ascending order, or an error about the first bad Pod.
-func ascending(pods []NumberedPod) ([]key, error) {
+func ascending(pods []Pod) ([]key, error) {
 	bad := func(ordinal int, detail, remedy string) error {
-		return reason.List{{Code: InvalidRollout, Path: "pods", New: strconv.Itoa(ordinal), Detail: detail, Remedy: remedy}}
+		return reason.List{{Code: rollout.InvalidRollout, Path: "pods", New: strconv.Itoa(ordinal), Detail: detail, Remedy: remedy}}
 	}
 	keys := make([]key, len(pods))
 	highest := 0
@@ -123,7 +128,7 @@ func ascending(pods []NumberedPod) ([]key, error) {
 		if p.Ordinal < 0 || p.Ordinal > ordinals.Max {
 			return nil, bad(p.Ordinal, "no Pod can have this ordinal", "use 0 to 2147483647")
 		}
-		if p.Health < Available || p.Health > Terminating {
+		if p.Health < rollout.Available || p.Health > rollout.Terminating {
 			return nil, bad(p.Ordinal, "the Pod of this ordinal has no health", "set Health to Available, Unavailable, Ended or Terminating")
 		}
 		keys[i] = key(p.Ordinal)<<32 | key(i)
@@ -288,8 +293,8 @@ func (r *roster) carryOn() {
 	for i := range r.pods {
 		e := &r.pods[i]
 		switch {
-		case e.Health == Terminating || !e.begun():
-		case e.PreDeleting && (!e.wanted || e.Health == Ended || e.Specified):
+		case e.Health == rollout.Terminating || !e.begun():
+		case e.PreDeleting && (!e.wanted || e.Health == rollout.Ended || e.Specified):
 			e.act = remove
 		case !e.wanted: // deleted at its turn
 		case e.Specified:
@@ -305,7 +310,7 @@ func (r *roster) carryOn() {
 }
 
 // step collects the decisions.
-func (r *roster) step() NumberedStep {
+func (r *roster) step() Step {
 	var count [cancel + 1]int
 	for i := range r.pods {
 		count[r.pods[i].act]++
@@ -316,7 +321,7 @@ func (r *roster) step() NumberedStep {
 		}
 		return make([]int, 0, count[what])
 	}
-	step := NumberedStep{Create: r.create, Delete: list(remove), Update: list(update), Cancel: list(cancel), Awaited: r.awaited, Limits: r.limits}
+	step := Step{Create: r.create, Delete: list(remove), Update: list(update), Cancel: list(cancel), Awaited: r.awaited, Limits: r.Limits}
 	for e := range r.inUpdateOrder {
 		if e.act == update {
 			step.Update = append(step.Update, e.Ordinal)
@@ -340,14 +345,14 @@ func (r *roster) step() NumberedStep {
 func (r *roster) explainWaiting() {
 	specified, due, kept := r.waiting()
 	if !r.Parallel && r.MaxUnavailable > 1 && specified+due > 1 && !r.stopped() {
-		r.limitf(OneAtATime, r.Paths.parallel(), "manage the Pods in parallel for more at a time",
+		r.Limitf(rollout.OneAtATime, r.paths().Parallel, "manage the Pods in parallel for more at a time",
 			"%d Pods are to be updated or deleted in sequence, though %d may be unavailable", specified+due, r.MaxUnavailable)
 	}
 	if r.Paused && specified+due > 0 {
-		r.limitf(RolloutPaused, r.Paths.paused(), "resume the rollout", "%d Pods are to be updated, %d to be deleted", due, specified)
+		r.Limitf(rollout.RolloutPaused, r.paths().Paused, "resume the rollout", "%d Pods are to be updated, %d to be deleted", due, specified)
 	}
 	if !r.OnDelete && r.Partition > 0 && due == 0 && kept > 0 {
-		r.limitf(PartitionReached, r.Paths.partition(), "lower the partition to go on", "%d Pods are at the old revision, %d are kept there", kept, r.Partition)
+		r.Limitf(rollout.PartitionReached, r.paths().Partition, "lower the partition to go on", "%d Pods are at the old revision, %d are kept there", kept, r.Partition)
 	}
 }
 
@@ -361,7 +366,7 @@ func (r *roster) waiting() (specified, due, kept int) {
 		case !e.wanted:
 		case e.NotSelected:
 			foreign = append(foreign, e.Ordinal)
-		case e.Health == Terminating:
+		case e.Health == rollout.Terminating:
 			held = append(held, e.Ordinal)
 		case e.Specified:
 			specified++
@@ -372,10 +377,10 @@ func (r *roster) waiting() (specified, due, kept int) {
 		}
 	}
 	if n := len(foreign); n > 0 {
-		r.limitf(NotSelected, "", notSelectedRemedy, "ordinals whose Pod the selector does not match: %d, the first is %d", n, foreign[n-1])
+		r.Limitf(rollout.NotSelected, "", limits.NotSelectedRemedy, "ordinals whose Pod the selector does not match: %d, the first is %d", n, foreign[n-1])
 	}
 	if n := len(held); n > 0 {
-		r.limitf(OrdinalTerminating, "", "wait until it is gone", "%d Pods are terminating and will be created again, the first is %d", n, held[n-1])
+		r.Limitf(rollout.OrdinalTerminating, "", "wait until it is gone", "%d Pods are terminating and will be created again, the first is %d", n, held[n-1])
 	}
 	return specified, due, kept
 }

@@ -1,4 +1,4 @@
-package rollout_test
+package numbered_test
 
 import (
 	"math/rand/v2"
@@ -8,13 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 // walk is parallel management as described by the reference, rule after rule. walk knows neither hooks nor the kit's
 // additional limits.
-func walk(s rollout.NumberedSpec, pods []rollout.NumberedPod) rollout.NumberedStep {
-	j := newJudge(s, pods, rollout.NumberedStep{})
-	var step rollout.NumberedStep
+func walk(s numbered.Spec, pods []numbered.Pod) numbered.Step {
+	j := newJudge(s, pods, numbered.Step{})
+	var step numbered.Step
 	gone := map[int]bool{} // terminating, or deleted in the step
 	remove := func(o int) {
 		gone[o] = true
@@ -55,12 +56,12 @@ func walk(s rollout.NumberedSpec, pods []rollout.NumberedPod) rollout.NumberedSt
 }
 
 // scale creates missing Pods and deletes ended Pods, going up until the limit is reached.
-func (j *judge) scale(step *rollout.NumberedStep, remove func(int)) {
+func (j *judge) scale(step *numbered.Step, remove func(int)) {
 	left := j.Wanted.Len()
 	if j.ScaleMaxUnavailable != nil {
 		left = *j.ScaleMaxUnavailable
 	}
-	old := j.count(func(p rollout.NumberedPod) bool { return j.wants(p.Ordinal) && !p.Updated })
+	old := j.count(func(p numbered.Pod) bool { return j.wants(p.Ordinal) && !p.Updated })
 	for o := range j.Wanted.All() {
 		if left == 0 {
 			return
@@ -75,7 +76,7 @@ func (j *judge) scale(step *rollout.NumberedStep, remove func(int)) {
 			if isOld = isOld && !j.OnDelete; isOld {
 				old++
 			}
-			step.Create = append(step.Create, rollout.NumberedCreate{Ordinal: o, Old: isOld})
+			step.Create = append(step.Create, numbered.Create{Ordinal: o, Old: isOld})
 		case p.Health == rollout.Ended && !p.Resting:
 			remove(o)
 		case serves(p):
@@ -86,44 +87,44 @@ func (j *judge) scale(step *rollout.NumberedStep, remove func(int)) {
 }
 
 // inLine are the Pods to update, in their order.
-func (j *judge) inLine(gone map[int]bool) []rollout.NumberedPod {
+func (j *judge) inLine(gone map[int]bool) []numbered.Pod {
 	line := slices.Clone(j.pods)
 	if !j.Unordered {
-		slices.SortFunc(line, func(a, b rollout.NumberedPod) int { return b.Ordinal - a.Ordinal })
+		slices.SortFunc(line, func(a, b numbered.Pod) int { return b.Ordinal - a.Ordinal })
 	}
-	line = slices.DeleteFunc(line, func(p rollout.NumberedPod) bool {
+	line = slices.DeleteFunc(line, func(p numbered.Pod) bool {
 		return gone[p.Ordinal] || p.Updated || p.Specified || p.Health == rollout.Ended || !j.wants(p.Ordinal)
 	})
 	if j.Unordered {
 		return line[:max(len(line)-j.Partition, 0)]
 	}
-	return slices.DeleteFunc(line, func(p rollout.NumberedPod) bool { return j.rank(p.Ordinal) < j.Partition })
+	return slices.DeleteFunc(line, func(p numbered.Pod) bool { return j.rank(p.Ordinal) < j.Partition })
 }
 
-// TestNumberedAgainstReference compares with the reference on random Pods. The only difference is wanted: behind a
+// TestAgainstReference compares with the reference on random Pods. The only difference is wanted: behind a
 // waiting available Pod, unavailable Pods are updated nevertheless.
-func TestNumberedAgainstReference(t *testing.T) {
+func TestAgainstReference(t *testing.T) {
 	more := 0
 	for seed := range uint64(20_000) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		flag := func() bool { return rng.IntN(4) == 0 }
-		s := rollout.NumberedSpec{
+		s := numbered.Spec{
 			Wanted: wanted(t, rng.IntN(3), rng.IntN(9), "1", "5-6"), Partition: rng.IntN(2) * rng.IntN(9), MaxUnavailable: rng.IntN(5),
 			Parallel: true, Unordered: flag(), Paused: flag(), OnDelete: flag(), UnlimitedScaleIn: true, UnlimitedRepair: true,
 		}
 		if flag() {
 			s.ScaleMaxUnavailable = new(1 + rng.IntN(4))
 		}
-		var pods []rollout.NumberedPod
+		var pods []numbered.Pod
 		for o := range 14 {
 			if health := rollout.Health(rng.IntN(8)); health > 0 {
 				if health > rollout.Terminating {
 					health = rollout.Available
 				}
-				pods = append(pods, rollout.NumberedPod{Ordinal: o, Updated: rng.IntN(2) == 0, Health: health, Specified: flag() && !s.Unordered})
+				pods = append(pods, numbered.Pod{Ordinal: o, Updated: rng.IntN(2) == 0, Health: health, Specified: flag() && !s.Unordered})
 			}
 		}
-		got, err := rollout.Numbered(s, pods)
+		got, err := numbered.Plan(s, pods)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package rollout
+package pernode
 
 import (
 	"cmp"
@@ -6,25 +6,27 @@ import (
 	"strings"
 
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/internal/limits"
 )
 
-// nodeDecision holds Nodes in ascending order of their names, with their Pods and the decisions for them.
-type nodeDecision struct {
-	*NodeSpec
+// decision holds Nodes in ascending order of their names, with their Pods and the decisions for them.
+type decision struct {
+	*Spec
 
-	nodes []nodeEntry
-	pods  []NodePod
+	nodes []entry
+	pods  []Pod
 	// lost are Pods of missing Nodes.
 	lost []int
 
 	create, anew []string
 	remove, next []int
-	totals       NodeTotals
-	limited
+	totals       Totals
+	limits.Noted
 }
 
-// nodeEntry is a Node and its Pods.
-type nodeEntry struct {
+// entry is a Node and its Pods.
+type entry struct {
 	Node
 
 	// pods are the positions of the Node's Pods, the oldest first.
@@ -33,7 +35,7 @@ type nodeEntry struct {
 	// the Pod to keep at another revision, nil if there is none. Each is the oldest Pod without a begun deletion, or else
 	// the oldest. ambiguous says that a revision has several running Pods.
 	running     int
-	newest, old *NodePod
+	newest, old *Pod
 	newestAt    int
 	oldAt       int
 	ambiguous   bool
@@ -43,8 +45,8 @@ type nodeEntry struct {
 	waits bool
 }
 
-func newNodeDecision(spec *NodeSpec, nodes []Node, pods []NodePod) (*nodeDecision, error) {
-	d := &nodeDecision{NodeSpec: spec, nodes: make([]nodeEntry, len(nodes)), pods: pods}
+func newDecision(spec *Spec, nodes []Node, pods []Pod) (*decision, error) {
+	d := &decision{Spec: spec, nodes: make([]entry, len(nodes)), pods: pods}
 	order := make([]int, len(nodes)) // sorting positions takes a third of the time of sorting entries
 	for i := range order {
 		order[i] = i
@@ -54,7 +56,7 @@ func newNodeDecision(spec *NodeSpec, nodes []Node, pods []NodePod) (*nodeDecisio
 	for i, at := range order {
 		n := nodes[at]
 		if i > 0 && n.Name == d.nodes[i-1].Name {
-			return nil, invalidNodes("nodes", n.Name, "two Nodes have this name", "give each Node once")
+			return nil, invalid("nodes", n.Name, "two Nodes have this name", "give each Node once")
 		}
 		n.Continue = n.Continue || n.Run
 		d.nodes[i].Node, byName[n.Name] = n, i
@@ -68,17 +70,17 @@ func newNodeDecision(spec *NodeSpec, nodes []Node, pods []NodePod) (*nodeDecisio
 	return d, nil
 }
 
-func invalidNodes(path, name, detail, remedy string) error {
-	return reason.List{{Code: InvalidRollout, Path: path, New: name, Detail: detail, Remedy: remedy}}
+func invalid(path, name, detail, remedy string) error {
+	return reason.List{{Code: rollout.InvalidRollout, Path: path, New: name, Detail: detail, Remedy: remedy}}
 }
 
 // assign gives each Node its Pods.
-func (d *nodeDecision) assign(byName map[string]int) error {
+func (d *decision) assign(byName map[string]int) error {
 	at, counts := make([]int, len(d.pods)), make([]int, len(d.nodes))
 	for i := range d.pods {
 		p := &d.pods[i]
-		if p.Health < Available || p.Health > Terminating {
-			return invalidNodes("pods", p.Name, "the Pod has no health", "set Health to Available, Unavailable, Ended or Terminating")
+		if p.Health < rollout.Available || p.Health > rollout.Terminating {
+			return invalid("pods", p.Name, "the Pod has no health", "set Health to Available, Unavailable, Ended or Terminating")
 		}
 		node, known := byName[p.Node]
 		switch {
@@ -106,13 +108,13 @@ func (d *nodeDecision) assign(byName map[string]int) error {
 }
 
 // twice refuses Pods given twice: one of the two would be deleted for the other.
-func (d *nodeDecision) twice() error {
+func (d *decision) twice() error {
 	for i := range d.nodes {
 		pods := d.nodes[i].pods
 		for j, at := range pods {
 			name := d.pods[at].Name
 			if name != "" && slices.ContainsFunc(pods[:j], func(other int) bool { return d.pods[other].Name == name }) {
-				return invalidNodes("pods", name, "the Pod is given twice", "give each Pod once")
+				return invalid("pods", name, "the Pod is given twice", "give each Pod once")
 			}
 		}
 	}
@@ -120,7 +122,7 @@ func (d *nodeDecision) twice() error {
 }
 
 // read looks at the Pods of a Node.
-func (d *nodeDecision) read(n *nodeEntry) {
+func (d *decision) read(n *entry) {
 	if len(n.pods) > 1 {
 		slices.SortFunc(n.pods, d.byAge)
 	}
@@ -147,7 +149,7 @@ func (d *nodeDecision) read(n *nodeEntry) {
 	d.count(n)
 }
 
-func (d *nodeDecision) byAge(i, j int) int {
+func (d *decision) byAge(i, j int) int {
 	a, b := &d.pods[i], &d.pods[j]
 	if a.Scheduled != b.Scheduled {
 		if a.Scheduled {
@@ -159,7 +161,7 @@ func (d *nodeDecision) byAge(i, j int) int {
 }
 
 // count adds a Node to the totals.
-func (d *nodeDecision) count(n *nodeEntry) {
+func (d *decision) count(n *entry) {
 	t := &d.totals
 	switch {
 	case !n.Run && len(n.pods) > 0:
@@ -185,14 +187,14 @@ func (d *nodeDecision) count(n *nodeEntry) {
 }
 
 // manage ensures a single Pod on the Node, or none, regardless of the update.
-func (d *nodeDecision) manage(n *nodeEntry) {
+func (d *decision) manage(n *entry) {
 	for _, i := range n.pods {
 		p := &d.pods[i]
 		switch {
-		case p.Health == Terminating:
-		case p.Health == Ended && p.Resting && n.Continue:
+		case p.Health == rollout.Terminating:
+		case p.Health == rollout.Ended && p.Resting && n.Continue:
 			n.resting = true
-		case !n.Continue, p.Health == Ended, p.PreDeleting:
+		case !n.Continue, p.Health == rollout.Ended, p.PreDeleting:
 			d.remove = append(d.remove, i)
 		}
 	}
@@ -213,8 +215,8 @@ func (d *nodeDecision) manage(n *nodeEntry) {
 }
 
 // firstToStay returns the oldest Pod without a begun deletion, or else the oldest.
-func (d *nodeDecision) firstToStay(n *nodeEntry) *NodePod {
-	var oldest *NodePod
+func (d *decision) firstToStay(n *entry) *Pod {
+	var oldest *Pod
 	for _, i := range n.pods {
 		switch p := &d.pods[i]; {
 		case !p.running():
@@ -228,7 +230,7 @@ func (d *nodeDecision) firstToStay(n *nodeEntry) *NodePod {
 }
 
 // manageTwo keeps the oldest Pod of each revision, and deletes the old Pod when no longer needed.
-func (d *nodeDecision) manageTwo(n *nodeEntry) {
+func (d *decision) manageTwo(n *entry) {
 	d.removeOthers(n, n.newest, n.old)
 	if n.newest != nil && n.old != nil && !n.old.PreDeleting && (!n.old.Ready || n.newest.available()) {
 		d.remove = append(d.remove, n.oldAt)
@@ -236,7 +238,7 @@ func (d *nodeDecision) manageTwo(n *nodeEntry) {
 }
 
 // removeOthers deletes the running Pods that are not in keep.
-func (d *nodeDecision) removeOthers(n *nodeEntry, keep ...*NodePod) {
+func (d *decision) removeOthers(n *entry, keep ...*Pod) {
 	if n.running < 2 {
 		return
 	}
@@ -248,7 +250,7 @@ func (d *nodeDecision) removeOthers(n *nodeEntry, keep ...*NodePod) {
 }
 
 // explainHeld names Nodes that wait for the end of a Pod.
-func (d *nodeDecision) explainHeld() {
+func (d *decision) explainHeld() {
 	var foreign, held []int
 	for i := range d.nodes {
 		n := &d.nodes[i]
@@ -258,25 +260,25 @@ func (d *nodeDecision) explainHeld() {
 		switch first := n.pods[0]; {
 		case d.pods[first].NotSelected:
 			foreign = append(foreign, first)
-		case d.pods[first].Health == Terminating:
+		case d.pods[first].Health == rollout.Terminating:
 			held = append(held, first)
 		}
 	}
 	if n := len(foreign); n > 0 {
 		p := &d.pods[foreign[0]]
-		d.limitf(NotSelected, "", notSelectedRemedy, "Nodes whose Pod the selector does not match: %d, the first is %s with Pod %s", n, p.Node, p.Name)
+		d.Limitf(rollout.NotSelected, "", limits.NotSelectedRemedy, "Nodes whose Pod the selector does not match: %d, the first is %s with Pod %s", n, p.Node, p.Name)
 	}
 	if n := len(held); n > 0 {
 		p := &d.pods[held[0]]
-		d.limitf(NodeTerminating, "", "wait until it is gone", "Nodes that get a Pod when the one that they have is gone: %d, the first is %s with Pod %s", n, p.Node, p.Name)
+		d.Limitf(rollout.NodeTerminating, "", "wait until it is gone", "Nodes that get a Pod when the one that they have is gone: %d, the first is %s with Pod %s", n, p.Node, p.Name)
 	}
 }
 
 // forgetLost deletes Pods that wait for a missing Node. Pods bound to a lost Node are left to the Pod garbage
 // collector.
-func (d *nodeDecision) forgetLost() {
+func (d *decision) forgetLost() {
 	for _, i := range d.lost {
-		if p := &d.pods[i]; !p.Scheduled && p.Health != Terminating {
+		if p := &d.pods[i]; !p.Scheduled && p.Health != rollout.Terminating {
 			d.remove = append(d.remove, i)
 		}
 	}
@@ -284,27 +286,27 @@ func (d *nodeDecision) forgetLost() {
 
 // willBeUpdated reports whether the Node's Pod at the new revision terminates or has ended: the Node will get another
 // Pod.
-func (d *nodeDecision) willBeUpdated(n *nodeEntry) bool {
+func (d *decision) willBeUpdated(n *entry) bool {
 	return slices.ContainsFunc(n.pods, func(i int) bool { return d.pods[i].Updated })
 }
 
 // replaceEnded finds the Nodes with a single, ended Pod that makes way for a new Pod. Of two ended Pods the second may
 // have ended at once, so both go first.
-func (d *nodeDecision) replaceEnded() {
+func (d *decision) replaceEnded() {
 	held := d.Progressive && d.Partition > 0 && !d.OnDelete // from the new revision
 	for i := range d.nodes {
 		n := &d.nodes[i]
 		if d.MaxSurge > 0 || !n.Run || n.resting || len(n.pods) != 1 {
 			continue
 		}
-		if p := &d.pods[n.pods[0]]; p.Health == Ended && !p.PreDeleting && (p.Updated || !held) {
+		if p := &d.pods[n.pods[0]]; p.Health == rollout.Ended && !p.PreDeleting && (p.Updated || !held) {
 			d.anew = append(d.anew, n.Name)
 		}
 	}
 }
 
 // limitProgress leaves Nodes without a Pod if the partition keeps them from the new revision.
-func (d *nodeDecision) limitProgress() {
+func (d *decision) limitProgress() {
 	if !d.Progressive || d.Partition == 0 || d.OnDelete {
 		return
 	}
@@ -321,7 +323,7 @@ func (d *nodeDecision) limitProgress() {
 			_, n.waits = slices.BinarySearch(d.create[allowed:], n.Name)
 		}
 		d.create = d.create[:allowed]
-		d.limitf(ScaleUpLimited, d.Paths.partition(), "lower the partition",
+		d.Limitf(rollout.ScaleUpLimited, d.paths().Partition, "lower the partition",
 			"%d of %d Nodes have a Pod at the new revision, %d get one now; %d without a Pod wait, because %d are kept from it",
 			updated, d.totals.Desired, allowed, waiting, d.Partition)
 	}

@@ -1,21 +1,25 @@
-package rollout
+// Package pernode answers "on which Nodes to create, delete and update Pods now, and why no more?" for Pods of which
+// each Node has a single Pod, like the Pods of a DaemonSet.
+//
+// The number of wanted Pods follows from the Nodes. [Plan] needs package nodefit's verdict for each Node, and the Node
+// of each Pod. Unavailability is a count of Nodes without an available Pod. A terminating Pod holds its Node, unless
+// Pods may surge: then the new Pod comes first, and the old Pod goes when the new Pod is available.
+//
+// The promises of package rollout hold, counted in Nodes of the update. Plan never creates a third Pod on a Node, or a
+// second Pod without surge.
+package pernode
 
 import (
 	"time"
 
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/internal/limits"
 )
 
-// NodeTerminating means that all Pods of a Node are terminating. The next Pod is created only after they are gone,
-// unless Pods may surge.
-const NodeTerminating reason.Code = "NodeTerminating"
-
-// UnfitLimited means that old Pods stay on Nodes without a wanted Pod, until enough other Nodes have an available Pod.
-const UnfitLimited reason.Code = "UnfitLimited"
-
-// NodeSpec is the wanted state of Pods of which each Node has a single Pod, in absolute numbers. The zero value creates
+// Spec is the wanted state of Pods of which each Node has a single Pod, in absolute numbers. The zero value creates
 // missing Pods, deletes Pods not wanted by any Node, and updates no available Pod.
-type NodeSpec struct {
+type Spec struct {
 	// Partition is on how many Nodes Pods stay at the old revision.
 	Partition int
 	// MaxUnavailable is the number of Nodes in the update that may lack an available Pod, including the Pod taken out of
@@ -37,10 +41,10 @@ type NodeSpec struct {
 	LeaveUnfit bool
 
 	// Paths are the paths of the numbers in the workload's API.
-	Paths Paths
+	Paths rollout.Paths
 }
 
-// Node describes a single Node for PerNode.
+// Node describes a single Node for Plan.
 type Node struct {
 	Name string
 	// Run says that the Node is to have a Pod. Continue says that a present Pod may stay. Both come from nodefit.Verdict.
@@ -50,8 +54,8 @@ type Node struct {
 	Excluded bool
 }
 
-// NodePod describes a single Pod for PerNode.
-type NodePod struct {
+// Pod describes a single Pod for Plan.
+type Pod struct {
 	// Name tells Pods of the same age apart.
 	Name string
 	// Node is the Pod's Node, bound or intended. A Pod without Node takes part in no decision.
@@ -63,7 +67,7 @@ type NodePod struct {
 	// Updated Pods are at the new revision.
 	Updated bool
 	// Health is required.
-	Health Health
+	Health rollout.Health
 	// Ready Pods are ready, whatever their Health.
 	Ready bool
 	// Resting Pods have Ended and must not be deleted yet, because they would be created and end again and again.
@@ -78,13 +82,13 @@ type NodePod struct {
 	PreDeleting bool
 }
 
-func (p *NodePod) available() bool { return p.Health == Available && !p.PreDeleting }
+func (p *Pod) available() bool { return p.Health == rollout.Available && !p.PreDeleting }
 
 // running reports whether the Pod stays unless somebody deletes the Pod.
-func (p *NodePod) running() bool { return p.Health == Available || p.Health == Unavailable }
+func (p *Pod) running() bool { return p.Health == rollout.Available || p.Health == rollout.Unavailable }
 
-// NodeStep says what to do now. No Pod is in both Delete and Update.
-type NodeStep struct {
+// Step says what to do now. No Pod is in both Delete and Update.
+type Step struct {
 	// Create a Pod at the new revision for each of these Nodes, in order.
 	Create []string
 	// Replace the ended Pods of these Nodes, which are also in Delete. Create the new Pod first, so that the new Pod has
@@ -97,20 +101,20 @@ type NodeStep struct {
 	// Update the Pods at these positions to the new revision, in order: in place, or by deletion.
 	Update []int
 	// Totals count Nodes in the form of statuses.
-	Totals NodeTotals
+	Totals Totals
 	// Limits are the reasons why the step is not larger.
 	Limits reason.List
 }
 
-// NodeTotals are numbers of Nodes. Current, Ready, Available and Updated count Nodes with a wanted Pod, judged by the
+// Totals are numbers of Nodes. Current, Ready, Available and Updated count Nodes with a wanted Pod, judged by the
 // Node's oldest running Pod. A terminating or ended Pod counts only if the Node has no running Pod, and counts as ready
 // if its readiness says so.
-type NodeTotals struct {
+type Totals struct {
 	// Desired Nodes are to have a Pod. Misscheduled Nodes have an unwanted Pod.
 	Desired, Current, Ready, Available, Updated, Misscheduled int
 }
 
-// PerNode returns the next step for Pods of which each Node has a single Pod. nodes are all Nodes of the cluster. pods
+// Plan returns the next step for Pods of which each Node has a single Pod. nodes are all Nodes of the cluster. pods
 // are all Pods of the workload, including terminating and ended Pods. Both lists may be in any order.
 //
 // A Node without a Pod gets a Pod at the new revision, regardless of Partition. A Node with a terminating Pod waits
@@ -126,13 +130,13 @@ type NodeTotals struct {
 //
 // The error is a reason.List with an InvalidRollout for each negative number, for the first Node given twice, and for
 // the first Pod without Health. The step is then empty.
-func PerNode(spec NodeSpec, nodes []Node, pods []NodePod) (NodeStep, error) {
+func Plan(spec Spec, nodes []Node, pods []Pod) (Step, error) {
 	if err := spec.check(); err != nil {
-		return NodeStep{}, err
+		return Step{}, err
 	}
-	d, err := newNodeDecision(&spec, nodes, pods)
+	d, err := newDecision(&spec, nodes, pods)
 	if err != nil {
-		return NodeStep{}, err
+		return Step{}, err
 	}
 	for i := range d.nodes {
 		d.manage(&d.nodes[i])
@@ -142,13 +146,16 @@ func PerNode(spec NodeSpec, nodes []Node, pods []NodePod) (NodeStep, error) {
 	d.limitProgress()
 	d.replaceEnded()
 	d.update()
-	return NodeStep{Create: d.create, Replace: d.anew, Delete: d.remove, Update: d.next, Totals: d.totals, Limits: d.limits}, nil
+	return Step{Create: d.create, Replace: d.anew, Delete: d.remove, Update: d.next, Totals: d.totals, Limits: d.Limits}, nil
 }
 
-func (s *NodeSpec) check() error {
+func (s *Spec) paths() limits.Paths { return limits.Paths(s.Paths).OrDefaults() }
+
+func (s *Spec) check() error {
 	var problems reason.List
-	negative(&problems, s.Paths.partition(), s.Partition)
-	negative(&problems, s.Paths.maxUnavailable(), s.MaxUnavailable)
-	negative(&problems, s.Paths.maxSurge(), s.MaxSurge)
+	paths := s.paths()
+	limits.Negative(&problems, rollout.InvalidRollout, paths.Partition, s.Partition)
+	limits.Negative(&problems, rollout.InvalidRollout, paths.MaxUnavailable, s.MaxUnavailable)
+	limits.Negative(&problems, rollout.InvalidRollout, paths.MaxSurge, s.MaxSurge)
 	return problems.Err()
 }

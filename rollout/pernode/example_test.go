@@ -1,4 +1,4 @@
-package rollout_test
+package pernode_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
 // Agent is an example of a kind with a Pod on every fitting Node.
@@ -20,9 +21,9 @@ type Agent struct {
 	UpdateRevision string
 }
 
-// nodePod describes a single Pod.
-func nodePod(agent *Agent, pod *corev1.Pod, now time.Time) rollout.NodePod {
-	p := rollout.NodePod{
+// podOf describes a single Pod.
+func podOf(agent *Agent, pod *corev1.Pod, now time.Time) pernode.Pod {
+	p := pernode.Pod{
 		Name: pod.Name, Scheduled: podstate.IsScheduled(pod), Created: pod.CreationTimestamp.Time,
 		Updated: pod.Labels["example.com/revision"] == agent.UpdateRevision, Ready: podstate.IsReady(pod),
 	}
@@ -41,28 +42,28 @@ func nodePod(agent *Agent, pod *corev1.Pod, now time.Time) rollout.NodePod {
 	return p
 }
 
-// nextOnNodes decides about the Pods controlled by the Agent. Give nextOnNodes all Nodes and all Pods, including
+// next decides about the Pods controlled by the Agent. Give next all Nodes and all Pods, including
 // terminating Pods.
-func nextOnNodes(agent *Agent, nodes []*corev1.Node, pods []*corev1.Pod, now time.Time) (rollout.NodeStep, error) {
+func next(agent *Agent, nodes []*corev1.Node, pods []*corev1.Pod, now time.Time) (pernode.Step, error) {
 	requirements, err := nodefit.New(&agent.Template.Spec, nodefit.DaemonSetTolerations(agent.Template.Spec.HostNetwork)...)
 	if err != nil {
-		return rollout.NodeStep{}, err
+		return pernode.Step{}, err
 	}
-	var all []rollout.Node
+	var all []pernode.Node
 	for _, node := range nodes {
 		verdict := requirements.Fits(node)
-		all = append(all, rollout.Node{Name: node.Name, Run: verdict.Run, Continue: verdict.Continue})
+		all = append(all, pernode.Node{Name: node.Name, Run: verdict.Run, Continue: verdict.Continue})
 	}
-	var members []rollout.NodePod
+	var members []pernode.Pod
 	for _, pod := range pods {
-		members = append(members, nodePod(agent, pod, now))
+		members = append(members, podOf(agent, pod, now))
 	}
-	return rollout.PerNode(rollout.NodeSpec{Partition: 1, MaxUnavailable: 2, LeaveUnfit: true}, all, members)
+	return pernode.Plan(pernode.Spec{Partition: 1, MaxUnavailable: 2, LeaveUnfit: true}, all, members)
 }
 
 // Of five Nodes, four are to have a Pod: gpu-1 does not fit any more, and disk-1 has just come. A further Pod is
 // broken, and a Node stays at the old revision for now.
-func ExamplePerNode() {
+func ExamplePlan() {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	var nodes []*corev1.Node
 	for _, name := range []string{"web-1", "web-2", "web-3", "disk-1", "gpu-1"} {
@@ -87,7 +88,7 @@ func ExamplePerNode() {
 		pod("agent-c", "web-3", corev1.ConditionTrue), pod("agent-d", "gpu-1", corev1.ConditionTrue),
 	}
 
-	step, err := nextOnNodes(&Agent{Name: "agent", UpdateRevision: "agent-2"}, nodes, pods, now)
+	step, err := next(&Agent{Name: "agent", UpdateRevision: "agent-2"}, nodes, pods, now)
 	if err != nil {
 		fmt.Println(err) // and leave the Pods alone
 		return

@@ -1,6 +1,10 @@
-package rollout
+package numbered
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/workloadkit/workloadkit/rollout"
+)
 
 // ordered decides about a single Pod at a time: first the lowest wanted ordinal without an available Pod, then unwanted
 // Pods, then Pods to delete or update, from the highest.
@@ -20,7 +24,7 @@ func (r *roster) ordered() {
 // awaitf names the awaited Pod.
 func (r *roster) awaitf(ordinal int, remedy, format string, args ...any) {
 	r.awaited = &ordinal
-	r.limitf(OrderedWait, "", remedy, format, args...)
+	r.Limitf(rollout.OrderedWait, "", remedy, format, args...)
 }
 
 // scaleNext creates the lowest wanted unavailable Pod, or deletes an ended Pod there. scaleNext reports whether the
@@ -35,7 +39,7 @@ func (r *roster) scaleNext() bool {
 			return r.createNext(rank)
 		case e.available():
 			rank++
-		case e.Health == Ended && !e.Resting && e.act == leave && r.mayCreate():
+		case e.Health == rollout.Ended && !e.Resting && e.act == leave && r.mayCreate():
 			e.act = remove
 			return true
 		default:
@@ -50,13 +54,13 @@ func (r *roster) createNext(rank int) bool {
 		return false
 	}
 	ordinal, _ := r.Wanted.At(rank)
-	r.create = []NumberedCreate{{Ordinal: ordinal, Old: r.oldRevision()(rank)}}
+	r.create = []Create{{Ordinal: ordinal, Old: r.oldRevision()(rank)}}
 	return true
 }
 
 func (r *roster) mayCreate() bool {
 	if limit := r.ScaleMaxUnavailable; limit != nil && *limit == 0 {
-		r.limitf(ScaleUpLimited, r.Paths.scaleMaxUnavailable(), "raise the limit", "Pods are missing or have ended, and none may be created")
+		r.Limitf(rollout.ScaleUpLimited, r.paths().ScaleMaxUnavailable, "raise the limit", "Pods are missing or have ended, and none may be created")
 		return false
 	}
 	return true
@@ -74,7 +78,7 @@ func (r *roster) repairNext() {
 			first = e.Ordinal
 		}
 		switch {
-		case r.stopped() || e.Health == Ended:
+		case r.stopped() || e.Health == rollout.Ended:
 		case e.Specified:
 			e.act = remove
 			return
@@ -91,10 +95,10 @@ func (r *roster) waitsForBegun() bool {
 	for i := range r.pods {
 		e := &r.pods[i]
 		switch {
-		case !e.begun() || (!e.wanted && e.Health != Terminating && !e.PreDeleting):
+		case !e.begun() || (!e.wanted && e.Health != rollout.Terminating && !e.PreDeleting):
 			continue
 		case e.NotSelected: // explainWaiting says so
-		case e.Health != Terminating:
+		case e.Health != rollout.Terminating:
 			r.awaitf(e.Ordinal, "release the hook that holds it", "the Pod of ordinal %d waits for a hook", e.Ordinal)
 		default:
 			r.awaitf(e.Ordinal, "wait until it is gone", "the Pod of ordinal %d is terminating", e.Ordinal)
@@ -111,7 +115,7 @@ func (r *roster) scaleInWaits() bool {
 	highest := -1
 	for i := range slices.Backward(r.pods) {
 		e := &r.pods[i]
-		switch broken := e.Health != Ended && !e.available(); {
+		switch broken := e.Health != rollout.Ended && !e.available(); {
 		case e.wanted:
 		case highest < 0 && !broken:
 			return false
@@ -157,7 +161,7 @@ func (r *roster) updateNext() {
 	switch {
 	case specified < 0 && due < 0:
 	case r.MaxUnavailable == 0:
-		r.limitf(UpdateLimited, r.Paths.maxUnavailable(), "raise the limit", "no available Pod may be taken out of service")
+		r.Limitf(rollout.UpdateLimited, r.paths().MaxUnavailable, "raise the limit", "no available Pod may be taken out of service")
 	case specified >= 0:
 		r.pods[specified].act = remove
 	default:

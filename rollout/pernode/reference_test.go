@@ -1,4 +1,4 @@
-package rollout_test
+package pernode_test
 
 import (
 	"cmp"
@@ -9,21 +9,22 @@ import (
 	"time"
 
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// nodeWalk is the reference for a single Pod per Node, Node after Node and rule after rule, without a thought of time
+// walker is the reference for a single Pod per Node, Node after Node and rule after rule, without a thought of time
 // or memory.
-type nodeWalk struct {
-	rollout.NodeSpec
+type walker struct {
+	pernode.Spec
 
-	nodes map[string]rollout.Node
-	pods  []rollout.NodePod
+	nodes map[string]pernode.Node
+	pods  []pernode.Pod
 	// names of the Nodes, ascending.
 	names []string
 }
 
-func newNodeWalk(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePod) *nodeWalk {
-	w := &nodeWalk{NodeSpec: s, nodes: map[string]rollout.Node{}, pods: pods}
+func newWalker(s pernode.Spec, nodes []pernode.Node, pods []pernode.Pod) *walker {
+	w := &walker{Spec: s, nodes: map[string]pernode.Node{}, pods: pods}
 	for _, node := range nodes {
 		node.Continue = node.Continue || node.Run
 		w.nodes[node.Name] = node
@@ -32,21 +33,21 @@ func newNodeWalk(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePo
 	return w
 }
 
-func (w *nodeWalk) downward() []string {
+func (w *walker) downward() []string {
 	names := slices.Clone(w.names)
 	slices.Reverse(names)
 	return names
 }
 
 // on returns the Pods of a Node that pass all tests, the oldest first.
-func (w *nodeWalk) on(node string, tests ...func(rollout.NodePod) bool) []int {
+func (w *walker) on(node string, tests ...func(pernode.Pod) bool) []int {
 	var found []int
 	for i, p := range w.pods {
-		if p.Node == node && !slices.ContainsFunc(tests, func(test func(rollout.NodePod) bool) bool { return !test(p) }) {
+		if p.Node == node && !slices.ContainsFunc(tests, func(test func(pernode.Pod) bool) bool { return !test(p) }) {
 			found = append(found, i)
 		}
 	}
-	unscheduled := func(p rollout.NodePod) int {
+	unscheduled := func(p pernode.Pod) int {
 		if p.Scheduled {
 			return 0
 		}
@@ -59,25 +60,25 @@ func (w *nodeWalk) on(node string, tests ...func(rollout.NodePod) bool) []int {
 	return found
 }
 
-func runs(p rollout.NodePod) bool {
+func runs(p pernode.Pod) bool {
 	return p.Health == rollout.Available || p.Health == rollout.Unavailable
 }
-func isNew(p rollout.NodePod) bool    { return p.Updated }
-func isOld(p rollout.NodePod) bool    { return !p.Updated }
-func isThere(p rollout.NodePod) bool  { return p.Health != rollout.Terminating }
-func hasEnded(p rollout.NodePod) bool { return p.Health == rollout.Ended }
-func leaving(p rollout.NodePod) bool  { return p.PreDeleting }
-func staying(p rollout.NodePod) bool  { return !p.PreDeleting }
-func servesNode(p rollout.NodePod) bool {
+func isNew(p pernode.Pod) bool    { return p.Updated }
+func isOld(p pernode.Pod) bool    { return !p.Updated }
+func isThere(p pernode.Pod) bool  { return p.Health != rollout.Terminating }
+func hasEnded(p pernode.Pod) bool { return p.Health == rollout.Ended }
+func leaving(p pernode.Pod) bool  { return p.PreDeleting }
+func staying(p pernode.Pod) bool  { return !p.PreDeleting }
+func serves(p pernode.Pod) bool {
 	return p.Health == rollout.Available && !p.PreDeleting
 }
 
 // ambiguous Nodes have several Pods of a revision.
-func (w *nodeWalk) ambiguous(node string) bool {
+func (w *walker) ambiguous(node string) bool {
 	return len(w.on(node, runs, isNew)) > 1 || len(w.on(node, runs, isOld)) > 1
 }
 
-func (w *nodeWalk) totals() (t rollout.NodeTotals) {
+func (w *walker) totals() (t pernode.Totals) {
 	for _, name := range w.names {
 		all := w.on(name)
 		if !w.nodes[name].Run {
@@ -95,7 +96,7 @@ func (w *nodeWalk) totals() (t rollout.NodeTotals) {
 		if oldest.Ready {
 			t.Ready++
 		}
-		if servesNode(oldest) {
+		if serves(oldest) {
 			t.Available++
 		}
 		if oldest.Updated {
@@ -108,7 +109,7 @@ func (w *nodeWalk) totals() (t rollout.NodeTotals) {
 // plan is a step in names: the Nodes for new Pods and the Pods to update in order, the Pods to delete sorted.
 type plan struct{ Create, Delete, Update []string }
 
-func (w *nodeWalk) plan() plan {
+func (w *walker) plan() plan {
 	var p plan
 	waiting := w.waiting()
 	for _, name := range w.names {
@@ -138,7 +139,7 @@ func (w *nodeWalk) plan() plan {
 // unfit are the old Pods ended by the update because their Node is to have no Pod: broken Pods at once, serving Pods
 // while enough Pods serve. A new Pod beside them without a place on the Node goes first. Without surge only Nodes left
 // out of the update need unfit, after the update's end.
-func (w *nodeWalk) unfit() (out []string) {
+func (w *walker) unfit() (out []string) {
 	candidates := w.part()
 	if w.LeaveUnfit {
 		candidates = w.downward()
@@ -152,7 +153,7 @@ func (w *nodeWalk) unfit() (out []string) {
 	}
 	room := 0
 	for _, name := range w.names {
-		if w.nodes[name].Continue && len(w.on(name, servesNode)) > 0 {
+		if w.nodes[name].Continue && len(w.on(name, serves)) > 0 {
 			room++
 		}
 		if w.nodes[name].Run && !slices.Contains(w.waiting(), name) {
@@ -166,10 +167,10 @@ func (w *nodeWalk) unfit() (out []string) {
 		}
 		switch p := w.pods[old[0]]; {
 		case len(newest) == 1:
-			if beside := w.pods[newest[0]]; w.MaxSurge > 0 && !beside.Scheduled && !servesNode(beside) && !beside.PreDeleting && p.Ready {
+			if beside := w.pods[newest[0]]; w.MaxSurge > 0 && !beside.Scheduled && !serves(beside) && !beside.PreDeleting && p.Ready {
 				out = append(out, beside.Name)
 			}
-		case !servesNode(p):
+		case !serves(p):
 			out = append(out, p.Name)
 		case room > 0:
 			room--
@@ -180,8 +181,8 @@ func (w *nodeWalk) unfit() (out []string) {
 }
 
 // isFree: a Node gets a Pod if the Node has no Pod at all. With surge, no Pod may run there and none may rest.
-func (w *nodeWalk) isFree(node string) bool {
-	resting := func(p rollout.NodePod) bool { return hasEnded(p) && p.Resting }
+func (w *walker) isFree(node string) bool {
+	resting := func(p pernode.Pod) bool { return hasEnded(p) && p.Resting }
 	if !w.nodes[node].Run || w.MaxSurge == 0 {
 		return w.nodes[node].Run && len(w.on(node)) == 0
 	}
@@ -189,14 +190,14 @@ func (w *nodeWalk) isFree(node string) bool {
 }
 
 // surplus are the Pods that a Node is not to have any more.
-func (w *nodeWalk) surplus(node string) []int {
+func (w *walker) surplus(node string) []int {
 	if !w.nodes[node].Continue {
 		return w.on(node, isThere)
 	}
-	out := w.on(node, func(p rollout.NodePod) bool {
+	out := w.on(node, func(p pernode.Pod) bool {
 		return hasEnded(p) && !p.Resting || isThere(p) && p.PreDeleting && (!hasEnded(p) || !p.Resting)
 	})
-	first := func(tests ...func(rollout.NodePod) bool) []int {
+	first := func(tests ...func(pernode.Pod) bool) []int {
 		for _, list := range [][]int{w.on(node, append(tests, runs, staying)...), w.on(node, append(tests, runs)...)} {
 			if len(list) > 0 {
 				return list[:1]
@@ -208,7 +209,7 @@ func (w *nodeWalk) surplus(node string) []int {
 	if w.MaxSurge > 0 {
 		newest, old := first(isNew), first(isOld)
 		keep = slices.Concat(newest, old)
-		if len(newest) > 0 && len(old) > 0 && (servesNode(w.pods[newest[0]]) || !w.pods[old[0]].Ready) {
+		if len(newest) > 0 && len(old) > 0 && (serves(w.pods[newest[0]]) || !w.pods[old[0]].Ready) {
 			keep = newest
 		}
 	}
@@ -222,7 +223,7 @@ func (w *nodeWalk) surplus(node string) []int {
 
 // waiting are the Nodes without a Pod that must wait, so that as many Nodes as the partition says have no Pod of the
 // new revision.
-func (w *nodeWalk) waiting() []string {
+func (w *walker) waiting() []string {
 	if !w.Progressive || w.Partition == 0 || w.OnDelete {
 		return nil
 	}
@@ -243,7 +244,7 @@ func (w *nodeWalk) waiting() []string {
 }
 
 // part are the Nodes that take part in the update.
-func (w *nodeWalk) part() []string {
+func (w *walker) part() []string {
 	all := slices.DeleteFunc(w.downward(), func(name string) bool {
 		return !w.nodes[name].Run && (w.LeaveUnfit || len(w.on(name)) == 0)
 	})
@@ -265,7 +266,7 @@ func (w *nodeWalk) part() []string {
 }
 
 // lone returns the only running Pod of a Node, if old and without a begun action.
-func (w *nodeWalk) lone(node string) (pod int, ok bool) {
+func (w *walker) lone(node string) (pod int, ok bool) {
 	running := w.on(node, runs)
 	if len(running) != 1 || !w.nodes[node].Continue || w.pods[running[0]].Updated || w.pods[running[0]].PreDeleting {
 		return 0, false
@@ -275,7 +276,7 @@ func (w *nodeWalk) lone(node string) (pod int, ok bool) {
 
 // instead are the Pods to replace: first all Pods that do not serve, then serving Pods while enough Nodes have a
 // serving Pod.
-func (w *nodeWalk) instead() []string {
+func (w *walker) instead() []string {
 	lacking := 0
 	var broken, serving []string
 	rest := map[string]time.Duration{}
@@ -285,14 +286,14 @@ func (w *nodeWalk) instead() []string {
 			rest[w.pods[i].Name] = w.pods[i].Rest
 		}
 		switch running := w.on(name, runs); {
-		case ok && servesNode(w.pods[i]):
+		case ok && serves(w.pods[i]):
 			serving = append(serving, w.pods[i].Name)
 			continue
 		case ok:
 			broken = append(broken, w.pods[i].Name)
-		case len(running) == 1 && w.pods[running[0]].Updated && servesNode(w.pods[running[0]]):
+		case len(running) == 1 && w.pods[running[0]].Updated && serves(w.pods[running[0]]):
 			continue
-		case !w.nodes[name].Continue && len(w.on(name, runs, servesNode)) > 0: // the Pod goes regardless of the update
+		case !w.nodes[name].Continue && len(w.on(name, runs, serves)) > 0: // the Pod goes regardless of the update
 			continue
 		}
 		lacking++
@@ -304,17 +305,17 @@ func (w *nodeWalk) instead() []string {
 }
 
 // beside are the Nodes to create a second Pod for.
-func (w *nodeWalk) beside() []string {
+func (w *walker) beside() []string {
 	surging := 0
 	var broken, serving []string
-	resting := func(p rollout.NodePod) bool { return hasEnded(p) && p.Resting }
+	resting := func(p pernode.Pod) bool { return hasEnded(p) && p.Resting }
 	for _, name := range w.part() {
 		old := w.on(name, runs, isOld)
 		switch running := w.on(name, runs); {
 		case len(running) > 1, len(old) > 0 && len(w.on(name, resting)) > 0:
 			surging++
 		case len(old) == 0 || !w.nodes[name].Run:
-		case servesNode(w.pods[old[0]]):
+		case serves(w.pods[old[0]]):
 			serving = append(serving, name)
 		default:
 			broken = append(broken, name)
@@ -324,7 +325,7 @@ func (w *nodeWalk) beside() []string {
 }
 
 // stepNames returns the names of a step, in the form of plan.
-func stepNames(step rollout.NodeStep, pods []rollout.NodePod) plan {
+func stepNames(step pernode.Step, pods []pernode.Pod) plan {
 	p := plan{Create: step.Create}
 	for _, i := range step.Delete {
 		p.Delete = append(p.Delete, pods[i].Name)
@@ -335,10 +336,10 @@ func stepNames(step rollout.NodeStep, pods []rollout.NodePod) plan {
 	return p
 }
 
-// nodeVerdict checks a step for forbidden actions, regardless of the reference.
-func nodeVerdict(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePod, step rollout.NodeStep) error {
-	w := newNodeWalk(s, nodes, pods)
-	for _, rule := range []func(rollout.NodeStep) error{w.namedOnce, w.createdForAReason, w.deletedForAReason, w.updatedForAReason, w.withinBudget} {
+// verdict checks a step for forbidden actions, regardless of the reference.
+func verdict(s pernode.Spec, nodes []pernode.Node, pods []pernode.Pod, step pernode.Step) error {
+	w := newWalker(s, nodes, pods)
+	for _, rule := range []func(pernode.Step) error{w.namedOnce, w.createdForAReason, w.deletedForAReason, w.updatedForAReason, w.withinBudget} {
 		if err := rule(step); err != nil {
 			return err
 		}
@@ -346,7 +347,7 @@ func nodeVerdict(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePo
 	return nil
 }
 
-func (w *nodeWalk) namedOnce(step rollout.NodeStep) error {
+func (w *walker) namedOnce(step pernode.Step) error {
 	named := map[int]bool{}
 	for _, i := range slices.Concat(step.Delete, step.Update) {
 		if named[i] {
@@ -359,7 +360,7 @@ func (w *nodeWalk) namedOnce(step rollout.NodeStep) error {
 	return nil
 }
 
-func (w *nodeWalk) createdForAReason(step rollout.NodeStep) error {
+func (w *walker) createdForAReason(step pernode.Step) error {
 	created := map[string]bool{}
 	for _, name := range step.Create {
 		running := w.on(name, runs)
@@ -382,7 +383,7 @@ func (w *nodeWalk) createdForAReason(step rollout.NodeStep) error {
 
 // deletedForAReason: a deleted Pod is unwanted, has ended, is being deleted, or is surplus, and a Node with a serving
 // Pod keeps a serving Pod.
-func (w *nodeWalk) deletedForAReason(step rollout.NodeStep) error {
+func (w *walker) deletedForAReason(step pernode.Step) error {
 	gone, unfit := map[string]int{}, w.unfit()
 	if w.Paused || w.OnDelete {
 		unfit = nil
@@ -404,7 +405,7 @@ func (w *nodeWalk) deletedForAReason(step rollout.NodeStep) error {
 			return fmt.Errorf("all Pods of Node %s are deleted", name)
 		}
 		stay := slices.DeleteFunc(slices.Clone(running), func(i int) bool { return slices.Contains(step.Delete, i) })
-		if w.MaxSurge > 0 && len(w.on(name, runs, servesNodeOld)) > 0 && !slices.ContainsFunc(stay, func(i int) bool { return servesNode(w.pods[i]) }) &&
+		if w.MaxSurge > 0 && len(w.on(name, runs, servesOld)) > 0 && !slices.ContainsFunc(stay, func(i int) bool { return serves(w.pods[i]) }) &&
 			!w.ambiguous(name) {
 			return fmt.Errorf("nothing is left on Node %s that serves", name)
 		}
@@ -412,9 +413,9 @@ func (w *nodeWalk) deletedForAReason(step rollout.NodeStep) error {
 	return nil
 }
 
-func servesNodeOld(p rollout.NodePod) bool { return servesNode(p) && p.Ready && !p.Updated }
+func servesOld(p pernode.Pod) bool { return serves(p) && p.Ready && !p.Updated }
 
-func (w *nodeWalk) updatedForAReason(step rollout.NodeStep) error {
+func (w *walker) updatedForAReason(step pernode.Step) error {
 	if (w.Paused || w.OnDelete || w.MaxSurge > 0) && len(step.Update) > 0 {
 		return fmt.Errorf("%d Pods are updated, none is to be", len(step.Update))
 	}
@@ -446,14 +447,14 @@ func (w *nodeWalk) updatedForAReason(step rollout.NodeStep) error {
 }
 
 // withinBudget: an update takes away no serving Pod if as many Nodes of the update as allowed lack a serving Pod.
-func (w *nodeWalk) withinBudget(step rollout.NodeStep) error {
+func (w *walker) withinBudget(step pernode.Step) error {
 	taken, lacking := 0, 0
 	part := w.part()
 	for _, name := range part {
-		if !w.nodes[name].Continue && len(w.on(name, runs, servesNode)) > 0 {
+		if !w.nodes[name].Continue && len(w.on(name, runs, serves)) > 0 {
 			continue
 		}
-		if running := w.on(name, runs); len(running) != 1 || !servesNode(w.pods[running[0]]) {
+		if running := w.on(name, runs); len(running) != 1 || !serves(w.pods[running[0]]) {
 			lacking++
 		}
 	}
@@ -461,7 +462,7 @@ func (w *nodeWalk) withinBudget(step rollout.NodeStep) error {
 		if !slices.Contains(part, w.pods[i].Node) {
 			return fmt.Errorf("Pod %s is updated, Node %s keeps its revision", w.pods[i].Name, w.pods[i].Node)
 		}
-		if servesNode(w.pods[i]) {
+		if serves(w.pods[i]) {
 			taken++
 		}
 	}
@@ -474,7 +475,7 @@ func (w *nodeWalk) withinBudget(step rollout.NodeStep) error {
 		case len(running) > 1:
 			two++
 		case len(running) == 1 && slices.Contains(step.Create, name):
-			if servesNode(w.pods[running[0]]) {
+			if serves(w.pods[running[0]]) {
 				taken++
 			}
 		}
@@ -485,8 +486,8 @@ func (w *nodeWalk) withinBudget(step rollout.NodeStep) error {
 	return nil
 }
 
-// ruledPerNode renders a spec with only its set fields.
-func ruledPerNode(s rollout.NodeSpec) string {
+// ruled renders a spec with only its set fields.
+func ruled(s pernode.Spec) string {
 	text := fmt.Sprintf("partition %d, maxUnavailable %d, maxSurge %d", s.Partition, s.MaxUnavailable, s.MaxSurge)
 	for name, set := range map[string]bool{"progressive": s.Progressive, "paused": s.Paused, "OnDelete": s.OnDelete, "leaves unfit": s.LeaveUnfit} {
 		if set {
@@ -496,8 +497,8 @@ func ruledPerNode(s rollout.NodeSpec) string {
 	return text
 }
 
-// listedPerNode renders Nodes and Pods in the form of the tables.
-func listedPerNode(nodes []rollout.Node, pods []rollout.NodePod) string {
+// listed renders Nodes and Pods in the form of the tables.
+func listed(nodes []pernode.Node, pods []pernode.Pod) string {
 	var lines [2][]string
 	words := func(name string, list ...any) string {
 		for i := 0; i < len(list); i += 2 {

@@ -1,16 +1,18 @@
-package rollout
+package pernode
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/workloadkit/workloadkit/rollout"
 )
 
 // update decides which Nodes take part in the update, and which Nodes are next.
-func (d *nodeDecision) update() {
+func (d *decision) update() {
 	switch outdated := d.outdated(); {
 	case d.OnDelete || outdated == 0:
 	case d.Paused:
-		d.limitf(RolloutPaused, d.Paths.paused(), "resume it", "%d Nodes have a Pod at an older revision", outdated)
+		d.Limitf(rollout.RolloutPaused, d.paths().Paused, "resume it", "%d Nodes have a Pod at an older revision", outdated)
 	case d.MaxSurge > 0:
 		part := d.takingPart()
 		d.surge(part)
@@ -25,7 +27,7 @@ func (d *nodeDecision) update() {
 }
 
 // outdated counts the Nodes that have a Pod at an older revision.
-func (d *nodeDecision) outdated() (n int) {
+func (d *decision) outdated() (n int) {
 	for i := range d.nodes {
 		if d.nodes[i].old != nil {
 			n++
@@ -35,9 +37,9 @@ func (d *nodeDecision) outdated() (n int) {
 }
 
 // takingPart returns the Nodes that may be at the new revision.
-func (d *nodeDecision) takingPart() []*nodeEntry {
+func (d *decision) takingPart() []*entry {
 	all := 0
-	var updated, under, old []*nodeEntry
+	var updated, under, old []*entry
 	for i := range slices.Backward(d.nodes) {
 		n := &d.nodes[i]
 		if !n.Run && (d.LeaveUnfit || len(n.pods) == 0) {
@@ -57,7 +59,7 @@ func (d *nodeDecision) takingPart() []*nodeEntry {
 	nodes := slices.Concat(updated, under, old)
 	part := nodes[:min(max(all-d.Partition, 0), len(nodes))]
 	if kept := len(old); kept > 0 && len(part) <= len(updated)+len(under) {
-		d.limitf(PartitionReached, d.Paths.partition(), "lower the partition", "%d Nodes keep their revision, because of a partition of %d of %d Nodes",
+		d.Limitf(rollout.PartitionReached, d.paths().Partition, "lower the partition", "%d Nodes keep their revision, because of a partition of %d of %d Nodes",
 			kept, d.Partition, all)
 	}
 	return part
@@ -65,7 +67,7 @@ func (d *nodeDecision) takingPart() []*nodeEntry {
 
 // replace updates unavailable Pods, and available Pods while enough Nodes have an available Pod. replace counts all
 // Nodes before choosing.
-func (d *nodeDecision) replace(nodes []*nodeEntry) {
+func (d *decision) replace(nodes []*entry) {
 	unavailable := 0
 	var broken, available []int
 	for _, n := range nodes {
@@ -86,22 +88,22 @@ func (d *nodeDecision) replace(nodes []*nodeEntry) {
 	waiting := max(len(available)-room, 0)
 	d.next = slices.Concat(broken, available[:len(available)-waiting])
 	if waiting > 0 && room == 0 {
-		d.limitf(UpdateLimited, d.Paths.maxUnavailable(), "wait for Pods to become available, or raise the limit",
+		d.Limitf(rollout.UpdateLimited, d.paths().MaxUnavailable, "wait for Pods to become available, or raise the limit",
 			"%d Nodes wait for their update; %d lack an available Pod, %d may", waiting, unavailable, d.MaxUnavailable)
 	}
 }
 
-func (d *nodeDecision) serves(n *nodeEntry) bool {
+func (d *decision) serves(n *entry) bool {
 	return slices.ContainsFunc(n.pods, func(i int) bool { return d.pods[i].available() })
 }
 
 // isDue reports whether the Node's only running Pod is at an older revision and no action has begun.
-func (n *nodeEntry) isDue() bool {
+func (n *entry) isDue() bool {
 	return n.newest == nil && n.old != nil && !n.ambiguous && !n.old.PreDeleting && n.Continue
 }
 
 // surge creates new Pods beside old ones.
-func (d *nodeDecision) surge(nodes []*nodeEntry) {
+func (d *decision) surge(nodes []*entry) {
 	surging := 0
 	var broken, available []string
 	for _, n := range nodes {
@@ -119,7 +121,7 @@ func (d *nodeDecision) surge(nodes []*nodeEntry) {
 	waiting := max(len(available)-room, 0)
 	d.create = slices.Concat(d.create, broken, available[:len(available)-waiting])
 	if waiting > 0 && room == 0 {
-		d.limitf(UpdateLimited, d.Paths.maxSurge(), "wait for Pods to become available, or raise the limit",
+		d.Limitf(rollout.UpdateLimited, d.paths().MaxSurge, "wait for Pods to become available, or raise the limit",
 			"%d Nodes wait for a new Pod; %d have one beside the old, %d may", waiting, surging, d.MaxSurge)
 	}
 }
@@ -129,10 +131,10 @@ func (d *nodeDecision) surge(nodes []*nodeEntry) {
 // have a Pod: the set of fitting Nodes has changed, and the old Pods serve until enough Pods serve elsewhere.
 // Kubernetes does the same (rollingUpdate in pkg/controller/daemon/update.go). With LeaveUnfit the Nodes outside the
 // update come after its end.
-func (d *nodeDecision) leaveUnfit(part []*nodeEntry) {
+func (d *decision) leaveUnfit(part []*entry) {
 	mayGo := true
 	if d.LeaveUnfit {
-		mayGo = !slices.ContainsFunc(d.nodes, func(n nodeEntry) bool { return n.Run && n.old != nil && !n.Excluded })
+		mayGo = !slices.ContainsFunc(d.nodes, func(n entry) bool { return n.Run && n.old != nil && !n.Excluded })
 		part = d.downward()
 	}
 	var now, available []int
@@ -153,13 +155,13 @@ func (d *nodeDecision) leaveUnfit(part []*nodeEntry) {
 	}
 	d.remove = slices.Concat(d.remove, now, available[:room])
 	if waiting := len(available) - room; waiting > 0 && room+len(d.create)+len(d.next) == 0 {
-		d.limitf(UnfitLimited, "", "wait for the update and for Pods to become available, or delete them",
+		d.Limitf(rollout.UnfitLimited, "", "wait for the update and for Pods to become available, or delete them",
 			"%d Pods at an older revision are on Nodes that are to have none; %d of %d other Nodes have an available Pod", waiting, d.totals.Available, d.totals.Desired)
 	}
 }
 
 // downward returns all Nodes in descending order of their names.
-func (d *nodeDecision) downward() (nodes []*nodeEntry) {
+func (d *decision) downward() (nodes []*entry) {
 	for i := range slices.Backward(d.nodes) {
 		nodes = append(nodes, &d.nodes[i])
 	}
@@ -168,7 +170,7 @@ func (d *nodeDecision) downward() (nodes []*nodeEntry) {
 
 // isLeft reports whether the Node is to have no Pod and nothing else ends its old Pod: the old Pod is alone there, or
 // beside a new Pod that the Node will not accept.
-func (n *nodeEntry) isLeft() bool {
+func (n *entry) isLeft() bool {
 	if n.Run || n.Excluded || !n.Continue || n.old == nil || n.old.PreDeleting || n.ambiguous {
 		return false
 	}
@@ -176,7 +178,7 @@ func (n *nodeEntry) isLeft() bool {
 }
 
 // toSpare is the number of Nodes keeping an available Pod minus the number of Nodes to have a Pod now.
-func (d *nodeDecision) toSpare() (count int) {
+func (d *decision) toSpare() (count int) {
 	for i := range d.nodes {
 		n := &d.nodes[i]
 		if n.Continue && d.serves(n) {
@@ -190,6 +192,6 @@ func (d *nodeDecision) toSpare() (count int) {
 }
 
 // restingLast moves resting Pods back, because they would use up the budget of other Pods.
-func (d *nodeDecision) restingLast(list []int) {
+func (d *decision) restingLast(list []int) {
 	slices.SortStableFunc(list, func(i, j int) int { return cmp.Compare(d.pods[i].Rest, d.pods[j].Rest) })
 }

@@ -1,4 +1,4 @@
-package rollout_test
+package numbered_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 // Server is an example of a kind with numbered Pods.
@@ -23,9 +24,9 @@ type Server struct {
 	UpdateRevision string
 }
 
-// numberedPod describes a single Pod.
-func numberedPod(server *Server, pod *corev1.Pod, ordinal int, now time.Time) rollout.NumberedPod {
-	p := rollout.NumberedPod{Ordinal: ordinal, Updated: pod.Labels["example.com/revision"] == server.UpdateRevision}
+// podOf describes a single Pod.
+func podOf(server *Server, pod *corev1.Pod, ordinal int, now time.Time) numbered.Pod {
+	p := numbered.Pod{Ordinal: ordinal, Updated: pod.Labels["example.com/revision"] == server.UpdateRevision}
 	available, _ := podstate.Available(pod, server.MinReady, now) // look again after the returned time
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -41,27 +42,27 @@ func numberedPod(server *Server, pod *corev1.Pod, ordinal int, now time.Time) ro
 }
 
 // next decides about the Pods controlled by the Server. Give next all Pods, including terminating Pods.
-func next(server *Server, pods []*corev1.Pod, now time.Time) (rollout.NumberedStep, map[int]*corev1.Pod, error) {
+func next(server *Server, pods []*corev1.Pod, now time.Time) (numbered.Step, map[int]*corev1.Pod, error) {
 	wanted, err := ordinals.Of(ordinals.Paths{Reserved: "spec.reserved"}, 0, server.Replicas, server.Reserved...)
 	if err != nil {
-		return rollout.NumberedStep{}, nil, err
+		return numbered.Step{}, nil, err
 	}
 	byOrdinal := map[int]*corev1.Pod{}
-	var members []rollout.NumberedPod
+	var members []numbered.Pod
 	for _, pod := range pods {
 		if ordinal, ok := ordinals.OfPod(server.Name, pod); ok {
 			byOrdinal[ordinal] = pod
-			members = append(members, numberedPod(server, pod, ordinal, now))
+			members = append(members, podOf(server, pod, ordinal, now))
 		}
 	}
-	spec := rollout.NumberedSpec{Wanted: wanted, Partition: server.Partition, MaxUnavailable: 2, Parallel: true}
-	step, err := rollout.Numbered(spec, members)
+	spec := numbered.Spec{Wanted: wanted, Partition: server.Partition, MaxUnavailable: 2, Parallel: true}
+	step, err := numbered.Plan(spec, members)
 	return step, byOrdinal, err
 }
 
 // Ordinal 1 is reserved, so the 5 replicas are 0, 2, 3, 4 and 5. Two Pods stay at the old revision, 4 is broken, and 5
 // was deleted for its update and is still terminating.
-func ExampleNumbered() {
+func ExamplePlan() {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	pod := func(name string, ready corev1.ConditionStatus) *corev1.Pod {
 		return &corev1.Pod{

@@ -1,4 +1,4 @@
-package rollout_test
+package numbered_test
 
 import (
 	"errors"
@@ -17,18 +17,19 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// numbered reads Pods from a list such as "0-3 old, 4 new down, 7 old specified".
-func numbered(t testing.TB, list string) []rollout.NumberedPod {
+// podsOf reads Pods from a list such as "0-3 old, 4 new down, 7 old specified".
+func podsOf(t testing.TB, list string) []numbered.Pod {
 	t.Helper()
-	var pods []rollout.NumberedPod
+	var pods []numbered.Pod
 	for entry := range strings.SplitSeq(list, ", ") {
 		words := strings.Fields(entry)
 		if len(words) == 0 {
 			continue
 		}
-		pod := rollout.NumberedPod{Health: rollout.Available}
+		pod := numbered.Pod{Health: rollout.Available}
 		for _, word := range words[1:] {
 			switch word {
 			case "old":
@@ -72,7 +73,7 @@ func numbered(t testing.TB, list string) []rollout.NumberedPod {
 }
 
 // told renders a step as "create 0 old, 3; delete 7, 6; update 5; cancel 4".
-func told(step rollout.NumberedStep) string {
+func told(step numbered.Step) string {
 	var parts []string
 	list := func(verb string, entries []string) {
 		if len(entries) > 0 {
@@ -113,45 +114,45 @@ func wanted(t testing.TB, start, replicas int, reserved ...string) ordinals.Set 
 	return set
 }
 
-type numberedWith func(*rollout.NumberedSpec)
+type with func(*numbered.Spec)
 
-type numberedCase struct {
+type testCase struct {
 	name     string
 	wanted   ordinals.Set
-	with     []numberedWith
+	with     []with
 	pods     string
 	want     string
 	reversed bool // the Pods are given in descending order
 }
 
-func ordered(s *rollout.NumberedSpec)          { s.Parallel = false }
-func unorderedUpdate(s *rollout.NumberedSpec)  { s.Unordered = true }
-func paused(s *rollout.NumberedSpec)           { s.Paused = true }
-func onDelete(s *rollout.NumberedSpec)         { s.OnDelete = true }
-func unlimitedScaleIn(s *rollout.NumberedSpec) { s.UnlimitedScaleIn = true }
-func unlimitedRepair(s *rollout.NumberedSpec)  { s.UnlimitedRepair = true }
-func kept(n int) numberedWith                  { return func(s *rollout.NumberedSpec) { s.Partition = n } }
+func ordered(s *numbered.Spec)          { s.Parallel = false }
+func unorderedUpdate(s *numbered.Spec)  { s.Unordered = true }
+func paused(s *numbered.Spec)           { s.Paused = true }
+func onDelete(s *numbered.Spec)         { s.OnDelete = true }
+func unlimitedScaleIn(s *numbered.Spec) { s.UnlimitedScaleIn = true }
+func unlimitedRepair(s *numbered.Spec)  { s.UnlimitedRepair = true }
+func kept(n int) with                   { return func(s *numbered.Spec) { s.Partition = n } }
 
-func down(n int) numberedWith { return func(s *rollout.NumberedSpec) { s.MaxUnavailable = n } }
+func down(n int) with { return func(s *numbered.Spec) { s.MaxUnavailable = n } }
 
-func scaleOut(n int) numberedWith {
-	return func(s *rollout.NumberedSpec) { s.ScaleMaxUnavailable = &n }
+func scaleOut(n int) with {
+	return func(s *numbered.Spec) { s.ScaleMaxUnavailable = &n }
 }
 
-// runNumbered runs cases with MaxUnavailable 1 and Parallel unless the case says otherwise.
-func runNumbered(t *testing.T, cases []numberedCase) {
+// run runs cases with MaxUnavailable 1 and Parallel unless the case says otherwise.
+func run(t *testing.T, cases []testCase) {
 	t.Helper()
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			s := rollout.NumberedSpec{Wanted: tc.wanted, MaxUnavailable: 1, Parallel: true}
+			s := numbered.Spec{Wanted: tc.wanted, MaxUnavailable: 1, Parallel: true}
 			for _, with := range tc.with {
 				with(&s)
 			}
-			pods := numbered(t, tc.pods)
+			pods := podsOf(t, tc.pods)
 			if tc.reversed {
 				slices.Reverse(pods)
 			}
-			step, err := rollout.Numbered(s, pods)
+			step, err := numbered.Plan(s, pods)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,10 +163,10 @@ func runNumbered(t *testing.T, cases []numberedCase) {
 	}
 }
 
-func opts(list ...numberedWith) []numberedWith { return list }
+func opts(list ...with) []with { return list }
 
-func TestNumberedScale(t *testing.T) {
-	runNumbered(t, []numberedCase{
+func TestScale(t *testing.T) {
+	run(t, []testCase{
 		{name: "B-4 S-8 all missing Pods at once", wanted: wanted(t, 0, 4), want: "create 0, 1, 2, 3"},
 		{name: "B-5 S-2 reserved ordinals are skipped", wanted: wanted(t, 0, 4, "1"), want: "create 0, 2, 3, 4"},
 		{name: "D-7 S-5 a start", wanted: wanted(t, 3, 5), want: "create 3, 4, 5, 6, 7"},
@@ -210,8 +211,8 @@ func TestNumberedScale(t *testing.T) {
 	})
 }
 
-func TestNumberedUpdate(t *testing.T) {
-	runNumbered(t, []numberedCase{
+func TestUpdate(t *testing.T) {
+	run(t, []testCase{
 		{name: "S-16 the highest first", wanted: wanted(t, 0, 5), pods: "0-4 old", want: "update 4"},
 		{name: "S-16 given in another order", wanted: wanted(t, 0, 5), pods: "0-4 old", reversed: true, want: "update 4"},
 		{name: "S-15 partition 2 of 0,2,4,5,6", wanted: wanted(t, 0, 5, "1", "3"), with: opts(kept(2), down(9)), pods: "0 old, 2 old, 4-6 old", want: "update 6, 5, 4"},
@@ -265,8 +266,8 @@ func TestNumberedUpdate(t *testing.T) {
 	})
 }
 
-func TestNumberedOrdered(t *testing.T) {
-	runNumbered(t, []numberedCase{
+func TestOrdered(t *testing.T) {
+	run(t, []testCase{
 		{name: "S-7 one at a time", wanted: wanted(t, 0, 3), with: opts(ordered), want: "create 0"},
 		{name: "S-7 the next waits until it is available", wanted: wanted(t, 0, 3), with: opts(ordered), pods: "0 new down"},
 		{name: "S-7 the next", wanted: wanted(t, 0, 3), with: opts(ordered), pods: "0 new", want: "create 1"},
@@ -325,8 +326,8 @@ func TestNumberedOrdered(t *testing.T) {
 	})
 }
 
-func TestNumberedHooks(t *testing.T) {
-	runNumbered(t, []numberedCase{
+func TestHooks(t *testing.T) {
+	run(t, []testCase{
 		{name: "L-2 recreation waits for its hook and goes on", wanted: wanted(t, 0, 3), pods: "0-1 old, 2 old predeleting", want: "update 2"},
 		{name: "L-2 ordered", wanted: wanted(t, 0, 3), with: opts(ordered), pods: "0-1 old, 2 old predeleting", want: "update 2"},
 		{name: "L-2 the partition was raised meanwhile", wanted: wanted(t, 0, 3), with: opts(kept(3)), pods: "0-1 old, 2 old predeleting", want: "cancel 2"},
@@ -350,11 +351,11 @@ func TestNumberedHooks(t *testing.T) {
 	})
 }
 
-func TestNumberedLimits(t *testing.T) {
+func TestLimits(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		wanted ordinals.Set
-		with   []numberedWith
+		with   []with
 		pods   string
 		want   []reason.Code
 		says   string
@@ -434,11 +435,11 @@ func TestNumberedLimits(t *testing.T) {
 		{name: "S-15 OnDelete knows no partition", wanted: wanted(t, 0, 5), with: opts(kept(3), onDelete), pods: "0-4 old"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := rollout.NumberedSpec{Wanted: tc.wanted, MaxUnavailable: 1, Parallel: true}
+			s := numbered.Spec{Wanted: tc.wanted, MaxUnavailable: 1, Parallel: true}
 			for _, with := range tc.with {
 				with(&s)
 			}
-			step, err := rollout.Numbered(s, numbered(t, tc.pods))
+			step, err := numbered.Plan(s, podsOf(t, tc.pods))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -456,25 +457,25 @@ func TestNumberedLimits(t *testing.T) {
 	}
 }
 
-func TestNumberedRefuses(t *testing.T) {
+func TestRefuses(t *testing.T) {
 	three := wanted(t, 0, 3)
 	for _, tc := range []struct {
 		name string
-		spec rollout.NumberedSpec
-		pods []rollout.NumberedPod
+		spec numbered.Spec
+		pods []numbered.Pod
 		want []string // path and value
 	}{
-		{"the zero spec", rollout.NumberedSpec{}, numbered(t, "0-2 old"), []string{"wanted "}},
-		{"S-6 reserved ordinals that cannot be read", rollout.NumberedSpec{Wanted: unread(), Parallel: true, MaxUnavailable: 3}, numbered(t, "0-2 old"), []string{"wanted "}},
-		{"negative numbers", rollout.NumberedSpec{Wanted: three, Partition: -1, MaxUnavailable: -2, ScaleMaxUnavailable: new(-3)}, nil, []string{"partition -1", "maxUnavailable -2", "scaleStrategy.maxUnavailable -3"}},
-		{"unordered updates one at a time", rollout.NumberedSpec{Wanted: three, Unordered: true}, nil, []string{"unordered "}},
-		{"a Pod without health", rollout.NumberedSpec{Wanted: three}, []rollout.NumberedPod{{Ordinal: 1, Updated: true}}, []string{"pods 1"}},
-		{"an unknown health", rollout.NumberedSpec{Wanted: three}, []rollout.NumberedPod{{Ordinal: 1, Health: rollout.Terminating + 1}}, []string{"pods 1"}},
-		{"a negative ordinal", rollout.NumberedSpec{Wanted: three}, []rollout.NumberedPod{{Ordinal: -1, Health: rollout.Available}}, []string{"pods -1"}},
-		{"two Pods of one ordinal", rollout.NumberedSpec{Wanted: three}, numbered(t, "2 old, 1 old, 2 new terminating"), []string{"pods 2"}},
+		{"the zero spec", numbered.Spec{}, podsOf(t, "0-2 old"), []string{"wanted "}},
+		{"S-6 reserved ordinals that cannot be read", numbered.Spec{Wanted: unread(), Parallel: true, MaxUnavailable: 3}, podsOf(t, "0-2 old"), []string{"wanted "}},
+		{"negative numbers", numbered.Spec{Wanted: three, Partition: -1, MaxUnavailable: -2, ScaleMaxUnavailable: new(-3)}, nil, []string{"partition -1", "maxUnavailable -2", "scaleStrategy.maxUnavailable -3"}},
+		{"unordered updates one at a time", numbered.Spec{Wanted: three, Unordered: true}, nil, []string{"unordered "}},
+		{"a Pod without health", numbered.Spec{Wanted: three}, []numbered.Pod{{Ordinal: 1, Updated: true}}, []string{"pods 1"}},
+		{"an unknown health", numbered.Spec{Wanted: three}, []numbered.Pod{{Ordinal: 1, Health: rollout.Terminating + 1}}, []string{"pods 1"}},
+		{"a negative ordinal", numbered.Spec{Wanted: three}, []numbered.Pod{{Ordinal: -1, Health: rollout.Available}}, []string{"pods -1"}},
+		{"two Pods of one ordinal", numbered.Spec{Wanted: three}, podsOf(t, "2 old, 1 old, 2 new terminating"), []string{"pods 2"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			step, err := rollout.Numbered(tc.spec, tc.pods)
+			step, err := numbered.Plan(tc.spec, tc.pods)
 			if !errors.Is(err, rollout.InvalidRollout) {
 				t.Fatalf("error = %v, want %s", err, rollout.InvalidRollout)
 			}
@@ -485,7 +486,7 @@ func TestNumberedRefuses(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("refused (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(rollout.NumberedStep{}, step); diff != "" {
+			if diff := cmp.Diff(numbered.Step{}, step); diff != "" {
 				t.Errorf("step beside an error (-want +got):\n%s", diff)
 			}
 		})
@@ -498,10 +499,10 @@ func unread() ordinals.Set {
 	return set
 }
 
-// TestNumberedCreatesInRounds: a replica count with some zeros too many costs neither time nor memory.
-func TestNumberedCreatesInRounds(t *testing.T) {
-	s := rollout.NumberedSpec{Wanted: wanted(t, 0, math.MaxInt32), Parallel: true}
-	step, err := rollout.Numbered(s, numbered(t, "3 new, 2000000000 new"))
+// TestCreatesInRounds: a replica count with some zeros too many costs neither time nor memory.
+func TestCreatesInRounds(t *testing.T) {
+	s := numbered.Spec{Wanted: wanted(t, 0, math.MaxInt32), Parallel: true}
+	step, err := numbered.Plan(s, podsOf(t, "3 new, 2000000000 new"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -511,7 +512,7 @@ func TestNumberedCreatesInRounds(t *testing.T) {
 }
 
 // tenThousand has 10,000 ordinals and a million reserved ones: a range, or every second number.
-func tenThousand(tb testing.TB, apart bool) rollout.NumberedSpec {
+func tenThousand(tb testing.TB, apart bool) numbered.Spec {
 	tb.Helper()
 	reserved := []intstr.IntOrString{intstr.FromString("5000-1004999")}
 	if apart {
@@ -524,28 +525,28 @@ func tenThousand(tb testing.TB, apart bool) rollout.NumberedSpec {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return rollout.NumberedSpec{Wanted: set, Partition: 3000, MaxUnavailable: 200, Parallel: true}
+	return numbered.Spec{Wanted: set, Partition: 3000, MaxUnavailable: 200, Parallel: true}
 }
 
-func BenchmarkNumbered(b *testing.B) {
+func BenchmarkPlan(b *testing.B) {
 	for _, bc := range []struct {
 		name  string
 		apart bool
-		edit  func(*rollout.NumberedSpec)
+		edit  func(*numbered.Spec)
 		empty bool
 	}{
-		{"rollout", false, func(*rollout.NumberedSpec) {}, false},
-		{"rollout/reserved apart", true, func(*rollout.NumberedSpec) {}, false},
+		{"rollout", false, func(*numbered.Spec) {}, false},
+		{"rollout/reserved apart", true, func(*numbered.Spec) {}, false},
 		{"unordered", false, unorderedUpdate, false},
 		{"ordered", true, ordered, false},
-		{"creation", true, func(*rollout.NumberedSpec) {}, true},
+		{"creation", true, func(*numbered.Spec) {}, true},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			s := tenThousand(b, bc.apart)
 			bc.edit(&s)
-			var pods []rollout.NumberedPod
+			var pods []numbered.Pod
 			for o := range s.Wanted.All() {
-				pods = append(pods, rollout.NumberedPod{Ordinal: o, Updated: o%3 == 0, Health: rollout.Available})
+				pods = append(pods, numbered.Pod{Ordinal: o, Updated: o%3 == 0, Health: rollout.Available})
 			}
 			if bc.empty {
 				pods = nil
@@ -554,7 +555,7 @@ func BenchmarkNumbered(b *testing.B) {
 			rand.New(rand.NewPCG(1, 1)).Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 			b.ReportAllocs()
 			for b.Loop() {
-				if step, err := rollout.Numbered(s, pods); err != nil || len(step.Update)+len(step.Create) == 0 {
+				if step, err := numbered.Plan(s, pods); err != nil || len(step.Update)+len(step.Create) == 0 {
 					b.Fatal(step, err)
 				}
 			}
@@ -577,7 +578,7 @@ func BenchmarkPlanning(b *testing.B) {
 		reserved []intstr.IntOrString
 	}{{"one range", []intstr.IntOrString{intstr.FromString("5000-1004999")}}, {"10,000 ranges", ranges}, {"a million numbers", numbers}} {
 		b.Run(bc.name, func(b *testing.B) {
-			var pods []rollout.NumberedPod
+			var pods []numbered.Pod
 			var reading, planning time.Duration
 			for b.Loop() {
 				began := time.Now()
@@ -587,19 +588,19 @@ func BenchmarkPlanning(b *testing.B) {
 				}
 				if pods == nil {
 					for o := range set.All() {
-						pods = append(pods, rollout.NumberedPod{Ordinal: o, Updated: o%3 == 0, Health: rollout.Available})
+						pods = append(pods, numbered.Pod{Ordinal: o, Updated: o%3 == 0, Health: rollout.Available})
 					}
 					rand.New(rand.NewPCG(1, 1)).Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 				}
 				read := time.Now()
-				step, err := rollout.Numbered(rollout.NumberedSpec{Wanted: set, Partition: 3000, MaxUnavailable: 200, Parallel: true}, pods)
+				step, err := numbered.Plan(numbered.Spec{Wanted: set, Partition: 3000, MaxUnavailable: 200, Parallel: true}, pods)
 				if err != nil || len(step.Update) != 200 {
 					b.Fatal(step, err)
 				}
 				reading, planning = reading+read.Sub(began), planning+time.Since(read)
 			}
 			b.ReportMetric(float64(reading.Nanoseconds())/float64(b.N), "ns/Of")
-			b.ReportMetric(float64(planning.Nanoseconds())/float64(b.N), "ns/Numbered")
+			b.ReportMetric(float64(planning.Nanoseconds())/float64(b.N), "ns/Plan")
 		})
 	}
 }
@@ -608,19 +609,19 @@ func BenchmarkPlanning(b *testing.B) {
 func TestOneAtATime(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		spec rollout.NumberedSpec
+		spec numbered.Spec
 		path string
 	}{
-		{"in order", rollout.NumberedSpec{MaxUnavailable: 3}, "podManagementPolicy"},
-		{"by the path of the API", rollout.NumberedSpec{MaxUnavailable: 3, Paths: rollout.Paths{Parallel: "spec.order"}}, "spec.order"},
-		{"one Pod is all that may go", rollout.NumberedSpec{MaxUnavailable: 1}, ""},
-		{"one Pod is left", rollout.NumberedSpec{MaxUnavailable: 3, Partition: 3}, ""},
-		{"side by side", rollout.NumberedSpec{MaxUnavailable: 3, Parallel: true}, ""},
-		{"paused", rollout.NumberedSpec{MaxUnavailable: 3, Paused: true}, ""},
+		{"in order", numbered.Spec{MaxUnavailable: 3}, "podManagementPolicy"},
+		{"by the path of the API", numbered.Spec{MaxUnavailable: 3, Paths: rollout.Paths{Parallel: "spec.order"}}, "spec.order"},
+		{"one Pod is all that may go", numbered.Spec{MaxUnavailable: 1}, ""},
+		{"one Pod is left", numbered.Spec{MaxUnavailable: 3, Partition: 3}, ""},
+		{"side by side", numbered.Spec{MaxUnavailable: 3, Parallel: true}, ""},
+		{"paused", numbered.Spec{MaxUnavailable: 3, Paused: true}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.spec.Wanted = wanted(t, 0, 4)
-			step, err := rollout.Numbered(tc.spec, numbered(t, "0-3 old"))
+			step, err := numbered.Plan(tc.spec, podsOf(t, "0-3 old"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -634,5 +635,18 @@ func TestOneAtATime(t *testing.T) {
 				t.Errorf("path %q, want %q; limits: %v", path, tc.path, step.Limits)
 			}
 		})
+	}
+}
+
+// TestPaths: refusals name the fields as in the workload's API.
+func TestPaths(t *testing.T) {
+	paths := rollout.Paths{Partition: "spec.strategy.partition", MaxUnavailable: "spec.strategy.maxUnavailable", ScaleMaxUnavailable: "spec.scaleLimit"}
+	_, err := numbered.Plan(numbered.Spec{Partition: -1, MaxUnavailable: -1, ScaleMaxUnavailable: new(-1), Paths: paths}, nil)
+	var refused []string
+	for _, r := range reason.From(err) {
+		refused = append(refused, r.Path)
+	}
+	if diff := cmp.Diff([]string{"wanted", paths.Partition, paths.MaxUnavailable, paths.ScaleMaxUnavailable}, refused); diff != "" {
+		t.Errorf("refused paths (-want +got):\n%s", diff)
 	}
 }
