@@ -12,20 +12,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestQuestions: each package at the root answers a question, and so does each package below rollout. The question reads
-// the same in the package's comment, in doc.go and in the README.
+// TestQuestions: each package at the root answers a question, and so do the packages below rollout, and fairqueue. The
+// question reads the same in the package's comment, in doc.go and in the README.
 func TestQuestions(t *testing.T) {
 	inComments := map[string]string{}
 	answers := regexp.MustCompile(`Package \w+ answers "([^"]+\?)"`)
-	files, err := filepath.Glob("*/*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"*/*.go", "rollout/*/*.go", "ownercache/fairqueue/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
-	below, err := filepath.Glob("rollout/*/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range append(files, below...) {
+	for _, path := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

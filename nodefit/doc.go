@@ -1,4 +1,4 @@
-// Package nodefit answers "may this Pod run on that Node?"
+// Package nodefit answers "may a Pod run on a Node?"
 //
 // Package nodefit is for controllers that create a Pod for a Node instead of leaving the choice to the scheduler: a Pod
 // on every Node, or a run of a job on every Node. The answer is the same as from the DaemonSet controller of

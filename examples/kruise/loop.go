@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/workloadkit/workloadkit/fairqueue"
 	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/ownercache/fairqueue"
 )
 
 // LoopOptions are the queue options of a loop outside package ownercache. Namespaces take turns.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/workloadkit/workloadkit/fairqueue"
+	"github.com/workloadkit/workloadkit/ownercache/fairqueue"
 )
 
 // request reads "namespace/name".

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/workloadkit/workloadkit/fairqueue"
+	"github.com/workloadkit/workloadkit/ownercache/fairqueue"
 )
 
 // A namespace has a hundred objects in the queue when another namespace's object comes.

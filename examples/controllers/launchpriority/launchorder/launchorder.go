@@ -56,7 +56,7 @@ const (
 	True = "true"
 )
 
-// Keys are the names read and written by the package. The kit has no default names. All names are required.
+// Keys are the names read and written by the package. All names are required.
 type Keys struct {
 	// OrderedAnnotation, with the value OrderedValue, has containers start in the order of the Pod's list.
 	OrderedAnnotation, OrderedValue string
