@@ -116,16 +116,16 @@ func mutants() []mutant {
 			"DefaultFirst = 2 * time.Second\n\tDefaultLast  = time.Minute", "DefaultFirst = 200 * time.Millisecond\n\tDefaultLast  = 200 * time.Millisecond", cloneSet("quota"),
 		},
 		{
-			"a new name of the image that runs is waited for without end", "inplaceupdate/prooftime.go",
+			"a new name of the image that runs is waited for without end", "inplaceupdate/images.go",
 			"return left <= 0, false, max(left, 0)", "return false, false, max(left, 0)", cloneSet("images"),
 		},
 		{
-			"a superseded image that its node knows by another digest counts as the new one", "inplaceupdate/passed.go",
+			"a superseded image that its node knows by another digest counts as the new one", "inplaceupdate/images.go",
 			"c.knownDigest(image) != \"\" })\n\tif", "c.knownDigest(image) != \"\" || !isTag(image) })\n\tif",
 			schedules{tests: "../inplaceupdate", only: "TestNodesThatReportDigests"},
 		},
 		{
-			"a digest that its node knows by another one is waited for without end", "inplaceupdate/prooftime.go",
+			"a digest that its node knows by another one is waited for without end", "inplaceupdate/images.go",
 			"digest := c.knownDigest(c.spec.Image)\n", "digest := askedDigest(c.spec.Image)\n", cloneSet("images"),
 		},
 		{"an update whose state is lost counts as done", "podcontrol/executor/finish.go", "if x.options.Template == nil {", "if x.options.Template != nil {", cloneSet("lostState")},
@@ -190,7 +190,7 @@ func mutants() []mutant {
 			"p.Wake(p.fanout.Backoff.Refused(p.attempt(task), errors", "p.Wake(0 * p.fanout.Backoff.Refused(p.attempt(task), errors", cloneSet("names"),
 		},
 		{
-			"plans are kept although claim templates have changed", "inplaceupdate/planner.go",
+			"plans are kept although claim templates have changed", "inplaceupdate/plan.go",
 			"known.Plan != nil && known.from == from.ResourceVersion && known.to == to.ResourceVersion", "known.Plan != nil",
 			schedules{tests: "../inplaceupdate", only: "TestPlannerKeepsPlans"},
 		},
@@ -243,7 +243,7 @@ func mutants() []mutant {
 			"c.config.InPlace.StripReserved(&pod.ObjectMeta)", "_ = pod", cloneSet("reserved"),
 		},
 		{
-			"templates change the controller's own labels", "inplaceupdate/reserved.go",
+			"templates change the controller's own labels", "inplaceupdate/updater.go",
 			"maps.DeleteFunc(p.Labels, func(key string, _ *string) bool { return k.reservesLabel(key) })", "_ = p", cloneSet("reserved"),
 		},
 		{
