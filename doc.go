@@ -5,7 +5,7 @@
 //
 //	ordinals             which numbers do Pods have, with a start and reserved ranges?
 //	revision             has the template changed, and from which template was a Pod made?
-//	rollout              what next: how many Pods to create, delete and update now, to which revision, and why no more?
+//	rollout              how many Pods to create, delete and update now, to which revision, and why no more?
 //	rollout/numbered     which numbered Pods to create, delete and update now, and why no more?
 //	rollout/pernode      on which Nodes to create, delete and update Pods now, and why no more?
 //	rollout/partition    how many is that?

@@ -115,7 +115,8 @@ func (v *view) envUnreported(images map[string]string) reason.List {
 		}
 		if meta == nil {
 			return reason.List{{
-				Code: EnvNotReported, Object: v.object(), Path: "metadata.annotations[" + v.config.Keys.RuntimeMetaAnnotation + "]",
+				Code: EnvNotReported, Object: v.object(),
+				Path:   "metadata.annotations[" + v.config.Keys.RuntimeMetaAnnotation + "]",
 				Detail: "no node agent has reported what container " + c.name + " runs with",
 				Remedy: "run the node agent on node " + v.pod.Spec.NodeName + ", or recreate the Pod",
 			}}
@@ -187,7 +188,8 @@ func (m *runtimeMeta) matches(c *container, test func(plain, env uint64) bool) b
 	}
 	for i := range m.Containers {
 		if r := &m.Containers[i]; r.Name == c.name {
-			return r.ContainerID == c.status.ContainerID && test(r.Hashes.PlainHash, r.Hashes.ExtractedEnvFromMetadataHash)
+			return r.ContainerID == c.status.ContainerID &&
+				test(r.Hashes.PlainHash, r.Hashes.ExtractedEnvFromMetadataHash)
 		}
 	}
 	return false

@@ -117,7 +117,8 @@ func (c *container) mayStay(asked string) bool {
 			return false
 		}
 	}
-	return slices.Contains(c.superseded(), asked) || c.knownDigest(asked) != "" || (c.status != nil && isImage(c.status.Image, asked))
+	return slices.Contains(c.superseded(), asked) || c.knownDigest(asked) != "" ||
+		(c.status != nil && isImage(c.status.Image, asked))
 }
 
 // notRunning says why a container with a changed image does not run the image yet.
@@ -129,7 +130,8 @@ func (c *container) notRunning() reason.Reason {
 	if c.spec == nil || c.status == nil {
 		return why
 	}
-	why.Detail = "container " + c.name + " still runs " + c.status.Image + " (" + c.status.ImageID + "), not " + c.spec.Image
+	why.Detail = "container " + c.name + " still runs " + c.status.Image + " (" + c.status.ImageID + "), not " +
+		c.spec.Image
 	if c.isAmbiguous() {
 		why.Remedy = "if it was restarted, its node reports another name of the image, and only time can tell: "
 		if askedDigest(c.spec.Image) == "" {
@@ -262,7 +264,8 @@ func (c *container) learn() (fact knownImage, ok bool) {
 // know adds a fact about an image in place of an older fact.
 func (p *progress) know(container string, fact knownImage) {
 	// A new slice: the old one may belong to another state.
-	known := slices.DeleteFunc(slices.Clone(p.KnownImages[container]), func(k knownImage) bool { return k.Image == fact.Image })
+	known := slices.DeleteFunc(slices.Clone(p.KnownImages[container]),
+		func(k knownImage) bool { return k.Image == fact.Image })
 	known = append(known, fact)
 	put(&p.KnownImages, container, known[max(0, len(known)-maxKnownImages):])
 }
@@ -296,7 +299,8 @@ func (v *view) remember() {
 		}
 		seen, timed := v.saved.Seen[c.name]
 		if timed && c.status.ContainerID == seen.ContainerID || len(v.saved.SeenDigests[c.name]) > 0 && c.isLast() {
-			v.saved.know(c.name, knownImage{Image: c.spec.Image, ImageID: digestOf(c.status.ImageID), ContainerID: c.status.ContainerID})
+			v.saved.know(c.name,
+				knownImage{Image: c.spec.Image, ImageID: digestOf(c.status.ImageID), ContainerID: c.status.ContainerID})
 		}
 	}
 	v.saved.Seen, v.saved.SeenDigests = nil, nil
@@ -305,7 +309,8 @@ func (v *view) remember() {
 // unknown returns the superseded images with an unknown digest on the node, or none if the asked image is the only such
 // image.
 func (c *container) unknown() []string {
-	all := slices.DeleteFunc(slices.Clone(c.superseded()), func(image string) bool { return c.knownDigest(image) != "" })
+	all := slices.DeleteFunc(slices.Clone(c.superseded()),
+		func(image string) bool { return c.knownDigest(image) != "" })
 	if !slices.ContainsFunc(all, func(image string) bool { return image != c.spec.Image }) {
 		return nil
 	}
@@ -371,7 +376,8 @@ const patience = 10 * time.Second
 
 // proofTime is the time for a kubelet to end all containers due for a restart, in sequence.
 func (v *view) proofTime() time.Duration {
-	grace := time.Duration(ptr.Deref(v.pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
+	seconds := ptr.Deref(v.pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	grace := time.Duration(seconds) * time.Second
 	return (grace + patience) * time.Duration(max(1, len(v.state.LastContainerStatuses)))
 }
 
@@ -399,7 +405,8 @@ func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 // onlyTimeTells reports whether nothing disproves the spec's image for the reported instance: the instance runs, the
 // kubelet has seen the spec, and neither the instance nor its digest is known to belong to another image.
 func (c *container) onlyTimeTells() bool {
-	if c.spec == nil || c.status == nil || c.status.State.Running == nil || c.status.ContainerID == "" || !c.view.nodeIsCurrent() {
+	if c.spec == nil || c.status == nil || c.status.State.Running == nil || c.status.ContainerID == "" ||
+		!c.view.nodeIsCurrent() {
 		return false
 	}
 	digest := c.knownDigest(c.spec.Image)

@@ -17,9 +17,9 @@ import (
 
 // Step is the state of a Pod's update and the next action.
 type Step struct {
-	// Complete is set when the update has nothing left to do or to wait for. Change then opens a gate not yet open. A Pod
-	// with an incomplete update must not count as available in a budget, ready or not: its revision label names the new
-	// revision from the first write on, while its containers may still run the old revision.
+	// Complete is set when the update has nothing left to do or to wait for. Change then opens a gate not yet open. A
+	// Pod with an incomplete update must not count as available in a budget, ready or not: its revision label names the
+	// new revision from the first write on, while its containers may still run the old revision.
 	Complete bool
 	// Change is the write to send now, possibly empty. A change to open the gate demands the Pod as read, by its
 	// resourceVersion. After a conflict, call Next again with the fresh Pod.
@@ -71,7 +71,8 @@ func (v *view) inGracePeriod() (Step, error) {
 	v.drop(&change, v.config.Keys.GraceAnnotation, v.config.Keys.LegacyGraceAnnotation)
 	if v.saved == nil {
 		return Step{}, reason.Reason{
-			Code: UnreadableState, Object: v.object(), Path: "metadata.annotations[" + v.config.Keys.StateAnnotation + "]",
+			Code: UnreadableState, Object: v.object(),
+			Path:   "metadata.annotations[" + v.config.Keys.StateAnnotation + "]",
 			Detail: "missing beside " + v.config.Keys.GraceAnnotation, Remedy: "remove the grace annotation",
 		}
 	}
@@ -83,7 +84,9 @@ func (v *view) inGracePeriod() (Step, error) {
 		return Step{}, err
 	}
 	ends, known := v.graceEnds()
-	waiting := reason.Reason{Code: GracePeriodRunning, Object: v.object(), Detail: "starts when the node reports the Pod as not ready"}
+	waiting := reason.Reason{
+		Code: GracePeriodRunning, Object: v.object(), Detail: "starts when the node reports the Pod as not ready",
+	}
 	switch left := ends.Sub(v.now); {
 	case !known:
 		return Step{Waiting: reason.List{waiting}}, nil
@@ -95,15 +98,17 @@ func (v *view) inGracePeriod() (Step, error) {
 	maps.Copy(change.Annotations, held.Metadata.Annotations)
 	change.AddFinalizers, change.RemoveFinalizers = held.Metadata.Finalizers, held.Metadata.DeleteFinalizers
 	// OpenKruise asks for a report also where the restart for an image delivers the metadata.
-	v.saved.UpdateEnvFromMetadata = (v.saved.UpdateEnvFromMetadata || v.grace.UpdateEnvFromMetadata) && !v.deliversEnv(v.grace.ContainerImages)
+	v.saved.UpdateEnvFromMetadata = (v.saved.UpdateEnvFromMetadata || v.grace.UpdateEnvFromMetadata) &&
+		!v.deliversEnv(v.grace.ContainerImages)
 	v.relearn(v.grace.ContainerImages)
 	v.deliver(v.grace.work(), v.saved, &change)
 	return Step{Change: change}, v.putState(&change, v.saved)
 }
 
 // graceEnds returns the end of the grace period. The period counts from the start of the update, or from the end of the
-// Pod's readiness if that is later: a kubelet may have reported the Pod as ready before seeing the closed gate. known is
-// false while the Pod is ready in spite of the gate. Both times have whole seconds and stand for up to a second later.
+// Pod's readiness if that is later: a kubelet may have reported the Pod as ready before seeing the closed gate. known
+// is false while the Pod is ready in spite of the gate. Both times have whole seconds and stand for up to a second
+// later.
 func (v *view) graceEnds() (ends time.Time, known bool) {
 	begun := v.saved.UpdateTimestamp.Time
 	if begun.After(v.now.Add(skew)) { // by a clock that was wrong, and nobody knows how much of the period is over
@@ -167,7 +172,8 @@ func isOpen(c *corev1.PodCondition) bool {
 // waiting says why the current batch is not complete.
 type waiting struct {
 	reasons reason.List
-	// proofBegins is true if the state must be written now, because time or a later image can prove something from now on.
+	// proofBegins is true if the state must be written now, because time or a later image can prove something from now
+	// on.
 	proofBegins bool
 	// wait is the time after which time alone may end the waiting, zero if time proves nothing.
 	wait time.Duration
@@ -213,7 +219,8 @@ func (v *view) waitForImages(w *waiting) {
 	confirmed := v.plainHashesMatch()
 	for i := range v.containers {
 		c := &v.containers[i]
-		if _, recorded := c.record(); !recorded || (confirmed && !c.init) || c.runs() { // the node agent reports no native sidecars
+		// the node agent reports no native sidecars
+		if _, recorded := c.record(); !recorded || (confirmed && !c.init) || c.runs() {
 			continue
 		}
 		proven, begins, left := c.timeToProof()
@@ -254,7 +261,8 @@ func (w *work) isEmpty() bool { return len(w.images)+len(w.refs)+len(w.resources
 
 // containers returns the names of all containers with work, sorted.
 func (w *work) containers() []string {
-	names := slices.Concat(slices.Collect(maps.Keys(w.images)), slices.Collect(maps.Keys(w.refs)), slices.Collect(maps.Keys(w.resources)))
+	names := slices.Concat(slices.Collect(maps.Keys(w.images)), slices.Collect(maps.Keys(w.refs)),
+		slices.Collect(maps.Keys(w.resources)))
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -277,7 +285,8 @@ func (v *view) deliver(w work, state *savedState, change *podpatch.Change) {
 	if next := state.next(); !next.isEmpty() {
 		state.PreCheckBeforeNext = &preCheck{ContainersRequiredReady: first}
 	}
-	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, savedBatch{Timestamp: metav1.NewTime(v.now), Containers: first})
+	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord,
+		savedBatch{Timestamp: metav1.NewTime(v.now), Containers: first})
 }
 
 // give moves the work on a container into the change. The state receives the parts that completion depends on.

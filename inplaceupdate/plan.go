@@ -24,8 +24,8 @@ type Plan struct {
 	// Blocking names every blocking field and is empty if the update is possible.
 	Blocking reason.List
 
-	// Labels and Annotations are all changed keys except the keys in RefMetadata. The Pod receives the value; nil removes
-	// the key.
+	// Labels and Annotations are all changed keys except the keys in RefMetadata. The Pod receives the value; nil
+	// removes the key.
 	Labels, Annotations map[string]*string
 	// AddFinalizers and RemoveFinalizers are the template's changes of finalizers.
 	AddFinalizers, RemoveFinalizers []string
@@ -78,7 +78,8 @@ func (u *Updater) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 	u.planMetadata(p, from, &rest)
 	p.Blocking = append(p.Blocking, containersChanged(from, to)...)
 	rest.Spec.Containers = u.planContainers(p, "spec.containers", from.Spec.Containers, to.Spec.Containers)
-	rest.Spec.InitContainers = u.planContainers(p, "spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers)
+	rest.Spec.InitContainers = u.planContainers(p, "spec.initContainers", from.Spec.InitContainers,
+		to.Spec.InitContainers)
 	if len(p.Resources) > 0 {
 		p.checkQOS(from, to)
 	}
@@ -124,7 +125,8 @@ func (p *Plan) blockAnnotations(from, to *corev1.PodTemplateSpec) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
-		if key == corev1.MirrorPodAnnotationKey || strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
+		if key == corev1.MirrorPodAnnotationKey ||
+			strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
 			p.block(ImmutableField, "metadata.annotations["+key+"]", from.Annotations[key], to.Annotations[key],
 				"the API server does not let it change on a live Pod", "recreate the Pod")
 		}
@@ -209,7 +211,8 @@ func containersChanged(from, to *corev1.PodTemplateSpec) reason.List {
 		}
 		list = append(list, reason.Reason{
 			Code: ContainersChanged, Path: path, Old: names(a), New: names(b),
-			Detail: "containers of a live Pod cannot be added, removed or put in another order", Remedy: "recreate the Pod",
+			Detail: "containers of a live Pod cannot be added, removed or put in another order",
+			Remedy: "recreate the Pod",
 		})
 	}
 	compare("spec.containers", from.Spec.Containers, to.Spec.Containers)
@@ -252,7 +255,9 @@ type planned struct {
 // blocked, with code InvalidConfig. extra, unless nil, adds reasons against an update not shown by the templates, for
 // example claim templates with a hash in a revision's annotation. extra may read all fields of both revisions and must
 // depend on nothing else.
-func NewPlanner(updater *Updater, decoder *revision.Decoder, extra func(from, to *appsv1.ControllerRevision) reason.List) *Planner {
+func NewPlanner(
+	updater *Updater, decoder *revision.Decoder, extra func(from, to *appsv1.ControllerRevision) reason.List,
+) *Planner {
 	return &Planner{updater: updater, decoder: decoder, extra: extra, plans: make(map[pair]planned)}
 }
 
@@ -298,7 +303,8 @@ func (p *Planner) compute(from, to *appsv1.ControllerRevision) *Plan {
 	blocking := plan.Blocking
 	if string(a.Outside) != string(b.Outside) {
 		blocking = append(blocking, reason.Reason{
-			Code: OutsideTemplate, Path: "data", Old: shorten(string(a.Outside)), New: shorten(string(b.Outside)), Remedy: "recreate the Pod",
+			Code: OutsideTemplate, Path: "data", Old: shorten(string(a.Outside)), New: shorten(string(b.Outside)),
+			Remedy: "recreate the Pod",
 		})
 	}
 	if p.extra != nil {
@@ -321,6 +327,7 @@ func undecodable(err error) reason.List {
 
 func unknownRevision() reason.List {
 	return reason.List{{
-		Code: RevisionMissing, Path: "metadata.labels", Detail: "the Pod's revision or the one to update to is unknown", Remedy: "recreate the Pod",
+		Code: RevisionMissing, Path: "metadata.labels", Detail: "the Pod's revision or the one to update to is unknown",
+		Remedy: "recreate the Pod",
 	}}
 }

@@ -14,15 +14,17 @@ import (
 // planResources plans the changes of cpu and memory, and sets the container's requests and limits to the old ones.
 // Claims are left to the comparison of the rest.
 func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container) {
-	if sameQuantities(old.Resources.Limits, now.Resources.Limits) && sameQuantities(old.Resources.Requests, now.Resources.Requests) {
+	if sameQuantities(old.Resources.Limits, now.Resources.Limits) &&
+		sameQuantities(old.Resources.Requests, now.Resources.Requests) {
 		now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
 		return
 	}
 	path += "[" + now.Name + "].resources."
 	before := len(p.Blocking)
 	changed := corev1.ResourceRequirements{
-		Limits:   u.planQuantities(p, path+"limits", old.Resources.Limits, now.Resources.Limits),
-		Requests: u.planQuantities(p, path+"requests", requestsBeside(&old.Resources, &now.Resources), requestsBeside(&now.Resources, &old.Resources)),
+		Limits: u.planQuantities(p, path+"limits", old.Resources.Limits, now.Resources.Limits),
+		Requests: u.planQuantities(p, path+"requests", requestsBeside(&old.Resources, &now.Resources),
+			requestsBeside(&now.Resources, &old.Resources)),
 	}
 	followLimits(&changed, &old.Resources, &now.Resources)
 	if len(p.Blocking) == before && len(changed.Limits)+len(changed.Requests) > 0 {
@@ -71,11 +73,14 @@ func (u *Updater) planQuantities(p *Plan, path string, old, now corev1.ResourceL
 		switch {
 		case ok && was.Cmp(is) == 0:
 		case name != corev1.ResourceCPU && name != corev1.ResourceMemory:
-			p.block(ResourceNotResizable, at, text(&was, ok), is.String(), "only cpu and memory of a live Pod can change", "recreate the Pod")
+			p.block(ResourceNotResizable, at, text(&was, ok), is.String(),
+				"only cpu and memory of a live Pod can change", "recreate the Pod")
 		case !u.config.AllowResize:
-			p.block(ResizeDisabled, at, text(&was, ok), is.String(), "resizing in place is not enabled", "enable it or recreate the Pod")
+			p.block(ResizeDisabled, at, text(&was, ok), is.String(), "resizing in place is not enabled",
+				"enable it or recreate the Pod")
 		case !ok:
-			p.block(ResourceSetChanged, at, "", is.String(), "a resize replaces existing values and adds none", "recreate the Pod")
+			p.block(ResourceSetChanged, at, "", is.String(), "a resize replaces existing values and adds none",
+				"recreate the Pod")
 		default:
 			put(&changed, name, is)
 		}
@@ -83,7 +88,8 @@ func (u *Updater) planQuantities(p *Plan, path string, old, now corev1.ResourceL
 	for _, name := range slices.Sorted(maps.Keys(old)) {
 		if _, ok := now[name]; !ok {
 			was := old[name]
-			p.block(ResourceSetChanged, path+"["+string(name)+"]", was.String(), "", "a resize replaces existing values and removes none", "recreate the Pod")
+			p.block(ResourceSetChanged, path+"["+string(name)+"]", was.String(), "",
+				"a resize replaces existing values and removes none", "recreate the Pod")
 		}
 	}
 	return changed
@@ -128,7 +134,8 @@ func (p *Plan) checkQOS(from, to *corev1.PodTemplateSpec) {
 	if was, is := qosClass(&from.Spec), qosClass(&to.Spec); was != is {
 		p.Blocking = append(p.Blocking, reason.Reason{
 			Code: QOSClassWouldChange, Path: "spec.containers[*].resources", Old: string(was), New: string(is),
-			Detail: "a Pod keeps its QoS class for life", Remedy: "keep requests equal to limits, or different, as they were; or recreate the Pod",
+			Detail: "a Pod keeps its QoS class for life",
+			Remedy: "keep requests equal to limits, or different, as they were; or recreate the Pod",
 		})
 	}
 }

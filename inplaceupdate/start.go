@@ -23,9 +23,9 @@ type Target struct {
 	// must contain each label. Nil is refused; a caller with the revision elsewhere gives an empty map.
 	Labels map[string]string
 	// GracePeriod is the Pod's time out of service before its spec changes, if the update takes the Pod out of service.
-	// The period is rounded up to whole seconds and counts from the end of the Pod's readiness. The wire format keeps the
-	// start in whole seconds, so the period may last up to one second longer. Zero means no grace period. Negative periods
-	// are refused.
+	// The period is rounded up to whole seconds and counts from the end of the Pod's readiness. The wire format keeps
+	// the start in whole seconds, so the period may last up to one second longer. Zero means no grace period. Negative
+	// periods are refused.
 	GracePeriod time.Duration
 }
 
@@ -54,7 +54,8 @@ func (t *Target) relabel(change *podpatch.Change) {
 func (u *Updater) problems(t *Target) reason.List {
 	var list reason.List
 	add := func(path, value, detail, remedy string) {
-		list = append(list, reason.Reason{Code: InvalidArgument, Path: "target." + path, New: value, Detail: detail, Remedy: remedy})
+		list = append(list,
+			reason.Reason{Code: InvalidArgument, Path: "target." + path, New: value, Detail: detail, Remedy: remedy})
 	}
 	if t.Revision == "" {
 		add("revision", "", "must not be empty", "")
@@ -149,7 +150,9 @@ func (u *Updater) startable(pod *corev1.Pod, plan *Plan, target *Target, now tim
 }
 
 func blocked(pod *corev1.Pod, why reason.List) error {
-	return reason.Reason{Code: UpdateBlocked, Object: podObject(pod), Detail: why.String(), Remedy: "recreate the Pod"}.With(why)
+	return reason.Reason{
+		Code: UpdateBlocked, Object: podObject(pod), Detail: why.String(), Remedy: "recreate the Pod",
+	}.With(why)
 }
 
 // endedIn names the containers that have ended and never start again on the node, whatever the image
@@ -160,7 +163,8 @@ func (v *view) endedIn(images map[string]string) reason.List {
 		c := &v.containers[i]
 		if _, updated := images[c.name]; updated && c.hasEnded() {
 			list = append(list, reason.Reason{
-				Code: ContainerEnded, Object: v.object(), Path: "status.containerStatuses[" + c.name + "].state.terminated",
+				Code: ContainerEnded, Object: v.object(),
+				Path:   "status.containerStatuses[" + c.name + "].state.terminated",
 				Detail: "no new image starts it again", Remedy: "recreate the Pod",
 			})
 		}
@@ -180,7 +184,9 @@ func (u *Updater) callable(pod *corev1.Pod, now time.Time) error {
 		return err
 	}
 	if now.IsZero() {
-		return reason.Reason{Code: InvalidArgument, Object: podObject(pod), Path: "now", Detail: "must not be the zero time"}
+		return reason.Reason{
+			Code: InvalidArgument, Object: podObject(pod), Path: "now", Detail: "must not be the zero time",
+		}
 	}
 	return nil
 }
@@ -202,8 +208,9 @@ func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.C
 		return v.unwritable(err)
 	}
 	text, err := v.encode(&savedGrace{
-		Revision: target.Revision, ContainerImages: t.images, ContainerRefMetadata: t.refs, ContainerResources: t.resources,
-		MetaDataPatch: raw, UpdateEnvFromMetadata: report, GraceSeconds: target.graceSeconds(),
+		Revision: target.Revision, ContainerImages: t.images, ContainerRefMetadata: t.refs,
+		ContainerResources: t.resources, MetaDataPatch: raw, UpdateEnvFromMetadata: report,
+		GraceSeconds: target.graceSeconds(),
 	})
 	change.Annotations[v.config.Keys.GraceAnnotation] = text
 	return err
@@ -235,7 +242,8 @@ func (v *view) begin(t *todo, revision string, report bool) *savedState {
 		}
 	}
 	state.UpdateResources = state.UpdateResources || (v.state.UpdateResources && len(v.unresized()) > 0)
-	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || (v.state.UpdateEnvFromMetadata && len(v.envUnreported(t.images)) > 0)
+	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata ||
+		(v.state.UpdateEnvFromMetadata && len(v.envUnreported(t.images)) > 0)
 	return state
 }
 
@@ -255,7 +263,8 @@ func (v *view) supersede(images map[string]string) map[string][]string {
 				continue
 			}
 		}
-		earlier := slices.DeleteFunc(slices.Clone(c.superseded()), func(image string) bool { return image == c.spec.Image })
+		earlier := slices.DeleteFunc(slices.Clone(c.superseded()),
+			func(image string) bool { return image == c.spec.Image })
 		put(&out, name, append(earlier, c.spec.Image))
 	}
 	return out
@@ -266,7 +275,8 @@ func (v *view) supersede(images map[string]string) map[string][]string {
 func (v *view) learn(t *todo, into *progress) {
 	if v.state != nil {
 		into.KnownImages = maps.Clone(v.state.KnownImages)
-		into.EnvByImage = slices.DeleteFunc(slices.Clone(v.state.EnvByImage), func(name string) bool { return v.container(name).settled() })
+		into.EnvByImage = slices.DeleteFunc(slices.Clone(v.state.EnvByImage),
+			func(name string) bool { return v.container(name).settled() })
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.images)) {
 		if fact, ok := v.container(name).learn(); ok && !v.lost {
@@ -342,9 +352,12 @@ func (v *view) todo(plan *Plan) (todo, error) {
 	meta := &held.Metadata
 	t.addEarlier(v.grace.work(), plan)
 	t.labels = united(unmentioned(meta.Labels, plan.Labels, plan.RefMetadata, labelsOf), plan.Labels)
-	t.annotations = united(unmentioned(meta.Annotations, plan.Annotations, plan.RefMetadata, annotationsOf), plan.Annotations)
-	t.addFinalizers = slices.Concat(plan.AddFinalizers, without(meta.Finalizers, plan.AddFinalizers, plan.RemoveFinalizers))
-	t.removeFinalizers = slices.Concat(plan.RemoveFinalizers, without(meta.DeleteFinalizers, plan.AddFinalizers, plan.RemoveFinalizers))
+	t.annotations = united(unmentioned(meta.Annotations, plan.Annotations, plan.RefMetadata, annotationsOf),
+		plan.Annotations)
+	t.addFinalizers = slices.Concat(plan.AddFinalizers,
+		without(meta.Finalizers, plan.AddFinalizers, plan.RemoveFinalizers))
+	t.removeFinalizers = slices.Concat(plan.RemoveFinalizers,
+		without(meta.DeleteFinalizers, plan.AddFinalizers, plan.RemoveFinalizers))
 	return t, nil
 }
 
@@ -365,8 +378,9 @@ func (w *work) addEarlier(earlier work, newer *Plan) {
 	all := maps.Clone(w.refs)
 	for name, refs := range earlier.refs {
 		ref := RefMetadata{
-			Labels:      united(unmentioned(refs.Labels, newer.Labels, newer.RefMetadata, labelsOf), all[name].Labels),
-			Annotations: united(unmentioned(refs.Annotations, newer.Annotations, newer.RefMetadata, annotationsOf), all[name].Annotations),
+			Labels: united(unmentioned(refs.Labels, newer.Labels, newer.RefMetadata, labelsOf), all[name].Labels),
+			Annotations: united(unmentioned(refs.Annotations, newer.Annotations, newer.RefMetadata, annotationsOf),
+				all[name].Annotations),
 		}
 		if put(&all, name, ref); len(ref.Labels)+len(ref.Annotations) == 0 {
 			delete(all, name)
@@ -385,7 +399,10 @@ func labelsOf(r RefMetadata) map[string]string { return r.Labels }
 func annotationsOf(r RefMetadata) map[string]string { return r.Annotations }
 
 // unmentioned returns the labels or annotations set by no part of the newer plan, neither plainly nor for a container.
-func unmentioned[V any](earlier map[string]V, plain map[string]*string, refs map[string]RefMetadata, kind func(RefMetadata) map[string]string) map[string]V {
+func unmentioned[V any](
+	earlier map[string]V, plain map[string]*string, refs map[string]RefMetadata,
+	kind func(RefMetadata) map[string]string,
+) map[string]V {
 	out := maps.Clone(earlier)
 	maps.DeleteFunc(out, func(key string, _ V) bool {
 		_, mentioned := plain[key]

@@ -94,14 +94,14 @@ type progress struct {
 	NextContainerResources   map[string]corev1.ResourceRequirements `json:"nextContainerResources,omitempty"`
 	// PreCheckBeforeNext is the condition for the next batch.
 	PreCheckBeforeNext *preCheck `json:"preCheckBeforeNext,omitempty"`
-	// SupersededImages holds, by container, the images of earlier updates incomplete at the start of the present update.
-	// Running such an image does not prove the present update.
+	// SupersededImages holds, by container, the images of earlier updates incomplete at the start of the present
+	// update. Running such an image does not prove the present update.
 	SupersededImages map[string][]string `json:"supersededImages,omitempty"`
-	// BatchResources are the current batch's resources for pods/resize, a separate request. If the request was never sent,
-	// Next sends it again. Removed when the update is complete.
+	// BatchResources are the current batch's resources for pods/resize, a separate request. If the request was never
+	// sent, Next sends it again. Removed when the update is complete.
 	BatchResources map[string]corev1.ResourceRequirements `json:"batchResources,omitempty"`
-	// EnvByImage names the containers that get new env from metadata by the restart for their new image. If somebody takes
-	// the image back there may be no restart, and then a node agent must report a restart.
+	// EnvByImage names the containers that get new env from metadata by the restart for their new image. If somebody
+	// takes the image back there may be no restart, and then a node agent must report a restart.
 	EnvByImage []string `json:"envByImage,omitempty"`
 	// Seen holds, by container, since when the kubelet has left an instance alone if only time can tell whether the
 	// instance runs the new image.
@@ -109,8 +109,8 @@ type progress struct {
 	// SeenDigests holds, by container, instances seen while they could run the new image or a superseded image with an
 	// unknown digest.
 	SeenDigests map[string][]passedImage `json:"seenDigests,omitempty"`
-	// KnownImages holds, by container, a few images with a known digest on the node, the newest last. The images outlive
-	// an update, because the next update may go back to an earlier image.
+	// KnownImages holds, by container, a few images with a known digest on the node, the newest last. The images
+	// outlive an update, because the next update may go back to an earlier image.
 	KnownImages map[string][]knownImage `json:"knownImages,omitempty"`
 }
 
@@ -118,8 +118,8 @@ type progress struct {
 type knownImage struct {
 	// Image as the spec names it.
 	Image string `json:"image"`
-	// ImageID is the digest reported by the node. ContainerID is the instance running the image for all of its life, empty
-	// if the instance was possibly started for another name.
+	// ImageID is the digest reported by the node. ContainerID is the instance running the image for all of its life,
+	// empty if the instance was possibly started for another name.
 	ImageID     string `json:"imageID"`
 	ContainerID string `json:"containerID,omitempty"`
 }
@@ -258,7 +258,8 @@ func (v *view) needsMemory(raw string) bool {
 		if _, recorded := c.record(); !recorded || c.spec == nil || c.status == nil {
 			continue
 		}
-		if !named(c.spec.Image, c.status) || (c.status.ContainerID != "" && strings.Contains(raw, c.status.ContainerID)) {
+		if !named(c.spec.Image, c.status) ||
+			(c.status.ContainerID != "" && strings.Contains(raw, c.status.ContainerID)) {
 			return true
 		}
 	}

@@ -6,7 +6,8 @@ import (
 )
 
 func (s *Spec) isInvalid() bool {
-	return min(s.Replicas, s.Partition, s.MaxUnavailable, s.MaxSurge) < 0 || s.ScaleMaxUnavailable != nil && *s.ScaleMaxUnavailable < 0
+	return min(s.Replicas, s.Partition, s.MaxUnavailable, s.MaxSurge) < 0 ||
+		s.ScaleMaxUnavailable != nil && *s.ScaleMaxUnavailable < 0
 }
 
 // isInvalid reports impossible counts. Each Pod is in at most a single part.
@@ -31,7 +32,10 @@ func (s *Spec) problems(c Counts) reason.List {
 		Group
 	}{{"old", c.Old}, {"new", c.New}} {
 		if group.isInvalid() {
-			out = append(out, reason.Reason{Code: InvalidRollout, Path: "counts." + group.path, Detail: "its parts do not add up", Remedy: "count each Pod once"})
+			out = append(out, reason.Reason{
+				Code: InvalidRollout, Path: "counts." + group.path,
+				Detail: "its parts do not add up", Remedy: "count each Pod once",
+			})
 		}
 	}
 	return out

@@ -1,5 +1,4 @@
-// Package rollout answers "what next: how many Pods to create, delete and update now, to which revision, and why no
-// more?"
+// Package rollout answers "how many Pods to create, delete and update now, to which revision, and why no more?"
 //
 // # Which plan
 //
@@ -57,8 +56,8 @@ type Spec struct {
 	Rollback bool
 	// InPlace is set if every Pod due for an update can be updated in place.
 	InPlace bool
-	// ExcludePreDeleting replaces Pods waiting for a hook before their deletion without waiting for their end. If false, a
-	// hook that nobody ends keeps their places taken.
+	// ExcludePreDeleting replaces Pods waiting for a hook before their deletion without waiting for their end. If
+	// false, a hook that nobody ends keeps their places taken.
 	ExcludePreDeleting bool
 
 	// Paths are the paths of the numbers in the workload's API.
@@ -132,8 +131,8 @@ func (c Counts) specifiedUnavailable() int {
 type Step struct {
 	// Create Pods, CreateOld of them at the old revision.
 	Create, CreateOld int
-	// Delete Pods that nobody named, DeleteOld of them from the old revision. Pods beyond the partition go first, even if
-	// they serve and new Pods do not. The caller must wait while any Pod is Specified or PreDeleting.
+	// Delete Pods that nobody named, DeleteOld of them from the old revision. Pods beyond the partition go first, even
+	// if they serve and new Pods do not. The caller must wait while any Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
 	// DeleteReady is the number of ready Pods that may go among the Pods with a decided deletion, by Delete or by name.
 	// Unready Pods may go at once. See ToDelete.
@@ -172,10 +171,12 @@ func Plan(s Spec, c Counts) Step {
 	wantOld := s.Partition + step.SurgeOld
 	specified := c.Old.Specified + c.New.Specified
 	missing := max(want-count, 0)
-	if leaving := c.Old.PreDeleting + c.New.PreDeleting; leaving > 0 && !s.ExcludePreDeleting && count-leaving < s.Replicas {
+	leaving := c.Old.PreDeleting + c.New.PreDeleting
+	if leaving > 0 && !s.ExcludePreDeleting && count-leaving < s.Replicas {
 		step.Limits = append(step.Limits, reason.Reason{
-			Code:   DeletionPending,
-			Detail: fmt.Sprintf("%d Pods wait for a hook before they are deleted, and keep their places until then", leaving),
+			Code: DeletionPending,
+			Detail: fmt.Sprintf("%d Pods wait for a hook before they are deleted, and keep their places until then",
+				leaving),
 			Remedy: "end the hook, or have such Pods replaced at once",
 		})
 	}
@@ -260,7 +261,8 @@ func scaleUp(s Spec, c Counts, missing int, step *Step) int {
 	if create < missing {
 		step.Limits = append(step.Limits, reason.Reason{
 			Code: ScaleUpLimited, Path: s.paths().ScaleMaxUnavailable,
-			Detail: fmt.Sprintf("%d of %d missing Pods are created now; %d are unavailable, %d may be", create, missing, c.Unavailable(), *s.ScaleMaxUnavailable),
+			Detail: fmt.Sprintf("%d of %d missing Pods are created now; %d are unavailable, %d may be", create, missing,
+				c.Unavailable(), *s.ScaleMaxUnavailable),
 			Remedy: "wait for Pods to become available, or raise the limit",
 		})
 	}
@@ -307,7 +309,8 @@ func planUpdate(s Spec, c Counts, missing int, step *Step) {
 	case step.Update > 0 && c.Unavailable() >= step.UpdateUnavailable:
 		step.Limits = append(step.Limits, reason.Reason{
 			Code: UpdateLimited, Path: s.paths().MaxUnavailable,
-			Detail: fmt.Sprintf("%d Pods are unavailable%s, %d may be", c.Unavailable(), c.leaving(), step.UpdateUnavailable),
+			Detail: fmt.Sprintf("%d Pods are unavailable%s, %d may be", c.Unavailable(), c.leaving(),
+				step.UpdateUnavailable),
 			Remedy: "wait for Pods to become available, or raise the limit",
 		})
 	}

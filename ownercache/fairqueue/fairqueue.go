@@ -40,14 +40,14 @@ type Limiter = workqueue.TypedRateLimiter[reconcile.Request]
 // namespace gets its turn.
 func New(atOnce, workers int) func(name string, limiter Limiter) Queue {
 	return func(name string, limiter Limiter) Queue {
-		t := &turns{atOnce: atOnce, workers: workers, waiting: map[string][]reconcile.Request{}, running: map[string]int{}}
+		t := &turns{
+			atOnce: atOnce, workers: workers, waiting: map[string][]reconcile.Request{}, running: map[string]int{},
+		}
 		inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: t})
-		return &queue{turns: t, Queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
-				DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
-					Name: name, Queue: inner,
-				}),
-			})}
+		delaying := workqueue.NewTypedDelayingQueueWithConfig(
+			workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: inner})
+		limited := workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{DelayingQueue: delaying}
+		return &queue{turns: t, Queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, limited)}
 	}
 }
 

@@ -23,8 +23,8 @@ const maxCreate = 1000
 // Spec is the wanted state of Pods with ordinals, in absolute numbers. The zero value is refused because Wanted
 // is missing. With nothing but Wanted set, Pods are created and deleted in sequence, and no available Pod is updated.
 type Spec struct {
-	// Wanted are the ordinals with a wanted Pod, as returned by ordinals.Of. A Set that nobody computed is refused. A Set
-	// computed for no replicas deletes every Pod.
+	// Wanted are the ordinals with a wanted Pod, as returned by ordinals.Of. A Set that nobody computed is refused. A
+	// Set computed for no replicas deletes every Pod.
 	Wanted ordinals.Set
 	// Partition is the number of Pods kept at the old revision: the Pods of the lowest wanted ordinals, or any with
 	// Unordered.
@@ -33,27 +33,29 @@ type Spec struct {
 	// service. An ordinal with a missing or terminating Pod lacks an available Pod.
 	MaxUnavailable int
 
-	// Parallel acts on many Pods at once. If false, Pods are managed in order and in sequence. Creation goes in ascending
-	// order, each Pod after all lower Pods are available. Deletions and updates go in descending order, each after all
-	// wanted Pods are available. An unwanted, unavailable Pod is deleted only if no other unwanted Pod is unavailable. A
-	// MaxUnavailable above 1 is then without use, and Limits says so (OneAtATime). For creation in order and updates of
-	// several Pods set Parallel, and ScaleMaxUnavailable to 1. Kubernetes calls the field podManagementPolicy.
+	// Parallel acts on many Pods at once. If false, Pods are managed in order and in sequence. Creation goes in
+	// ascending order, each Pod after all lower Pods are available. Deletions and updates go in descending order, each
+	// after all wanted Pods are available. An unwanted, unavailable Pod is deleted only if no other unwanted Pod is
+	// unavailable. A MaxUnavailable above 1 is then without use, and Limits says so (OneAtATime). For creation in order
+	// and updates of several Pods set Parallel, and ScaleMaxUnavailable to 1. Kubernetes calls the field
+	// podManagementPolicy.
 	Parallel bool
 	// Unordered updates Pods in the given order instead of the descending order of their ordinals. Unordered needs
 	// Parallel. Sort the Pods with package podorder.
 	Unordered bool
-	// Paused stops updates and requested deletions. Creation goes on, and so does the deletion of unwanted or ended Pods.
+	// Paused stops updates and requested deletions. Creation goes on, and so does the deletion of unwanted or ended
+	// Pods.
 	Paused bool
-	// OnDelete leaves the deletion of outdated Pods to somebody else. Every created Pod is new, regardless of Partition,
-	// and no requested deletion is carried out.
+	// OnDelete leaves the deletion of outdated Pods to somebody else. Every created Pod is new, regardless of
+	// Partition, and no requested deletion is carried out.
 	OnDelete bool
 
 	// ScaleMaxUnavailable limits creation: going up from the lowest ordinal, Pods are created until so many of the
 	// ordinals passed lack an available Pod. Nil is no limit; with zero no Pod is ever created.
 	ScaleMaxUnavailable *int
 	// UnlimitedScaleIn deletes all Pods with unwanted ordinals at once under Parallel, as StatefulSets do. If false,
-	// available Pods stay as long as MaxUnavailable needs them. A start that moves by the number of replicas then replaces
-	// the Pods step by step and not all together.
+	// available Pods stay as long as MaxUnavailable needs them. A start that moves by the number of replicas then
+	// replaces the Pods step by step and not all together.
 	UnlimitedScaleIn bool
 	// UnlimitedRepair updates all unavailable Pods at once under Parallel, as OpenKruise does. If false, at most
 	// MaxUnavailable Pods (but at least a single Pod) are repaired at a time, and none while so many Pods at the new
@@ -76,21 +78,21 @@ type Pod struct {
 	// while ago. A starting Pod waits for its turn in an update, unlike other unavailable Pods.
 	Starting bool
 	// Rest is the remaining rest of a Pod whose last change was refused, or whose annotations cannot be read. With
-	// Parallel such Pods are updated last, the Pod with the shortest rest first, because they would use up the budget of
-	// all others. At its turn the step names a resting Pod like any Pod: the caller decides how soon to repeat a refused
-	// change.
+	// Parallel such Pods are updated last, the Pod with the shortest rest first, because they would use up the budget
+	// of all others. At its turn the step names a resting Pod like any Pod: the caller decides how soon to repeat a
+	// refused change.
 	Rest time.Duration
 	// Resting Pods have Ended and must not be deleted yet, because they would be created and end again and again.
 	Resting bool
-	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can end their
-	// hold on the ordinal.
+	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can end
+	// their hold on the ordinal.
 	NotSelected bool
 	// Specified Pods are to be deleted and created again on somebody's request, by a label for example.
 	Specified bool
 	// PreDeleting Pods are to be deleted and wait for a hook. They do not count as available.
 	PreDeleting bool
-	// PreUpdating Pods are to be updated and wait for a hook, or for a begun action (a growing claim, for example). They
-	// do not count as available.
+	// PreUpdating Pods are to be updated and wait for a hook, or for a begun action (a growing claim, for example).
+	// They do not count as available.
 	PreUpdating bool
 }
 
@@ -116,8 +118,8 @@ type Step struct {
 	Create []Create
 	// Delete the Pods of these ordinals, in descending order: unwanted, ended, or Specified Pods.
 	Delete []int
-	// Update the Pods of these ordinals to the new revision, in order: in place, or by deletion. A PreDeleting Pod can as
-	// well be deleted: the ordinal's next Pod is new.
+	// Update the Pods of these ordinals to the new revision, in order: in place, or by deletion. A PreDeleting Pod can
+	// as well be deleted: the ordinal's next Pod is new.
 	Update []int
 	// Cancel the begun actions for the Pods of these ordinals, in ascending order. The Pods are PreDeleting or
 	// PreUpdating, but wanted unchanged after all. Ignoring Cancel is safe but leaves the Pods out of service.

@@ -60,7 +60,8 @@ func (r *roster) createNext(rank int) bool {
 
 func (r *roster) mayCreate() bool {
 	if limit := r.ScaleMaxUnavailable; limit != nil && *limit == 0 {
-		r.Limitf(rollout.ScaleUpLimited, r.paths().ScaleMaxUnavailable, "raise the limit", "Pods are missing or have ended, and none may be created")
+		r.Limitf(rollout.ScaleUpLimited, r.paths().ScaleMaxUnavailable, "raise the limit",
+			"Pods are missing or have ended, and none may be created")
 		return false
 	}
 	return true
@@ -122,7 +123,8 @@ func (r *roster) scaleInWaits() bool {
 		case highest < 0:
 			highest = e.Ordinal
 		case broken:
-			r.awaitf(highest, "wait until it is available, or delete it", "the Pod of ordinal %d is not available, nor is that of %d; both are to go", highest, e.Ordinal)
+			r.awaitf(highest, "wait until it is available, or delete it",
+				"the Pod of ordinal %d is not available, nor is that of %d; both are to go", highest, e.Ordinal)
 			return true
 		}
 	}
@@ -161,7 +163,8 @@ func (r *roster) updateNext() {
 	switch {
 	case specified < 0 && due < 0:
 	case r.MaxUnavailable == 0:
-		r.Limitf(rollout.UpdateLimited, r.paths().MaxUnavailable, "raise the limit", "no available Pod may be taken out of service")
+		r.Limitf(rollout.UpdateLimited, r.paths().MaxUnavailable, "raise the limit",
+			"no available Pod may be taken out of service")
 	case specified >= 0:
 		r.pods[specified].act = remove
 	default:

@@ -53,8 +53,10 @@ func (r *roster) scaleOut() {
 	}
 	fill(r.Wanted.Len())
 	if limit := r.ScaleMaxUnavailable; limit != nil && left <= 0 && waiting > 0 {
-		r.Limitf(rollout.ScaleUpLimited, r.paths().ScaleMaxUnavailable, "wait for Pods to become available, or raise the limit",
-			"%d Pods are created now, %d that are missing or have ended wait; %d may be unavailable", len(r.create), waiting, *limit)
+		r.Limitf(rollout.ScaleUpLimited, r.paths().ScaleMaxUnavailable,
+			"wait for Pods to become available, or raise the limit",
+			"%d Pods are created now, %d that are missing or have ended wait; %d may be unavailable",
+			len(r.create), waiting, *limit)
 	}
 }
 
@@ -75,8 +77,10 @@ func (r *roster) scaleIn() {
 		}
 	}
 	if waiting > 0 {
-		r.Limitf(rollout.DeleteLimited, r.paths().MaxUnavailable, "wait for Pods to become available, or raise the limit",
-			"%d available Pods that are not wanted stay for now: %d of %d wanted ordinals have no available Pod, %d may",
+		r.Limitf(rollout.DeleteLimited, r.paths().MaxUnavailable,
+			"wait for Pods to become available, or raise the limit",
+			"%d available Pods that are not wanted stay for now: "+
+				"%d of %d wanted ordinals have no available Pod, %d may",
 			waiting, r.unavailable(), r.Wanted.Len(), r.MaxUnavailable)
 	}
 }
@@ -97,8 +101,10 @@ func (r *roster) deleteSpecified(room int) int {
 		}
 	}
 	if waiting > 0 {
-		r.Limitf(rollout.DeleteLimited, r.paths().MaxUnavailable, "wait for Pods to become available, or raise the limit",
-			"%d available Pods are to be deleted; %d Pods are unavailable, %d may be", waiting, r.unavailable(), r.MaxUnavailable)
+		r.Limitf(rollout.DeleteLimited, r.paths().MaxUnavailable,
+			"wait for Pods to become available, or raise the limit",
+			"%d available Pods are to be deleted; %d Pods are unavailable, %d may be",
+			waiting, r.unavailable(), r.MaxUnavailable)
 	}
 	return room
 }
@@ -122,7 +128,8 @@ func (r *roster) updateAll(room int) {
 		}
 	}
 	if waiting > 0 && r.unavailable() >= r.MaxUnavailable {
-		r.Limitf(rollout.UpdateLimited, r.paths().MaxUnavailable, "wait for Pods to become available, or raise the limit",
+		r.Limitf(rollout.UpdateLimited, r.paths().MaxUnavailable,
+			"wait for Pods to become available, or raise the limit",
 			"%d Pods wait for their update; %d Pods are unavailable, %d of them at the new revision; %d may be",
 			waiting, r.unavailable(), r.untested, r.MaxUnavailable)
 	}

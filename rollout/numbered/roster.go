@@ -62,7 +62,8 @@ func (s *Spec) check() error {
 	paths := s.paths()
 	if s.Wanted.IsZero() {
 		problems = append(problems, reason.Reason{
-			Code: rollout.InvalidRollout, Path: "wanted", Detail: "nobody has computed the wanted ordinals", Remedy: "use what ordinals.Of returns without an error",
+			Code: rollout.InvalidRollout, Path: "wanted", Detail: "nobody has computed the wanted ordinals",
+			Remedy: "use what ordinals.Of returns without an error",
 		})
 	}
 	limits.Negative(&problems, rollout.InvalidRollout, paths.Partition, s.Partition)
@@ -72,7 +73,8 @@ func (s *Spec) check() error {
 	}
 	if s.Unordered && !s.Parallel {
 		problems = append(problems, reason.Reason{
-			Code: rollout.InvalidRollout, Path: "unordered", Detail: "Pods that are managed one at a time are updated in the order of their ordinals",
+			Code: rollout.InvalidRollout, Path: "unordered",
+			Detail: "Pods that are managed one at a time are updated in the order of their ordinals",
 			Remedy: "set parallel too",
 		})
 	}
@@ -103,7 +105,8 @@ func newRoster(spec *Spec, pods []Pod) (*roster, error) {
 	}
 	r.markDue()
 	for i := range r.pods {
-		if e := &r.pods[i]; e.wanted && ((e.Updated && !e.available() && e.Health != rollout.Ended) || (e.due && e.begun())) {
+		if e := &r.pods[i]; e.wanted &&
+			((e.Updated && !e.available() && e.Health != rollout.Ended) || (e.due && e.begun())) {
 			r.untested++
 		}
 	}
@@ -119,7 +122,9 @@ func (k key) ordinal() int  { return int(k >> 32) }
 // ascending returns the Pods' ordinals in ascending order, or an error about the first bad Pod.
 func ascending(pods []Pod) ([]key, error) {
 	bad := func(ordinal int, detail, remedy string) error {
-		return reason.List{{Code: rollout.InvalidRollout, Path: "pods", New: strconv.Itoa(ordinal), Detail: detail, Remedy: remedy}}
+		return reason.List{{
+			Code: rollout.InvalidRollout, Path: "pods", New: strconv.Itoa(ordinal), Detail: detail, Remedy: remedy,
+		}}
 	}
 	keys := make([]key, len(pods))
 	highest := 0
@@ -129,7 +134,8 @@ func ascending(pods []Pod) ([]key, error) {
 			return nil, bad(p.Ordinal, "no Pod can have this ordinal", "use 0 to 2147483647")
 		}
 		if p.Health < rollout.Available || p.Health > rollout.Terminating {
-			return nil, bad(p.Ordinal, "the Pod of this ordinal has no health", "set Health to Available, Unavailable, Ended or Terminating")
+			return nil, bad(p.Ordinal, "the Pod of this ordinal has no health",
+				"set Health to Available, Unavailable, Ended or Terminating")
 		}
 		keys[i] = key(p.Ordinal)<<32 | key(i)
 		highest = max(highest, p.Ordinal)
@@ -187,7 +193,8 @@ func (r *roster) orderAsGiven(order []key) {
 		*at++
 	}
 	for c := 1; c < len(next); c += 2 { // next are the ends by now
-		slices.SortStableFunc(r.updateOrder[next[c-1]:next[c]], func(a, b int32) int { return cmp.Compare(r.pods[a].Rest, r.pods[b].Rest) })
+		slices.SortStableFunc(r.updateOrder[next[c-1]:next[c]],
+			func(a, b int32) int { return cmp.Compare(r.pods[a].Rest, r.pods[b].Rest) })
 	}
 }
 
@@ -321,7 +328,10 @@ func (r *roster) step() Step {
 		}
 		return make([]int, 0, count[what])
 	}
-	step := Step{Create: r.create, Delete: list(remove), Update: list(update), Cancel: list(cancel), Awaited: r.awaited, Limits: r.Limits}
+	step := Step{
+		Create: r.create, Delete: list(remove), Update: list(update), Cancel: list(cancel),
+		Awaited: r.awaited, Limits: r.Limits,
+	}
 	for e := range r.inUpdateOrder {
 		if e.act == update {
 			step.Update = append(step.Update, e.Ordinal)
@@ -346,18 +356,21 @@ func (r *roster) explainWaiting() {
 	specified, due, kept := r.waiting()
 	if !r.Parallel && r.MaxUnavailable > 1 && specified+due > 1 && !r.stopped() {
 		r.Limitf(rollout.OneAtATime, r.paths().Parallel, "manage the Pods in parallel for more at a time",
-			"%d Pods are to be updated or deleted in sequence, though %d may be unavailable", specified+due, r.MaxUnavailable)
+			"%d Pods are to be updated or deleted in sequence, though %d may be unavailable",
+			specified+due, r.MaxUnavailable)
 	}
 	if r.Paused && specified+due > 0 {
-		r.Limitf(rollout.RolloutPaused, r.paths().Paused, "resume the rollout", "%d Pods are to be updated, %d to be deleted", due, specified)
+		r.Limitf(rollout.RolloutPaused, r.paths().Paused, "resume the rollout",
+			"%d Pods are to be updated, %d to be deleted", due, specified)
 	}
 	if !r.OnDelete && r.Partition > 0 && due == 0 && kept > 0 {
-		r.Limitf(rollout.PartitionReached, r.paths().Partition, "lower the partition to go on", "%d Pods are at the old revision, %d are kept there", kept, r.Partition)
+		r.Limitf(rollout.PartitionReached, r.paths().Partition, "lower the partition to go on",
+			"%d Pods are at the old revision, %d are kept there", kept, r.Partition)
 	}
 }
 
-// waiting counts the Pods still to be deleted by name, to be updated, and to stay at their revision. It names the ordinals
-// occupied by other Pods.
+// waiting counts the Pods still to be deleted by name, to be updated, and to stay at their revision. It names the
+// ordinals occupied by other Pods.
 func (r *roster) waiting() (specified, due, kept int) {
 	var foreign, held []int
 	for i := range slices.Backward(r.pods) {
@@ -377,10 +390,12 @@ func (r *roster) waiting() (specified, due, kept int) {
 		}
 	}
 	if n := len(foreign); n > 0 {
-		r.Limitf(rollout.NotSelected, "", limits.NotSelectedRemedy, "ordinals whose Pod the selector does not match: %d, the first is %d", n, foreign[n-1])
+		r.Limitf(rollout.NotSelected, "", limits.NotSelectedRemedy,
+			"ordinals whose Pod the selector does not match: %d, the first is %d", n, foreign[n-1])
 	}
 	if n := len(held); n > 0 {
-		r.Limitf(rollout.OrdinalTerminating, "", "wait until it is gone", "%d Pods are terminating and will be created again, the first is %d", n, held[n-1])
+		r.Limitf(rollout.OrdinalTerminating, "", "wait until it is gone",
+			"%d Pods are terminating and will be created again, the first is %d", n, held[n-1])
 	}
 	return specified, due, kept
 }

@@ -32,8 +32,8 @@ type entry struct {
 	// pods are the positions of the Node's Pods, the oldest first.
 	pods []int
 	// running counts the Pods that neither terminate nor have ended. newest is the Pod to keep at the new revision, old
-	// the Pod to keep at another revision, nil if there is none. Each is the oldest Pod without a begun deletion, or else
-	// the oldest. ambiguous says that a revision has several running Pods.
+	// the Pod to keep at another revision, nil if there is none. Each is the oldest Pod without a begun deletion, or
+	// else the oldest. ambiguous says that a revision has several running Pods.
 	running     int
 	newest, old *Pod
 	newestAt    int
@@ -80,7 +80,8 @@ func (d *decision) assign(byName map[string]int) error {
 	for i := range d.pods {
 		p := &d.pods[i]
 		if p.Health < rollout.Available || p.Health > rollout.Terminating {
-			return invalid("pods", p.Name, "the Pod has no health", "set Health to Available, Unavailable, Ended or Terminating")
+			return invalid("pods", p.Name, "the Pod has no health",
+				"set Health to Available, Unavailable, Ended or Terminating")
 		}
 		node, known := byName[p.Node]
 		switch {
@@ -266,11 +267,14 @@ func (d *decision) explainHeld() {
 	}
 	if n := len(foreign); n > 0 {
 		p := &d.pods[foreign[0]]
-		d.Limitf(rollout.NotSelected, "", limits.NotSelectedRemedy, "Nodes whose Pod the selector does not match: %d, the first is %s with Pod %s", n, p.Node, p.Name)
+		d.Limitf(rollout.NotSelected, "", limits.NotSelectedRemedy,
+			"Nodes whose Pod the selector does not match: %d, the first is %s with Pod %s", n, p.Node, p.Name)
 	}
 	if n := len(held); n > 0 {
 		p := &d.pods[held[0]]
-		d.Limitf(rollout.NodeTerminating, "", "wait until it is gone", "Nodes that get a Pod when the one that they have is gone: %d, the first is %s with Pod %s", n, p.Node, p.Name)
+		d.Limitf(rollout.NodeTerminating, "", "wait until it is gone",
+			"Nodes that get a Pod when the one that they have is gone: %d, the first is %s with Pod %s",
+			n, p.Node, p.Name)
 	}
 }
 
@@ -324,7 +328,8 @@ func (d *decision) limitProgress() {
 		}
 		d.create = d.create[:allowed]
 		d.Limitf(rollout.ScaleUpLimited, d.paths().Partition, "lower the partition",
-			"%d of %d Nodes have a Pod at the new revision, %d get one now; %d without a Pod wait, because %d are kept from it",
+			"%d of %d Nodes have a Pod at the new revision, %d get one now; "+
+				"%d without a Pod wait, because %d are kept from it",
 			updated, d.totals.Desired, allowed, waiting, d.Partition)
 	}
 }

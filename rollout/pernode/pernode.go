@@ -22,15 +22,15 @@ import (
 type Spec struct {
 	// Partition is on how many Nodes Pods stay at the old revision.
 	Partition int
-	// MaxUnavailable is the number of Nodes in the update that may lack an available Pod, including the Pod taken out of
-	// service. MaxUnavailable has no meaning beside MaxSurge.
+	// MaxUnavailable is the number of Nodes in the update that may lack an available Pod, including the Pod taken out
+	// of service. MaxUnavailable has no meaning beside MaxSurge.
 	MaxUnavailable int
 	// MaxSurge, unless 0, updates Pods by a second Pod beside the old Pod, on at most MaxSurge Nodes at a time. The old
 	// Pod goes when the new Pod is available.
 	MaxSurge int
 
-	// Progressive creates Pods only on as many Nodes as are to be at the new revision, in ascending order of their names,
-	// if Partition is not 0. Lower Partition step by step, and Node after Node gets its Pod.
+	// Progressive creates Pods only on as many Nodes as are to be at the new revision, in ascending order of their
+	// names, if Partition is not 0. Lower Partition step by step, and Node after Node gets its Pod.
 	Progressive bool
 	// Paused stops updates. Creation goes on, and so does the deletion of Pods not wanted by any Node.
 	Paused bool
@@ -47,8 +47,8 @@ type Spec struct {
 // Node describes a single Node for Plan.
 type Node struct {
 	Name string
-	// Run says that the Node is to have a Pod. Continue says that a present Pod may stay. Both come from nodefit.Verdict.
-	// Run without Continue counts as both.
+	// Run says that the Node is to have a Pod. Continue says that a present Pod may stay. Both come from
+	// nodefit.Verdict. Run without Continue counts as both.
 	Run, Continue bool
 	// Excluded Nodes keep their present revision.
 	Excluded bool
@@ -72,13 +72,14 @@ type Pod struct {
 	Ready bool
 	// Resting Pods have Ended and must not be deleted yet, because they would be created and end again and again.
 	Resting bool
-	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can end their
-	// hold on the Node.
+	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can end
+	// their hold on the Node.
 	NotSelected bool
 	// Rest is the remaining rest of a Pod whose last change was refused, or whose annotations cannot be read. Such Pods
 	// are updated last, the Pod with the shortest rest first.
 	Rest time.Duration
-	// PreDeleting Pods are to be deleted and wait for a hook. They do not count as available, and nothing takes them back.
+	// PreDeleting Pods are to be deleted and wait for a hook. They do not count as available, and nothing takes them
+	// back.
 	PreDeleting bool
 }
 
@@ -91,9 +92,9 @@ func (p *Pod) running() bool { return p.Health == rollout.Available || p.Health 
 type Step struct {
 	// Create a Pod at the new revision for each of these Nodes, in order.
 	Create []string
-	// Replace the ended Pods of these Nodes, which are also in Delete. Create the new Pod first, so that the new Pod has
-	// its own name and every caller with the same view asks for the same name. If the creation is refused, delete the old
-	// Pod all the same. Replace is empty if Pods surge: Create has the Nodes then.
+	// Replace the ended Pods of these Nodes, which are also in Delete. Create the new Pod first, so that the new Pod
+	// has its own name and every caller with the same view asks for the same name. If the creation is refused, delete
+	// the old Pod all the same. Replace is empty if Pods surge: Create has the Nodes then.
 	Replace []string
 	// Delete the Pods at these positions: surplus Pods, ended Pods, Pods not wanted by their Node, and Pods waiting for
 	// their hook.
@@ -146,7 +147,9 @@ func Plan(spec Spec, nodes []Node, pods []Pod) (Step, error) {
 	d.limitProgress()
 	d.replaceEnded()
 	d.update()
-	return Step{Create: d.create, Replace: d.anew, Delete: d.remove, Update: d.next, Totals: d.totals, Limits: d.Limits}, nil
+	return Step{
+		Create: d.create, Replace: d.anew, Delete: d.remove, Update: d.next, Totals: d.totals, Limits: d.Limits,
+	}, nil
 }
 
 func (s *Spec) paths() limits.Paths { return limits.Paths(s.Paths).OrDefaults() }

@@ -12,7 +12,8 @@ func (d *decision) update() {
 	switch outdated := d.outdated(); {
 	case d.OnDelete || outdated == 0:
 	case d.Paused:
-		d.Limitf(rollout.RolloutPaused, d.paths().Paused, "resume it", "%d Nodes have a Pod at an older revision", outdated)
+		d.Limitf(rollout.RolloutPaused, d.paths().Paused, "resume it", "%d Nodes have a Pod at an older revision",
+			outdated)
 	case d.MaxSurge > 0:
 		part := d.takingPart()
 		d.surge(part)
@@ -59,7 +60,8 @@ func (d *decision) takingPart() []*entry {
 	nodes := slices.Concat(updated, under, old)
 	part := nodes[:min(max(all-d.Partition, 0), len(nodes))]
 	if kept := len(old); kept > 0 && len(part) <= len(updated)+len(under) {
-		d.Limitf(rollout.PartitionReached, d.paths().Partition, "lower the partition", "%d Nodes keep their revision, because of a partition of %d of %d Nodes",
+		d.Limitf(rollout.PartitionReached, d.paths().Partition, "lower the partition",
+			"%d Nodes keep their revision, because of a partition of %d of %d Nodes",
 			kept, d.Partition, all)
 	}
 	return part
@@ -88,7 +90,8 @@ func (d *decision) replace(nodes []*entry) {
 	waiting := max(len(available)-room, 0)
 	d.next = slices.Concat(broken, available[:len(available)-waiting])
 	if waiting > 0 && room == 0 {
-		d.Limitf(rollout.UpdateLimited, d.paths().MaxUnavailable, "wait for Pods to become available, or raise the limit",
+		d.Limitf(rollout.UpdateLimited, d.paths().MaxUnavailable,
+			"wait for Pods to become available, or raise the limit",
 			"%d Nodes wait for their update; %d lack an available Pod, %d may", waiting, unavailable, d.MaxUnavailable)
 	}
 }
@@ -108,7 +111,8 @@ func (d *decision) surge(nodes []*entry) {
 	var broken, available []string
 	for _, n := range nodes {
 		switch {
-		case n.ambiguous, n.newest != nil && n.old != nil, n.resting && n.old != nil: // a new Pod would end like the last Pod
+		case n.ambiguous, n.newest != nil && n.old != nil, n.resting && n.old != nil:
+			// a new Pod would end like the last Pod
 			surging++
 		case n.newest != nil, n.old == nil, !n.Run: // nothing is old, or no Pod may be created there
 		case !n.old.available():
@@ -156,7 +160,8 @@ func (d *decision) leaveUnfit(part []*entry) {
 	d.remove = slices.Concat(d.remove, now, available[:room])
 	if waiting := len(available) - room; waiting > 0 && room+len(d.create)+len(d.next) == 0 {
 		d.Limitf(rollout.UnfitLimited, "", "wait for the update and for Pods to become available, or delete them",
-			"%d Pods at an older revision are on Nodes that are to have none; %d of %d other Nodes have an available Pod", waiting, d.totals.Available, d.totals.Desired)
+			"%d Pods at an older revision are on Nodes that are to have none; "+
+				"%d of %d other Nodes have an available Pod", waiting, d.totals.Available, d.totals.Desired)
 	}
 }
 

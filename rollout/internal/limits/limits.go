@@ -11,20 +11,23 @@ import (
 )
 
 // NotSelectedRemedy is the remedy for Pods that the selector of their workload does not match.
-const NotSelectedRemedy = "give them the labels that the selector asks for, or have somebody else control or delete them"
+const NotSelectedRemedy = "give them the labels that the selector asks for, " +
+	"or have somebody else control or delete them"
 
 // Noted notes the reasons why a step is not larger.
 type Noted struct{ Limits reason.List }
 
 // Limitf notes a reason.
 func (n *Noted) Limitf(code reason.Code, path, remedy, format string, args ...any) {
-	n.Limits = append(n.Limits, reason.Reason{Code: code, Path: path, Detail: fmt.Sprintf(format, args...), Remedy: remedy})
+	n.Limits = append(n.Limits,
+		reason.Reason{Code: code, Path: path, Detail: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
 // Negative adds a reason for a number below zero.
 func Negative(problems *reason.List, code reason.Code, path string, n int) {
 	if n < 0 {
-		*problems = append(*problems, reason.Reason{Code: code, Path: path, New: strconv.Itoa(n), Remedy: "use 0 or more"})
+		*problems = append(*problems,
+			reason.Reason{Code: code, Path: path, New: strconv.Itoa(n), Remedy: "use 0 or more"})
 	}
 }
 

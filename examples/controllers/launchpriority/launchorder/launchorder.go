@@ -31,10 +31,11 @@ import (
 )
 
 const (
-	// InvalidKeys means that a key is missing, is no legal name or is used twice. InvalidKeys is an error of the program.
+	// InvalidKeys means that a key is missing, is no legal name or is used twice. InvalidKeys is an error of the
+	// program.
 	InvalidKeys reason.Code = "InvalidKeys"
-	// InvalidLaunchPriority means that a container's launch priority is no number, is not in the Pod itself, or is out of
-	// range.
+	// InvalidLaunchPriority means that a container's launch priority is no number, is not in the Pod itself, or is out
+	// of range.
 	InvalidLaunchPriority reason.Code = "InvalidLaunchPriority"
 	// InvalidLaunchBarrier means that a container has a barrier of its own without anybody to open the barrier.
 	InvalidLaunchBarrier reason.Code = "InvalidLaunchBarrier"
@@ -62,8 +63,8 @@ type Keys struct {
 	OrderedAnnotation, OrderedValue string
 	// CompletedAnnotation is "true" once every key is open.
 	CompletedAnnotation string
-	// PriorityEnv is the env variable with a container's priority, and BarrierEnv the env variable for which the container
-	// waits.
+	// PriorityEnv is the env variable with a container's priority, and BarrierEnv the env variable for which the
+	// container waits.
 	PriorityEnv, BarrierEnv string
 	// KeyPrefix begins the keys of the ConfigMap; the priority follows.
 	KeyPrefix string
@@ -88,12 +89,14 @@ func (k *Keys) problems() (problems reason.List) {
 			illegal = []string{"is required"}
 		}
 		if len(illegal) > 0 {
-			problems = append(problems, reason.Reason{Code: InvalidKeys, Path: "Keys." + path, New: value, Detail: strings.Join(illegal, "; ")})
+			problems = append(problems,
+				reason.Reason{Code: InvalidKeys, Path: "Keys." + path, New: value, Detail: strings.Join(illegal, "; ")})
 		}
 	}
 	check("OrderedAnnotation", k.OrderedAnnotation, validation.IsQualifiedName(strings.ToLower(k.OrderedAnnotation)))
 	check("OrderedValue", k.OrderedValue, nil)
-	check("CompletedAnnotation", k.CompletedAnnotation, validation.IsQualifiedName(strings.ToLower(k.CompletedAnnotation)))
+	check("CompletedAnnotation", k.CompletedAnnotation,
+		validation.IsQualifiedName(strings.ToLower(k.CompletedAnnotation)))
 	check("PriorityEnv", k.PriorityEnv, validation.IsEnvVarName(k.PriorityEnv))
 	check("BarrierEnv", k.BarrierEnv, validation.IsEnvVarName(k.BarrierEnv))
 	check("KeyPrefix", k.KeyPrefix, validation.IsConfigMapKey(k.KeyPrefix+"0"))
@@ -179,7 +182,8 @@ func (o *Order) asked(c *corev1.Container) (int, reason.List) {
 			return int(priority), nil
 		}
 		problem := reason.Reason{
-			Code: InvalidLaunchPriority, Path: envPath(c, o.keys.PriorityEnv), New: reason.Shorten(strconv.Quote(env.Value), 40),
+			Code: InvalidLaunchPriority,
+			Path: envPath(c, o.keys.PriorityEnv), New: reason.Shorten(strconv.Quote(env.Value), 40),
 			Detail: fmt.Sprintf("want a whole number from %d to %d", MinPriority, MaxPriority),
 		}
 		if env.ValueFrom != nil {
@@ -226,16 +230,19 @@ func (o *Order) badName(pod string) reason.List {
 	return reason.List{{
 		Code: InvalidBarrierName, Path: "metadata.name", New: reason.Shorten(pod, 80),
 		Detail: fmt.Sprintf("with %s it has to name a ConfigMap: %s", o.keys.NameSuffix, strings.Join(illegal, "; ")),
-		Remedy: fmt.Sprintf("give the Pod a name of at most %d characters", validation.DNS1123SubdomainMaxLength-len(o.keys.NameSuffix)),
+		Remedy: fmt.Sprintf("give the Pod a name of at most %d characters",
+			validation.DNS1123SubdomainMaxLength-len(o.keys.NameSuffix)),
 	}}
 }
 
 // withBarrier returns the variables with exactly a single barrier, in an existing place or else at the end, in a new
 // slice.
 func (o *Order) withBarrier(env []corev1.EnvVar, configMap string, priority int) []corev1.EnvVar {
-	barrier := corev1.EnvVar{Name: o.keys.BarrierEnv, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-		LocalObjectReference: corev1.LocalObjectReference{Name: configMap}, Key: o.keys.KeyPrefix + strconv.Itoa(priority),
-	}}}
+	key := &corev1.ConfigMapKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: configMap},
+		Key:                  o.keys.KeyPrefix + strconv.Itoa(priority),
+	}
+	barrier := corev1.EnvVar{Name: o.keys.BarrierEnv, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: key}}
 	out, done := make([]corev1.EnvVar, 0, len(env)+1), false
 	for _, have := range env {
 		switch {

@@ -52,7 +52,8 @@ func (o *Order) Needed(pod *corev1.Pod) bool {
 		return false
 	}
 	gates := o.gates(pod)
-	return len(gates) > 0 && (!o.completed(pod) || slices.ContainsFunc(gates, func(g gated) bool { return misses(pod, g) }))
+	return len(gates) > 0 &&
+		(!o.completed(pod) || slices.ContainsFunc(gates, func(g gated) bool { return misses(pod, g) }))
 }
 
 // Opened returns the keys of a ConfigMap's content for which the Pod's containers wait, without the values. All further
@@ -131,7 +132,9 @@ func (o *Order) passed(pod *corev1.Pod, g gated) (reason.Reason, bool) {
 		return reason.Reason{}, true
 	}
 	waiting.Code = LaunchFailed
-	waiting.Detail = fmt.Sprintf("it ended with code %d and is not started again; containers below priority %d never start", end.ExitCode, g.priority)
+	waiting.Detail = fmt.Sprintf(
+		"it ended with code %d and is not started again; containers below priority %d never start",
+		end.ExitCode, g.priority)
 	waiting.Remedy = "recreate the Pod"
 	return waiting, false
 }
