@@ -1,6 +1,7 @@
 package workloadkit_test
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ func TestAPIDiff(t *testing.T) {
 	tests := []struct {
 		name             string
 		untagged         bool
+		before           string // empty for a Box
 		after, changelog string
 		ok               bool
 		want             string
@@ -44,6 +46,11 @@ func TestAPIDiff(t *testing.T) {
 			name: "one of two announced", after: "package box\n\ntype Box struct{ Size string }\n",
 			changelog: "- **BREAKING** `box`: `Open` is gone.\n", want: "- ./box.Box.Size: changed from int to string",
 		},
+		{
+			name: "a method of a generic type, announced", ok: true, want: "all announced",
+			before: "package box\n\ntype Box[T any] struct{}\n\nfunc (*Box[T]) Put(T) {}\n",
+			after:  "package box\n\ntype Box[T any] struct{}\n", changelog: "- **BREAKING** `box`: `Box.Put` is gone.\n",
+		},
 		{name: "package removed", want: "- package example.com/kit/box: removed"},
 		{name: "package removed, announced", changelog: "- **BREAKING** `box` is gone.\n", ok: true, want: "all announced"},
 	}
@@ -52,7 +59,7 @@ func TestAPIDiff(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t)
 			r.write("CHANGELOG.md", header)
-			r.write("box/box.go", before)
+			r.write("box/box.go", cmp.Or(tt.before, before))
 			r.commit()
 			if !tt.untagged {
 				r.git("tag", "v0.1.0")

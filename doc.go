@@ -3,40 +3,41 @@
 //
 // Decide: values in, a decision out.
 //
-//	partition      how many is that?
-//	ordinals       which numbers do Pods have, with a start and reserved ranges?
-//	revision       has the template changed, and which template was that Pod made from?
-//	rollout        what next: how many Pods (of which numbers, on which Nodes) to create, delete and update now, to which revision, and what limits it?
-//	completion     is this job over, how many of its Pods may run now, and when do I have to look again?
-//	podorder       which Pod first, to update and to delete?
-//	inplaceupdate  can this Pod become that template without being recreated, and is it done?
-//	lifecycle      may I delete or update this Pod now, or does somebody have to finish something first?
-//	sidecarcontrol which sidecars does this Pod get, and may it get newer ones now?
-//	disruption     may this Pod be taken out of service now?
-//	podreadiness   who keeps this Pod from being ready?
-//	launchorder    in which order do a Pod's containers start?
-//	podcontrol     what does this one Pod need now?
-//	adopt          which of these objects are mine?
-//	nodefit        may this Pod run on that Node?
-//	pvc            which claims does a Pod need, which of them are missing, and which may go?
+//	ordinals             which numbers do Pods have, with a start and reserved ranges?
+//	revision             has the template changed, and from which template was a Pod made?
+//	rollout              how many Pods to create, delete and update now, to which revision, and why no more?
+//	rollout/numbered     which numbered Pods to create, delete and update now, and why no more?
+//	rollout/pernode      on which Nodes to create, delete and update Pods now, and why no more?
+//	rollout/partition    how many is that?
+//	completion           is a job over, how many Pods may run now, and when do I have to look again?
+//	podorder             which Pod first, to update and to delete?
+//	inplaceupdate        can a Pod get a new template without being recreated, and is the update done?
+//	lifecycle            may I delete or update this Pod now, or does somebody have to finish something first?
+//	sidecarcontrol       which sidecars does a Pod get, and may the Pod get newer sidecars now?
+//	disruption           may this Pod be taken out of service now?
+//	podreadiness         who keeps this Pod from being ready?
+//	podcontrol           what does a single Pod need now?
+//	adopt                which of these objects are mine?
+//	nodefit              may a Pod run on a Node?
+//	pvc                  which claims does a Pod need, which of them are missing, and which may go?
 //
 // Know: the facts behind the decisions.
 //
-//	ownercache     what does this owner have, and may I decide on it now?
-//	expectations   has my cache seen my own writes?
-//	podstate       what state is this Pod in?
-//	decode         what does this JSON say, and what of it makes no sense?
+//	ownercache           what does an owner have, and may I decide now?
+//	expectations         has my cache seen my own writes?
+//	podstate             what state is this Pod in?
+//	decode               what does this JSON say, and what of it makes no sense?
 //
 // Act: carry decisions out.
 //
-//	podpatch       which requests carry out all of these decisions?
-//	fanout         how do I carry out what was decided, for many Pods at once, without starving others or repeating what is refused?
-//	fairqueue      how do I keep one namespace from holding up all the others?
+//	podpatch             which requests carry out all of these decisions?
+//	fanout               how do I act on many Pods at once, without starving others or repeating what is refused?
+//	ownercache/fairqueue how do I keep one namespace from holding up all the others?
 //
 // Serve and explain.
 //
-//	webhookcert    which certificate does this webhook server show, and whom do its clients trust?
-//	reason         why did it decide that?
+//	webhookcert          which certificate does a webhook server show, and whom do its clients trust?
+//	reason               why did it decide that?
 //
 // # A reconcile
 //
@@ -46,7 +47,8 @@
 //	partition, ordinals          numbers of the spec, and for Pods per Node the fitting Nodes: nodefit
 //	revision/history.Sync        the revision of today's template
 //	podcontrol.Reader.Read       the ready, available and updated Pods, and Pods to delete
-//	rollout.Plan, Numbered ...   numbers, ordinals or Nodes to create, delete and update
+//	rollout.Plan                 how many Pods to create, delete and update; numbered.Plan and pernode.Plan:
+//	                             of which ordinals, on which Nodes
 //	completion.Next              for jobs, instead of a rollout: how many to start, and whether the job is over;
 //	                             completion/noderun carries it out on Nodes
 //	podcontrol.Set.Choose...     the Pods for the numbers, in order and within the budget

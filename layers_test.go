@@ -45,28 +45,30 @@ func layers() []layer {
 		{"decode", pure, "reason"},
 		{"podstate", pure, ""},
 		{"pvc", pure, "reason"},
-		{"partition", pure, "reason"},
+		{"rollout/partition", pure, "reason"},
 		{"ordinals", pure, "reason"},
 		{"expectations", pure, "reason"},
 		{"adopt", pure, "reason"},
 		{"nodefit", pure, "podstate reason"},
-		{"completion", pure, "nodefit partition podstate reason"},
+		{"completion", pure, "nodefit podstate reason rollout/partition"},
 		{"webhookcert", pure, "reason crypto/rand"}, // makes keys
-		{"rollout", pure, "ordinals reason"},
-		{"disruption", pure, "partition reason"},
+		{"rollout/internal/limits", pure, "reason"}, // for the plans alone
+		{"rollout", pure, "reason"},
+		{"rollout/numbered", pure, "ordinals reason rollout"},
+		{"rollout/pernode", pure, "reason rollout"},
+		{"disruption", pure, "reason rollout/partition"},
 		{"revision", pure, "decode pvc reason"},
 		{"podorder", pure, "podstate reason"},
 		{"podpatch", pure, "podstate reason"},
 		{"podreadiness", pure, "podpatch podstate reason"},
-		{"launchorder", pure, "podpatch podstate reason"},
 		{"lifecycle", pure, "podpatch podstate reason"},
 		{"inplaceupdate", pure, "decode podpatch podstate reason revision"},
-		{"podcontrol", pure, "inplaceupdate lifecycle nodefit ordinals podorder podpatch podreadiness podstate pvc reason revision rollout"},
+		{"podcontrol", pure, "inplaceupdate lifecycle nodefit ordinals podorder podpatch podreadiness podstate pvc reason revision rollout rollout/numbered rollout/pernode"},
 
 		{"sidecarcontrol/sizing", pure, "reason"},
 		{"sidecarcontrol", pure, "inplaceupdate podorder podpatch podstate reason rollout sidecarcontrol/sizing"},
 
-		{"fairqueue", acting, ""},
+		{"ownercache/fairqueue", acting, ""},
 		{"podpatch/podwrite", acting, "podpatch reason"},
 		{"podreadiness/gatewriter", acting, "podpatch podpatch/podwrite podreadiness reason"},
 		{"fanout", acting, "podpatch/podwrite reason"},
@@ -74,9 +76,9 @@ func layers() []layer {
 		{"revision/history", acting, "revision"},
 		{"pvc/claimwriter", acting, "fanout pvc reason"},
 		{"expectations/trackedclient", acting, "expectations reason"},
-		{"ownercache", acting, "expectations expectations/trackedclient fairqueue nodefit ordinals"},
+		{"ownercache", acting, "expectations expectations/trackedclient nodefit ordinals ownercache/fairqueue"},
 		{"ownercache/watchhealth", acting, "reason"},
-		{"podcontrol/executor", acting, "disruption fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate pvc pvc/claimwriter reason revision revision/history rollout"},
+		{"podcontrol/executor", acting, "disruption fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate pvc pvc/claimwriter reason revision revision/history rollout rollout/numbered rollout/pernode"},
 		{"completion/noderun", acting, "completion fanout nodefit ownercache podstate reason"},
 		{"disruption/guard", acting, "decode disruption reason"},
 		{"sidecarcontrol/podwebhook", acting, "decode reason sidecarcontrol"},
@@ -91,18 +93,20 @@ func layers() []layer {
 		{"testing/faultapi", free, "nodefit podstate"},
 		{"testing/chaos", free, "podstate testing/faultapi"},
 		{"testing/bench/picture", free, ""},
-		{"testing/bench", free, "testing/... fanout partition podstate"},
+		{"testing/bench", free, "testing/... fanout podstate rollout/partition"},
 		{"testing/...", free, "testing/child testing/controlplane/... testing/internal/..."},
 
 		// Admission reads counts like the controllers, and explains refusals in the same words.
-		{"examples/apis/...", types, "examples/apis/... decode ordinals partition podstate pvc reason sidecarcontrol/sizing"},
-		{"examples/kruise", free, "KIT examples/apis/..."}, // shared by all kinds
+		{"examples/apis/...", types, "examples/apis/... decode ordinals podstate pvc reason rollout/partition sidecarcontrol/sizing"},
+		{"examples/controllers/launchpriority/launchorder", pure, "podpatch podstate reason"},
+		{"examples/kruise", free, "KIT examples/apis/... examples/controllers/launchpriority/launchorder"}, // shared by all kinds
 		{"examples/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
 		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
 		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise"},
 		{"examples/workloads", free, "KIT examples/apis/..."},                                                                   // of all kinds, also those that users list
 		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kruise examples/workloads"}, // a room for each kind: no kind knows another
-		{"examples/controllers/*", free, "KIT examples/apis/... examples/kruise"},                                               // of Pods, without a kind of the API
+		{"examples/controllers/launchpriority", free, "KIT examples/controllers/launchpriority/launchorder examples/kruise"},
+		{"examples/controllers/*", free, "KIT examples/apis/... examples/kruise"}, // of Pods, without a kind of the API
 		{"examples/admission", free, "decode examples/apis/... podstate reason sidecarcontrol/podwebhook"},
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                                              // no type of Kruise
 		{"examples/kind", free, "KIT examples/admission examples/apis/... examples/kruise"},                                 // what a row is

@@ -12,23 +12,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestQuestions: each package at the root answers a question. The question reads the same in the package's comment, in
-// doc.go and in the README.
+// TestQuestions: each package at the root answers a question, and so do the packages below rollout, and fairqueue. The
+// question reads the same in the package's comment, in doc.go and in the README.
 func TestQuestions(t *testing.T) {
 	inComments := map[string]string{}
-	answers := regexp.MustCompile(`Package (\w+) answers "([^"]+\?)"`)
-	dirs, err := filepath.Glob("*/*.go")
-	if err != nil {
-		t.Fatal(err)
+	answers := regexp.MustCompile(`Package \w+ answers "([^"]+\?)"`)
+	var files []string
+	for _, pattern := range []string{"*/*.go", "rollout/*/*.go", "ownercache/fairqueue/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
-	for _, path := range dirs {
+	for _, path := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(file.Doc.Text()), " ")
 		if found := answers.FindStringSubmatch(text); found != nil {
-			inComments[found[1]] = found[2]
+			inComments[filepath.ToSlash(filepath.Dir(path))] = found[1]
 		} else if text != "" {
 			t.Errorf("%s: the package comment says no question: %.60s", path, text)
 		}
@@ -44,10 +48,10 @@ func TestQuestions(t *testing.T) {
 		}
 		return out
 	}
-	if diff := cmp.Diff(inComments, listed("doc.go", `(?m)^//\t(\w+) +(.+\?)$`)); diff != "" {
+	if diff := cmp.Diff(inComments, listed("doc.go", `(?m)^//\t([\w/]+) +(.+\?)$`)); diff != "" {
 		t.Errorf("doc.go (-package comments +doc.go):\n%s", diff)
 	}
-	if diff := cmp.Diff(inComments, listed("README.md", "(?m)^\\| \\[`(\\w+)`\\]\\(\\w+\\) \\| (.+?\\?)( \\(.*\\))? \\|$")); diff != "" {
+	if diff := cmp.Diff(inComments, listed("README.md", "(?m)^\\| \\[`([\\w/]+)`\\]\\([\\w/]+\\) \\| (.+?\\?)( \\(.*\\))? \\|$")); diff != "" {
 		t.Errorf("README.md (-package comments +README):\n%s", diff)
 	}
 }

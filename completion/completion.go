@@ -1,4 +1,4 @@
-// Package completion answers "is this job over, how many of its Pods may run now, and when do I have to look again?"
+// Package completion answers "is a job over, how many Pods may run now, and when do I have to look again?"
 //
 // Package completion is for jobs of your own kind with a Pod, a pull or a container per item: a run on every Node, an
 // image on some Nodes, a debugger in some Pods. Such jobs share a policy: the parallelism, the meaning of a failure,
@@ -34,8 +34,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
 // Codes of the reasons why a job has ended, or does not start more.

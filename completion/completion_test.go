@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/workloadkit/workloadkit/completion"
-	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
 func at(second int) time.Time { return time.Unix(1_000_000+int64(second), 0) }

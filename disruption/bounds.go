@@ -3,8 +3,8 @@ package disruption
 import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
 // InvalidBounds means that a budget has neither or both of maxUnavailable and minAvailable.

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/workloadkit/workloadkit/disruption"
-	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
 var start = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)

@@ -1,5 +1,4 @@
-// Package fanout answers "how do I carry out what was decided, for many Pods at once, without starving others or
-// repeating what is refused?".
+// Package fanout answers "how do I act on many Pods at once, without starving others or repeating what is refused?".
 //
 // A [Fanout] is made once for a controller, and a [Pass] for each reconcile of an owner. The pass carries decisions
 // out:

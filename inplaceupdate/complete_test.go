@@ -584,37 +584,3 @@ func TestPlainInitContainerIsNoSidecar(t *testing.T) {
 		t.Errorf("plan %+v", plan)
 	}
 }
-
-// TestNamesInFull: an image left and asked for again, or another tag of the same content, has the recorded imageID.
-// Only the names are left to compare, and runtimes report names in full.
-func TestNamesInFull(t *testing.T) {
-	for _, tc := range []struct {
-		asked, running string
-		want           bool
-	}{
-		{"app:v1", "app:v1", true},
-		{"app:v1", "docker.io/library/app:v1", true},
-		{"app", "docker.io/library/app:latest", true},
-		{"team/app:v1", "docker.io/team/app:v1", true},
-		{"docker.io/app:v1", "docker.io/library/app:v1", true},
-		{"localhost/app:v1", "localhost/app:v1", true},
-		{"registry.test:5000/app", "registry.test:5000/app:latest", true},
-		{"app@sha256:1", "docker.io/library/app@sha256:1", true},
-		{"app:v1", "docker.io/library/app:v2", false},
-		{"app:v1", "registry.test/library/app:v1", false},
-		{"app:v1", "docker.io/team/app:v1", false},
-		{"team/app:v1", "registry.test/team/app:v1", false},
-		{"localhost/app:v1", "docker.io/localhost/app:v1", false},
-		{"registry.test:5000/app", "docker.io/registry.test:5000/app:latest", false},
-	} {
-		t.Run(tc.asked+" reported as "+tc.running, func(t *testing.T) {
-			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: tc.asked}}}}
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: tc.running, ImageID: "sha256:1"}}
-			u := mustNew(inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: "state", GraceAnnotation: "grace", Gate: "gate"}})
-			pod.Annotations = map[string]string{"state": `{"revision":"r","updateImages":true,"lastContainerStatuses":{"app":{"imageID":"sha256:1"}}}`}
-			if step, err := u.Next(pod, now); err != nil || step.Complete != tc.want {
-				t.Errorf("complete: %v, %v; want %v", step.Complete, err, tc.want)
-			}
-		})
-	}
-}

@@ -27,7 +27,8 @@ func differences(from, to *corev1.PodTemplateSpec) reason.List {
 		d.add("spec", reflect.ValueOf(from.Spec), reflect.ValueOf(to.Spec))
 	case d.count > maxReasons:
 		d.named = append(d.named, reason.Reason{
-			Code: ImmutableField, Detail: fmt.Sprintf("and %d more that cannot change on a live Pod", d.count-maxReasons), Remedy: "recreate the Pod",
+			Code: ImmutableField, Remedy: "recreate the Pod",
+			Detail: fmt.Sprintf("and %d more that cannot change on a live Pod", d.count-maxReasons),
 		})
 	}
 	return d.named

@@ -1,4 +1,4 @@
-// Package inplaceupdate answers "can this Pod become that template without being recreated, and is it done?".
+// Package inplaceupdate answers "can a Pod get a new template without being recreated, and is the update done?".
 //
 // A Pod updated in place keeps its UID, name, node, IP and volumes; its kubelet restarts only the containers whose
 // image changed. The API server lets little change on a live Pod: images, labels and annotations, and cpu and memory

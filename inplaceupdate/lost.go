@@ -51,20 +51,22 @@ func (u *Updater) LostImage(pod *corev1.Pod, container string) error {
 		return nil
 	}
 	why := c.notRunning()
-	why.Code, why.Remedy = StateLost, "recreate the Pod, or wait for its node; what the update knew was removed from its annotations"
+	why.Code = StateLost
+	why.Remedy = "recreate the Pod, or wait for its node; what the update knew was removed from its annotations"
 	return why
 }
 
 // closedByStart reports whether the gate shows a running update.
 func (u *Updater) closedByStart(pod *corev1.Pod) bool {
 	gate := podstate.Condition(pod, u.config.Keys.Gate)
-	return gate != nil && gate.Status == corev1.ConditionFalse && gate.Reason == startReason && podstate.HasGate(pod, u.config.Keys.Gate)
+	return gate != nil && gate.Status == corev1.ConditionFalse && gate.Reason == startReason &&
+		podstate.HasGate(pod, u.config.Keys.Gate)
 }
 
 func (u *Updater) lost(pod *corev1.Pod, value, detail string) error {
 	return reason.Reason{
-		Code: StateLost, Object: podObject(pod), Path: "metadata.annotations[" + u.config.Keys.StateAnnotation + "]", New: shorten(value),
-		Detail: detail, Remedy: "begin the update anew, or recreate the Pod",
+		Code: StateLost, Object: podObject(pod), Path: "metadata.annotations[" + u.config.Keys.StateAnnotation + "]",
+		New: shorten(value), Detail: detail, Remedy: "begin the update anew, or recreate the Pod",
 	}
 }
 
@@ -82,7 +84,9 @@ func (s *savedState) isUndelivered() bool {
 //
 // The error carries the code InvalidConfig, InvalidArgument, or UpdateBlocked and the codes RevisionMissing,
 // ContainersChanged or ContainerEnded.
-func (u *Updater) Redo(pod *corev1.Pod, template *corev1.PodTemplateSpec, target Target, now time.Time) (podpatch.Change, error) {
+func (u *Updater) Redo(
+	pod *corev1.Pod, template *corev1.PodTemplateSpec, target Target, now time.Time,
+) (podpatch.Change, error) {
 	plan := &Plan{Blocking: unknownRevision()}
 	if template != nil && len(template.Spec.Containers) > 0 {
 		plan = u.restore(pod, template)
@@ -148,7 +152,8 @@ func (u *Updater) restoreEnv(p *Plan, template *corev1.PodTemplateSpec) {
 func (u *Updater) restoreContainer(p *Plan, pod *corev1.Pod, path string, want *corev1.Container, all bool) {
 	have := podstate.Container(pod, want.Name)
 	if have == nil {
-		p.block(ContainersChanged, path+"["+want.Name+"]", "", want.Name, "the Pod has no such container", "recreate the Pod")
+		p.block(ContainersChanged, path+"["+want.Name+"]", "", want.Name, "the Pod has no such container",
+			"recreate the Pod")
 		return
 	}
 	put(&p.Images, want.Name, want.Image)

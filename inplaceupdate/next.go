@@ -2,9 +2,13 @@ package inplaceupdate
 
 import (
 	"maps"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -13,9 +17,9 @@ import (
 
 // Step is the state of a Pod's update and the next action.
 type Step struct {
-	// Complete is set when the update has nothing left to do or to wait for. Change then opens a gate not yet open. A Pod
-	// with an incomplete update must not count as available in a budget, ready or not: its revision label names the new
-	// revision from the first write on, while its containers may still run the old revision.
+	// Complete is set when the update has nothing left to do or to wait for. Change then opens a gate not yet open. A
+	// Pod with an incomplete update must not count as available in a budget, ready or not: its revision label names the
+	// new revision from the first write on, while its containers may still run the old revision.
 	Complete bool
 	// Change is the write to send now, possibly empty. A change to open the gate demands the Pod as read, by its
 	// resourceVersion. After a conflict, call Next again with the fresh Pod.
@@ -67,7 +71,8 @@ func (v *view) inGracePeriod() (Step, error) {
 	v.drop(&change, v.config.Keys.GraceAnnotation, v.config.Keys.LegacyGraceAnnotation)
 	if v.saved == nil {
 		return Step{}, reason.Reason{
-			Code: UnreadableState, Object: v.object(), Path: "metadata.annotations[" + v.config.Keys.StateAnnotation + "]",
+			Code: UnreadableState, Object: v.object(),
+			Path:   "metadata.annotations[" + v.config.Keys.StateAnnotation + "]",
 			Detail: "missing beside " + v.config.Keys.GraceAnnotation, Remedy: "remove the grace annotation",
 		}
 	}
@@ -79,7 +84,9 @@ func (v *view) inGracePeriod() (Step, error) {
 		return Step{}, err
 	}
 	ends, known := v.graceEnds()
-	waiting := reason.Reason{Code: GracePeriodRunning, Object: v.object(), Detail: "starts when the node reports the Pod as not ready"}
+	waiting := reason.Reason{
+		Code: GracePeriodRunning, Object: v.object(), Detail: "starts when the node reports the Pod as not ready",
+	}
 	switch left := ends.Sub(v.now); {
 	case !known:
 		return Step{Waiting: reason.List{waiting}}, nil
@@ -91,15 +98,17 @@ func (v *view) inGracePeriod() (Step, error) {
 	maps.Copy(change.Annotations, held.Metadata.Annotations)
 	change.AddFinalizers, change.RemoveFinalizers = held.Metadata.Finalizers, held.Metadata.DeleteFinalizers
 	// OpenKruise asks for a report also where the restart for an image delivers the metadata.
-	v.saved.UpdateEnvFromMetadata = (v.saved.UpdateEnvFromMetadata || v.grace.UpdateEnvFromMetadata) && !v.deliversEnv(v.grace.ContainerImages)
+	v.saved.UpdateEnvFromMetadata = (v.saved.UpdateEnvFromMetadata || v.grace.UpdateEnvFromMetadata) &&
+		!v.deliversEnv(v.grace.ContainerImages)
 	v.relearn(v.grace.ContainerImages)
 	v.deliver(v.grace.work(), v.saved, &change)
 	return Step{Change: change}, v.putState(&change, v.saved)
 }
 
 // graceEnds returns the end of the grace period. The period counts from the start of the update, or from the end of the
-// Pod's readiness if that is later: a kubelet may have reported the Pod as ready before seeing the closed gate. known is
-// false while the Pod is ready in spite of the gate. Both times have whole seconds and stand for up to a second later.
+// Pod's readiness if that is later: a kubelet may have reported the Pod as ready before seeing the closed gate. known
+// is false while the Pod is ready in spite of the gate. Both times have whole seconds and stand for up to a second
+// later.
 func (v *view) graceEnds() (ends time.Time, known bool) {
 	begun := v.saved.UpdateTimestamp.Time
 	if begun.After(v.now.Add(skew)) { // by a clock that was wrong, and nobody knows how much of the period is over
@@ -158,4 +167,215 @@ func (v *view) finish() (Step, error) {
 
 func isOpen(c *corev1.PodCondition) bool {
 	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == "" && c.Message == ""
+}
+
+// waiting says why the current batch is not complete.
+type waiting struct {
+	reasons reason.List
+	// proofBegins is true if the state must be written now, because time or a later image can prove something from now
+	// on.
+	proofBegins bool
+	// wait is the time after which time alone may end the waiting, zero if time proves nothing.
+	wait time.Duration
+}
+
+func (w *waiting) step(v *view) (Step, error) {
+	step := Step{Waiting: w.reasons, RequeueAfter: w.wait}
+	var err error
+	if w.proofBegins {
+		step.Change, err = v.beginProof()
+	}
+	return step, err
+}
+
+// unfinished collects the reasons for which the current batch waits.
+func (v *view) unfinished() waiting {
+	var w waiting
+	// A single write set state and spec, so the node must reach the Pod's own generation.
+	if v.nodeIsBehind() && (len(v.state.LastContainerStatuses) > 0 || v.state.UpdateResources) {
+		w.reasons = append(w.reasons, reason.Reason{
+			Code: NotObserved, Object: v.object(), Path: "status.observedGeneration",
+			Detail: "node " + v.pod.Spec.NodeName + " has not seen the newest spec",
+		})
+	}
+	if v.state.UpdateEnvFromMetadata {
+		w.reasons = append(w.reasons, v.envUnreported(nil)...)
+	}
+	if v.state.UpdateResources {
+		w.reasons = append(w.reasons, v.unresized()...)
+	}
+	v.waitForImages(&w)
+	if next := v.state.next(); !next.isEmpty() && v.state.PreCheckBeforeNext != nil {
+		w.reasons = append(w.reasons, v.batchUnready()...)
+	}
+	return w
+}
+
+// waitForImages adds the containers without a running instance of the new image.
+func (v *view) waitForImages(w *waiting) {
+	if len(v.state.LastContainerStatuses) == 0 {
+		return
+	}
+	confirmed := v.plainHashesMatch()
+	for i := range v.containers {
+		c := &v.containers[i]
+		// the node agent reports no native sidecars
+		if _, recorded := c.record(); !recorded || (confirmed && !c.init) || c.runs() {
+			continue
+		}
+		proven, begins, left := c.timeToProof()
+		if proven {
+			continue
+		}
+		_, passes := c.passing()
+		w.proofBegins = w.proofBegins || begins || passes
+		if left > 0 && (w.wait == 0 || left < w.wait) {
+			w.wait = left
+		}
+		w.reasons = append(w.reasons, c.notRunning())
+	}
+}
+
+// batchUnready names the unready containers among the containers required before the next batch.
+func (v *view) batchUnready() reason.List {
+	var list reason.List
+	for _, name := range v.state.PreCheckBeforeNext.ContainersRequiredReady {
+		if status := v.container(name).status; status == nil || !status.Ready {
+			list = append(list, reason.Reason{
+				Code: BatchNotReady, Object: v.object(), Path: "status.containerStatuses[" + name + "].ready",
+				Detail: "containers of lower launch priority wait for it",
+			})
+		}
+	}
+	return list
+}
+
+// work holds the changes of containers by container name.
+type work struct {
+	images    map[string]string
+	refs      map[string]RefMetadata
+	resources map[string]corev1.ResourceRequirements
+}
+
+func (w *work) isEmpty() bool { return len(w.images)+len(w.refs)+len(w.resources) == 0 }
+
+// containers returns the names of all containers with work, sorted.
+func (w *work) containers() []string {
+	names := slices.Concat(slices.Collect(maps.Keys(w.images)), slices.Collect(maps.Keys(w.refs)),
+		slices.Collect(maps.Keys(w.resources)))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// deliver moves the first batch of the work into the change, and the rest into the state.
+func (v *view) deliver(w work, state *savedState, change *podpatch.Change) {
+	state.NextContainerImages, state.NextContainerRefMetadata, state.NextContainerResources = nil, nil, nil
+	state.PreCheckBeforeNext, state.BatchResources = nil, nil
+	if w.isEmpty() {
+		return
+	}
+	first := v.firstBatch(&w)
+	for _, name := range w.containers() {
+		if slices.Contains(first, name) {
+			v.give(name, &w, state, change)
+		} else {
+			state.postpone(name, &w)
+		}
+	}
+	if next := state.next(); !next.isEmpty() {
+		state.PreCheckBeforeNext = &preCheck{ContainersRequiredReady: first}
+	}
+	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord,
+		savedBatch{Timestamp: metav1.NewTime(v.now), Containers: first})
+}
+
+// give moves the work on a container into the change. The state receives the parts that completion depends on.
+func (v *view) give(name string, w *work, state *savedState, change *podpatch.Change) {
+	if image, ok := w.images[name]; ok {
+		put(&change.Images, name, image)
+		var record containerRecord
+		if status := v.container(name).status; status != nil {
+			record.ImageID = status.ImageID
+		}
+		put(&state.LastContainerStatuses, name, record)
+	}
+	if resources, ok := w.resources[name]; ok {
+		put(&change.Resources, name, resources)
+		put(&state.BatchResources, name, resources)
+	}
+	for key, value := range w.refs[name].Labels {
+		put(&change.Labels, key, &value)
+	}
+	for key, value := range w.refs[name].Annotations {
+		put(&change.Annotations, key, &value)
+	}
+}
+
+// postpone moves the work on a container into the state.
+func (p *progress) postpone(name string, w *work) {
+	if image, ok := w.images[name]; ok {
+		put(&p.NextContainerImages, name, image)
+	}
+	if ref, ok := w.refs[name]; ok {
+		put(&p.NextContainerRefMetadata, name, ref)
+	}
+	if resources, ok := w.resources[name]; ok {
+		put(&p.NextContainerResources, name, resources)
+	}
+}
+
+// firstBatch returns sorted container names: all without a launch priority, all with the highest priority, and every
+// container that shares a changed label or annotation with the batch through env.
+func (v *view) firstBatch(w *work) []string {
+	all := w.containers()
+	priorities, highest := v.priorities(all)
+	first := slices.DeleteFunc(slices.Clone(all), func(name string) bool {
+		p, ok := priorities[name]
+		return ok && p < highest
+	})
+	for grown := true; grown; {
+		grown = false
+		for _, name := range all {
+			if !slices.Contains(first, name) && sharesKey(w.refs, name, first) {
+				first = append(first, name)
+				grown = true
+			}
+		}
+	}
+	slices.SortFunc(first, strings.Compare)
+	return first
+}
+
+// priorities returns the launch priorities of the containers, as far as they have any, and the highest priority.
+func (v *view) priorities(names []string) (priorities map[string]int, highest int) {
+	highest = math.MinInt
+	for _, name := range names {
+		spec := v.container(name).spec
+		if spec == nil || v.config.Priority == nil {
+			continue
+		}
+		if p, ok := v.config.Priority(spec); ok {
+			put(&priorities, name, p)
+			highest = max(highest, p)
+		}
+	}
+	return priorities, highest
+}
+
+// sharesKey reports whether a container reads the same label or annotation as a container of the list.
+func sharesKey(refs map[string]RefMetadata, name string, with []string) bool {
+	mine := refs[name]
+	for _, other := range with {
+		for key := range mine.Labels {
+			if _, ok := refs[other].Labels[key]; ok {
+				return true
+			}
+		}
+		for key := range mine.Annotations {
+			if _, ok := refs[other].Annotations[key]; ok {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -6,12 +6,16 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
 )
 
 // Plan is the answer to "can a Pod of the old template become one of the new template?". All Pods of the same pair of
@@ -20,8 +24,8 @@ type Plan struct {
 	// Blocking names every blocking field and is empty if the update is possible.
 	Blocking reason.List
 
-	// Labels and Annotations are all changed keys except the keys in RefMetadata. The Pod receives the value; nil removes
-	// the key.
+	// Labels and Annotations are all changed keys except the keys in RefMetadata. The Pod receives the value; nil
+	// removes the key.
 	Labels, Annotations map[string]*string
 	// AddFinalizers and RemoveFinalizers are the template's changes of finalizers.
 	AddFinalizers, RemoveFinalizers []string
@@ -74,7 +78,8 @@ func (u *Updater) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 	u.planMetadata(p, from, &rest)
 	p.Blocking = append(p.Blocking, containersChanged(from, to)...)
 	rest.Spec.Containers = u.planContainers(p, "spec.containers", from.Spec.Containers, to.Spec.Containers)
-	rest.Spec.InitContainers = u.planContainers(p, "spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers)
+	rest.Spec.InitContainers = u.planContainers(p, "spec.initContainers", from.Spec.InitContainers,
+		to.Spec.InitContainers)
 	if len(p.Resources) > 0 {
 		p.checkQOS(from, to)
 	}
@@ -120,7 +125,8 @@ func (p *Plan) blockAnnotations(from, to *corev1.PodTemplateSpec) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
-		if key == corev1.MirrorPodAnnotationKey || strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
+		if key == corev1.MirrorPodAnnotationKey ||
+			strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
 			p.block(ImmutableField, "metadata.annotations["+key+"]", from.Annotations[key], to.Annotations[key],
 				"the API server does not let it change on a live Pod", "recreate the Pod")
 		}
@@ -205,7 +211,8 @@ func containersChanged(from, to *corev1.PodTemplateSpec) reason.List {
 		}
 		list = append(list, reason.Reason{
 			Code: ContainersChanged, Path: path, Old: names(a), New: names(b),
-			Detail: "containers of a live Pod cannot be added, removed or put in another order", Remedy: "recreate the Pod",
+			Detail: "containers of a live Pod cannot be added, removed or put in another order",
+			Remedy: "recreate the Pod",
 		})
 	}
 	compare("spec.containers", from.Spec.Containers, to.Spec.Containers)
@@ -219,4 +226,116 @@ func names(containers []corev1.Container) string {
 		list[i] = containers[i].Name
 	}
 	return shorten(fmt.Sprint(list))
+}
+
+// maxPlans bounds a Planner's memory. A rollout needs a plan per revision in use.
+const maxPlans = 4096
+
+// Planner keeps a Plan per pair of revisions, so the second Pod of a pair costs a map lookup. Make a Planner with
+// NewPlanner. A Planner is safe for concurrent use.
+type Planner struct {
+	updater *Updater
+	decoder *revision.Decoder
+	extra   func(from, to *appsv1.ControllerRevision) reason.List
+
+	mu    sync.RWMutex
+	plans map[pair]planned
+}
+
+type pair struct{ from, to types.UID }
+
+// planned is a plan and the resource versions of its revisions, because the annotations of a revision may be rewritten.
+type planned struct {
+	*Plan
+
+	from, to string
+}
+
+// NewPlanner returns a Planner of an Updater's plans. Updater and decoder are required: without them every plan is
+// blocked, with code InvalidConfig. extra, unless nil, adds reasons against an update not shown by the templates, for
+// example claim templates with a hash in a revision's annotation. extra may read all fields of both revisions and must
+// depend on nothing else.
+func NewPlanner(
+	updater *Updater, decoder *revision.Decoder, extra func(from, to *appsv1.ControllerRevision) reason.List,
+) *Planner {
+	return &Planner{updater: updater, decoder: decoder, extra: extra, plans: make(map[pair]planned)}
+}
+
+// Plan returns the plan from a Pod's revision to another revision. A nil revision is unknown and blocks. The plan is
+// shared: read only. Plan does not keep plans of revisions without a UID, as in a prediction.
+func (p *Planner) Plan(from, to *appsv1.ControllerRevision) *Plan {
+	switch {
+	case p.updater == nil, p.decoder == nil:
+		return &Plan{Blocking: reason.List{{Code: InvalidConfig, Detail: "the Planner has no Updater or no decoder"}}}
+	case from == nil, to == nil:
+		return &Plan{Blocking: unknownRevision()}
+	}
+	if from.UID == "" || to.UID == "" {
+		return p.compute(from, to)
+	}
+	key := pair{from.UID, to.UID}
+	p.mu.RLock()
+	known := p.plans[key]
+	p.mu.RUnlock()
+	if known.Plan != nil && known.from == from.ResourceVersion && known.to == to.ResourceVersion {
+		return known.Plan
+	}
+	plan := p.compute(from, to)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.plans) >= maxPlans {
+		clear(p.plans)
+	}
+	p.plans[key] = planned{plan, from.ResourceVersion, to.ResourceVersion}
+	return plan
+}
+
+func (p *Planner) compute(from, to *appsv1.ControllerRevision) *Plan {
+	a, err := p.decoder.Content(from)
+	if err != nil {
+		return &Plan{Blocking: undecodable(err)}
+	}
+	b, err := p.decoder.Content(to)
+	if err != nil {
+		return &Plan{Blocking: undecodable(err)}
+	}
+	plan := p.updater.Plan(a.Template, b.Template)
+	blocking := plan.Blocking
+	if string(a.Outside) != string(b.Outside) {
+		blocking = append(blocking, reason.Reason{
+			Code: OutsideTemplate, Path: "data", Old: shorten(string(a.Outside)), New: shorten(string(b.Outside)),
+			Remedy: "recreate the Pod",
+		})
+	}
+	if p.extra != nil {
+		blocking = append(blocking, p.extra(from, to)...)
+	}
+	if len(blocking) > 0 {
+		return &Plan{Blocking: blocking}
+	}
+	return plan
+}
+
+// undecodable returns the reasons of a decoder's error, at least a single reason, because a plan without reasons would
+// be possible.
+func undecodable(err error) reason.List {
+	if list := reason.From(err); len(list) > 0 {
+		return list
+	}
+	return reason.List{{Code: revision.UnreadableRevision, Detail: err.Error(), Remedy: "recreate the Pod"}}
+}
+
+func unknownRevision() reason.List {
+	return reason.List{{
+		Code: RevisionMissing, Path: "metadata.labels", Detail: "the Pod's revision or the one to update to is unknown",
+		Remedy: "recreate the Pod",
+	}}
+}
+
+// Blocked returns the plan with more reasons against an update in place, or the plan itself without more reasons.
+func (p *Plan) Blocked(why reason.List) *Plan {
+	if len(why) == 0 {
+		return p
+	}
+	return &Plan{Blocking: slices.Concat(p.Blocking, why)}
 }

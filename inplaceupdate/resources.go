@@ -3,24 +3,28 @@ package inplaceupdate
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
 // planResources plans the changes of cpu and memory, and sets the container's requests and limits to the old ones.
 // Claims are left to the comparison of the rest.
 func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container) {
-	if sameQuantities(old.Resources.Limits, now.Resources.Limits) && sameQuantities(old.Resources.Requests, now.Resources.Requests) {
+	if sameQuantities(old.Resources.Limits, now.Resources.Limits) &&
+		sameQuantities(old.Resources.Requests, now.Resources.Requests) {
 		now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
 		return
 	}
 	path += "[" + now.Name + "].resources."
 	before := len(p.Blocking)
 	changed := corev1.ResourceRequirements{
-		Limits:   u.planQuantities(p, path+"limits", old.Resources.Limits, now.Resources.Limits),
-		Requests: u.planQuantities(p, path+"requests", requestsBeside(&old.Resources, &now.Resources), requestsBeside(&now.Resources, &old.Resources)),
+		Limits: u.planQuantities(p, path+"limits", old.Resources.Limits, now.Resources.Limits),
+		Requests: u.planQuantities(p, path+"requests", requestsBeside(&old.Resources, &now.Resources),
+			requestsBeside(&now.Resources, &old.Resources)),
 	}
 	followLimits(&changed, &old.Resources, &now.Resources)
 	if len(p.Blocking) == before && len(changed.Limits)+len(changed.Requests) > 0 {
@@ -69,11 +73,14 @@ func (u *Updater) planQuantities(p *Plan, path string, old, now corev1.ResourceL
 		switch {
 		case ok && was.Cmp(is) == 0:
 		case name != corev1.ResourceCPU && name != corev1.ResourceMemory:
-			p.block(ResourceNotResizable, at, text(&was, ok), is.String(), "only cpu and memory of a live Pod can change", "recreate the Pod")
+			p.block(ResourceNotResizable, at, text(&was, ok), is.String(),
+				"only cpu and memory of a live Pod can change", "recreate the Pod")
 		case !u.config.AllowResize:
-			p.block(ResizeDisabled, at, text(&was, ok), is.String(), "resizing in place is not enabled", "enable it or recreate the Pod")
+			p.block(ResizeDisabled, at, text(&was, ok), is.String(), "resizing in place is not enabled",
+				"enable it or recreate the Pod")
 		case !ok:
-			p.block(ResourceSetChanged, at, "", is.String(), "a resize replaces existing values and adds none", "recreate the Pod")
+			p.block(ResourceSetChanged, at, "", is.String(), "a resize replaces existing values and adds none",
+				"recreate the Pod")
 		default:
 			put(&changed, name, is)
 		}
@@ -81,7 +88,8 @@ func (u *Updater) planQuantities(p *Plan, path string, old, now corev1.ResourceL
 	for _, name := range slices.Sorted(maps.Keys(old)) {
 		if _, ok := now[name]; !ok {
 			was := old[name]
-			p.block(ResourceSetChanged, path+"["+string(name)+"]", was.String(), "", "a resize replaces existing values and removes none", "recreate the Pod")
+			p.block(ResourceSetChanged, path+"["+string(name)+"]", was.String(), "",
+				"a resize replaces existing values and removes none", "recreate the Pod")
 		}
 	}
 	return changed
@@ -126,7 +134,8 @@ func (p *Plan) checkQOS(from, to *corev1.PodTemplateSpec) {
 	if was, is := qosClass(&from.Spec), qosClass(&to.Spec); was != is {
 		p.Blocking = append(p.Blocking, reason.Reason{
 			Code: QOSClassWouldChange, Path: "spec.containers[*].resources", Old: string(was), New: string(is),
-			Detail: "a Pod keeps its QoS class for life", Remedy: "keep requests equal to limits, or different, as they were; or recreate the Pod",
+			Detail: "a Pod keeps its QoS class for life",
+			Remedy: "keep requests equal to limits, or different, as they were; or recreate the Pod",
 		})
 	}
 }
@@ -167,4 +176,72 @@ func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 	default:
 		return corev1.PodQOSBurstable
 	}
+}
+
+// unsent returns the resources of the current batch missing in the Pod's spec. pods/resize is a separate request after
+// the write that begins the batch, so the sender may have stopped in between.
+func (v *view) unsent() map[string]corev1.ResourceRequirements {
+	var out map[string]corev1.ResourceRequirements
+	for name, want := range v.state.BatchResources {
+		if spec := v.container(name).spec; spec != nil && !hasResources(&spec.Resources, &want) {
+			put(&out, name, want)
+		}
+	}
+	return out
+}
+
+// hasResources reports whether the wanted quantities are present. Further quantities may be present, too.
+func hasResources(have, want *corev1.ResourceRequirements) bool {
+	return hasQuantities(have.Limits, want.Limits) && hasQuantities(have.Requests, want.Requests)
+}
+
+func hasQuantities(have, want corev1.ResourceList) bool {
+	for name, quantity := range want {
+		if is, ok := have[name]; !ok || is.Cmp(quantity) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// unresized names the containers without their requests and limits. A native sidecar counts only if its node reports
+// resources.
+func (v *view) unresized() reason.List {
+	var list reason.List
+	for i := range v.containers {
+		c := &v.containers[i]
+		reported := c.status != nil && c.status.Resources != nil
+		if c.spec == nil || (c.init && !reported) || c.isResized() {
+			continue
+		}
+		list = append(list, reason.Reason{
+			Code: ResizeNotDone, Object: v.object(), Path: "status.containerStatuses[" + c.name + "].resources",
+			Detail: "container " + c.name + " does not have its new resources" + resizeTrouble(v.pod),
+		})
+	}
+	return list
+}
+
+// isResized reports whether the node has given the container the resources of its spec. A node without a report of
+// resources has given none. A node may report more than the spec: a container without its own limit has the limit of
+// its Pod (KEP-2837).
+func (c *container) isResized() bool {
+	if c.status == nil {
+		return false
+	}
+	var has corev1.ResourceRequirements
+	if c.status.Resources != nil {
+		has = *c.status.Resources
+	}
+	return hasResources(&has, &c.spec.Resources)
+}
+
+// resizeTrouble returns the node's message about a resize not possible or not wanted now (KEP-1287).
+func resizeTrouble(pod *corev1.Pod) string {
+	for _, t := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
+		if c := podstate.Condition(pod, t); c != nil && c.Status == corev1.ConditionTrue && c.Reason != "" {
+			return ": " + strings.TrimSpace(c.Reason+" "+c.Message)
+		}
+	}
+	return ""
 }

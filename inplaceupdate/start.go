@@ -3,6 +3,7 @@ package inplaceupdate
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -13,6 +14,65 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
+
+// Target says how to update a Pod and to which revision.
+type Target struct {
+	// Revision is written to the state annotation. Required.
+	Revision string
+	// Labels are set on the Pod in the same write, above all the caller's label with the Pod's revision. Keys.Reserved
+	// must contain each label. Nil is refused; a caller with the revision elsewhere gives an empty map.
+	Labels map[string]string
+	// GracePeriod is the Pod's time out of service before its spec changes, if the update takes the Pod out of service.
+	// The period is rounded up to whole seconds and counts from the end of the Pod's readiness. The wire format keeps
+	// the start in whole seconds, so the period may last up to one second longer. Zero means no grace period. Negative
+	// periods are refused.
+	GracePeriod time.Duration
+}
+
+// maxGracePeriod is the limit of the wire format.
+const maxGracePeriod = math.MaxInt32 * time.Second
+
+// graceSeconds returns the grace period in whole seconds, rounded up.
+func (t *Target) graceSeconds() int32 {
+	return int32((t.GracePeriod + time.Second - 1) / time.Second)
+}
+
+// relabel adds the labels to a change. The maps of the change may be shared.
+func (t *Target) relabel(change *podpatch.Change) {
+	if len(t.Labels) == 0 {
+		return
+	}
+	labels := make(map[string]*string, len(change.Labels)+len(t.Labels))
+	maps.Copy(labels, change.Labels)
+	for key, value := range t.Labels {
+		labels[key] = &value
+	}
+	change.Labels = labels
+}
+
+// problems lists the faults of a target.
+func (u *Updater) problems(t *Target) reason.List {
+	var list reason.List
+	add := func(path, value, detail, remedy string) {
+		list = append(list,
+			reason.Reason{Code: InvalidArgument, Path: "target." + path, New: value, Detail: detail, Remedy: remedy})
+	}
+	if t.Revision == "" {
+		add("revision", "", "must not be empty", "")
+	}
+	if t.Labels == nil {
+		add("labels", "", "must not be nil", "set the label that names the Pod's revision")
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Labels)) {
+		if !u.config.Keys.reservesLabel(key) {
+			add("labels["+key+"]", t.Labels[key], "templates could change it as well", "name it in Keys.Reserved")
+		}
+	}
+	if t.GracePeriod < 0 || t.GracePeriod > maxGracePeriod {
+		add("gracePeriod", t.GracePeriod.String(), "must not be negative or above "+maxGracePeriod.String(), "")
+	}
+	return list
+}
 
 // startReason is the reason of the gate's condition during an update, as in the wire format of OpenKruise.
 const startReason = "StartInPlaceUpdate"
@@ -90,7 +150,9 @@ func (u *Updater) startable(pod *corev1.Pod, plan *Plan, target *Target, now tim
 }
 
 func blocked(pod *corev1.Pod, why reason.List) error {
-	return reason.Reason{Code: UpdateBlocked, Object: podObject(pod), Detail: why.String(), Remedy: "recreate the Pod"}.With(why)
+	return reason.Reason{
+		Code: UpdateBlocked, Object: podObject(pod), Detail: why.String(), Remedy: "recreate the Pod",
+	}.With(why)
 }
 
 // endedIn names the containers that have ended and never start again on the node, whatever the image
@@ -101,7 +163,8 @@ func (v *view) endedIn(images map[string]string) reason.List {
 		c := &v.containers[i]
 		if _, updated := images[c.name]; updated && c.hasEnded() {
 			list = append(list, reason.Reason{
-				Code: ContainerEnded, Object: v.object(), Path: "status.containerStatuses[" + c.name + "].state.terminated",
+				Code: ContainerEnded, Object: v.object(),
+				Path:   "status.containerStatuses[" + c.name + "].state.terminated",
 				Detail: "no new image starts it again", Remedy: "recreate the Pod",
 			})
 		}
@@ -121,7 +184,9 @@ func (u *Updater) callable(pod *corev1.Pod, now time.Time) error {
 		return err
 	}
 	if now.IsZero() {
-		return reason.Reason{Code: InvalidArgument, Object: podObject(pod), Path: "now", Detail: "must not be the zero time"}
+		return reason.Reason{
+			Code: InvalidArgument, Object: podObject(pod), Path: "now", Detail: "must not be the zero time",
+		}
 	}
 	return nil
 }
@@ -143,8 +208,9 @@ func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.C
 		return v.unwritable(err)
 	}
 	text, err := v.encode(&savedGrace{
-		Revision: target.Revision, ContainerImages: t.images, ContainerRefMetadata: t.refs, ContainerResources: t.resources,
-		MetaDataPatch: raw, UpdateEnvFromMetadata: report, GraceSeconds: target.graceSeconds(),
+		Revision: target.Revision, ContainerImages: t.images, ContainerRefMetadata: t.refs,
+		ContainerResources: t.resources, MetaDataPatch: raw, UpdateEnvFromMetadata: report,
+		GraceSeconds: target.graceSeconds(),
 	})
 	change.Annotations[v.config.Keys.GraceAnnotation] = text
 	return err
@@ -176,7 +242,8 @@ func (v *view) begin(t *todo, revision string, report bool) *savedState {
 		}
 	}
 	state.UpdateResources = state.UpdateResources || (v.state.UpdateResources && len(v.unresized()) > 0)
-	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || (v.state.UpdateEnvFromMetadata && len(v.envUnreported(t.images)) > 0)
+	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata ||
+		(v.state.UpdateEnvFromMetadata && len(v.envUnreported(t.images)) > 0)
 	return state
 }
 
@@ -196,7 +263,8 @@ func (v *view) supersede(images map[string]string) map[string][]string {
 				continue
 			}
 		}
-		earlier := slices.DeleteFunc(slices.Clone(c.superseded()), func(image string) bool { return image == c.spec.Image })
+		earlier := slices.DeleteFunc(slices.Clone(c.superseded()),
+			func(image string) bool { return image == c.spec.Image })
 		put(&out, name, append(earlier, c.spec.Image))
 	}
 	return out
@@ -207,7 +275,8 @@ func (v *view) supersede(images map[string]string) map[string][]string {
 func (v *view) learn(t *todo, into *progress) {
 	if v.state != nil {
 		into.KnownImages = maps.Clone(v.state.KnownImages)
-		into.EnvByImage = slices.DeleteFunc(slices.Clone(v.state.EnvByImage), func(name string) bool { return v.container(name).settled() })
+		into.EnvByImage = slices.DeleteFunc(slices.Clone(v.state.EnvByImage),
+			func(name string) bool { return v.container(name).settled() })
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.images)) {
 		if fact, ok := v.container(name).learn(); ok && !v.lost {
@@ -237,4 +306,118 @@ func (v *view) needsReport(t *todo) bool {
 		}
 	}
 	return false
+}
+
+// todo is everything to deliver in a new update: the changes of its plan and the undelivered changes of an earlier
+// update. The maps and slices of a todo may belong to the plan, which Pods share: read only.
+type todo struct {
+	work
+
+	labels, annotations             map[string]*string
+	addFinalizers, removeFinalizers []string
+	resizeRestarts                  bool
+}
+
+// trafficOff is Plan.TrafficOff of everything.
+func (t *todo) trafficOff() bool { return len(t.images) > 0 || len(t.refs) > 0 || t.resizeRestarts }
+
+// putMetadata adds the metadata without need for a restart.
+func (t *todo) putMetadata(change *podpatch.Change) {
+	change.Labels = maps.Clone(t.labels)
+	maps.Copy(change.Annotations, t.annotations)
+	change.AddFinalizers, change.RemoveFinalizers = t.addFinalizers, t.removeFinalizers
+}
+
+// todo adds the undelivered changes of an earlier update to a plan: later batches, an unsent resize, and everything
+// held back by a running grace period.
+func (v *view) todo(plan *Plan) (todo, error) {
+	t := todo{
+		work:   work{images: plan.Images, refs: plan.RefMetadata, resources: plan.Resources},
+		labels: plan.Labels, annotations: plan.Annotations,
+		addFinalizers: plan.AddFinalizers, removeFinalizers: plan.RemoveFinalizers,
+		resizeRestarts: plan.ResizeRestarts,
+	}
+	if v.state == nil {
+		return t, nil
+	}
+	t.addEarlier(v.state.next(), plan)
+	t.addEarlier(work{resources: v.unsent()}, plan)
+	if v.grace == nil || v.grace.Revision != v.saved.Revision {
+		return t, nil
+	}
+	held, err := v.heldMetadata()
+	if err != nil {
+		return t, err
+	}
+	meta := &held.Metadata
+	t.addEarlier(v.grace.work(), plan)
+	t.labels = united(unmentioned(meta.Labels, plan.Labels, plan.RefMetadata, labelsOf), plan.Labels)
+	t.annotations = united(unmentioned(meta.Annotations, plan.Annotations, plan.RefMetadata, annotationsOf),
+		plan.Annotations)
+	t.addFinalizers = slices.Concat(plan.AddFinalizers,
+		without(meta.Finalizers, plan.AddFinalizers, plan.RemoveFinalizers))
+	t.removeFinalizers = slices.Concat(plan.RemoveFinalizers,
+		without(meta.DeleteFinalizers, plan.AddFinalizers, plan.RemoveFinalizers))
+	return t, nil
+}
+
+// addEarlier adds work of an earlier update, as far as the newer plan does not set the same. Maps of either are not
+// modified.
+func (w *work) addEarlier(earlier work, newer *Plan) {
+	w.images = united(earlier.images, w.images)
+	if len(earlier.resources) > 0 {
+		all := maps.Clone(earlier.resources)
+		for name, resources := range w.resources {
+			all[name] = overlaid(all[name], resources)
+		}
+		w.resources = all
+	}
+	if len(earlier.refs) == 0 {
+		return
+	}
+	all := maps.Clone(w.refs)
+	for name, refs := range earlier.refs {
+		ref := RefMetadata{
+			Labels: united(unmentioned(refs.Labels, newer.Labels, newer.RefMetadata, labelsOf), all[name].Labels),
+			Annotations: united(unmentioned(refs.Annotations, newer.Annotations, newer.RefMetadata, annotationsOf),
+				all[name].Annotations),
+		}
+		if put(&all, name, ref); len(ref.Labels)+len(ref.Annotations) == 0 {
+			delete(all, name)
+		}
+	}
+	w.refs = all
+}
+
+// overlaid returns the quantities of both. The quantity of b wins.
+func overlaid(a, b corev1.ResourceRequirements) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Limits: united(a.Limits, b.Limits), Requests: united(a.Requests, b.Requests)}
+}
+
+func labelsOf(r RefMetadata) map[string]string { return r.Labels }
+
+func annotationsOf(r RefMetadata) map[string]string { return r.Annotations }
+
+// unmentioned returns the labels or annotations set by no part of the newer plan, neither plainly nor for a container.
+func unmentioned[V any](
+	earlier map[string]V, plain map[string]*string, refs map[string]RefMetadata,
+	kind func(RefMetadata) map[string]string,
+) map[string]V {
+	out := maps.Clone(earlier)
+	maps.DeleteFunc(out, func(key string, _ V) bool {
+		_, mentioned := plain[key]
+		for _, r := range refs {
+			_, ok := kind(r)[key]
+			mentioned = mentioned || ok
+		}
+		return mentioned
+	})
+	return out
+}
+
+// without returns the entries of list missing in all the further lists.
+func without(list []string, others ...[]string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool {
+		return slices.ContainsFunc(others, func(other []string) bool { return slices.Contains(other, s) })
+	})
 }

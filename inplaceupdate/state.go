@@ -1,9 +1,17 @@
 package inplaceupdate
 
 import (
+	"encoding/json"
+	"maps"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // State is the progress of a Pod's update, for reports.
@@ -53,4 +61,349 @@ func (u *Updater) InGracePeriod(pod *corev1.Pod) bool {
 	}
 	_, _, ok := u.config.Keys.graceOf(pod)
 	return ok
+}
+
+// savedState is the content of the state annotation: how far a Pod's update has come. The JSON is OpenKruise's
+// (apps.kruise.io/inplace-update-state); SupersededImages, BatchResources, EnvByImage, Seen, SeenDigests and
+// KnownImages are additions. OpenKruise ignores them.
+type savedState struct {
+	// Revision the Pod is updated to.
+	Revision string `json:"revision"`
+	// UpdateTimestamp is when the update started.
+	UpdateTimestamp metav1.Time `json:"updateTimestamp"`
+
+	progress `json:",inline"`
+
+	// ContainerBatchesRecord is the history of batches.
+	ContainerBatchesRecord []savedBatch `json:"containerBatchesRecord,omitempty"`
+}
+
+// progress is the part of a savedState needed for completion. A decision without a write decodes only progress, because
+// every event of a Pod causes a decision.
+type progress struct {
+	// LastContainerStatuses holds each container's record from before the change of its image, null before the first
+	// change.
+	LastContainerStatuses map[string]containerRecord `json:"lastContainerStatuses"`
+	// UpdateEnvFromMetadata, UpdateResources and UpdateImages name the touched parts to check for completion.
+	UpdateEnvFromMetadata bool `json:"updateEnvFromMetadata,omitempty"`
+	UpdateResources       bool `json:"updateResources,omitempty"`
+	UpdateImages          bool `json:"updateImages,omitempty"`
+	// NextContainerImages, NextContainerRefMetadata and NextContainerResources wait for a later batch.
+	NextContainerImages      map[string]string                      `json:"nextContainerImages,omitempty"`
+	NextContainerRefMetadata map[string]RefMetadata                 `json:"nextContainerRefMetadata,omitempty"`
+	NextContainerResources   map[string]corev1.ResourceRequirements `json:"nextContainerResources,omitempty"`
+	// PreCheckBeforeNext is the condition for the next batch.
+	PreCheckBeforeNext *preCheck `json:"preCheckBeforeNext,omitempty"`
+	// SupersededImages holds, by container, the images of earlier updates incomplete at the start of the present
+	// update. Running such an image does not prove the present update.
+	SupersededImages map[string][]string `json:"supersededImages,omitempty"`
+	// BatchResources are the current batch's resources for pods/resize, a separate request. If the request was never
+	// sent, Next sends it again. Removed when the update is complete.
+	BatchResources map[string]corev1.ResourceRequirements `json:"batchResources,omitempty"`
+	// EnvByImage names the containers that get new env from metadata by the restart for their new image. If somebody
+	// takes the image back there may be no restart, and then a node agent must report a restart.
+	EnvByImage []string `json:"envByImage,omitempty"`
+	// Seen holds, by container, since when the kubelet has left an instance alone if only time can tell whether the
+	// instance runs the new image.
+	Seen map[string]sighting `json:"seen,omitempty"`
+	// SeenDigests holds, by container, instances seen while they could run the new image or a superseded image with an
+	// unknown digest.
+	SeenDigests map[string][]passedImage `json:"seenDigests,omitempty"`
+	// KnownImages holds, by container, a few images with a known digest on the node, the newest last. The images
+	// outlive an update, because the next update may go back to an earlier image.
+	KnownImages map[string][]knownImage `json:"knownImages,omitempty"`
+}
+
+// knownImage is an image seen running in a container.
+type knownImage struct {
+	// Image as the spec names it.
+	Image string `json:"image"`
+	// ImageID is the digest reported by the node. ContainerID is the instance running the image for all of its life,
+	// empty if the instance was possibly started for another name.
+	ImageID     string `json:"imageID"`
+	ContainerID string `json:"containerID,omitempty"`
+}
+
+// sighting is an instance of a container and the time of the first report by a kubelet with the newest spec.
+type sighting struct {
+	ContainerID string      `json:"containerID"`
+	At          metav1.Time `json:"at"`
+}
+
+// containerRecord is the container's image before the change.
+type containerRecord struct {
+	ImageID string `json:"imageID,omitempty"`
+}
+
+// preCheck names the containers required ready before the next batch.
+type preCheck struct {
+	ContainersRequiredReady []string `json:"containersRequiredReady,omitempty"`
+}
+
+// savedBatch records containers changed together.
+type savedBatch struct {
+	Timestamp  metav1.Time `json:"timestamp"`
+	Containers []string    `json:"containers"`
+}
+
+// savedGrace is the content of the grace annotation: the change to apply at the end of the grace period. The JSON is
+// OpenKruise's (apps.kruise.io/inplace-update-grace). Keys added by other builds are ignored.
+type savedGrace struct {
+	Revision              string                                 `json:"revision"`
+	ContainerImages       map[string]string                      `json:"containerImages,omitempty"`
+	ContainerRefMetadata  map[string]RefMetadata                 `json:"containerRefMetadata,omitempty"`
+	ContainerResources    map[string]corev1.ResourceRequirements `json:"containerResources,omitempty"`
+	MetaDataPatch         []byte                                 `json:"metaDataPatch,omitempty"`
+	UpdateEnvFromMetadata bool                                   `json:"updateEnvFromMetadata,omitempty"`
+	GraceSeconds          int32                                  `json:"graceSeconds,omitempty"`
+}
+
+// metadataPatch is the content of savedGrace.MetaDataPatch: a strategic merge patch for a Pod's metadata.
+type metadataPatch struct {
+	Metadata struct {
+		Labels           map[string]*string `json:"labels,omitempty"`
+		Annotations      map[string]*string `json:"annotations,omitempty"`
+		Finalizers       []string           `json:"finalizers,omitempty"`
+		DeleteFinalizers []string           `json:"$deleteFromPrimitiveList/finalizers,omitempty"`
+	} `json:"metadata"`
+}
+
+// next returns the work of the batches still to come.
+func (p *progress) next() work {
+	return work{images: p.NextContainerImages, refs: p.NextContainerRefMetadata, resources: p.NextContainerResources}
+}
+
+// work returns the containers' work due at the end of the grace period.
+func (g *savedGrace) work() work {
+	return work{images: g.ContainerImages, refs: g.ContainerRefMetadata, resources: g.ContainerResources}
+}
+
+// passedImage is an instance of a container in its node's report.
+type passedImage struct {
+	ImageID     string `json:"imageID"`
+	ContainerID string `json:"containerID"`
+}
+
+// annotation returns the value under a key of the Pod's annotations, or under the legacy key if the key is missing.
+func annotation(pod *corev1.Pod, key, legacy string) (raw, found string, ok bool) {
+	if raw, ok = pod.Annotations[key]; ok {
+		return raw, key, true
+	}
+	if legacy != "" {
+		if raw, ok = pod.Annotations[legacy]; ok {
+			return raw, legacy, true
+		}
+	}
+	return "", "", false
+}
+
+func (k *Keys) stateOf(pod *corev1.Pod) (raw, key string, ok bool) {
+	return annotation(pod, k.StateAnnotation, k.LegacyStateAnnotation)
+}
+
+func (k *Keys) graceOf(pod *corev1.Pod) (raw, key string, ok bool) {
+	return annotation(pod, k.GraceAnnotation, k.LegacyGraceAnnotation)
+}
+
+// readState returns the Pod's whole state, nil if the Pod has none.
+func (k *Keys) readState(pod *corev1.Pod) (*savedState, error) {
+	raw, key, ok := k.stateOf(pod)
+	if !ok {
+		return nil, nil
+	}
+	saved := &savedState{}
+	if err := decode.Object([]byte(raw), saved); err != nil {
+		return nil, unreadable(pod, key, raw, err)
+	}
+	return saved, nil
+}
+
+// whole returns the whole state, nil if the Pod has none. The first call reads the annotation.
+func (v *view) whole() (*savedState, error) {
+	if v.saved != nil {
+		return v.saved, nil
+	}
+	saved, err := v.config.Keys.readState(v.pod)
+	if saved != nil {
+		v.saved, v.state = saved, &saved.progress
+	}
+	return saved, err
+}
+
+// readProgress reads the part of the state needed for completion. The history of batches and images is the largest part
+// of most states. readProgress reads the known images only if they matter, and never the batches.
+func (v *view) readProgress() error {
+	raw, key, ok := v.config.Keys.stateOf(v.pod)
+	if !ok {
+		return nil
+	}
+	if text, ok := appendLean(v.text[:0], raw); ok && decode.Object(text, &v.lean) == nil {
+		if v.state = &v.lean; !v.needsMemory(raw) {
+			return nil
+		}
+	}
+	v.lean = progress{}
+	if err := decode.Object(append(v.text[:0], raw...), &v.lean); err != nil {
+		return unreadable(v.pod, key, raw, err)
+	}
+	v.state = &v.lean
+	return nil
+}
+
+// needsMemory reports whether the known images may say more about a container than the container's image. raw is the
+// whole state.
+func (v *view) needsMemory(raw string) bool {
+	for i := range v.containers {
+		c := &v.containers[i]
+		if _, recorded := c.record(); !recorded || c.spec == nil || c.status == nil {
+			continue
+		}
+		if !named(c.spec.Image, c.status) ||
+			(c.status.ContainerID != "" && strings.Contains(raw, c.status.ContainerID)) {
+			return true
+		}
+	}
+	return false
+}
+
+// recordKey and knownImagesKey begin the last two values of a state, in that order. OpenKruise writes only recordKey.
+const (
+	recordKey      = `,"containerBatchesRecord":`
+	knownImagesKey = `,"knownImages":`
+)
+
+// appendLean appends a state to buffer without its history: the values of recordKey and knownImagesKey. ok is false
+// unless the state ends with at least one of both keys.
+func appendLean(buffer []byte, raw string) (text []byte, ok bool) {
+	at := strings.Index(raw, recordKey)
+	if at < 0 {
+		at = strings.Index(raw, knownImagesKey)
+	}
+	if at < 0 {
+		return nil, false
+	}
+	rest, hasRecord := afterValue(raw[at:], recordKey)
+	rest, hasMemory := afterValue(rest, knownImagesKey)
+	if rest != "}" || !hasRecord && !hasMemory {
+		return nil, false
+	}
+	return append(append(buffer, raw[:at]...), '}'), true
+}
+
+// afterValue returns the text behind a key and its value, an object or array. If the text does not begin with the key,
+// afterValue returns all of the text.
+func afterValue(text, key string) (rest string, found bool) {
+	value, found := strings.CutPrefix(text, key)
+	if !found {
+		return text, false
+	}
+	depth, quoted := 0, false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			depth++
+		case c == '}', c == ']':
+			if depth--; depth == 0 {
+				return value[i+1:], true
+			}
+		}
+	}
+	return text, false
+}
+
+// readGrace reads the change held back until the end of a grace period.
+func (v *view) readGrace() error {
+	raw, key, ok := v.config.Keys.graceOf(v.pod)
+	if !ok {
+		return nil
+	}
+	v.grace = &savedGrace{}
+	if err := decode.Object([]byte(raw), v.grace); err != nil {
+		return unreadable(v.pod, key, raw, err)
+	}
+	return nil
+}
+
+// heldMetadata returns the metadata to write at the end of the grace period.
+func (v *view) heldMetadata() (metadataPatch, error) {
+	var meta metadataPatch
+	if len(v.grace.MetaDataPatch) == 0 {
+		return meta, nil
+	}
+	if err := decode.Object(v.grace.MetaDataPatch, &meta); err != nil {
+		return meta, unreadable(v.pod, v.config.Keys.GraceAnnotation, string(v.grace.MetaDataPatch), err)
+	}
+	return meta, nil
+}
+
+func unreadable(pod *corev1.Pod, key, raw string, err error) error {
+	return reason.Reason{
+		Code: UnreadableState, Object: podObject(pod), Path: "metadata.annotations[" + key + "]",
+		New: shorten(raw), Detail: err.Error(), Remedy: "correct or remove the annotation",
+	}.With(err)
+}
+
+// putState adds the state to a change under the new name of the annotation.
+func (v *view) putState(change *podpatch.Change, state *savedState) error {
+	text, err := v.encodeState(state)
+	if err != nil {
+		return err
+	}
+	change.Annotations[v.config.Keys.StateAnnotation] = text
+	v.drop(change, v.config.Keys.LegacyStateAnnotation)
+	return nil
+}
+
+// encodeState writes the known images last, where readProgress expects them.
+func (v *view) encodeState(state *savedState) (*string, error) {
+	known := state.KnownImages
+	lean := *state
+	lean.KnownImages = nil
+	text, err := v.encode(&lean)
+	if err != nil || len(known) == 0 {
+		return text, err
+	}
+	memory, err := v.encode(known)
+	if err != nil {
+		return nil, err
+	}
+	whole := strings.TrimSuffix(*text, "}") + knownImagesKey + *memory + "}"
+	return &whole, nil
+}
+
+func (v *view) encode(value any) (*string, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, v.unwritable(err)
+	}
+	text := string(raw)
+	return &text, nil
+}
+
+// unwritable is the error for values of a plan without a form in JSON.
+func (v *view) unwritable(err error) error {
+	return reason.Reason{Code: InvalidArgument, Object: v.object(), Path: "plan", Detail: err.Error()}.With(err)
+}
+
+// put sets a key of a map. The map may be nil.
+func put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
+	if *m == nil {
+		*m = make(M)
+	}
+	(*m)[key] = value
+}
+
+// united returns the entries of both maps. The entry of b wins. united modifies neither map, but may return b itself.
+func united[M ~map[K]V, K comparable, V any](a, b M) M {
+	if len(a) == 0 {
+		return b
+	}
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
 }

@@ -1,4 +1,4 @@
-// Package nodefit answers "may this Pod run on that Node?"
+// Package nodefit answers "may a Pod run on a Node?"
 //
 // Package nodefit is for controllers that create a Pod for a Node instead of leaving the choice to the scheduler: a Pod
 // on every Node, or a run of a job on every Node. The answer is the same as from the DaemonSet controller of
@@ -25,7 +25,7 @@
 //
 // [Requirements.Place] gives a Pod its tolerations and calls [Pin]. Pin names the Node in the Pod's affinity, so the
 // scheduler binds the Pod there once there is room. [NodeOf] reads a Pod's bound or pinned Node. [PodName] names the
-// Pod of a Node so that nobody can create the Pod twice. rollout.PerNode says which Nodes need a Pod.
+// Pod of a Node so that nobody can create the Pod twice. Package rollout/pernode says which Nodes need a Pod.
 //
 // Nodes report their health all the time: ask [Changed] first about an update of a Node, and [ChangedSize] if resources
 // count.

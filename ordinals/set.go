@@ -5,7 +5,7 @@
 // numbers, up to the number of replicas. [Of] computes the ordinals as a [Set] of intervals, so a reserved range of a
 // million costs as much as a reserved number. [Name] makes a Pod's name of an ordinal, [ParseName] and [OfPod] go back.
 //
-// Package rollout decides the actions for the ordinals (create, delete, update): give the Set to rollout.Numbered.
+// Package rollout/numbered decides the actions for the ordinals (create, delete, update): give the Set to its Plan.
 //
 // All functions are pure. A Set never changes and is safe for concurrent use. The zero value is empty. [Set.IsZero]
 // tells the zero value from a set computed for no replicas, so a forgotten error does not read as "no Pods are wanted".

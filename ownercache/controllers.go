@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/workloadkit/workloadkit/fairqueue"
+	"github.com/workloadkit/workloadkit/ownercache/fairqueue"
 )
 
 // ControllerOptions say how a controller works through its queue. Namespaces take turns in the queue, so a namespace

@@ -1,4 +1,4 @@
-// Package ownercache answers "what does this owner have, and may I decide on it now?".
+// Package ownercache answers "what does an owner have, and may I decide now?".
 //
 // Package ownercache is the kit's only adapter to informers. A [Cache] is made once for each kind of owner.
 // [Cache.Observe] begins a reconcile: Observe returns a [View] of an owner and its controlled objects, or the result to

@@ -15,6 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 // chosen is a Choice by name.
@@ -436,12 +437,12 @@ func TestRecreationTakenBack(t *testing.T) {
 			if back := len(set.ChooseCancellations(tc.spec, rules.Hooks)) == 1; back != tc.back {
 				t.Errorf("taken back %t, want %t", back, tc.back)
 			}
-			numbered := set.Numbered("web", podcontrol.NumberedOptions{}, begin)
+			members := set.Numbered("web", podcontrol.NumberedOptions{}, begin)
 			wanted, err := ordinals.Of(ordinals.Paths{}, 0, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			step, err := rollout.Numbered(rollout.NumberedSpec{Wanted: wanted, MaxUnavailable: 1, Parallel: true}, numbered.Pods)
+			step, err := numbered.Plan(numbered.Spec{Wanted: wanted, MaxUnavailable: 1, Parallel: true}, members.Pods)
 			if err != nil || (len(step.Cancel) == 1) != tc.back {
 				t.Errorf("%+v, %v, want taken back %t", step, err, tc.back)
 			}

@@ -1,4 +1,4 @@
-// Package podcontrol answers "what does this one Pod need now?".
+// Package podcontrol answers "what does a single Pod need now?".
 //
 // The package composes packages lifecycle, inplaceupdate and podreadiness. A [Control] is made once for a controller
 // and knows the controller's names on Pods. [Rules] are an owner's wishes for its Pods. Each method takes a Pod and

@@ -13,12 +13,13 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// Numbered is the Pods of an owner with ordinals, in the form for rollout.Numbered. Only Sort modifies a Numbered.
+// Numbered is the Pods of an owner with ordinals, in the form for numbered.Plan. Only Sort modifies a Numbered.
 type Numbered struct {
 	// Pods are all Pods that hold an ordinal, including terminating, ended and no longer selected Pods.
-	Pods []rollout.NumberedPod
+	Pods []numbered.Pod
 	// Unnumbered Pods are controlled by the owner, but have no name of the owner's Pods. No step concerns them.
 	Unnumbered []*corev1.Pod
 	// NextBroken is the time until a Starting Pod counts as broken, without an event; zero for never.
@@ -47,7 +48,7 @@ func (s *Set) Numbered(owner string, o NumberedOptions, now time.Time) *Numbered
 		n.add(owner, s.Active[i].Pod, n.describe(&s.Active[i], o, now))
 	}
 	for _, pod := range s.Inactive {
-		described := rollout.NumberedPod{Health: rollout.Ended}
+		described := numbered.Pod{Health: rollout.Ended}
 		switch {
 		case pod.DeletionTimestamp != nil:
 			described.Health = rollout.Terminating
@@ -57,12 +58,12 @@ func (s *Set) Numbered(owner string, o NumberedOptions, now time.Time) *Numbered
 		n.add(owner, pod, described)
 	}
 	for _, pod := range s.NotSelected {
-		n.add(owner, pod, rollout.NumberedPod{Health: rollout.Terminating, NotSelected: true})
+		n.add(owner, pod, numbered.Pod{Health: rollout.Terminating, NotSelected: true})
 	}
 	return n
 }
 
-func (n *Numbered) add(owner string, pod *corev1.Pod, described rollout.NumberedPod) {
+func (n *Numbered) add(owner string, pod *corev1.Pod, described numbered.Pod) {
 	ordinal, ok := ordinals.OfPod(owner, pod)
 	if !ok {
 		n.Unnumbered = append(n.Unnumbered, pod)
@@ -72,8 +73,8 @@ func (n *Numbered) add(owner string, pod *corev1.Pod, described rollout.Numbered
 	n.Pods = append(n.Pods, described)
 }
 
-func (n *Numbered) describe(p *Pod, o NumberedOptions, now time.Time) rollout.NumberedPod {
-	described := rollout.NumberedPod{
+func (n *Numbered) describe(p *Pod, o NumberedOptions, now time.Time) numbered.Pod {
+	described := numbered.Pod{
 		Health: rollout.Unavailable, Updated: p.Updated, Specified: p.Marked && !p.Recreated || p.Named, PreDeleting: p.Leaving,
 		PreUpdating: p.State == lifecycle.PreparingUpdate, Rest: restOf(p, o.Rest),
 	}
@@ -105,7 +106,7 @@ const maxWhy = 300
 
 // Explain returns the limits of a step. Explain adds the awaited Pod and the Pod's reason for not being ready to
 // OrderedWait.
-func (n *Numbered) Explain(step *rollout.NumberedStep) reason.List {
+func (n *Numbered) Explain(step *numbered.Step) reason.List {
 	limits := slices.Clone(step.Limits)
 	if step.Awaited == nil || n.byOrdinal[*step.Awaited] == nil {
 		return limits
@@ -123,7 +124,7 @@ func (n *Numbered) Explain(step *rollout.NumberedStep) reason.List {
 	return limits
 }
 
-// Of returns the Pods of ordinals, in the order of list, a list of a rollout.NumberedStep. Ordinals without a Pod are
+// Of returns the Pods of ordinals, in the order of list, a list of a numbered.Step. Ordinals without a Pod are
 // left out.
 func (n *Numbered) Of(list []int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(list))
@@ -135,11 +136,11 @@ func (n *Numbered) Of(list []int) []*corev1.Pod {
 	return pods
 }
 
-// Sort puts the Pods into update order, for rollout.NumberedSpec.Unordered: the highest ordinals first, and then as the
+// Sort puts the Pods into update order, for numbered.Spec.Unordered: the highest ordinals first, and then as the
 // order says.
 func (n *Numbered) Sort(order podorder.Update) {
-	slices.SortFunc(n.Pods, func(a, b rollout.NumberedPod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
-	pods, described := make([]*corev1.Pod, len(n.Pods)), make(map[*corev1.Pod]rollout.NumberedPod, len(n.Pods))
+	slices.SortFunc(n.Pods, func(a, b numbered.Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
+	pods, described := make([]*corev1.Pod, len(n.Pods)), make(map[*corev1.Pod]numbered.Pod, len(n.Pods))
 	for i, p := range n.Pods {
 		pods[i] = n.byOrdinal[p.Ordinal]
 		described[pods[i]] = p

@@ -15,6 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -71,7 +72,7 @@ func updatedInPlace(ago time.Duration) func(*corev1.Pod) {
 }
 
 func TestNumbered(t *testing.T) {
-	type pod = rollout.NumberedPod
+	type pod = numbered.Pod
 	rest := func(p *podcontrol.Pod) time.Duration {
 		if p.Unreadable != nil {
 			return time.Hour
@@ -244,7 +245,7 @@ func TestExplain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			step, err := rollout.Numbered(rollout.NumberedSpec{Wanted: wanted}, members.Pods)
+			step, err := numbered.Plan(numbered.Spec{Wanted: wanted}, members.Pods)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,12 +8,13 @@ import (
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// PerNode is the Pods of an owner with a Pod per Node, in the form for rollout.PerNode.
+// PerNode is the Pods of an owner with a Pod per Node, in the form for pernode.Plan.
 type PerNode struct {
 	// Pods are the owner's Pods, including terminating, ended and no longer selected Pods, and Pods without a Node.
-	Pods []rollout.NodePod
+	Pods []pernode.Pod
 
 	// Nodeless Pods are on no Node and name none: they were not made by CreatePerNode. No step concerns them.
 	Nodeless []*corev1.Pod
@@ -35,10 +36,10 @@ type PerNodeOptions struct {
 // pkg/controller/daemon/daemon_controller.go). O(n).
 func (s *Set) PerNode(o PerNodeOptions) *PerNode {
 	all := len(s.Active) + len(s.Inactive) + len(s.NotSelected)
-	n := &PerNode{Pods: make([]rollout.NodePod, 0, all), objects: make([]*corev1.Pod, 0, all)}
+	n := &PerNode{Pods: make([]pernode.Pod, 0, all), objects: make([]*corev1.Pod, 0, all)}
 	for i := range s.Active {
 		p := &s.Active[i]
-		described := rollout.NodePod{
+		described := pernode.Pod{
 			Health: rollout.Unavailable, Updated: p.Updated, PreDeleting: p.Leaving, Rest: restOf(p, o.Rest),
 		}
 		if p.Available {
@@ -47,7 +48,7 @@ func (s *Set) PerNode(o PerNodeOptions) *PerNode {
 		n.add(p.Pod, described)
 	}
 	for i, pod := range s.Inactive {
-		described := rollout.NodePod{Health: rollout.Ended, Updated: s.inactive[i]}
+		described := pernode.Pod{Health: rollout.Ended, Updated: s.inactive[i]}
 		switch {
 		case pod.DeletionTimestamp != nil:
 			described.Health = rollout.Terminating
@@ -58,12 +59,12 @@ func (s *Set) PerNode(o PerNodeOptions) *PerNode {
 		n.add(pod, described)
 	}
 	for i, pod := range s.NotSelected {
-		n.add(pod, rollout.NodePod{Health: rollout.Terminating, NotSelected: true, Updated: s.notSelected[i]})
+		n.add(pod, pernode.Pod{Health: rollout.Terminating, NotSelected: true, Updated: s.notSelected[i]})
 	}
 	return n
 }
 
-func (n *PerNode) add(pod *corev1.Pod, described rollout.NodePod) {
+func (n *PerNode) add(pod *corev1.Pod, described pernode.Pod) {
 	if pod.DeletionTimestamp != nil && podstate.HasEnded(pod) {
 		return
 	}
@@ -76,7 +77,7 @@ func (n *PerNode) add(pod *corev1.Pod, described rollout.NodePod) {
 	n.objects = append(n.objects, pod)
 }
 
-// Of returns the Pods at positions, a list of a rollout.NodeStep.
+// Of returns the Pods at positions, a list of a pernode.Step.
 func (n *PerNode) Of(positions []int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, len(positions))
 	for i, at := range positions {

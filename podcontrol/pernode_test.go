@@ -16,12 +16,13 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
 func onNode(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = name } }
 
 func TestPerNode(t *testing.T) {
-	type pod = rollout.NodePod
+	type pod = pernode.Pod
 	hourAgo := noon.Add(-time.Hour)
 	// want is an available Pod on its Node, changed.
 	want := func(change ...func(*pod)) pod {
@@ -104,9 +105,9 @@ func TestPerNode(t *testing.T) {
 					return 0
 				},
 			})
-			wanted := []rollout.NodePod{tc.want}
+			wanted := []pernode.Pod{tc.want}
 			if tc.want.Health == 0 {
-				wanted = []rollout.NodePod{}
+				wanted = []pernode.Pod{}
 			}
 			if diff := cmp.Diff(wanted, got.Pods); diff != "" {
 				t.Errorf("Pods (-want +got):\n%s", diff)

@@ -1,4 +1,4 @@
-// Package revision answers "has the template changed, and which template was that Pod made from?".
+// Package revision answers "has the template changed, and from which template was a Pod made?".
 //
 // A workload keeps the history of its Pod template in ControllerRevisions. [History.Decide] compares the template of
 // today with the history and says whether to keep the newest revision, to bring an older one back to the front (a

@@ -1,64 +1,39 @@
-// Package rollout answers "what next: how many Pods (of which numbers, on which Nodes) to create, delete and update
-// now, to which revision, and what limits it?"
+// Package rollout answers "how many Pods to create, delete and update now, to which revision, and why no more?"
 //
-// # Plan, Numbered or PerNode
+// # Which plan
 //
 // Use [Plan] for Pods that are all alike and have names that nobody chooses, like the Pods of a Deployment or a
 // CloneSet. Plan is arithmetic over counts: a terminating Pod no longer counts, because its replacement has another
 // name and can be created at once. Order the candidates with package podorder.
 //
-// Use [Numbered] for Pods with names of their own, like the Pods of a StatefulSet. Numbered needs each Pod with its
-// ordinal, because a terminating Pod holds its name: nothing can replace the Pod until it is gone. Unavailability is
-// then not a count of Pods but a count of wanted ordinals without an available Pod. Plan would miss terminating Pods,
-// and would take all Pods down if Pods are slow to end. Compute the wanted ordinals with package ordinals.
+// Use package rollout/numbered for Pods with names of their own, like the Pods of a StatefulSet, and package
+// rollout/pernode for Pods of which each Node has a single Pod, like the Pods of a DaemonSet. There a terminating Pod
+// holds its name or its Node. Plan would miss terminating Pods, and would take all Pods down if Pods are slow to end.
 //
-// Use [PerNode] for Pods of which each Node has a single Pod, like the Pods of a DaemonSet. The number of wanted Pods
-// follows from the Nodes. PerNode needs package nodefit's verdict for each Node, and the Node of each Pod.
-// Unavailability is a count of Nodes without an available Pod. A terminating Pod holds its Node, unless Pods may surge:
-// then the new Pod comes first, and the old Pod goes when the new Pod is available.
+// All three plans are pure: they know nothing of clients or time. Resolve percentages with package rollout/partition,
+// describe the Pods, ask for the next step, act, and ask again after a change of the cluster. Every call decides from
+// scratch, so a crash between two steps costs nothing. The plans are safe for concurrent use, and share the Paths, the
+// Health and the reasons of this package.
 //
-// All three are pure: they know nothing of clients or time. Resolve percentages with package partition, describe the
-// Pods, ask for the next step, act, and ask again after a change of the cluster. Every call decides from scratch, so a
-// crash between two steps costs nothing. They are safe for concurrent use.
+// Promises of every step of all three, fuzzed over whole rollouts:
 //
-// Promises of every step, fuzzed over whole rollouts:
-//
-//   - By its own action no step takes available Pods below the wanted number less MaxUnavailable. PerNode counts the
-//     Nodes in the update.
-//   - Plan never has more than Replicas + MaxSurge Pods. Numbered never has two Pods of the same ordinal. PerNode never
-//     creates a third Pod on a Node, or a second Pod without surge. Ordered management keeps the order.
+//   - By its own action no step takes available Pods below the wanted number less MaxUnavailable.
 //   - A rollout that can end does end. After a step that changes nothing, no later step changes anything unless the
 //     cluster changed.
 //
+// Plan never has more than Replicas + MaxSurge Pods.
+//
 // # In place
 //
-// For Plan, a change deliverable wholly in place uses no surge Pods as long as MaxUnavailable leaves room for at least
-// a single Pod: a surge Pod would stand in for nothing.
+// A change deliverable wholly in place uses no surge Pods as long as MaxUnavailable leaves room for at least a single
+// Pod: a surge Pod would stand in for nothing.
 package rollout
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/workloadkit/workloadkit/reason"
-)
-
-const (
-	// ScaleUpLimited means that Pods are missing, but the limit on unavailable Pods while scaling allows fewer creations
-	// now.
-	ScaleUpLimited reason.Code = "ScaleUpLimited"
-	// NotSelected means that the workload controls Pods not matched by its selector. Such Pods hold their ordinal or Node,
-	// and no step concerns them.
-	NotSelected reason.Code = "NotSelected"
-	// DeleteLimited means that ready Pods are to be deleted, and the budget has no room for all.
-	DeleteLimited reason.Code = "DeleteLimited"
-	// UpdateLimited means that Pods are to be updated, but as many Pods as the budget allows are unavailable already.
-	UpdateLimited reason.Code = "UpdateLimited"
-	// DeletionPending means that Pods waiting for a hook before their deletion count until they are gone. Nothing is
-	// created in their place, although fewer Pods than wanted will stay. See Spec.ExcludePreDeleting.
-	DeletionPending reason.Code = "DeletionPending"
-	// PartitionReached means that the partition keeps all Pods still at the old revision.
-	PartitionReached reason.Code = "PartitionReached"
+	"github.com/workloadkit/workloadkit/rollout/internal/limits"
 )
 
 // Spec is the wanted state, in absolute numbers.
@@ -81,8 +56,8 @@ type Spec struct {
 	Rollback bool
 	// InPlace is set if every Pod due for an update can be updated in place.
 	InPlace bool
-	// ExcludePreDeleting replaces Pods waiting for a hook before their deletion without waiting for their end. If false, a
-	// hook that nobody ends keeps their places taken.
+	// ExcludePreDeleting replaces Pods waiting for a hook before their deletion without waiting for their end. If
+	// false, a hook that nobody ends keeps their places taken.
 	ExcludePreDeleting bool
 
 	// Paths are the paths of the numbers in the workload's API.
@@ -94,18 +69,11 @@ type Spec struct {
 // or "podManagementPolicy".
 type Paths struct {
 	Partition, MaxUnavailable, MaxSurge, ScaleMaxUnavailable, Paused string
-	// Parallel is the path of the field behind NumberedSpec.Parallel.
+	// Parallel is the path of the field behind numbered.Spec.Parallel.
 	Parallel string
 }
 
-func (p *Paths) partition() string      { return cmp.Or(p.Partition, "partition") }
-func (p *Paths) maxUnavailable() string { return cmp.Or(p.MaxUnavailable, "maxUnavailable") }
-func (p *Paths) scaleMaxUnavailable() string {
-	return cmp.Or(p.ScaleMaxUnavailable, "scaleStrategy.maxUnavailable")
-}
-func (p *Paths) maxSurge() string { return cmp.Or(p.MaxSurge, "maxSurge") }
-func (p *Paths) paused() string   { return cmp.Or(p.Paused, "paused") }
-func (p *Paths) parallel() string { return cmp.Or(p.Parallel, "podManagementPolicy") }
+func (s *Spec) paths() limits.Paths { return limits.Paths(s.Paths).OrDefaults() }
 
 // Group counts the active Pods of a revision. Each Pod is in Total and in at most a single count of PreDeleting,
 // Specified and Unavailable.
@@ -163,8 +131,8 @@ func (c Counts) specifiedUnavailable() int {
 type Step struct {
 	// Create Pods, CreateOld of them at the old revision.
 	Create, CreateOld int
-	// Delete Pods that nobody named, DeleteOld of them from the old revision. Pods beyond the partition go first, even if
-	// they serve and new Pods do not. The caller must wait while any Pod is Specified or PreDeleting.
+	// Delete Pods that nobody named, DeleteOld of them from the old revision. Pods beyond the partition go first, even
+	// if they serve and new Pods do not. The caller must wait while any Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
 	// DeleteReady is the number of ready Pods that may go among the Pods with a decided deletion, by Delete or by name.
 	// Unready Pods may go at once. See ToDelete.
@@ -203,10 +171,12 @@ func Plan(s Spec, c Counts) Step {
 	wantOld := s.Partition + step.SurgeOld
 	specified := c.Old.Specified + c.New.Specified
 	missing := max(want-count, 0)
-	if leaving := c.Old.PreDeleting + c.New.PreDeleting; leaving > 0 && !s.ExcludePreDeleting && count-leaving < s.Replicas {
+	leaving := c.Old.PreDeleting + c.New.PreDeleting
+	if leaving > 0 && !s.ExcludePreDeleting && count-leaving < s.Replicas {
 		step.Limits = append(step.Limits, reason.Reason{
-			Code:   DeletionPending,
-			Detail: fmt.Sprintf("%d Pods wait for a hook before they are deleted, and keep their places until then", leaving),
+			Code: DeletionPending,
+			Detail: fmt.Sprintf("%d Pods wait for a hook before they are deleted, and keep their places until then",
+				leaving),
 			Remedy: "end the hook, or have such Pods replaced at once",
 		})
 	}
@@ -290,8 +260,9 @@ func scaleUp(s Spec, c Counts, missing int, step *Step) int {
 	create := min(missing, max(*s.ScaleMaxUnavailable-c.Unavailable(), 0))
 	if create < missing {
 		step.Limits = append(step.Limits, reason.Reason{
-			Code: ScaleUpLimited, Path: s.Paths.scaleMaxUnavailable(),
-			Detail: fmt.Sprintf("%d of %d missing Pods are created now; %d are unavailable, %d may be", create, missing, c.Unavailable(), *s.ScaleMaxUnavailable),
+			Code: ScaleUpLimited, Path: s.paths().ScaleMaxUnavailable,
+			Detail: fmt.Sprintf("%d of %d missing Pods are created now; %d are unavailable, %d may be", create, missing,
+				c.Unavailable(), *s.ScaleMaxUnavailable),
 			Remedy: "wait for Pods to become available, or raise the limit",
 		})
 	}
@@ -309,7 +280,7 @@ func explainDelete(s Spec, c Counts, step *Step) {
 		return
 	}
 	step.Limits = append(step.Limits, reason.Reason{
-		Code: DeleteLimited, Path: s.Paths.maxUnavailable(),
+		Code: DeleteLimited, Path: s.paths().MaxUnavailable,
 		Detail: fmt.Sprintf("%d available Pods are to be deleted, %d may be", available, step.DeleteReady),
 		Remedy: "wait for Pods to become available, or raise the limit",
 	})
@@ -331,14 +302,15 @@ func planUpdate(s Spec, c Counts, missing int, step *Step) {
 	switch {
 	case step.Update == 0 && !s.OneRevision && s.Partition > 0 && c.Old.staying() > 0 && c.Old.staying() <= s.Partition:
 		step.Limits = append(step.Limits, reason.Reason{
-			Code: PartitionReached, Path: s.Paths.partition(),
+			Code: PartitionReached, Path: s.paths().Partition,
 			Detail: fmt.Sprintf("%d Pods are at the old revision, %d are kept there", c.Old.staying(), s.Partition),
 			Remedy: "lower the partition to go on",
 		})
 	case step.Update > 0 && c.Unavailable() >= step.UpdateUnavailable:
 		step.Limits = append(step.Limits, reason.Reason{
-			Code: UpdateLimited, Path: s.Paths.maxUnavailable(),
-			Detail: fmt.Sprintf("%d Pods are unavailable%s, %d may be", c.Unavailable(), c.leaving(), step.UpdateUnavailable),
+			Code: UpdateLimited, Path: s.paths().MaxUnavailable,
+			Detail: fmt.Sprintf("%d Pods are unavailable%s, %d may be", c.Unavailable(), c.leaving(),
+				step.UpdateUnavailable),
 			Remedy: "wait for Pods to become available, or raise the limit",
 		})
 	}

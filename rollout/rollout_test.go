@@ -529,12 +529,4 @@ func TestPaths(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
-	_, err := rollout.Numbered(rollout.NumberedSpec{Partition: -1, MaxUnavailable: -1, ScaleMaxUnavailable: new(-1), Paths: paths}, nil)
-	var refused []string
-	for _, r := range reason.From(err) {
-		refused = append(refused, r.Path)
-	}
-	if diff := cmp.Diff([]string{"wanted", paths.Partition, paths.MaxUnavailable, paths.ScaleMaxUnavailable}, refused); diff != "" {
-		t.Errorf("refused paths (-want +got):\n%s", diff)
-	}
 }

@@ -1,4 +1,4 @@
-// Package sidecarcontrol answers "which sidecars does this Pod get, and may it get newer ones now?".
+// Package sidecarcontrol answers "which sidecars does a Pod get, and may the Pod get newer sidecars now?".
 //
 // A set of sidecars is defined once and injected into Pods at their creation, by any creator. Later upgrades change the
 // set's images in running Pods, without a restart of any other container.

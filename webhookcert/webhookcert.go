@@ -1,4 +1,4 @@
-// Package webhookcert answers "which certificate does this webhook server show, and whom do its clients trust?".
+// Package webhookcert answers "which certificate does a webhook server show, and whom do its clients trust?".
 //
 // All replicas of a server share a Secret. The Secret holds a certificate authority, a serving certificate (the leaf)
 // and, during a rotation, a second authority. [Config.Complete] makes a [Policy]. [Policy.Decide] takes the Secret's

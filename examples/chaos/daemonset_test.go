@@ -2,7 +2,7 @@ package chaos_test
 
 // daemonSetMutants are mistakes for the schedules of DaemonSets to find.
 func daemonSetMutants() []mutant {
-	const controller, nodes, update = "examples/kinds/daemonset/", "rollout/pernode_nodes.go", "rollout/pernode_update.go"
+	const controller, nodes, update = "examples/kinds/daemonset/", "rollout/pernode/nodes.go", "rollout/pernode/update.go"
 	found := schedules{tests: "./kinds/daemonset"}
 	return []mutant{
 		{"the state of an update names another revision than the Pod", "examples/kinds/daemonset/decide.go", "isAtTwin(p.Pod, o.twins) && !p.Updating })", "isAtTwin(p.Pod, o.twins) })", schedules{tests: "./kinds/daemonset", only: "TestDecide"}},

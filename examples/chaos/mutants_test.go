@@ -116,16 +116,16 @@ func mutants() []mutant {
 			"DefaultFirst = 2 * time.Second\n\tDefaultLast  = time.Minute", "DefaultFirst = 200 * time.Millisecond\n\tDefaultLast  = 200 * time.Millisecond", cloneSet("quota"),
 		},
 		{
-			"a new name of the image that runs is waited for without end", "inplaceupdate/prooftime.go",
+			"a new name of the image that runs is waited for without end", "inplaceupdate/images.go",
 			"return left <= 0, false, max(left, 0)", "return false, false, max(left, 0)", cloneSet("images"),
 		},
 		{
-			"a superseded image that its node knows by another digest counts as the new one", "inplaceupdate/passed.go",
+			"a superseded image that its node knows by another digest counts as the new one", "inplaceupdate/images.go",
 			"c.knownDigest(image) != \"\" })\n\tif", "c.knownDigest(image) != \"\" || !isTag(image) })\n\tif",
 			schedules{tests: "../inplaceupdate", only: "TestNodesThatReportDigests"},
 		},
 		{
-			"a digest that its node knows by another one is waited for without end", "inplaceupdate/prooftime.go",
+			"a digest that its node knows by another one is waited for without end", "inplaceupdate/images.go",
 			"digest := c.knownDigest(c.spec.Image)\n", "digest := askedDigest(c.spec.Image)\n", cloneSet("images"),
 		},
 		{"an update whose state is lost counts as done", "podcontrol/executor/finish.go", "if x.options.Template == nil {", "if x.options.Template != nil {", cloneSet("lostState")},
@@ -190,7 +190,7 @@ func mutants() []mutant {
 			"p.Wake(p.fanout.Backoff.Refused(p.attempt(task), errors", "p.Wake(0 * p.fanout.Backoff.Refused(p.attempt(task), errors", cloneSet("names"),
 		},
 		{
-			"plans are kept although claim templates have changed", "inplaceupdate/planner.go",
+			"plans are kept although claim templates have changed", "inplaceupdate/plan.go",
 			"known.Plan != nil && known.from == from.ResourceVersion && known.to == to.ResourceVersion", "known.Plan != nil",
 			schedules{tests: "../inplaceupdate", only: "TestPlannerKeepsPlans"},
 		},
@@ -243,7 +243,7 @@ func mutants() []mutant {
 			"c.config.InPlace.StripReserved(&pod.ObjectMeta)", "_ = pod", cloneSet("reserved"),
 		},
 		{
-			"templates change the controller's own labels", "inplaceupdate/reserved.go",
+			"templates change the controller's own labels", "inplaceupdate/updater.go",
 			"maps.DeleteFunc(p.Labels, func(key string, _ *string) bool { return k.reservesLabel(key) })", "_ = p", cloneSet("reserved"),
 		},
 		{
@@ -333,7 +333,7 @@ func mutants() []mutant {
 		},
 		{
 			"nothing wakes an Agent for its Nodes", "examples/embed/agents/setup.go",
-			"return rollout.Node{Run: v.Run, Continue: v.Continue}", "return rollout.Node{Run: v.Run && false}", agents(),
+			"return pernode.Node{Run: v.Run, Continue: v.Continue}", "return pernode.Node{Run: v.Run && false}", agents(),
 		},
 		{
 			"what ends at once on a Node is made there in a loop", "examples/embed/agents/agents.go",
@@ -368,19 +368,19 @@ func mutants() []mutant {
 			"\torder.Sort(waiting, s.Select(func(*Pod) bool { return true }))\n", "\t_ = order\n", fleet(),
 		},
 		{
-			"what is unavailable is counted in Pods and not in ordinals", "rollout/roster.go",
+			"what is unavailable is counted in Pods and not in ordinals", "rollout/numbered/roster.go",
 			"func (r *roster) unavailable() int { return r.Wanted.Len() - r.available }", "func (r *roster) unavailable() int { return len(r.pods) - r.available - r.excess }", games(),
 		},
 		{
-			"Pods that are not wanted are deleted beyond the budget", "rollout/parallel.go",
+			"Pods that are not wanted are deleted beyond the budget", "rollout/numbered/parallel.go",
 			"case spare > 0:", "case spare > -1:", games(),
 		},
 		{
-			"Pods are updated from the lowest ordinal", "rollout/roster.go",
+			"Pods are updated from the lowest ordinal", "rollout/numbered/roster.go",
 			"for i := range slices.Backward(r.pods) {\n\t\tswitch e := &r.pods[i]; {", "for i := range r.pods {\n\t\tswitch e := &r.pods[i]; {", games(),
 		},
 		{
-			"a Pod that nobody can read keeps the budget from others", "rollout/roster.go",
+			"a Pod that nobody can read keeps the budget from others", "rollout/numbered/roster.go",
 			"case e.Rest > 0:\n", "case e.Rest > 0 && len(r.pods) > 100:\n", games(),
 		},
 		{
@@ -455,9 +455,9 @@ func mutants() []mutant {
 			"max(p.Rest, sizes.Rest)", "max(p.Rest, sizes.Rest*0)", statefulSet(),
 		},
 		{
-			"of claims that were refused, the last is tried for ever", "rollout/roster.go",
+			"of claims that were refused, the last is tried for ever", "rollout/numbered/roster.go",
 			"slices.SortStableFunc(resting, func(a, b *entry) int { return cmp.Compare(a.Rest, b.Rest) })", "_ = cmp.Compare[int]",
-			schedules{tests: "../rollout", only: "TestNumberedUpdate"},
+			schedules{tests: "../rollout/numbered", only: "TestUpdate"},
 		},
 		{
 			"claims that cannot grow are asked for in each pass", "fanout/fanout.go",
@@ -467,7 +467,7 @@ func mutants() []mutant {
 		{"Pods of other names are adopted", "examples/kinds/statefulset/decide.go", "return ok && name == o.set.Name", "return ok || name == o.set.Name", statefulSet()},
 		{"Pods keep labels that name another", "examples/kinds/statefulset/decide.go", "if active && o.identity(pod).Labels != nil {", "if active && o.identity(pod).Labels == nil {", statefulSet()},
 		{"env of an update that has lost its state is not delivered", "inplaceupdate/lost.go", "p.RefMetadata = all.RefMetadata\n", "_ = all.RefMetadata\n", schedules{tests: "../inplaceupdate", only: "TestRedoOfEnv"}},
-		{"Pods that are broken together are scaled in", "rollout/ordered.go", "case r.waitsForBegun() || r.scaleInWaits() ||", "case r.waitsForBegun() ||", schedules{tests: "../rollout", only: "TestNumberedOrdered"}},
+		{"Pods that are broken together are scaled in", "rollout/numbered/ordered.go", "case r.waitsForBegun() || r.scaleInWaits() ||", "case r.waitsForBegun() ||", schedules{tests: "../rollout/numbered", only: "TestOrdered"}},
 		{
 			"Pods are created past those below that do not serve", "examples/kinds/statefulset/resolve.go",
 			"parallel := spec.PodManagementPolicy == appsv1.ParallelPodManagement", "parallel := spec.PodManagementPolicy != \"\" || appsv1.ParallelPodManagement == \"\"", statefulSet(),

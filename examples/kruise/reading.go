@@ -12,9 +12,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
-	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
 // OddValue means that a value of the spec does not suit its field. The value has bypassed admission, and the controller

@@ -12,7 +12,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/partition"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
 func ExampleRefused() {

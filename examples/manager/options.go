@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
-	"github.com/workloadkit/workloadkit/fairqueue"
+	"github.com/workloadkit/workloadkit/ownercache/fairqueue"
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/reason"
-	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 // NameTaken means that a Pod cannot be created because a Pod not controlled by its owner has the name.
@@ -34,12 +34,12 @@ type NumberedTemplates struct {
 	Before func(ctx context.Context, pod *corev1.Pod) error
 }
 
-// CreateNumbered creates the Pods named by rollout.Numbered, under the names of their ordinals, and returns the number
+// CreateNumbered creates the Pods named by numbered.Plan, under the names of their ordinals, and returns the number
 // of created Pods. CreateNumbered never touches a Pod controlled by somebody else: its ordinal is left out, the error
 // says so (NameTaken), the remaining Pods are created, and the pass is repeated later. Refused old Pods, or an
 // unreadable old template, do not stop the creation of new Pods. A Pod with a refused name is tried after all other
 // Pods. All errors are final, as in fanout.Pass.Create.
-func (t *Turn[O]) CreateNumbered(ctx context.Context, list []rollout.NumberedCreate, from NumberedTemplates) (made int, err error) {
+func (t *Turn[O]) CreateNumbered(ctx context.Context, list []numbered.Create, from NumberedTemplates) (made int, err error) {
 	if t.History == nil || t.History.Update == nil || from.Current == nil {
 		return 0, reason.Final(errors.New("executor: CreateNumbered needs a history with an update revision, and the current revision"))
 	}
@@ -57,7 +57,7 @@ func (t *Turn[O]) CreateNumbered(ctx context.Context, list []rollout.NumberedCre
 
 // free returns the ordinals with free names, the ordinals of old Pods under true, and an error for each name taken by
 // somebody else.
-func (t *Turn[O]) free(list []rollout.NumberedCreate) (free map[bool][]int, errs []error) {
+func (t *Turn[O]) free(list []numbered.Create) (free map[bool][]int, errs []error) {
 	free = map[bool][]int{}
 	for _, c := range list {
 		pod, taken := t.executor.cache.Pods.Get(t.Owner.GetNamespace(), ordinals.Name(t.Owner.GetName(), c.Ordinal))

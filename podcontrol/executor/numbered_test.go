@@ -13,7 +13,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/revision"
-	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 // historyOf is the history of an owner with a single revision.
@@ -35,7 +35,7 @@ func historyOf(w *world) *revision.History {
 func TestBefore(t *testing.T) {
 	w := newWorld(t)
 	h := historyOf(w)
-	_, err := w.beginAt(h).CreateNumbered(t.Context(), []rollout.NumberedCreate{{Ordinal: 0}, {Ordinal: 1}}, executor.NumberedTemplates{
+	_, err := w.beginAt(h).CreateNumbered(t.Context(), []numbered.Create{{Ordinal: 0}, {Ordinal: 1}}, executor.NumberedTemplates{
 		Current: h.Update, Prepare: func(pod *corev1.Pod, _ int) { pod.Spec.Hostname = pod.Name },
 		Before: func(_ context.Context, pod *corev1.Pod) error {
 			if pod.Spec.Hostname == "web-1" {
@@ -61,10 +61,10 @@ func TestOneNameRefused(t *testing.T) {
 	w.Answer = refuses("create Pod web-0")
 	create := func(want ...string) {
 		t.Helper()
-		var missing []rollout.NumberedCreate
+		var missing []numbered.Create
 		for ordinal := range 4 {
 			if _, ok := w.cache.Pods.Get("default", "web-"+string(rune('0'+ordinal))); !ok {
-				missing = append(missing, rollout.NumberedCreate{Ordinal: ordinal})
+				missing = append(missing, numbered.Create{Ordinal: ordinal})
 			}
 		}
 		if _, err := w.beginAt(h).CreateNumbered(t.Context(), missing, executor.NumberedTemplates{Current: h.Update}); err == nil {

@@ -25,7 +25,7 @@ type NodeTemplates struct {
 	Prepare func(pod *corev1.Pod, node string)
 }
 
-// CreatePerNode creates the Pods named by rollout.PerNode, under the names of nodefit.PodName: if a Pod exists but is
+// CreatePerNode creates the Pods named by pernode.Plan, under the names of nodefit.PodName: if a Pod exists but is
 // missing in the view, the API server refuses a second Pod. If a webhook or policy has taken the Node from a Pod, the
 // Pod is deleted again, as in Create. CreatePerNode returns the number of created Pods. A Node with a refused Pod is
 // tried after all other Nodes. All errors are final, as in fanout.Pass.Create.

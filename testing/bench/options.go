@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/workloadkit/workloadkit/partition"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
 // podsPerNode leaves half of a simulated Node for Pods created before their predecessors are gone.

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
 // Count checks an integer or percentage, possibly above 100 %, of any total. [partition.ValidateUncapped] defines the

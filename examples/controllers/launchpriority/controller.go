@@ -27,9 +27,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/controllers/launchpriority/launchorder"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
-	"github.com/workloadkit/workloadkit/launchorder"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
@@ -72,7 +72,8 @@ func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.
 		return err
 	}
 	r := &Reconciler{
-		order: order, client: c, live: mgr.GetAPIReader(), events: kruise.Manager(mgr).GetEventRecorderFor(ControllerName), options: options.Complete(),
+		order: order, client: c, live: mgr.GetAPIReader(),
+		events: kruise.Manager(mgr).GetEventRecorderFor(ControllerName), options: options.Complete(),
 		barriers: map[types.NamespacedName]barrier{},
 	}
 	return ownercache.AddPodLoop(mgr, name, r, order.Needed, r.options.Loop(0, nil))
@@ -149,7 +150,9 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // create makes the ConfigMap, or takes an existing ConfigMap of the same Pod.
-func (r *Reconciler) create(ctx context.Context, pod *corev1.Pod, step launchorder.Step) (barrier, launchorder.Step, error) {
+func (r *Reconciler) create(
+	ctx context.Context, pod *corev1.Pod, step launchorder.Step,
+) (barrier, launchorder.Step, error) {
 	for replaced := false; ; replaced = true {
 		made := r.configMap(pod, step.Open)
 		err := r.client.Create(ctx, made)
@@ -171,14 +174,16 @@ func (r *Reconciler) create(ctx context.Context, pod *corev1.Pod, step launchord
 				Remedy: "delete or rename it, or give the Pod another name",
 			}
 		case own:
-			known, step := barrier{pod: pod.UID, uid: found.UID, opened: r.order.Opened(pod, found.Data)}, r.order.Next(pod, found.Data)
+			known := barrier{pod: pod.UID, uid: found.UID, opened: r.order.Opened(pod, found.Data)}
+			step := r.order.Next(pod, found.Data)
 			if len(step.Open) > 0 {
 				known, err = r.add(ctx, pod, known, step.Open)
 				return known, step, err
 			}
 			return known, step, nil
 		}
-		err = r.client.Delete(ctx, found, client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion})
+		err = r.client.Delete(ctx, found,
+			client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion})
 		if client.IgnoreNotFound(err) != nil {
 			return barrier{}, step, fmt.Errorf("deleting what a former Pod of this name has left: %w", err)
 		}
@@ -210,7 +215,9 @@ func (r *Reconciler) add(ctx context.Context, pod *corev1.Pod, known barrier, ke
 	if err != nil {
 		return known, err
 	}
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: r.order.ConfigMapName(pod)}}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: r.order.ConfigMapName(pod),
+	}}
 	if err := r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return known, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
 // Names of the operator's own: the kit has none.
@@ -47,17 +48,17 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if fit.err != nil {
 		return r.report(ctx, t, nil, reason.Final(fit.err))
 	}
-	var nodes []rollout.Node
+	var nodes []pernode.Node
 	for _, node := range r.Cache.Nodes.All() {
 		verdict := fit.Fits(node)
-		nodes = append(nodes, rollout.Node{Name: node.Name, Run: verdict.Run, Continue: verdict.Continue})
+		nodes = append(nodes, pernode.Node{Name: node.Name, Run: verdict.Run, Continue: verdict.Continue})
 	}
 	if err := r.SyncHistory(ctx, t, executor.Templates{Pod: &agent.Spec.Template}); err != nil || t.History.Update == nil {
 		return r.report(ctx, t, nil, err)
 	}
 	update := t.History.Update
 	pods := t.Read(podcontrol.Want{Update: update.Name}).PerNode(podcontrol.PerNodeOptions{Rest: r.Executor.Rest, Ended: t.Ended})
-	step, err := rollout.PerNode(rollout.NodeSpec{
+	step, err := pernode.Plan(pernode.Spec{
 		Partition: agent.Spec.Partition, MaxUnavailable: max(agent.Spec.MaxUnavailable, 1),
 		Paths: rollout.Paths{Partition: "spec.partition", MaxUnavailable: "spec.maxUnavailable"},
 	}, nodes, pods.Pods)
@@ -80,7 +81,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // report writes a changed status, and returns when to look again. step is nil if the pass ended early.
-func (r *reconciler) report(ctx context.Context, t *executor.Turn[*Agent], step *rollout.NodeStep, err error) (ctrl.Result, error) {
+func (r *reconciler) report(ctx context.Context, t *executor.Turn[*Agent], step *pernode.Step, err error) (ctrl.Result, error) {
 	status := t.Owner.DeepCopyObject().(*Agent).Status
 	status.ObservedGeneration = t.Owner.Generation
 	if step != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/revision"
-	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
 // Run runs the operator until ctx ends.
@@ -90,11 +90,11 @@ func fitOf(agent *Agent) (f fit) {
 }
 
 // claim is the role of a Node for an Agent. The zero value means: no Pod may be there, or the spec is invalid.
-func (r *reconciler) claim(agent *Agent, node *corev1.Node) rollout.Node {
+func (r *reconciler) claim(agent *Agent, node *corev1.Node) pernode.Node {
 	fit := r.fits.Of(agent)
 	if fit.err != nil {
-		return rollout.Node{}
+		return pernode.Node{}
 	}
 	v := fit.Fits(node)
-	return rollout.Node{Run: v.Run, Continue: v.Continue}
+	return pernode.Node{Run: v.Run, Continue: v.Continue}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 type reconciler struct{ *executor.Parts[*GameServers] }
@@ -29,7 +30,7 @@ type turn = executor.Turn[*GameServers]
 type decision struct {
 	current *appsv1.ControllerRevision
 	members *podcontrol.Numbered
-	step    rollout.NumberedStep
+	step    numbered.Step
 	// unfinished is the awaited event, or nil if everything is as wanted.
 	unfinished error
 }
@@ -65,7 +66,7 @@ func (r *reconciler) decide(t *turn, wanted ordinals.Set) (*decision, error) {
 		d.current = update
 	}
 	var err error
-	d.step, err = rollout.Numbered(rollout.NumberedSpec{
+	d.step, err = numbered.Plan(numbered.Spec{
 		Wanted: wanted, Partition: spec.Partition, MaxUnavailable: max(spec.MaxUnavailable, 1), Parallel: true,
 		Paths: rollout.Paths{Partition: "spec.partition", MaxUnavailable: "spec.maxUnavailable"},
 	}, d.members.Pods)

@@ -26,6 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/pvc/claimwriter"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 type reconciler struct {
@@ -41,7 +42,7 @@ type decision struct {
 	current *appsv1.ControllerRevision
 	members *podcontrol.Numbered
 	claims  *pvc.Numbered
-	step    rollout.NumberedStep
+	step    numbered.Step
 	grow    []pvc.Small
 	waiting reason.List
 }
@@ -84,7 +85,7 @@ func (r *reconciler) decide(t *turn) (*decision, error) {
 		d.grow, d.waiting = append(d.grow, sizes.Small...), append(d.waiting, sizes.Stuck...)
 	}
 	one := 1
-	d.step, err = rollout.Numbered(rollout.NumberedSpec{
+	d.step, err = numbered.Plan(numbered.Spec{
 		Wanted: wanted, MaxUnavailable: t.Owner.maxUnavailable(), Parallel: true, ScaleMaxUnavailable: &one,
 		Paths: rollout.Paths{MaxUnavailable: "spec.maxUnavailable", ScaleMaxUnavailable: "the order of ordinals"},
 	}, d.members.Pods)

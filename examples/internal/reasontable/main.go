@@ -62,6 +62,8 @@ func doing(remedies []string) string {
 // the caller.
 func shownAt(pkg string) string {
 	switch {
+	case pkg == "examples/controllers/launchpriority/launchorder":
+		return "the error"
 	case strings.HasPrefix(pkg, "examples/controllers"), strings.HasPrefix(pkg, "examples/kinds"):
 		return "conditions and events of the workload"
 	case strings.HasPrefix(pkg, "examples/admission"):

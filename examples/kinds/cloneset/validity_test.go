@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/partition"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
 // specDice draws specs with mostly usable values, so now and then an unusable value appears alone.

@@ -18,6 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
 // observation is the complete input of a pass.
@@ -43,7 +44,7 @@ type todo struct {
 	// update that goes on names its revision.
 	relabel   []*corev1.Pod
 	keepTwins bool
-	step      rollout.NodeStep
+	step      pernode.Step
 	remove    []*corev1.Pod
 	update    []*corev1.Pod
 	// burst is how many Pods are created at most, how many deleted and how many updated.
@@ -65,10 +66,10 @@ func decide(o *observation) (*todo, error) {
 		t.relabel = o.pods.Select(func(p *podcontrol.Pod) bool { return isAtTwin(p.Pod, o.twins) && !p.Updating })
 		t.keepTwins = len(o.pods.Select(func(p *podcontrol.Pod) bool { return isAtTwin(p.Pod, o.twins) && p.Updating })) > 0
 	}
-	nodes, fitting := make([]rollout.Node, len(o.nodes)), 0
+	nodes, fitting := make([]pernode.Node, len(o.nodes)), 0
 	for i, node := range o.nodes {
 		c := o.fit.claim(node)
-		nodes[i] = rollout.Node{Name: node.Name, Run: c.Run, Continue: c.Continue, Excluded: c.Excluded}
+		nodes[i] = pernode.Node{Name: node.Name, Run: c.Run, Continue: c.Continue, Excluded: c.Excluded}
 		if c.Run {
 			fitting++
 		}
@@ -77,7 +78,7 @@ func decide(o *observation) (*todo, error) {
 	if problems != nil {
 		return nil, problems
 	}
-	if t.step, err = rollout.PerNode(spec, nodes, o.perNode.Pods); err != nil {
+	if t.step, err = pernode.Plan(spec, nodes, o.perNode.Pods); err != nil {
 		return nil, err
 	}
 	t.step.Limits = explainSurge(t.step.Limits, api.CrowdingOf(o.set))

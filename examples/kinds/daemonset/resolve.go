@@ -15,10 +15,11 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/partition"
+	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
 // settings are a DaemonSet's spec with every default filled in and every selector resolved.
@@ -27,7 +28,7 @@ type settings struct {
 	minReady     time.Duration
 	historyLimit int
 	// rollout lacks the numbers that depend on the number of fitting Nodes: see count.
-	rollout rollout.NodeSpec
+	rollout pernode.Spec
 
 	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
 	warnings reason.List
@@ -64,7 +65,7 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (*settings, reaso
 		selector:     read.Selector("spec.selector", spec.Selector),
 		minReady:     time.Duration(read.OrZero("spec.minReadySeconds", spec.MinReadySeconds)) * time.Second,
 		historyLimit: read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit)),
-		rollout: rollout.NodeSpec{
+		rollout: pernode.Spec{
 			Progressive: spec.ScaleStrategy != nil && spec.ScaleStrategy.PartitionedScaling,
 			Paused:      ptr.Deref(ru.Paused, false),
 			OnDelete:    spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType,
@@ -81,7 +82,7 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (*settings, reaso
 
 // count resolves percentages of the fitting Nodes. A percentage of a burst is at least a single Pod: with none a pass
 // would never do anything.
-func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec rollout.NodeSpec, burst int, problems reason.List) {
+func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec pernode.Spec, burst int, problems reason.List) {
 	read, ru := &kruise.Reading{}, rollingOf(set)
 	number := func(path string, value *intstr.IntOrString, round partition.Rounding) int {
 		if value == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/partition"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )

@@ -12,8 +12,8 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/podorder"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 

@@ -22,6 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
 // observation is the complete input of a pass.
@@ -43,9 +44,9 @@ type todo struct {
 	own                     []pvc.Owned
 	unowned                 sets.Set[string]                // Pods whose claims are in own: a Pod is not deleted before its claims have their owners
 	missing                 []*corev1.PersistentVolumeClaim // claims of existing Pods that cannot start without the claims
-	step                    rollout.NumberedStep
+	step                    numbered.Step
 	// create are the Pods of the step without a claim in the way. blocked names the claims in the way.
-	create  []rollout.NumberedCreate
+	create  []numbered.Create
 	remove  []*corev1.Pod
 	cancel  []*corev1.Pod
 	blocked reason.List
@@ -66,7 +67,7 @@ func decide(o *observation) (*todo, error) {
 		return nil, err
 	}
 	var err error
-	if t.step, err = rollout.Numbered(o.settings.rollout, o.described()); err != nil {
+	if t.step, err = numbered.Plan(o.settings.rollout, o.described()); err != nil {
 		return nil, err
 	}
 	t.step.Limits = o.members.Explain(&t.step)
@@ -157,7 +158,7 @@ func (o *observation) decideOwnership(t *todo) error {
 
 // described returns the members for the rollout: a Pod with too small claims needs an update, and a Pod with growing
 // volumes counts as unavailable.
-func (o *observation) described() []rollout.NumberedPod {
+func (o *observation) described() []numbered.Pod {
 	if !o.settings.grows {
 		return o.members.Pods
 	}

@@ -17,18 +17,19 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/ordinals"
-	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/rollout/numbered"
+	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
 // settings are a StatefulSet's spec with every default filled in and every percentage and selector resolved.
 type settings struct {
 	selector     labels.Selector
-	rollout      rollout.NumberedSpec
+	rollout      numbered.Spec
 	priority     podorder.Priority
 	minReady     time.Duration
 	historyLimit int
@@ -82,7 +83,7 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, rea
 	replicas := int(ptr.Deref(spec.Replicas, api.DefaultReplicas))
 	numbers, err := api.Ordinals(set, gates[apps.GateStatefulSetStartOrdinal])
 	read.Problems.Add(ordinals.InvalidOrdinal, err)
-	s.rollout = rollout.NumberedSpec{
+	s.rollout = numbered.Spec{
 		Wanted:    numbers,
 		Partition: read.OrZero(path+".partition", ptr.Deref(ru.Partition, 0)),
 		Parallel:  parallel, Unordered: unordered,

@@ -1,0 +1,312 @@
+// Package launchorder answers "in which order do a Pod's containers start?".
+//
+// The kubelet starts containers side by side. A container can wait all the same: the kubelet does not create a
+// container with an env variable from a key missing in its ConfigMap. [Order.Inject] gives each container such a
+// variable, the barrier, at the admission of the Pod. [Order.Next] says, from the status of the containers, which keys
+// to add now: the keys of the highest priority at once, the keys of the next priority when every container above is
+// ready, and so on.
+//
+// Priorities come from the Pod: an annotation for a start in the listed order, or an env variable with a number on
+// single containers. Higher priorities start first, equal priorities together, and a container without a number has 0.
+// Init containers have an order of their own and take no part.
+//
+// The order holds for the first start alone. A later crash stops nobody, and the order of ends is open. A successfully
+// ended container without a restart counts as ready, because the containers after the end would otherwise never start.
+//
+// All functions are pure and safe for concurrent use.
+package launchorder
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// InvalidKeys means that a key is missing, is no legal name or is used twice. InvalidKeys is an error of the
+	// program.
+	InvalidKeys reason.Code = "InvalidKeys"
+	// InvalidLaunchPriority means that a container's launch priority is no number, is not in the Pod itself, or is out
+	// of range.
+	InvalidLaunchPriority reason.Code = "InvalidLaunchPriority"
+	// InvalidLaunchBarrier means that a container has a barrier of its own without anybody to open the barrier.
+	InvalidLaunchBarrier reason.Code = "InvalidLaunchBarrier"
+	// InvalidBarrierName means that the name of the Pod's barrier is no legal name of a ConfigMap.
+	InvalidBarrierName reason.Code = "InvalidBarrierName"
+	// LaunchNotReady means that containers of a lower launch priority wait until the named container is ready.
+	LaunchNotReady reason.Code = "LaunchNotReady"
+	// LaunchFailed means that containers of a lower launch priority never start, because the named container has failed
+	// without a restart.
+	LaunchFailed reason.Code = "LaunchFailed"
+)
+
+const (
+	// MinPriority is the lowest priority for an env variable.
+	MinPriority = -2147483647
+	// MaxPriority is the highest.
+	MaxPriority = 2147483647
+	// True is the value of opened keys, and of the annotation on a completed Pod.
+	True = "true"
+)
+
+// Keys are the names read and written by the package. All names are required.
+type Keys struct {
+	// OrderedAnnotation, with the value OrderedValue, has containers start in the order of the Pod's list.
+	OrderedAnnotation, OrderedValue string
+	// CompletedAnnotation is "true" once every key is open.
+	CompletedAnnotation string
+	// PriorityEnv is the env variable with a container's priority, and BarrierEnv the env variable for which the
+	// container waits.
+	PriorityEnv, BarrierEnv string
+	// KeyPrefix begins the keys of the ConfigMap; the priority follows.
+	KeyPrefix string
+	// NameSuffix ends the name of the ConfigMap; the Pod's name precedes.
+	NameSuffix string
+}
+
+// Order gives containers an order under a set of names. Make an Order with New.
+type Order struct{ keys Keys }
+
+// New returns an Order. The error is a reason.List with code InvalidKeys and names every problem.
+func New(keys Keys) (*Order, error) {
+	if problems := keys.problems(); len(problems) > 0 {
+		return nil, problems
+	}
+	return &Order{keys: keys}, nil
+}
+
+func (k *Keys) problems() (problems reason.List) {
+	check := func(path, value string, illegal []string) {
+		if value == "" {
+			illegal = []string{"is required"}
+		}
+		if len(illegal) > 0 {
+			problems = append(problems,
+				reason.Reason{Code: InvalidKeys, Path: "Keys." + path, New: value, Detail: strings.Join(illegal, "; ")})
+		}
+	}
+	check("OrderedAnnotation", k.OrderedAnnotation, validation.IsQualifiedName(strings.ToLower(k.OrderedAnnotation)))
+	check("OrderedValue", k.OrderedValue, nil)
+	check("CompletedAnnotation", k.CompletedAnnotation,
+		validation.IsQualifiedName(strings.ToLower(k.CompletedAnnotation)))
+	check("PriorityEnv", k.PriorityEnv, validation.IsEnvVarName(k.PriorityEnv))
+	check("BarrierEnv", k.BarrierEnv, validation.IsEnvVarName(k.BarrierEnv))
+	check("KeyPrefix", k.KeyPrefix, validation.IsConfigMapKey(k.KeyPrefix+"0"))
+	check("NameSuffix", k.NameSuffix, validation.IsDNS1123Subdomain("x"+k.NameSuffix))
+	twice := func(path, value, other string) {
+		if value == other && value != "" {
+			check(path, value, []string{"is used already"})
+		}
+	}
+	twice("CompletedAnnotation", k.CompletedAnnotation, k.OrderedAnnotation)
+	twice("BarrierEnv", k.BarrierEnv, k.PriorityEnv)
+	return problems
+}
+
+// Inject gives the containers of a new Pod their barriers, if the Pod asks for an order and has more than a single
+// container. The barrier depends on the Pod's name: a Pod with only a generateName gets generatedName. A Pod with right
+// barriers stays unchanged, and references of barriers are corrected, so a copy under another name starts.
+//
+// The error is a reason.List with codes InvalidLaunchPriority, InvalidLaunchBarrier and InvalidBarrierName. The Pod is
+// then unchanged. Inject replaces slices that the Pod may share with others, and never writes into them.
+func (o *Order) Inject(pod *corev1.Pod, generatedName string) (changed bool, err error) {
+	if len(pod.Spec.Containers) <= 1 {
+		return false, nil
+	}
+	priorities, problems := o.wanted(pod)
+	for i := range pod.Spec.Containers {
+		problems = append(problems, o.badBarriers(&pod.Spec.Containers[i])...)
+	}
+	name := pod.Name
+	if name == "" && pod.GenerateName != "" {
+		name = generatedName
+	}
+	if priorities != nil {
+		problems = append(problems, o.badName(name)...)
+	}
+	if priorities == nil || len(problems) > 0 {
+		return false, problems.Err()
+	}
+	containers := slices.Clone(pod.Spec.Containers)
+	for i := range containers {
+		env := o.withBarrier(containers[i].Env, name+o.keys.NameSuffix, priorities[i])
+		if !equality.Semantic.DeepEqual(env, containers[i].Env) {
+			containers[i].Env, changed = env, true
+		}
+	}
+	if changed {
+		pod.Spec.Containers = containers
+	}
+	changed = changed || pod.Name != name
+	pod.Name = name
+	return changed, nil
+}
+
+// wanted returns the priorities of the containers, nil if the Pod asks for no order.
+func (o *Order) wanted(pod *corev1.Pod) (priorities []int, problems reason.List) {
+	priorities = make([]int, len(pod.Spec.Containers))
+	if pod.Annotations[o.keys.OrderedAnnotation] == o.keys.OrderedValue {
+		for i := range priorities {
+			priorities[i] = -i
+		}
+		return priorities, nil
+	}
+	for i := range pod.Spec.Containers {
+		priority, problem := o.asked(&pod.Spec.Containers[i])
+		problems, priorities[i] = append(problems, problem...), priority
+	}
+	if slices.Min(priorities) == slices.Max(priorities) {
+		return nil, problems
+	}
+	return priorities, problems
+}
+
+// asked returns the priority in a container's env variable. Of several variables of the name the last counts, as in the
+// container.
+func (o *Order) asked(c *corev1.Container) (int, reason.List) {
+	for i := len(c.Env) - 1; i >= 0; i-- {
+		env := &c.Env[i]
+		if env.Name != o.keys.PriorityEnv {
+			continue
+		}
+		priority, err := strconv.ParseInt(env.Value, 10, 64)
+		if err == nil && env.ValueFrom == nil && priority >= MinPriority && priority <= MaxPriority {
+			return int(priority), nil
+		}
+		problem := reason.Reason{
+			Code: InvalidLaunchPriority,
+			Path: envPath(c, o.keys.PriorityEnv), New: reason.Shorten(strconv.Quote(env.Value), 40),
+			Detail: fmt.Sprintf("want a whole number from %d to %d", MinPriority, MaxPriority),
+		}
+		if env.ValueFrom != nil {
+			problem.New, problem.Detail = "valueFrom", "want a value: the order is fixed when the Pod is created"
+		}
+		return 0, reason.List{problem}
+	}
+	return 0, nil
+}
+
+// badBarriers finds barriers that nobody could open. Such barriers come from somebody else's use of the name.
+func (o *Order) badBarriers(c *corev1.Container) (problems reason.List) {
+	for i := range c.Env {
+		env := &c.Env[i]
+		if env.Name != o.keys.BarrierEnv {
+			continue
+		}
+		if _, ok := o.level(env); ok {
+			continue
+		}
+		found := strconv.Quote(env.Value)
+		if ref := keyRef(env); ref != nil {
+			found = "key " + strconv.Quote(ref.Key)
+		} else if env.ValueFrom != nil {
+			found = "valueFrom"
+		}
+		problems = append(problems, reason.Reason{
+			Code: InvalidLaunchBarrier, Path: envPath(c, o.keys.BarrierEnv), New: reason.Shorten(found, 80),
+			Detail: fmt.Sprintf("want valueFrom.configMapKeyRef with key %s<priority>", o.keys.KeyPrefix),
+			Remedy: "leave this variable out: it is added where an order is asked for",
+		})
+	}
+	return problems
+}
+
+func (o *Order) badName(pod string) reason.List {
+	name, illegal := pod+o.keys.NameSuffix, []string{"the Pod has no name"}
+	if pod != "" {
+		illegal = validation.IsDNS1123Subdomain(name)
+	}
+	if len(illegal) == 0 {
+		return nil
+	}
+	return reason.List{{
+		Code: InvalidBarrierName, Path: "metadata.name", New: reason.Shorten(pod, 80),
+		Detail: fmt.Sprintf("with %s it has to name a ConfigMap: %s", o.keys.NameSuffix, strings.Join(illegal, "; ")),
+		Remedy: fmt.Sprintf("give the Pod a name of at most %d characters",
+			validation.DNS1123SubdomainMaxLength-len(o.keys.NameSuffix)),
+	}}
+}
+
+// withBarrier returns the variables with exactly a single barrier, in an existing place or else at the end, in a new
+// slice.
+func (o *Order) withBarrier(env []corev1.EnvVar, configMap string, priority int) []corev1.EnvVar {
+	key := &corev1.ConfigMapKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: configMap},
+		Key:                  o.keys.KeyPrefix + strconv.Itoa(priority),
+	}
+	barrier := corev1.EnvVar{Name: o.keys.BarrierEnv, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: key}}
+	out, done := make([]corev1.EnvVar, 0, len(env)+1), false
+	for _, have := range env {
+		switch {
+		case have.Name != o.keys.BarrierEnv:
+			out = append(out, have)
+		case !done:
+			out, done = append(out, barrier), true
+		}
+	}
+	if !done {
+		out = append(out, barrier)
+	}
+	return out
+}
+
+// Priority reads a container's priority from its barrier. ok is false without a barrier. Priority fits
+// inplaceupdate.Config.Priority.
+func (o *Order) Priority(c *corev1.Container) (priority int, ok bool) {
+	for i := range c.Env {
+		if c.Env[i].Name == o.keys.BarrierEnv && keyRef(&c.Env[i]) != nil {
+			return o.level(&c.Env[i])
+		}
+	}
+	return 0, false
+}
+
+// level reads the priority from a barrier.
+func (o *Order) level(env *corev1.EnvVar) (priority int, ok bool) {
+	ref := keyRef(env)
+	if ref == nil {
+		return 0, false
+	}
+	digits, found := strings.CutPrefix(ref.Key, o.keys.KeyPrefix)
+	if !found {
+		return 0, false
+	}
+	priority, err := strconv.Atoi(digits)
+	return priority, err == nil
+}
+
+// ConfigMapName returns the name of the ConfigMap in the Pod's barriers.
+func (o *Order) ConfigMapName(pod *corev1.Pod) string { return pod.Name + o.keys.NameSuffix }
+
+// Completion returns the change that marks a Pod as completed.
+func (o *Order) Completion(pod *corev1.Pod) podpatch.Change {
+	value := True
+	return podpatch.Change{UID: pod.UID, Annotations: map[string]*string{o.keys.CompletedAnnotation: &value}}
+}
+
+func (o *Order) completed(pod *corev1.Pod) bool {
+	return pod.Annotations[o.keys.CompletedAnnotation] == True
+}
+
+func keyRef(env *corev1.EnvVar) *corev1.ConfigMapKeySelector {
+	if env.ValueFrom == nil {
+		return nil
+	}
+	return env.ValueFrom.ConfigMapKeyRef
+}
+
+func envPath(c *corev1.Container, name string) string {
+	return fmt.Sprintf("spec.containers[%s].env[%s]", c.Name, name)
+}
+
+func object(pod *corev1.Pod) reason.Object {
+	return reason.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}

@@ -1,0 +1,140 @@
+package launchorder
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Step is the next action for a Pod.
+type Step struct {
+	// Open are the keys to add to the ConfigMap, in the order of their containers' starts.
+	Open []string
+	// Complete says that nothing is left after Open: the Pod can be marked.
+	Complete bool
+	// Waiting names the containers for which the next keys wait.
+	Waiting reason.List
+}
+
+// gated is a container with a barrier in the Pod's ConfigMap.
+type gated struct {
+	container *corev1.Container
+	key       string
+	priority  int
+}
+
+// gates returns the containers that wait for the Pod's ConfigMap, highest priority first. A container can have several
+// barriers, from a careless admission.
+func (o *Order) gates(pod *corev1.Pod) (out []gated) {
+	name := o.ConfigMapName(pod)
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		for j := range c.Env {
+			priority, ok := o.level(&c.Env[j])
+			if ok && c.Env[j].Name == o.keys.BarrierEnv && keyRef(&c.Env[j]).Name == name {
+				out = append(out, gated{c, keyRef(&c.Env[j]).Key, priority})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b gated) int { return cmp.Compare(b.priority, a.priority) })
+	return out
+}
+
+// Needed reports whether somebody must look at the Pod's ConfigMap: containers wait for the ConfigMap, and the Pod is
+// not marked as completed, or the Pod is marked and the kubelet misses the ConfigMap all the same.
+func (o *Order) Needed(pod *corev1.Pod) bool {
+	if !podstate.IsActive(pod) {
+		return false
+	}
+	gates := o.gates(pod)
+	return len(gates) > 0 &&
+		(!o.completed(pod) || slices.ContainsFunc(gates, func(g gated) bool { return misses(pod, g) }))
+}
+
+// Opened returns the keys of a ConfigMap's content for which the Pod's containers wait, without the values. All further
+// content does not matter for the order.
+func (o *Order) Opened(pod *corev1.Pod, content map[string]string) map[string]string {
+	opened := map[string]string{}
+	for _, g := range o.gates(pod) {
+		if _, open := content[g.key]; open {
+			opened[g.key] = True
+		}
+	}
+	return opened
+}
+
+// Misses reports whether the kubelet cannot create a container although its keys are open: the kubelet has not looked
+// again yet, or the ConfigMap is gone.
+func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {
+	return slices.ContainsFunc(o.gates(pod), func(g gated) bool {
+		_, open := opened[g.key]
+		return open && misses(pod, g)
+	})
+}
+
+// misses reports whether the kubelet cannot create a container because of a reference in its env. The reason is the
+// kubelet's.
+func misses(pod *corev1.Pod, g gated) bool {
+	status := podstate.ContainerStatus(pod, g.container.Name)
+	return status != nil && status.State.Waiting != nil && status.State.Waiting.Reason == "CreateContainerConfigError"
+}
+
+// Next returns the next action. opened is the content of the Pod's ConfigMap, nil if missing. A present key is open,
+// whatever its value. Next goes through the priorities from the highest down, as far as all containers above are ready.
+// Once all keys are open, the order is complete for good, and a crash changes nothing. For a completed Pod Next opens
+// every key, because the Pod may have lost its ConfigMap.
+func (o *Order) Next(pod *corev1.Pod, opened map[string]string) Step {
+	if !podstate.IsActive(pod) {
+		return Step{}
+	}
+	var step Step
+	gates, blocked := o.gates(pod), false
+	for i, g := range gates {
+		if i > 0 && gates[i-1].priority != g.priority && len(step.Waiting) > 0 && !o.completed(pod) {
+			blocked = true
+		}
+		if _, open := opened[g.key]; !open {
+			if blocked {
+				return step
+			}
+			if !slices.Contains(step.Open, g.key) {
+				step.Open = append(step.Open, g.key)
+			}
+		}
+		if problem, passed := o.passed(pod, g); !passed && !blocked {
+			step.Waiting = append(step.Waiting, problem)
+		}
+	}
+	step.Complete, step.Waiting = true, nil
+	return step
+}
+
+// passed reports whether the containers after a container may start, and if not why.
+func (o *Order) passed(pod *corev1.Pod, g gated) (reason.Reason, bool) {
+	status := podstate.ContainerStatus(pod, g.container.Name)
+	waiting := reason.Reason{
+		Code: LaunchNotReady, Object: object(pod), Path: fmt.Sprintf("spec.containers[%s]", g.container.Name),
+		Detail: fmt.Sprintf("containers below priority %d wait until it is ready", g.priority),
+	}
+	if status == nil || status.Ready {
+		return waiting, status != nil
+	}
+	end := status.State.Terminated
+	if end == nil || podstate.IsRestarted(pod, g.container, end.ExitCode) {
+		return waiting, false
+	}
+	if end.ExitCode == 0 {
+		return reason.Reason{}, true
+	}
+	waiting.Code = LaunchFailed
+	waiting.Detail = fmt.Sprintf(
+		"it ended with code %d and is not started again; containers below priority %d never start",
+		end.ExitCode, g.priority)
+	waiting.Remedy = "recreate the Pod"
+	return waiting, false
+}
