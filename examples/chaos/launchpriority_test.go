@@ -2,7 +2,7 @@ package chaos_test
 
 // launchPriorityMutants are mistakes for the schedules of launch priorities to find.
 func launchPriorityMutants() []mutant {
-	const order, controller = "examples/controllers/launchpriority/launchorder/next.go", "examples/controllers/launchpriority/controller.go"
+	const order, controller = "examples/launchorder/next.go", "examples/controllers/launchpriority/controller.go"
 	found := schedules{tests: "./controllers/launchpriority"}
 	return []mutant{
 		{"containers do not wait for those above", order, "\t\t\tblocked = true\n", "\t\t\tblocked = len(gates) == 0\n", found},

@@ -10,7 +10,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
-	"github.com/workloadkit/workloadkit/examples/controllers/launchpriority/launchorder"
+	"github.com/workloadkit/workloadkit/examples/launchorder"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podcontrol"

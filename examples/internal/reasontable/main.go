@@ -62,7 +62,7 @@ func doing(remedies []string) string {
 // the caller.
 func shownAt(pkg string) string {
 	switch {
-	case pkg == "examples/controllers/launchpriority/launchorder":
+	case pkg == "examples/launchorder":
 		return "the error"
 	case strings.HasPrefix(pkg, "examples/controllers"), strings.HasPrefix(pkg, "examples/kinds"):
 		return "conditions and events of the workload"

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/workloadkit/workloadkit/examples/controllers/launchpriority/launchorder"
+	"github.com/workloadkit/workloadkit/examples/launchorder"
 )
 
 // state is the state of a container in a table.

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/workloadkit/workloadkit/examples/controllers/launchpriority/launchorder"
+	"github.com/workloadkit/workloadkit/examples/launchorder"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
