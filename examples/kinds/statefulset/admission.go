@@ -41,8 +41,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.StatefulSet, v1
 		Resource:   "statefulsets",
 		Name:       "statefulset",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub: conversion.StatefulSetToV1beta1, FromHub: conversion.StatefulSetToV1alpha1,
-		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable: func(obj *v1beta1.StatefulSet) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, stored *v1beta1.StatefulSet) { api.Default(obj, stored, defaults) },
 		ValidateCreate: func(_ context.Context, obj *v1beta1.StatefulSet) (field.ErrorList, error) {
