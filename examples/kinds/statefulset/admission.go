@@ -3,7 +3,6 @@ package statefulset
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -79,7 +78,7 @@ func statefulSetOldField(path string) string {
 	if end := strings.IndexAny(rest, ".["); end >= 0 {
 		name = rest[:end]
 	}
-	if !ok || !slices.Contains(conversion.StatefulSetFieldsOfV1beta1(), name) {
+	if !ok || !conversion.BetaOnly[v1beta1.StatefulSet]("spec."+name) {
 		return path
 	}
 	return field.NewPath("metadata", "annotations").Key(apps.AnnotationV1beta1Only).Child(rest).String()

@@ -2,7 +2,6 @@ package conversion
 
 import (
 	"errors"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -24,7 +23,7 @@ func Check(raw []byte) field.ErrorList {
 		return nil
 	}
 	back := clone(o)
-	if err = k.convert(back, v.other()); err == nil {
+	if err = k.convert(back, 1-v); err == nil {
 		err = k.convert(back, v)
 	}
 	if err != nil {
@@ -40,8 +39,8 @@ func Check(raw []byte) field.ErrorList {
 			continue
 		}
 		if n := len(errs); !f.saysNothing() && (n == 0 || errs[n-1].Field != part.String()) {
-			errs = append(errs, invalid(part.String(), fmt.Sprintf(
-				"has parts that %s keeps in an annotation, and all annotations together are more than 256 KiB then", k.apiVersion(v.other())))...)
+			errs = append(errs, invalid(part.String(), "has parts that "+k.apiVersions[1-v]+
+				" keeps in an annotation, and all annotations together are more than 256 KiB then")...)
 		}
 	}
 	return errs

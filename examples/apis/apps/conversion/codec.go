@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/podunavailablebudget"
 )
 
-// plain shows a value in its own letters, and a list with commas, as far as read has a value for the text.
+// plain shows a value in its own letters, as far as read has a value for the text.
 func plain(read func(text string) any) codec {
 	return codec{read: read, show: func(value any) string {
 		shown := letters(value)
@@ -26,14 +26,13 @@ func plain(read func(text string) any) codec {
 	}}
 }
 
+// letters returns a text without quotes, a list with commas, and everything else as JSON.
 func letters(value any) string {
 	switch value := value.(type) {
+	case nil:
+		return ""
 	case string:
 		return value
-	case json.Number:
-		return value.String()
-	case bool:
-		return strconv.FormatBool(value)
 	case []any:
 		words := make([]string, len(value))
 		for i := range value {
@@ -41,7 +40,7 @@ func letters(value any) string {
 		}
 		return strings.Join(words, ",")
 	}
-	return ""
+	return string(encoded(value))
 }
 
 // flag is a boolean shown as "true".
@@ -54,7 +53,6 @@ func flag() codec {
 	})
 }
 
-// word is any text.
 func word() codec { return plain(func(text string) any { return text }) }
 
 // number is an int32. A text below the minimum has no value.
@@ -82,15 +80,8 @@ func count() codec {
 	})
 }
 
-// operations is a list of operations.
 func operations() codec {
-	return plain(func(text string) any {
-		list := podunavailablebudget.OperationsIn(text)
-		if list == nil {
-			return nil
-		}
-		return decoded(encoded(list))
-	})
+	return plain(func(text string) any { return decoded(encoded(podunavailablebudget.OperationsIn(text))) })
 }
 
 // snapshot is a list of containers, shown as JSON. An empty list is none.
@@ -117,7 +108,8 @@ func grace() codec {
 				return nil
 			}
 			return decoded(encoded([]metav1.Condition{{
-				Type: apps.ConditionPreRecreateGrace, Status: metav1.ConditionTrue, Reason: apps.ConditionPreRecreateGrace, LastTransitionTime: metav1.NewTime(since),
+				Type: apps.ConditionPreRecreateGrace, Status: metav1.ConditionTrue, Reason: apps.ConditionPreRecreateGrace,
+				LastTransitionTime: metav1.NewTime(since),
 			}}))
 		},
 		show: func(value any) string {
@@ -140,7 +132,7 @@ func conditions(value any) (list []metav1.Condition) {
 }
 
 // decodable returns a value that Go types can take if the schema can: the schema sets no size for a number that may be
-// a percentage, and all numbers of dependent fields have 32 bits; the letters of times may be small.
+// a percentage, and takes times with small letters.
 func decodable(value any) any {
 	switch value := value.(type) {
 	case object:
@@ -160,10 +152,8 @@ func decodable(value any) any {
 			return int32(min(max(n, math.MinInt32), math.MaxInt32))
 		}
 	case string:
-		if upper := strings.ToUpper(value); upper != value {
-			if _, err := time.Parse(time.RFC3339, upper); err == nil {
-				return upper
-			}
+		if _, err := time.Parse(time.RFC3339, strings.ToUpper(value)); err == nil {
+			return strings.ToUpper(value)
 		}
 	}
 	return value

@@ -4,65 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 )
 
 // ErrUnknown is wrapped by errors of [JSON] and [To] about unknown kinds and versions.
 var ErrUnknown = errors.New("not of a kind and version that is converted here")
-
-// kind is the description of a kind.
-type kind struct {
-	group string
-	moves []move
-	// always are objects of both versions that conversion adds where absent.
-	always []path
-	// when are values that decide the meaning of the fields named in depends, below spec.
-	when    [2][]path
-	depends []string
-	// reads are further fields in conditions of moves.
-	reads []path
-
-	// The table derives the rest.
-	name   string
-	types  [2]reflect.Type
-	places [2][]path
-	twins  []twin
-
-	remainders [2][]remainder
-}
-
-// table completes the description of a kind by its Go types.
-func table[Alpha, Beta any](k kind) *kind {
-	k.types = [2]reflect.Type{reflect.TypeFor[Alpha](), reflect.TypeFor[Beta]()}
-	k.name = k.types[beta].Name()
-	for v := range k.places {
-		for i := range k.moves {
-			k.places[v] = append(k.places[v], k.moves[i].places[v]...)
-		}
-		slices.SortFunc(k.places[v], slices.Compare[path])
-		k.places[v] = slices.CompactFunc(k.places[v], slices.Equal[path])
-	}
-	k.twins = k.pair()
-	for v, t := range k.types {
-		spec, _ := t.FieldByName("Spec")
-		k.remainders[v] = remainders(spec.Type, path{specKey}, spec.Index)
-	}
-	return &k
-}
-
-func (k *kind) apiVersion(v version) string { return k.group + "/" + v.String() }
-
-// has returns the version of an apiVersion.
-func (k *kind) has(apiVersion string) (version, bool) {
-	for _, v := range []version{alpha, beta} {
-		if apiVersion == k.apiVersion(v) {
-			return v, true
-		}
-	}
-	return alpha, false
-}
 
 // JSON converts a serialised object of a kind with two versions to the given apiVersion, v1alpha1 or v1beta1 of the
 // object's group. An object that has the version already is returned as it is. Only the parts named in the kind's
@@ -72,9 +18,9 @@ func JSON(raw []byte, apiVersion string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	to, known := k.has(apiVersion)
-	if !known {
-		return nil, fmt.Errorf("%w: from %q to %q", ErrUnknown, k.apiVersion(from), apiVersion)
+	to := slices.Index(k.apiVersions[:], apiVersion)
+	if to < 0 {
+		return nil, fmt.Errorf("%w: from %q to %q", ErrUnknown, k.apiVersions[from], apiVersion)
 	}
 	if from == to {
 		return raw, nil
@@ -86,44 +32,34 @@ func JSON(raw []byte, apiVersion string) ([]byte, error) {
 }
 
 // read opens an object of a known kind and version.
-func read(raw []byte) (object, *kind, version, error) {
-	o, err := parse(raw)
-	if err != nil {
-		return nil, nil, alpha, fmt.Errorf("reading the object: %w", err)
+func read(raw []byte) (o object, k *kind, version int, err error) {
+	if o, err = parse(raw); err != nil {
+		return nil, nil, 0, fmt.Errorf("reading the object: %w", err)
 	}
 	name, apiVersion := text(o, path{"kind"}), text(o, path{"apiVersion"})
-	group, _, _ := strings.Cut(apiVersion, "/")
 	for _, k := range kinds {
-		if k.name != name || k.group != group {
-			continue
-		}
-		if v, known := k.has(apiVersion); known {
-			return o, k, v, nil
+		if version := slices.Index(k.apiVersions[:], apiVersion); version >= 0 && k.name == name {
+			return o, k, version, nil
 		}
 	}
-	return nil, nil, alpha, fmt.Errorf("%w: kind %q of %q", ErrUnknown, name, apiVersion)
+	return nil, nil, 0, fmt.Errorf("%w: kind %q of %q", ErrUnknown, name, apiVersion)
 }
 
 // convert changes an object of the second version.
-func (k *kind) convert(o object, to version) error {
-	from, notes := to.other(), len(k.places[alpha])+len(k.places[beta]) > 0
-	parts := append([]path{{metadataKey}, {specKey}}, k.always...)
-	if notes {
-		parts = append(parts, path{metadataKey, labelsKey}, path{metadataKey, annotationsKey})
-	}
-	for _, part := range parts {
+func (k *kind) convert(o object, to int) error {
+	for _, part := range k.sections {
 		if _, err := section(o, part); err != nil {
 			return err
 		}
 	}
-	o["apiVersion"] = k.apiVersion(to)
-	if !notes {
+	o["apiVersion"] = k.apiVersions[to]
+	if !k.notes {
 		k.move(o, to)
 		return nil
 	}
-	for _, name := range []string{labelsKey, annotationsKey} {
-		get(o, path{metadataKey, name})
-	}
+	from := 1 - to
+	get(o, path{metadataKey, labelsKey})
+	get(o, path{metadataKey, annotationsKey})
 	kept := takeNote(o, from)
 	drop(o, noteOn(to))
 	truth := clone(o)
@@ -132,16 +68,16 @@ func (k *kind) convert(o object, to version) error {
 	back := clone(o)
 	k.move(back, from)
 	note{When: k.circumstances(back, from), Fields: k.differences(truth, back, from)}.write(o, to)
-	for _, name := range []string{labelsKey, annotationsKey} {
-		if left, _ := get(o, path{metadataKey, name}).(object); len(left) == 0 {
-			drop(o, path{metadataKey, name})
+	for _, texts := range []path{{metadataKey, labelsKey}, {metadataKey, annotationsKey}} {
+		if left, _ := get(o, texts).(object); len(left) == 0 {
+			drop(o, texts)
 		}
 	}
 	return nil
 }
 
 // move applies the moves, without any note.
-func (k *kind) move(o object, to version) {
+func (k *kind) move(o object, to int) {
 	for i := range k.moves {
 		if to == alpha {
 			i = len(k.moves) - 1 - i

@@ -6,30 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// version is one of the two versions of a kind.
-type version int
-
-const (
-	alpha version = iota
-	beta
-)
-
-func (v version) String() string { return [...]string{"v1alpha1", "v1beta1"}[v] }
-
-func (v version) other() version { return 1 - v }
-
-// move is a difference between the two versions of a kind. Arrays are by version.
+// move is a difference between the two versions of a kind.
 type move struct {
 	// to changes an object into the given version; nil changes nothing. Moves to v1alpha1 run in reverse order.
 	to [2]func(object)
 	// places are the parts of an object that the move reads or changes. Notes keep their differences.
 	places [2][]path
-	// takes decides about values from a note; nil asks for a value of the Go type.
-	takes func(o object, value any) bool
 }
 
 // while restricts conversion to the given versions to objects with a condition.
-func (m move) while(condition func(object) bool, to ...version) move {
+func (m move) while(condition func(object) bool, to ...int) move {
 	for _, v := range to {
 		convert := m.to[v]
 		m.to[v] = func(o object) {
@@ -44,44 +30,37 @@ func (m move) while(condition func(object) bool, to ...version) move {
 // renamed is a field of two names, in an object or in all objects of a list. If both names exist, where the API server
 // prunes, each becomes its counterpart, so nothing is lost.
 func renamed(in, old, next string) move {
-	p := steps(in)
 	exchange := func(o object) {
-		each(o, p, func(o object) {
-			a, hasOld := o[old]
-			b, hasNext := o[next]
-			delete(o, old)
-			delete(o, next)
-			if hasOld {
-				o[next] = a
-			}
-			if hasNext {
-				o[old] = b
-			}
-		})
+		a, b := o[old], o[next]
+		delete(o, old)
+		delete(o, next)
+		if a != nil {
+			o[next] = a
+		}
+		if b != nil {
+			o[old] = b
+		}
 	}
-	return move{to: [2]func(object){exchange, exchange}}
+	everywhere := func(o object) { each(o, steps(in), exchange) }
+	return move{to: [2]func(object){everywhere, everywhere}}
 }
 
-// betaOnly is a field without a place in v1alpha1. A note takes any value that the schema might accept.
-func betaOnly(name string) move {
-	p := steps(name)
-	return move{
-		to:     [2]func(object){alpha: func(o object) { drop(o, p) }},
-		places: [2][]path{beta: {p}},
-		takes:  func(object, any) bool { return true },
+// betaOnly are fields without a place in v1alpha1. A note takes any value that the schema might accept.
+func betaOnly(names ...string) (m move) {
+	for _, name := range names {
+		m.places[beta] = append(m.places[beta], steps(name))
 	}
-}
-
-// taking restricts a field to values with a condition.
-func (m move) taking(condition func(o object, value any) bool) move {
-	m.takes = condition
+	m.to[alpha] = func(o object) {
+		for _, p := range m.places[beta] {
+			drop(o, p)
+		}
+	}
 	return m
 }
 
 // withdrawn is a field of v1alpha1 that nothing reads.
 func withdrawn(name string) move {
-	p := steps(name)
-	remove := func(o object) { drop(o, p) }
+	remove := func(o object) { drop(o, steps(name)) }
 	return move{to: [2]func(object){remove, remove}}
 }
 
@@ -101,22 +80,14 @@ func opposite(old, next string) move {
 }
 
 // replaced is a value of v1alpha1 unknown to v1beta1.
-func replaced(name, old, next string) move {
+func replaced[T ~string](name string, old, next T) move {
 	p := steps(name)
 	replace := func(o object) {
-		if get(o, p) == old {
-			put(o, p, next)
+		if text(o, p) == string(old) {
+			put(o, p, string(next))
 		}
 	}
 	return move{to: [2]func(object){beta: replace}, places: [2][]path{{p[:2]}, {p[:2]}}}
-}
-
-// codec translates between a value and the text of an annotation or label.
-type codec struct {
-	// read returns nil for a text without a value.
-	read func(text string) any
-	// show returns "" for a value without a text.
-	show func(value any) string
 }
 
 // shown is a field of v1beta1 that v1alpha1 shows as an annotation or label, exactly when the field has a value. A
@@ -147,7 +118,15 @@ func moved(key path, name string, c codec) move {
 	return m
 }
 
-func (c codec) value(o object, key path) any {
+// codec translates between a value and the text of an annotation or label.
+type codec struct {
+	// read returns nil for a text without a value.
+	read func(text string) any
+	// show returns "" for a value without a text.
+	show func(value any) string
+}
+
+func (c codec) current(o object, key path) any {
 	if shown, ok := get(o, key).(string); ok {
 		return c.read(shown)
 	}
@@ -155,25 +134,21 @@ func (c codec) value(o object, key path) any {
 }
 
 func (c codec) toField(o object, key, p path) bool {
-	value := c.value(o, key)
+	value := c.current(o, key)
 	return value != nil && (value == "" || put(o, p, value))
 }
 
 func (c codec) toKey(o object, key path, value any) {
-	current, next := c.value(o, key), c.show(value)
+	current, next := c.current(o, key), c.show(value)
+	fits := next != "" && hasRoom(o, key, next)
+	if key[1] == labelsKey {
+		fits = next != "" && len(validation.IsValidLabelValue(next)) == 0
+	}
 	switch {
-	case next == "" && current == nil, next != "" && current != nil && reflect.DeepEqual(current, c.read(next)):
-	case next != "" && fits(o, key, next):
+	case next == "" && current == nil, next != "" && reflect.DeepEqual(current, value):
+	case fits:
 		put(o, key, next)
 	default: // every stored object can be converted
 		drop(o, key)
 	}
-}
-
-// fits reports whether the API server would take a label or annotation.
-func fits(o object, key path, next string) bool {
-	if key[1] == labelsKey {
-		return len(validation.IsValidLabelValue(next)) == 0
-	}
-	return hasRoom(o, key, next)
 }

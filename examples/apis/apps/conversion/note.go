@@ -26,12 +26,12 @@ type keptField struct {
 }
 
 // noteOn returns the key of the note on objects of a version.
-func noteOn(v version) path {
+func noteOn(v int) path {
 	return annotation([...]string{alpha: apps.AnnotationV1beta1Only, beta: apps.AnnotationV1alpha1Only}[v])
 }
 
 // takeNote removes the note of a version and returns its content. An unreadable note is empty.
-func takeNote(o object, v version) (n note) {
+func takeNote(o object, v int) (n note) {
 	content := text(o, noteOn(v))
 	drop(o, noteOn(v))
 	if json.Unmarshal([]byte(content), &n) != nil {
@@ -41,35 +41,29 @@ func takeNote(o object, v version) (n note) {
 }
 
 // restore applies the merge rule to an object converted to a version without the note. Any user may write notes.
-func (k *kind) restore(n note, o object, v version) {
+func (k *kind) restore(n note, o object, v int) {
 	same := slices.Equal(n.When, k.circumstances(o, v))
 	for _, f := range n.Fields {
 		place := k.place(f.Path, v)
 		if place == nil || !same && place[0] == specKey && slices.Contains(k.depends, place[1]) {
 			continue
 		}
-		in := parent(o, f.Path)
-		if in == nil || !reflect.DeepEqual(noText(get(o, f.Path)), noText(decoded(f.Shown))) || !k.takes(o, v, f) {
-			continue
+		in, shown := parent(o, f.Path), decoded(f.Shown)
+		if shown == "" { // says as much as none
+			shown = nil
 		}
-		if decoded(f.Kept) == nil {
-			delete(in, f.Path.last())
-		} else {
+		switch {
+		case in == nil || !reflect.DeepEqual(get(o, f.Path), shown) || !k.accepts(o, v, f):
+		case decoded(f.Kept) == nil:
+			drop(o, f.Path)
+		default:
 			in[f.Path.last()] = f.Kept
 		}
 	}
 }
 
-// noText makes an empty text nil: no field distinguishes the two.
-func noText(value any) any {
-	if value == "" {
-		return nil
-	}
-	return value
-}
-
 // place returns the place of a version around a path, or nil.
-func (k *kind) place(p path, v version) path {
+func (k *kind) place(p path, v int) path {
 	for _, place := range k.places[v] {
 		if len(p) >= len(place) && slices.Equal(place, p[:len(place)]) {
 			return place
@@ -78,25 +72,18 @@ func (k *kind) place(p path, v version) path {
 	return nil
 }
 
-// circumstances are the values that decide the meaning of the dependent fields. An absent value is "".
-func (k *kind) circumstances(o object, v version) (out []string) {
+// circumstances are the values that decide the meaning of the dependent fields.
+func (k *kind) circumstances(o object, v int) (out []string) {
 	for _, p := range k.when[v] {
-		switch value := get(o, p).(type) {
-		case string:
-			out = append(out, value)
-		case nil:
-			if parent(o, p) != nil {
-				out = append(out, "")
-			}
-		default:
-			out = append(out, string(encoded(value)))
+		if parent(o, p) != nil {
+			out = append(out, letters(get(o, p)))
 		}
 	}
 	return out
 }
 
-// takes reports whether the API server would take a kept value.
-func (k *kind) takes(o object, v version, f keptField) bool {
+// accepts reports whether the API server would accept a kept value.
+func (k *kind) accepts(o object, v int, f keptField) bool {
 	value, t := decoded(f.Kept), typeAt(k.types[v], f.Path)
 	if value == nil || t == nil {
 		return t != nil
@@ -104,13 +91,10 @@ func (k *kind) takes(o object, v version, f keptField) bool {
 	if content, isText := value.(string); f.Path[1] == labelsKey {
 		return isText && len(validation.IsValidLabelValue(content)) == 0
 	}
-	for i := range k.moves {
-		m := &k.moves[i]
-		if m.takes != nil && slices.ContainsFunc(m.places[v], func(p path) bool { return slices.Equal(p, f.Path) }) {
-			value = decodable(value)
-			if !m.takes(o, value) {
-				return false
-			}
+	if k.place(f.Path, 1-v) == nil { // betaOnly
+		value = decodable(value)
+		if k.takes != nil && !k.takes(o, value) {
+			return false
 		}
 	}
 	return utiljson.Unmarshal(encoded(value), reflect.New(t).Interface()) == nil
@@ -136,33 +120,8 @@ func typeAt(t reflect.Type, p path) reflect.Type {
 	return nil
 }
 
-// compare returns the differences between a value and its counterpart in an object converted back.
-func compare(at path, want, got any) (differences []keptField) {
-	wanted, isObject := want.(object)
-	gotten, areObjects := got.(object)
-	if isObject && areObjects {
-		keys := maps.Clone(wanted)
-		maps.Copy(keys, gotten)
-		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			differences = append(differences, compare(append(slices.Clone(at), key), wanted[key], gotten[key])...)
-		}
-		return differences
-	}
-	if reflect.DeepEqual(want, got) {
-		return nil
-	}
-	f := keptField{Path: at}
-	if want != nil {
-		f.Kept = encoded(want)
-	}
-	if got != nil {
-		f.Shown = encoded(got)
-	}
-	return []keptField{f}
-}
-
 // differences returns the values of truth lost in back, by path.
-func (k *kind) differences(truth, back object, v version) (out []keptField) {
+func (k *kind) differences(truth, back object, v int) (out []keptField) {
 	for _, place := range k.places[v] {
 		written := parent(truth, place)[place.last()]
 		found := compare(place, get(truth, place), get(back, place))
@@ -174,16 +133,39 @@ func (k *kind) differences(truth, back object, v version) (out []keptField) {
 	return out
 }
 
+func compare(at path, want, got any) (out []keptField) {
+	wanted, isObject := want.(object)
+	gotten, areObjects := got.(object)
+	if !isObject || !areObjects {
+		if !reflect.DeepEqual(want, got) {
+			out = append(out, keptField{at, present(got), present(want)})
+		}
+		return out
+	}
+	keys := maps.Clone(wanted)
+	maps.Copy(keys, gotten)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		out = append(out, compare(append(slices.Clone(at), key), wanted[key], gotten[key])...)
+	}
+	return out
+}
+
+func present(value any) json.RawMessage {
+	if value == nil {
+		return nil
+	}
+	return encoded(value)
+}
+
 // write notes as much as there is room for; see the package comment.
-func (n note) write(o object, v version) {
-	for len(n.Fields) > 0 {
+func (n note) write(o object, v int) {
+	for ; len(n.Fields) > 0; n.Fields = n.Fields[1:] {
 		content := string(encoded(n))
 		if hasRoom(o, noteOn(v), content) {
 			put(o, noteOn(v), content)
 			return
 		}
-		heaviest := slices.MaxFunc(n.Fields, func(a, b keptField) int { return a.weight() - b.weight() })
-		n.Fields = slices.DeleteFunc(n.Fields, func(f keptField) bool { return slices.Equal(f.Path, heaviest.Path) })
+		slices.SortStableFunc(n.Fields, func(a, b keptField) int { return b.weight() - a.weight() })
 	}
 }
 
@@ -195,14 +177,19 @@ func (f keptField) weight() int {
 	return len(f.Shown) + len(f.Kept)
 }
 
-func (f keptField) saysNothing() bool { return isEmpty(decoded(f.Shown)) && isEmpty(decoded(f.Kept)) }
+func (f keptField) saysNothing() bool { return isEmpty(f.Shown) && isEmpty(f.Kept) }
+
+// isEmpty reports whether a value means the same as none to most fields. A zero may have a meaning.
+func isEmpty(raw json.RawMessage) bool {
+	return slices.Contains([]string{"", "null", "false", `""`, "{}", "[]"}, string(raw))
+}
 
 // hasRoom reports whether the API server would accept the annotations with the new annotation.
 func hasRoom(o object, key path, content string) bool {
 	size := len(key.last()) + len(content)
 	for other, value := range parent(o, key) {
-		if value, ok := value.(string); ok && other != key.last() {
-			size += len(other) + len(value)
+		if other != key.last() {
+			size += len(other) + len(letters(value))
 		}
 	}
 	return size <= apivalidation.TotalAnnotationSizeLimitB

@@ -70,13 +70,12 @@ func parent(o object, p path) object {
 // section returns the object at a path, made if absent. An error means: a value of a different type is on the way.
 func section(o object, p path) (object, error) {
 	for i, step := range p {
-		inner, ok := open(o, step).(object)
-		if !ok && o[step] != nil {
-			return nil, fmt.Errorf("%v: must be an object, and is %.60s", p[:i+1], encoded(o[step]))
+		if open(o, step) == nil {
+			o[step] = object{}
 		}
+		inner, ok := o[step].(object)
 		if !ok {
-			inner = object{}
-			o[step] = inner
+			return nil, fmt.Errorf("decoding: json: %v must be an object, and is %.60s", p[:i+1], encoded(o[step]))
 		}
 		o = inner
 	}
@@ -86,24 +85,15 @@ func section(o object, p path) (object, error) {
 // get returns a value, decoded in full, or nil for none.
 func get(o object, p path) any {
 	in := parent(o, p)
-	value, has := in[p.last()]
-	if !has {
-		return nil
-	}
-	in[p.last()] = whole(value)
-	return in[p.last()]
-}
-
-func whole(value any) any {
-	switch value := value.(type) {
+	switch value := in[p.last()].(type) {
 	case json.RawMessage:
-		return decoded(value)
+		in[p.last()] = decoded(value)
 	case object:
-		for key, inner := range value {
-			value[key] = whole(inner)
+		for key := range value {
+			get(value, path{key})
 		}
 	}
-	return value
+	return in[p.last()]
 }
 
 // text returns a string, or "" for anything else.
@@ -169,21 +159,4 @@ func encoded(value any) json.RawMessage {
 		return nil
 	}
 	return raw
-}
-
-// isEmpty reports whether a value says nothing: false, "", null, or a composition of such values. A zero may have a
-// meaning.
-func isEmpty(value any) bool {
-	switch value := value.(type) {
-	case object:
-		for _, inner := range value {
-			if !isEmpty(inner) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		return len(value) == 0
-	}
-	return value == nil || value == false || value == ""
 }

@@ -1,7 +1,6 @@
 package conversion
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -11,19 +10,15 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-func strategy() path { return path{specKey, "updateStrategy"} }
-
 const (
-	typeKey    = "type"
-	policyKey  = "podUpdatePolicy"
-	rollingKey = "rollingUpdate"
-	inPlaceKey = "inPlaceUpdateStrategy"
-	onDelete   = string(v1beta1.OnDelete)
-	reCreate   = string(v1beta1.ReCreate)
+	onDelete = string(v1beta1.OnDelete)
+	reCreate = string(v1beta1.ReCreate)
 )
 
+func strategy() path { return path{specKey, "updateStrategy"} }
+
 // rolls reports whether a v1beta1 CloneSet is updated at all.
-func rolls(o object) bool { return text(o, append(strategy(), typeKey)) != onDelete }
+func rolls(o object) bool { return text(o, append(strategy(), "type")) != onDelete }
 
 // nested is the updateStrategy of a CloneSet: flat in v1alpha1, and in v1beta1 within a second object.
 func nested() move {
@@ -37,70 +32,60 @@ func nested() move {
 }
 
 func nest(flat object) object {
-	policy, written := flat[typeKey]
+	policy, written := flat["type"]
 	if policy == onDelete {
-		return object{typeKey: onDelete}
+		return object{"type": onDelete}
 	}
-	delete(flat, typeKey)
+	delete(flat, "type")
 	inPlacePolicies := []any{string(v1beta1.InPlaceIfPossible), string(v1beta1.InPlaceOnly)}
-	if written && !slices.Contains(append(inPlacePolicies, "", reCreate), policy) {
-		policy = reCreate
-	}
 	if written {
-		flat[policyKey] = policy
+		if !slices.Contains(append(inPlacePolicies, "", reCreate), policy) {
+			policy = reCreate
+		}
+		flat["podUpdatePolicy"] = policy
 	}
 	if inPlace, has := flat[inPlaceKey].(object); has { // image keys in a v1alpha1 spec have no effect
 		maps.DeleteFunc(inPlace, func(key string, _ any) bool { return strings.HasPrefix(key, "imagePreDownload") })
 	} else if slices.Contains(inPlacePolicies, policy) {
 		flat[inPlaceKey] = object{}
 	}
-	return object{typeKey: string(v1beta1.RollingUpdate), rollingKey: flat}
+	return object{"type": string(v1beta1.RollingUpdate), "rollingUpdate": flat}
 }
 
-func flatten(strategy object) object {
-	rolling, has := strategy[rollingKey].(object)
-	switch {
-	case strategy[typeKey] == onDelete:
-		return object{typeKey: onDelete}
-	case !has:
-		return object{typeKey: reCreate}
+const inPlaceKey = "inPlaceUpdateStrategy"
+
+func flatten(nested object) object {
+	if nested["type"] == onDelete {
+		return object{"type": onDelete}
 	}
-	if policy, written := rolling[policyKey]; written {
+	flat, has := nested["rollingUpdate"].(object)
+	if !has {
+		return object{"type": reCreate}
+	}
+	if policy, written := flat["podUpdatePolicy"]; written {
 		if policy == onDelete { // no policy of v1beta1, and as a type of v1alpha1 the value would have a second meaning
 			policy = reCreate
 		}
-		delete(rolling, policyKey)
-		rolling[typeKey] = policy
+		delete(flat, "podUpdatePolicy")
+		flat["type"] = policy
 	}
-	if inPlace, has := rolling[inPlaceKey].(object); has && meansNone(inPlace) {
-		delete(rolling, inPlaceKey)
+	meaningNone := []string{"null", "{}", `{"gracePeriodSeconds":0}`}
+	if slices.Contains(meaningNone, string(encoded(flat[inPlaceKey]))) {
+		delete(flat, inPlaceKey)
 	}
-	return rolling
-}
-
-// meansNone reports whether an inPlaceUpdateStrategy means the same as none.
-func meansNone(inPlace object) bool {
-	for key, value := range inPlace {
-		if !isEmpty(value) && (key != "gracePeriodSeconds" || value != json.Number("0")) {
-			return false
-		}
-	}
-	return true
+	return flat
 }
 
 // namespaced is the namespace of a SidecarSet, a selector in v1beta1. The namespace replaces an existing selector.
 func namespaced(name, selector string) move {
-	from, to := steps(name), steps(selector)
-	return move{
-		to: [2]func(object){
-			alpha: func(o object) { drop(o, from) },
-			beta: func(o object) {
-				if namespace := text(o, from); namespace != "" {
-					put(o, to, object{"matchLabels": object{corev1.LabelMetadataName: namespace}})
-				}
-				drop(o, from)
-			},
-		},
-		places: [2][]path{{from, to}, {to}},
+	m := withdrawn(name)
+	remove := m.to[beta]
+	m.to[beta] = func(o object) {
+		if namespace := text(o, steps(name)); namespace != "" {
+			put(o, steps(selector), object{"matchLabels": object{corev1.LabelMetadataName: namespace}})
+		}
+		remove(o)
 	}
+	m.places = [2][]path{{steps(name), steps(selector)}, {steps(selector)}}
+	return m
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,174 +20,48 @@ import (
 //
 // Fields of the same type in both versions are copied; the rest takes the way of [JSON].
 func To[D, S any](src *S) (*D, error) {
-	k, to := kindOf(reflect.TypeFor[S](), reflect.TypeFor[D]())
-	typed, isObject := any(src).(runtime.Object)
-	if k == nil || !isObject {
-		return nil, fmt.Errorf("%w: from %T to %T", ErrUnknown, src, new(D))
-	}
-	if err := k.undecodable(reflect.ValueOf(src).Elem(), to.other()); err != nil {
-		return nil, err
-	}
 	dst := new(D)
-	from, into := reflect.ValueOf(typed.DeepCopyObject()).Elem(), reflect.ValueOf(dst).Elem()
+	k, to := kindOf(reflect.TypeFor[D]())
+	typed, isObject := any(src).(runtime.Object)
+	if k == nil || k.types[1-to] != reflect.TypeFor[S]() || !isObject {
+		return nil, fmt.Errorf("%w: from %T to %T", ErrUnknown, src, dst)
+	}
+	return dst, k.fill(reflect.ValueOf(dst).Elem(), reflect.ValueOf(typed.DeepCopyObject()).Elem(), to)
+}
+
+// fill converts from into an empty object, and takes the memory of from.
+func (k *kind) fill(into, from reflect.Value, to int) error {
+	if problem := undecodable(from.FieldByName("Spec")); problem != nil {
+		return problem.In(specKey)
+	}
 	meta := from.FieldByName("ObjectMeta").Interface().(metav1.ObjectMeta)
 	o := object{metadataKey: object{labelsKey: objectOf(meta.Labels), annotationsKey: objectOf(meta.Annotations)}}
-	err := k.take(o, from, into, to)
-	if err == nil {
-		err = k.convert(o, to)
-	}
-	if err == nil {
-		err = k.fill(into, o, to)
-	}
-	if err != nil {
-		return nil, err
-	}
-	meta.Labels, meta.Annotations = textsOf(get(o, path{metadataKey, labelsKey})), textsOf(get(o, path{metadataKey, annotationsKey}))
-	into.FieldByName("ObjectMeta").Set(reflect.ValueOf(meta))
-	into.FieldByName("TypeMeta").Set(reflect.ValueOf(metav1.TypeMeta{APIVersion: k.apiVersion(to), Kind: k.name}))
-	return dst, nil
-}
-
-// kindOf returns the kind with the two types, and the version of dst; nil for none.
-func kindOf(src, dst reflect.Type) (*kind, version) {
-	for _, k := range kinds {
-		for _, to := range []version{alpha, beta} {
-			if k.types[to] == dst && k.types[to.other()] == src {
-				return k, to
-			}
-		}
-	}
-	return nil, alpha
-}
-
-// twin is a field of spec or status.
-type twin struct {
-	at    path
-	index [2][]int // nil for a version without the field
-	// same fields have the same type in both versions, and no move reads or changes them.
-	same bool
-	// omitted are zero values of fields that are no objects, or omitzero.
-	omitted bool
-}
-
-// pair returns the fields of both types.
-func (k *kind) pair() (twins []twin) {
-	moved := slices.Concat(k.places[alpha], k.places[beta], k.reads)
-	for _, name := range []string{"Spec", "Status"} {
-		for v, t := range k.types {
-			in, _ := t.FieldByName(name)
-			for f := range in.Type.Fields() {
-				at := path{jsonName(in), jsonName(f)}
-				i := slices.IndexFunc(twins, func(t twin) bool { return slices.Equal(t.at, at) })
-				if i < 0 {
-					i = len(twins)
-					twins = append(twins, twin{at: at})
-				}
-				twins[i].omitted = f.Type.Kind() != reflect.Struct || strings.Contains(f.Tag.Get("json"), "omitzero")
-				twins[i].index[v] = append(slices.Clone(in.Index), f.Index...)
-			}
-		}
-	}
-	for i := range twins {
-		t := &twins[i]
-		if t.index[alpha] != nil && t.index[beta] != nil {
-			a, b := k.types[alpha].FieldByIndex(t.index[alpha]), k.types[beta].FieldByIndex(t.index[beta])
-			t.same = a.Type.ConvertibleTo(b.Type) && !slices.ContainsFunc(moved, func(p path) bool { return slices.Equal(p[:2], t.at) })
-		}
-	}
-	return twins
-}
-
-// take copies the same fields, and puts the remaining fields into an object.
-func (k *kind) take(o object, from, into reflect.Value, to version) error {
-	for _, t := range k.twins {
-		if t.index[to.other()] == nil {
+	for _, f := range k.fields {
+		if f.index[1-to] == nil {
 			continue
 		}
-		value := from.FieldByIndex(t.index[to.other()])
-		if t.same {
-			target := into.FieldByIndex(t.index[to])
-			if target.Type() != value.Type() {
+		switch value := from.FieldByIndex(f.index[1-to]); {
+		case f.same:
+			target := into.FieldByIndex(f.index[to])
+			if target.Type() != value.Type() { // a conversion copies
 				value = value.Convert(target.Type())
 			}
 			target.Set(value)
-			continue
-		}
-		if value.IsZero() && t.omitted {
-			continue
-		}
-		raw, err := json.Marshal(value.Interface())
-		if err != nil {
-			return fmt.Errorf("encoding %v: %w", t.at, err)
-		}
-		put(o, t.at, json.RawMessage(raw))
-	}
-	return nil
-}
-
-// fill decodes the fields that are not the same. An invalid field of the status stays out: the next write of the status
-// corrects the field.
-func (k *kind) fill(into reflect.Value, o object, to version) error {
-	for _, t := range k.twins {
-		value, written := parent(o, t.at)[t.at.last()]
-		if t.same || t.index[to] == nil || !written {
-			continue
-		}
-		err := decode.Object(encoded(value), into.FieldByIndex(t.index[to]).Addr().Interface())
-		var problem decode.Problem
-		if errors.As(err, &problem) && t.at[0] == specKey {
-			problem = problem.In(t.at.String())
-			problem.Path = strings.Replace(problem.Path, ".[", "[", 1)
-			return problem
+		case !f.omitted || !value.IsZero():
+			raw, err := json.Marshal(value.Interface())
+			if err != nil {
+				return fmt.Errorf("encoding %v: %w", f.at, err)
+			}
+			put(o, f.at, json.RawMessage(raw))
 		}
 	}
-	return k.undecodable(into, to)
-}
-
-// remainder is where a Go type holds the parts left out by decoding a spec.
-type remainder struct {
-	around path
-	index  []int
-}
-
-// remainders returns the remainders of a spec, and of specs inside.
-func remainders(t reflect.Type, at path, index []int) (out []remainder) {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
+	if err := k.convert(o, to); err != nil {
+		return err
 	}
-	if t.Kind() != reflect.Struct || strings.HasPrefix(t.PkgPath(), "k8s.io/") {
-		return nil
-	}
-	for f := range t.Fields() {
-		to := append(slices.Clone(index), f.Index...)
-		if f.Type == reflect.TypeFor[[]decode.Problem]() {
-			out = append(out, remainder{at[:len(at)-1], to})
-		} else {
-			out = append(out, remainders(f.Type, append(slices.Clone(at), jsonName(f)), to)...)
-		}
-	}
-	return out
-}
-
-// undecodable returns the first part of a spec left out by decoding, or nil.
-func (k *kind) undecodable(obj reflect.Value, v version) error {
-	for _, r := range k.remainders[v] {
-		problems, err := obj.FieldByIndexErr(r.index)
-		if err != nil || problems.Len() == 0 {
-			continue // within an absent object
-		}
-		first := problems.Index(0).Interface().(decode.Problem)
-		if len(r.around) > 0 {
-			first = first.In(r.around.String())
-		}
-		return first
-	}
-	return nil
-}
-
-func jsonName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
+	meta.Labels, meta.Annotations = textsOf(o, labelsKey), textsOf(o, annotationsKey)
+	into.FieldByName("ObjectMeta").Set(reflect.ValueOf(meta))
+	into.FieldByName("TypeMeta").Set(reflect.ValueOf(metav1.TypeMeta{APIVersion: k.apiVersions[to], Kind: k.name}))
+	return k.decode(into, o, to)
 }
 
 func objectOf(texts map[string]string) object {
@@ -199,14 +72,55 @@ func objectOf(texts map[string]string) object {
 	return o
 }
 
-func textsOf(value any) map[string]string {
-	o, _ := value.(object)
-	if len(o) == 0 {
-		return nil
-	}
-	texts := map[string]string{}
-	for key := range o {
-		texts[key] = text(o, path{key})
+func textsOf(o object, name string) (texts map[string]string) {
+	for key, value := range parent(o, path{metadataKey, name, ""}) {
+		if texts == nil {
+			texts = map[string]string{}
+		}
+		texts[key] = letters(value)
 	}
 	return texts
+}
+
+// decode reads the fields that are not the same. An invalid field of the status stays out: the next write of the status
+// corrects the field.
+func (k *kind) decode(into reflect.Value, o object, to int) error {
+	for _, f := range k.fields {
+		value, written := parent(o, f.at)[f.at.last()]
+		if f.same || f.index[to] == nil || !written {
+			continue
+		}
+		var problem decode.Problem
+		err := decode.Object(encoded(value), into.FieldByIndex(f.index[to]).Addr().Interface())
+		if errors.As(err, &problem) && f.at[0] == specKey {
+			problem = problem.In(f.at.String())
+			problem.Path = strings.Replace(problem.Path, ".[", "[", 1)
+			return problem
+		}
+	}
+	if problem := undecodable(into.FieldByName("Spec")); problem != nil {
+		return problem.In(specKey)
+	}
+	return nil
+}
+
+// undecodable returns the first part of a spec left out by decoding, or of a spec inside, with the path from the spec.
+func undecodable(v reflect.Value) *decode.Problem {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct || strings.HasPrefix(v.Type().PkgPath(), "k8s.io/") {
+		return nil
+	}
+	for i := range v.NumField() {
+		if v.Field(i).Type() == reflect.TypeFor[[]decode.Problem]() && v.Field(i).Len() > 0 {
+			first := v.Field(i).Index(0).Interface().(decode.Problem)
+			_, first.Path, _ = strings.Cut(first.Path, ".")
+			return &first
+		}
+		if problem := undecodable(v.Field(i)); problem != nil {
+			return new(problem.In(jsonName(v.Type().Field(i))))
+		}
+	}
+	return nil
 }
