@@ -18,6 +18,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 )
 
 // Kind describes an API kind to the handlers: names, versions, and judging functions. Hub is the Go type of the stored
@@ -29,16 +30,9 @@ type Kind[Hub, Old any] struct {
 	Resource  string
 	// Name is the kind in lower case, as in the paths.
 	Name string
-	// HubVersion and OldVersion name the versions; OldVersion is empty for a kind with a single version.
+	// HubVersion and OldVersion name the versions, which package conversion converts; OldVersion is empty for a kind with a
+	// single version.
 	HubVersion, OldVersion string
-	// ToHub and FromHub convert. Neither result shares memory with the argument, and a round trip changes nothing.
-	// ConvertJSON does the same for serialised objects, with any fields. All three are nil without OldVersion.
-	ToHub       func(*Old) (*Hub, error)
-	FromHub     func(*Hub) (*Old, error)
-	ConvertJSON func(object []byte, apiVersion string) ([]byte, error)
-	// CheckConversion returns the parts of a serialised object that a round trip through the second version would lose.
-	// Nil without OldVersion.
-	CheckConversion func(object []byte) field.ErrorList
 	// Undecodable returns the parts of an object left out by decoding. Optional.
 	Undecodable func(*Hub) []decode.Problem
 	// Admit judges and completes an object in a single step, for a kind with a mutating webhook only; stored is nil on
@@ -115,7 +109,11 @@ func (k *Kind[Hub, Old]) endpoint() endpoint {
 	if k.Admit == nil {
 		handlers[k.ValidatePath()] = admission.HandlerFunc(k.Validate)
 	}
-	return endpoint{kind: k.GroupKind, handlers: handlers, convert: k.ConvertJSON}
+	var convert convertFunc
+	if k.OldVersion != "" {
+		convert = conversion.JSON
+	}
+	return endpoint{kind: k.GroupKind, handlers: handlers, convert: convert}
 }
 
 // object is a decoded object: always in the hub version, and also in the older version if sent so.
@@ -158,7 +156,7 @@ func (k *Kind[Hub, Old]) decode(raw []byte, version, name string) (object[Hub, O
 		return o, k.undecodable(err, name)
 	}
 	var err error
-	o.hub, err = k.ToHub(o.old)
+	o.hub, err = conversion.To[Hub](o.old)
 	var problem decode.Problem
 	if errors.As(err, &problem) && k.OldField != nil {
 		problem.Path = k.OldField(problem.Path)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 )
 
 // Mutate answers a request with the missing defaults as a JSON patch, and for kinds with Admit with all problems.
@@ -63,14 +65,14 @@ func (k *Kind[Hub, Old]) defaulted(ctx context.Context, req admission.Request, o
 	}
 	if k.DefaultOld != nil {
 		k.DefaultOld(obj.old)
-		if obj.hub, err = k.ToHub(obj.old); err != nil {
+		if obj.hub, err = conversion.To[Hub](obj.old); err != nil {
 			return nil, nil, fmt.Errorf("converting to %s: %w", k.HubVersion, err)
 		}
 	}
 	if err := k.complete(ctx, req, obj, stored); err != nil {
 		return nil, nil, err
 	}
-	back, err := k.FromHub(obj.hub)
+	back, err := conversion.To[Old](obj.hub)
 	if err != nil {
 		return nil, nil, fmt.Errorf("converting back to %s: %w", k.OldVersion, err)
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 )
 
 // Validate answers a request with all problems: 422 for invalid objects, 403 for forbidden deletions. Validate is an
@@ -106,11 +108,11 @@ func (k *Kind[Hub, Old]) problems(ctx context.Context, obj, stored object[Hub, O
 // lost returns the parts of the object that conversion would lose. Parts of the stored object already lost do not block
 // edits.
 func (k *Kind[Hub, Old]) lost(req admission.Request, stored object[Hub, Old]) field.ErrorList {
-	if k.CheckConversion == nil {
+	if k.OldVersion == "" {
 		return nil
 	}
-	problems := k.CheckConversion(req.Object.Raw)
-	if len(problems) > 0 && stored.hub != nil && len(k.CheckConversion(req.OldObject.Raw)) > 0 {
+	problems := conversion.Check(req.Object.Raw)
+	if len(problems) > 0 && stored.hub != nil && len(conversion.Check(req.OldObject.Raw)) > 0 {
 		return nil
 	}
 	return problems

@@ -19,7 +19,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
@@ -36,8 +35,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.AdvancedCronJob
 		Resource:   "advancedcronjobs",
 		Name:       "advancedcronjob",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub: conversion.AdvancedCronJobToV1beta1, FromHub: conversion.AdvancedCronJobToV1alpha1,
-		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable: func(obj *v1beta1.AdvancedCronJob) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, _ *v1beta1.AdvancedCronJob) { api.Default(obj) },
 		ValidateCreate: func(_ context.Context, obj *v1beta1.AdvancedCronJob) (field.ErrorList, error) {

@@ -10,7 +10,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
@@ -24,9 +23,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.BroadcastJob, v
 		Resource:   "broadcastjobs",
 		Name:       "broadcastjob",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub:       conversion.BroadcastJobToV1beta1,
-		FromHub:     conversion.BroadcastJobToV1alpha1,
-		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable: func(obj *v1beta1.BroadcastJob) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, _ *v1beta1.BroadcastJob) { api.Default(obj) },
 		ValidateCreate: func(_ context.Context, obj *v1beta1.BroadcastJob) (field.ErrorList, error) {

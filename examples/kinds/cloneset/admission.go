@@ -15,7 +15,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/cloneset"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
@@ -37,7 +36,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.CloneSet, v1alp
 		Resource:   "clonesets",
 		Name:       "cloneset",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub: conversion.ToV1beta1, FromHub: conversion.ToV1alpha1, ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable: func(obj *v1beta1.CloneSet) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, stored *v1beta1.CloneSet) { api.Default(obj, stored, defaults) },
 		ValidateCreate: func(ctx context.Context, obj *v1beta1.CloneSet) (field.ErrorList, error) {

@@ -16,7 +16,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
@@ -34,8 +33,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.ContainerRecrea
 		Resource:   "containerrecreaterequests",
 		Name:       "containerrecreaterequest",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub: conversion.ContainerRecreateRequestToV1beta1, FromHub: conversion.ContainerRecreateRequestToV1alpha1,
-		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable: func(obj *v1beta1.ContainerRecreateRequest) []decode.Problem { return obj.Spec.Undecodable },
 		Admit:       requests.admit,
 		ValidateOld: api.ValidateV1alpha1,

@@ -9,7 +9,6 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -24,7 +23,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.DaemonSet, v1al
 		Resource:   "daemonsets",
 		Name:       "daemonset",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub: conversion.DaemonSetToV1beta1, FromHub: conversion.DaemonSetToV1alpha1, ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable: func(obj *v1beta1.DaemonSet) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, _ *v1beta1.DaemonSet) { api.Default(obj) },
 		DefaultOld:  api.DefaultV1alpha1,

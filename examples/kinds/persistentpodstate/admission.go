@@ -14,7 +14,6 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -29,8 +28,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.PersistentPodSt
 		Resource:   "persistentpodstates",
 		Name:       "persistentpodstate",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub: conversion.PersistentPodStateToV1beta1, FromHub: conversion.PersistentPodStateToV1alpha1,
-		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable:    func(obj *v1beta1.PersistentPodState) []decode.Problem { return obj.Spec.Undecodable },
 		ValidateCreate: look.validate,
 		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.PersistentPodState) (field.ErrorList, error) {

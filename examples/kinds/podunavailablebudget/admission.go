@@ -12,7 +12,6 @@ import (
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	api "github.com/workloadkit/workloadkit/examples/apis/policy/podunavailablebudget"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1alpha1"
@@ -28,8 +27,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.PodUnavailableB
 		Resource:   "podunavailablebudgets",
 		Name:       "podunavailablebudget",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub: conversion.PodUnavailableBudgetToV1beta1, FromHub: conversion.PodUnavailableBudgetToV1alpha1,
-		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable: func(obj *v1beta1.PodUnavailableBudget) []decode.Problem { return obj.Spec.Undecodable },
 		Closed: func() error {
 			if isOn(gates, disruption.Delete) || isOn(gates, disruption.Update) {

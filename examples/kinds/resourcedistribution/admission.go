@@ -19,7 +19,6 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -36,8 +35,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.ResourceDistrib
 		Resource:   "resourcedistributions",
 		Name:       "resourcedistribution",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub: conversion.ResourceDistributionToV1beta1, FromHub: conversion.ResourceDistributionToV1alpha1,
-		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable: func(obj *v1beta1.ResourceDistribution) []decode.Problem { return obj.Spec.Undecodable },
 		Closed: func() error {
 			if on {

@@ -20,7 +20,6 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
@@ -38,7 +37,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.SidecarSet, v1a
 		Resource:   "sidecarsets",
 		Name:       "sidecarset",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub: conversion.SidecarSetToV1beta1, FromHub: conversion.SidecarSetToV1alpha1, ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable: func(obj *v1beta1.SidecarSet) []decode.Problem { return obj.Spec.Undecodable },
 		Default: func(obj, _ *v1beta1.SidecarSet) {
 			if err := api.Default(obj); err != nil {

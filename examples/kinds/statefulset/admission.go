@@ -3,7 +3,6 @@ package statefulset
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -41,8 +40,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.StatefulSet, v1
 		Resource:   "statefulsets",
 		Name:       "statefulset",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub: conversion.StatefulSetToV1beta1, FromHub: conversion.StatefulSetToV1alpha1,
-		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
 		Undecodable: func(obj *v1beta1.StatefulSet) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, stored *v1beta1.StatefulSet) { api.Default(obj, stored, defaults) },
 		ValidateCreate: func(_ context.Context, obj *v1beta1.StatefulSet) (field.ErrorList, error) {
@@ -81,7 +78,7 @@ func statefulSetOldField(path string) string {
 	if end := strings.IndexAny(rest, ".["); end >= 0 {
 		name = rest[:end]
 	}
-	if !ok || !slices.Contains(conversion.StatefulSetFieldsOfV1beta1(), name) {
+	if !ok || !conversion.BetaOnly[v1beta1.StatefulSet]("spec."+name) {
 		return path
 	}
 	return field.NewPath("metadata", "annotations").Key(apps.AnnotationV1beta1Only).Child(rest).String()

@@ -69,7 +69,7 @@ func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 	if err := json.Unmarshal([]byte(stored.Annotations[corev1.LastAppliedConfigAnnotation]), alpha); err != nil {
 		t.Fatal(err)
 	}
-	applied, err := conversion.ToV1beta1(alpha)
+	applied, err := conversion.To[v1beta1.CloneSet](alpha)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,11 +84,11 @@ func TestAdvancedCronJobTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := stored.DeepCopy()
-	shown, err := conversion.AdvancedCronJobToV1alpha1(stored)
+	shown, err := conversion.To[v1alpha1.AdvancedCronJob](stored)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := conversion.AdvancedCronJobToV1beta1(shown)
+	back, err := conversion.To[v1beta1.AdvancedCronJob](shown)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestAdvancedCronJobTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var problem decode.Problem
-	if _, err := conversion.AdvancedCronJobToV1beta1(odd); !errors.As(err, &problem) || problem.Path != "spec.template.broadcastJobTemplate.spec.parallelism" {
+	if _, err := conversion.To[v1beta1.AdvancedCronJob](odd); !errors.As(err, &problem) || problem.Path != "spec.template.broadcastJobTemplate.spec.parallelism" {
 		t.Errorf("a spec that was not decoded in full: %v", err)
 	}
 }

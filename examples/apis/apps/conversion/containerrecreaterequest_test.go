@@ -19,16 +19,16 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-func ExampleContainerRecreateRequestToV1alpha1() {
+func ExampleTo_containerRecreateRequest() {
 	stored := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Name: "restart"}}
 	stored.Status = v1beta1.ContainerRecreateRequestStatus{
 		Phase:                   v1beta1.ContainerRecreateRequestRecreating,
 		ContainerStatusSnapshot: []v1beta1.ContainerRecreateRequestContainerStatus{{Name: "app", Ready: true, RestartCount: 3, ContainerID: "containerd://ab12"}},
 	}
-	shown, _ := conversion.ContainerRecreateRequestToV1alpha1(stored)
+	shown, _ := conversion.To[v1alpha1.ContainerRecreateRequest](stored)
 	fmt.Println(shown.Annotations[apps.AnnotationRequestSyncContainerStatuses])
 
-	back, _ := conversion.ContainerRecreateRequestToV1beta1(shown)
+	back, _ := conversion.To[v1beta1.ContainerRecreateRequest](shown)
 	fmt.Println(back.Status.ContainerStatusSnapshot[0].RestartCount, len(back.Annotations))
 	// Output:
 	// [{"name":"app","ready":true,"restartCount":3,"containerID":"containerd://ab12"}]
@@ -37,7 +37,7 @@ func ExampleContainerRecreateRequestToV1alpha1() {
 
 func requestToBeta(t *testing.T, obj *v1alpha1.ContainerRecreateRequest) *v1beta1.ContainerRecreateRequest {
 	t.Helper()
-	result, err := conversion.ContainerRecreateRequestToV1beta1(obj)
+	result, err := conversion.To[v1beta1.ContainerRecreateRequest](obj)
 	if err != nil {
 		t.Fatalf("ContainerRecreateRequestToV1beta1() = %v", err)
 	}
@@ -46,7 +46,7 @@ func requestToBeta(t *testing.T, obj *v1alpha1.ContainerRecreateRequest) *v1beta
 
 func requestToAlpha(t *testing.T, obj *v1beta1.ContainerRecreateRequest) *v1alpha1.ContainerRecreateRequest {
 	t.Helper()
-	result, err := conversion.ContainerRecreateRequestToV1alpha1(obj)
+	result, err := conversion.To[v1alpha1.ContainerRecreateRequest](obj)
 	if err != nil {
 		t.Fatalf("ContainerRecreateRequestToV1alpha1() = %v", err)
 	}
@@ -369,7 +369,7 @@ func TestUndecodableContainerRecreateRequest(t *testing.T) {
 		t.Fatalf("spec %+v", obj.Spec)
 	}
 	var problem decode.Problem
-	if _, err := conversion.ContainerRecreateRequestToV1alpha1(&obj); !errors.As(err, &problem) || problem.Path == "" {
+	if _, err := conversion.To[v1alpha1.ContainerRecreateRequest](&obj); !errors.As(err, &problem) || problem.Path == "" {
 		t.Errorf("converted: %v", err)
 	}
 }

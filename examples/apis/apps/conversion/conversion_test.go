@@ -27,11 +27,11 @@ func Example() {
 	stored.Spec.UpdateStrategy.Type = v1beta1.OnDelete
 	stored.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSet{Paused: true}
 
-	shown, _ := conversion.ToV1alpha1(stored)
+	shown, _ := conversion.To[v1alpha1.CloneSet](stored)
 	fmt.Println(shown.Spec.UpdateStrategy.Type, shown.Labels[apps.LabelExcludePreparingDelete])
 	fmt.Println(shown.Annotations[apps.AnnotationV1beta1Only])
 
-	back, _ := conversion.ToV1beta1(shown)
+	back, _ := conversion.To[v1beta1.CloneSet](shown)
 	fmt.Println(back.Spec.UpdateStrategy.RollingUpdate.Paused, back.Spec.ScaleStrategy.ExcludePreparingDelete)
 	fmt.Println(len(back.Annotations))
 	// Output:

@@ -19,15 +19,15 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-func ExampleDaemonSetToV1alpha1() {
+func ExampleTo_daemonSet() {
 	stored := &v1beta1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}
 	stored.Spec.ScaleStrategy = &v1beta1.DaemonSetScaleStrategy{PartitionedScaling: true}
 	stored.Status.UpdateRevision = "648478f69b"
 
-	shown, _ := conversion.DaemonSetToV1alpha1(stored)
+	shown, _ := conversion.To[v1alpha1.DaemonSet](stored)
 	fmt.Println(shown.Annotations[apps.AnnotationProgressiveCreate], shown.Status.DaemonSetHash)
 
-	back, _ := conversion.DaemonSetToV1beta1(shown)
+	back, _ := conversion.To[v1beta1.DaemonSet](shown)
 	fmt.Println(back.Spec.ScaleStrategy.PartitionedScaling, back.Status.UpdateRevision, len(back.Annotations))
 	// Output:
 	// true 648478f69b
@@ -36,7 +36,7 @@ func ExampleDaemonSetToV1alpha1() {
 
 func daemonSetToBeta(t *testing.T, obj *v1alpha1.DaemonSet) *v1beta1.DaemonSet {
 	t.Helper()
-	result, err := conversion.DaemonSetToV1beta1(obj)
+	result, err := conversion.To[v1beta1.DaemonSet](obj)
 	if err != nil {
 		t.Fatalf("DaemonSetToV1beta1() = %v", err)
 	}
@@ -45,7 +45,7 @@ func daemonSetToBeta(t *testing.T, obj *v1alpha1.DaemonSet) *v1beta1.DaemonSet {
 
 func daemonSetToAlpha(t *testing.T, obj *v1beta1.DaemonSet) *v1alpha1.DaemonSet {
 	t.Helper()
-	result, err := conversion.DaemonSetToV1alpha1(obj)
+	result, err := conversion.To[v1alpha1.DaemonSet](obj)
 	if err != nil {
 		t.Fatalf("DaemonSetToV1alpha1() = %v", err)
 	}

@@ -7,324 +7,190 @@ import (
 	"slices"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
 // note is the content of the annotation. The package comment explains the note.
 type note struct {
 	When   []string    `json:"when,omitempty"`
 	Fields []keptField `json:"fields,omitempty"`
-	Empty  []keptField `json:"empty,omitempty"`
 }
 
 type keptField struct {
-	Path  []string        `json:"path"`
+	Path  path            `json:"path"`
 	Shown json.RawMessage `json:"shown,omitempty"`
 	Kept  json.RawMessage `json:"kept,omitempty"`
 }
 
-// fields is the convertible part of an object: pointers into the object, to read and to write.
-type fields struct {
-	labels      *map[string]string
-	annotations *map[string]string
-	// strategies are fields of spec, by their names in JSON: most kinds have the two strategies.
-	strategies map[string]any
-	// when decides the meaning of an updateStrategy, and of a SidecarSet's namespaces.
-	when []string
-	// ownLabels and ownAnnotations are written by the kind's conversion.
-	ownLabels, ownAnnotations []string
+// noteOn returns the key of the note on objects of a version.
+func noteOn(v int) path {
+	return annotation([...]string{alpha: apps.AnnotationV1beta1Only, beta: apps.AnnotationV1alpha1Only}[v])
 }
 
-func betaFields(obj *v1beta1.CloneSet) fields {
-	strategy := &obj.Spec.UpdateStrategy
-	when := []string{string(strategy.Type)}
-	if strategy.RollingUpdate != nil {
-		when = append(when, string(strategy.RollingUpdate.PodUpdatePolicy))
-	}
-	return fields{
-		labels: &obj.Labels, annotations: &obj.Annotations, when: when,
-		strategies: map[string]any{scaleKey: &obj.Spec.ScaleStrategy, updateKey: strategy},
-		ownLabels:  []string{apps.LabelExcludePreparingDelete}, ownAnnotations: imageKeys(),
-	}
-}
-
-func alphaFields(obj *v1alpha1.CloneSet) fields {
-	strategy := &obj.Spec.UpdateStrategy
-	return fields{
-		labels: &obj.Labels, annotations: &obj.Annotations, when: []string{string(strategy.Type)},
-		strategies: map[string]any{scaleKey: &obj.Spec.ScaleStrategy, updateKey: strategy},
-		ownLabels:  []string{apps.LabelExcludePreparingDelete}, ownAnnotations: imageKeys(),
-	}
-}
-
-const (
-	metadataKey    = "metadata"
-	annotationsKey = "annotations"
-	specKey        = "spec"
-	scaleKey       = "scaleStrategy"
-	updateKey      = "updateStrategy"
-)
-
-// tree returns the fields as decoded JSON, without the two annotations of package conversion.
-func (f fields) tree() (map[string]any, error) {
-	// Absent maps count as empty, so every key has its own difference.
-	labels, annotations := map[string]string{}, map[string]string{}
-	maps.Copy(labels, *f.labels)
-	maps.Copy(annotations, *f.annotations)
-	delete(annotations, apps.AnnotationV1alpha1Only)
-	delete(annotations, apps.AnnotationV1beta1Only)
-	encoded, err := json.Marshal(map[string]any{
-		metadataKey: map[string]any{"labels": labels, "annotations": annotations},
-		specKey:     f.strategies,
-	})
-	if err != nil {
-		return nil, err
-	}
-	var tree map[string]any
-	err = json.Unmarshal(encoded, &tree)
-	return tree, err
-}
-
-// set writes a tree back.
-func (f fields) set(tree map[string]any) error {
-	encoded, err := json.Marshal(tree)
-	if err != nil {
-		return err
-	}
-	var parts struct {
-		Metadata struct{ Labels, Annotations map[string]string }
-		Spec     map[string]json.RawMessage
-	}
-	if err := json.Unmarshal(encoded, &parts); err != nil {
-		return err
-	}
-	// A note cannot bring the reserved keys back.
-	delete(parts.Metadata.Annotations, apps.AnnotationV1alpha1Only)
-	delete(parts.Metadata.Annotations, apps.AnnotationV1beta1Only)
-	*f.labels, *f.annotations = noneIfEmpty(parts.Metadata.Labels), noneIfEmpty(parts.Metadata.Annotations)
-	for name, target := range f.strategies {
-		reflect.ValueOf(target).Elem().SetZero()
-		raw, there := parts.Spec[name]
-		if !there { // as in a note
-			continue
-		}
-		if err := utiljson.Unmarshal(raw, target); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func noneIfEmpty(m map[string]string) map[string]string {
-	if len(m) == 0 {
-		return nil
-	}
-	return m
-}
-
-// takeNote removes the annotation and returns its content, or an empty note for an unreadable annotation.
-func takeNote(obj metav1.Object, key string) note {
-	var n note
-	text := obj.GetAnnotations()[key]
-	dropAnnotation(obj, key)
-	if json.Unmarshal([]byte(text), &n) != nil {
+// takeNote removes the note of a version and returns its content. An unreadable note is empty.
+func takeNote(o object, v int) (n note) {
+	content := text(o, noteOn(v))
+	drop(o, noteOn(v))
+	if json.Unmarshal([]byte(content), &n) != nil {
 		return note{}
 	}
 	return n
 }
 
-// restore applies the merge rule to f. A note with values of wrong types is out of date as a whole.
-func (n note) restore(f fields) error {
-	if len(n.Fields) == 0 {
-		return nil
-	}
-	tree, err := f.tree()
-	if err != nil {
-		return err
-	}
-	sameStrategy := slices.Equal(n.When, f.when)
-	changed := false
-	for _, field := range n.Fields {
-		depends := len(field.Path) > 1 && field.Path[0] == specKey && slices.Contains([]string{updateKey, namespaceKey, namespaceSelectorKey}, field.Path[1])
-		if (sameStrategy || !depends) && f.owns(field) && field.restore(tree) {
-			changed = true
-		}
-	}
-	if !changed {
-		return nil
-	}
-	plain, err := f.tree()
-	if err != nil {
-		return err
-	}
-	if f.set(tree) != nil {
-		return f.set(plain)
-	}
-	return nil
-}
-
-// owns reports whether conversion writes such fields into notes, with a possible value. Any user may write notes.
-func (f fields) owns(k keptField) bool {
-	if len(k.Path) < 2 {
-		return false
-	}
-	if k.Path[0] == specKey {
-		_, known := f.strategies[k.Path[1]]
-		return known
-	}
-	if k.Path[0] != metadataKey || len(k.Path) != 3 {
-		return false
-	}
-	kept := decoded(k.Kept)
-	text, isText := kept.(string)
-	if kept != nil && !isText {
-		return false
-	}
-	switch k.Path[1] {
-	case "labels":
-		return slices.Contains(f.ownLabels, k.Path[2]) && len(validation.IsValidLabelValue(text)) == 0
-	case "annotations":
-		return slices.Contains(f.ownAnnotations, k.Path[2])
-	}
-	return false
-}
-
-// restore puts the kept value in place if the tree has the shown value there, and reports so.
-func (k keptField) restore(tree map[string]any) bool {
-	parent := tree
-	for _, step := range k.Path[:len(k.Path)-1] {
-		next, ok := parent[step].(map[string]any)
-		if !ok {
-			return false
-		}
-		parent = next
-	}
-	last := k.Path[len(k.Path)-1]
-	shown, kept := decoded(k.Shown), decoded(k.Kept)
-	if !reflect.DeepEqual(parent[last], shown) {
-		return false
-	}
-	if kept == nil {
-		delete(parent, last)
-	} else {
-		parent[last] = kept
-	}
-	return true
-}
-
-// decoded returns nil for no value, the same as reading an absent key of a tree.
-func decoded(raw json.RawMessage) any {
-	var value any
-	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil {
-		return nil
-	}
-	return value
-}
-
-// writeNote annotates obj with the differences, if any, between the truth and the object converted back.
-func writeNote(obj metav1.Object, key string, truth, back fields) error {
-	want, err := truth.tree()
-	if err != nil {
-		return err
-	}
-	got, err := back.tree()
-	if err != nil {
-		return err
-	}
-	n := note{When: back.when}
-	if err := n.compare(nil, want, got); err != nil || len(n.Fields) == 0 {
-		return err
-	}
-	return n.write(obj, key)
-}
-
-// write annotates obj with as much as there is room for; see the package comment.
-func (n note) write(obj metav1.Object, key string) error {
-	for len(n.Fields)+len(n.Empty) > 0 {
-		encoded, err := json.Marshal(n)
-		if err != nil {
-			return err
-		}
-		if hasRoom(obj.GetAnnotations(), key, string(encoded)) {
-			annotate(obj, key, string(encoded))
-			return nil
-		}
-		if len(n.Empty) > 0 {
-			n.Empty = nil // nothing depends on empty values
+// restore applies the merge rule to an object converted to a version without the note. Any user may write notes.
+func (k *kind) restore(n note, o object, v int) {
+	same := slices.Equal(n.When, k.circumstances(o, v))
+	for _, f := range n.Fields {
+		place := k.place(f.Path, v)
+		if place == nil || !same && place[0] == specKey && slices.Contains(k.depends, place[1]) {
 			continue
 		}
-		longest := 0
-		for i := range n.Fields {
-			if n.Fields[i].size() > n.Fields[longest].size() {
-				longest = i
-			}
+		in, shown := parent(o, f.Path), decoded(f.Shown)
+		if shown == "" { // says as much as none
+			shown = nil
 		}
-		n.Fields = slices.Delete(n.Fields, longest, longest+1)
+		switch {
+		case in == nil || !reflect.DeepEqual(get(o, f.Path), shown) || !k.accepts(o, v, f):
+		case decoded(f.Kept) == nil:
+			drop(o, f.Path)
+		default:
+			in[f.Path.last()] = f.Kept
+		}
+	}
+}
+
+// place returns the place of a version around a path, or nil.
+func (k *kind) place(p path, v int) path {
+	for _, place := range k.places[v] {
+		if len(p) >= len(place) && slices.Equal(place, p[:len(place)]) {
+			return place
+		}
 	}
 	return nil
 }
 
-func (k keptField) size() int { return len(k.Shown) + len(k.Kept) }
+// circumstances are the values that decide the meaning of the dependent fields.
+func (k *kind) circumstances(o object, v int) (out []string) {
+	for _, p := range k.when[v] {
+		if parent(o, p) != nil {
+			out = append(out, letters(get(o, p)))
+		}
+	}
+	return out
+}
+
+// accepts reports whether the API server would accept a kept value.
+func (k *kind) accepts(o object, v int, f keptField) bool {
+	value, t := decoded(f.Kept), typeAt(k.types[v], f.Path)
+	if value == nil || t == nil {
+		return t != nil
+	}
+	if content, isText := value.(string); f.Path[1] == labelsKey {
+		return isText && len(validation.IsValidLabelValue(content)) == 0
+	}
+	if k.place(f.Path, 1-v) == nil { // betaOnly
+		value = decodable(value)
+		if k.takes != nil && !k.takes(o, value) {
+			return false
+		}
+	}
+	return utiljson.Unmarshal(encoded(value), reflect.New(t).Interface()) == nil
+}
+
+// typeAt returns the type of a field by its path in JSON, or nil. Maps have all keys.
+func typeAt(t reflect.Type, p path) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case len(p) == 0:
+		return t
+	case t.Kind() == reflect.Map:
+		return typeAt(t.Elem(), p[1:])
+	case t.Kind() == reflect.Struct:
+		for f := range t.Fields() {
+			if jsonName(f) == p[0] {
+				return typeAt(f.Type, p[1:])
+			}
+		}
+	}
+	return nil
+}
+
+// differences returns the values of truth lost in back, by path.
+func (k *kind) differences(truth, back object, v int) (out []keptField) {
+	for _, place := range k.places[v] {
+		written := parent(truth, place)[place.last()]
+		found := compare(place, get(truth, place), get(back, place))
+		if len(found) == 1 && len(found[0].Path) == len(place) && found[0].Kept != nil {
+			found[0].Kept = encoded(written) // in its own order
+		}
+		out = append(out, found...)
+	}
+	return out
+}
+
+func compare(at path, want, got any) (out []keptField) {
+	wanted, isObject := want.(object)
+	gotten, areObjects := got.(object)
+	if !isObject || !areObjects {
+		if !reflect.DeepEqual(want, got) {
+			out = append(out, keptField{at, present(got), present(want)})
+		}
+		return out
+	}
+	keys := maps.Clone(wanted)
+	maps.Copy(keys, gotten)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		out = append(out, compare(append(slices.Clone(at), key), wanted[key], gotten[key])...)
+	}
+	return out
+}
+
+func present(value any) json.RawMessage {
+	if value == nil {
+		return nil
+	}
+	return encoded(value)
+}
+
+// write notes as much as there is room for; see the package comment.
+func (n note) write(o object, v int) {
+	for ; len(n.Fields) > 0; n.Fields = n.Fields[1:] {
+		content := string(encoded(n))
+		if hasRoom(o, noteOn(v), content) {
+			put(o, noteOn(v), content)
+			return
+		}
+		slices.SortStableFunc(n.Fields, func(a, b keptField) int { return b.weight() - a.weight() })
+	}
+}
+
+// weight orders fields for lack of room: nothing depends on values that say nothing.
+func (f keptField) weight() int {
+	if f.saysNothing() {
+		return apivalidation.TotalAnnotationSizeLimitB
+	}
+	return len(f.Shown) + len(f.Kept)
+}
+
+func (f keptField) saysNothing() bool { return isEmpty(f.Shown) && isEmpty(f.Kept) }
+
+// isEmpty reports whether a value means the same as none to most fields. A zero may have a meaning.
+func isEmpty(raw json.RawMessage) bool {
+	return slices.Contains([]string{"", "null", "false", `""`, "{}", "[]"}, string(raw))
+}
 
 // hasRoom reports whether the API server would accept the annotations with the new annotation.
-func hasRoom(annotations map[string]string, key, value string) bool {
-	size := len(key) + len(value)
-	for k, v := range annotations {
-		if k != key {
-			size += len(k) + len(v)
+func hasRoom(o object, key path, content string) bool {
+	size := len(key.last()) + len(content)
+	for other, value := range parent(o, key) {
+		if other != key.last() {
+			size += len(other) + len(letters(value))
 		}
 	}
 	return size <= apivalidation.TotalAnnotationSizeLimitB
-}
-
-// compare adds the differences below path, in the order of their keys.
-func (n *note) compare(path []string, want, got map[string]any) error {
-	var keys []string
-	for key := range want {
-		keys = append(keys, key)
-	}
-	for key := range got {
-		if _, both := want[key]; !both {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		at := append(slices.Clone(path), key)
-		wantMap, wantIsMap := want[key].(map[string]any)
-		gotMap, gotIsMap := got[key].(map[string]any)
-		if wantIsMap && gotIsMap {
-			if err := n.compare(at, wantMap, gotMap); err != nil {
-				return err
-			}
-			continue
-		}
-		if reflect.DeepEqual(want[key], got[key]) {
-			continue
-		}
-		field := keptField{Path: at}
-		var err error
-		if field.Kept, err = encodePresent(want, key); err != nil {
-			return err
-		}
-		if field.Shown, err = encodePresent(got, key); err != nil {
-			return err
-		}
-		n.Fields = append(n.Fields, field)
-	}
-	return nil
-}
-
-func encodePresent(from map[string]any, key string) (json.RawMessage, error) {
-	value, ok := from[key]
-	if !ok || value == nil {
-		return nil, nil
-	}
-	return json.Marshal(value)
 }

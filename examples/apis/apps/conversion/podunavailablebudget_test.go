@@ -16,15 +16,15 @@ import (
 	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-func ExamplePodUnavailableBudgetToV1beta1() {
+func ExampleTo_podUnavailableBudget() {
 	applied := &policyv1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	applied.Annotations = map[string]string{policy.AnnotationProtectOperations: "DELETE,EVICT"}
 
-	stored, _ := conversion.PodUnavailableBudgetToV1beta1(applied)
+	stored, _ := conversion.To[policyv1beta1.PodUnavailableBudget](applied)
 	fmt.Println(stored.Spec.ProtectOperations)
 
 	stored.Spec.ProtectOperations = []policyv1beta1.Operation{policyv1beta1.OperationEvict}
-	back, _ := conversion.PodUnavailableBudgetToV1alpha1(stored)
+	back, _ := conversion.To[policyv1alpha1.PodUnavailableBudget](stored)
 	fmt.Println(back.Annotations[policy.AnnotationProtectOperations])
 	// Output:
 	// [DELETE EVICT]
@@ -33,7 +33,7 @@ func ExamplePodUnavailableBudgetToV1beta1() {
 
 func budgetToBeta(t *testing.T, obj *policyv1alpha1.PodUnavailableBudget) *policyv1beta1.PodUnavailableBudget {
 	t.Helper()
-	result, err := conversion.PodUnavailableBudgetToV1beta1(obj)
+	result, err := conversion.To[policyv1beta1.PodUnavailableBudget](obj)
 	if err != nil {
 		t.Fatalf("PodUnavailableBudgetToV1beta1() = %v", err)
 	}
@@ -42,7 +42,7 @@ func budgetToBeta(t *testing.T, obj *policyv1alpha1.PodUnavailableBudget) *polic
 
 func budgetToAlpha(t *testing.T, obj *policyv1beta1.PodUnavailableBudget) *policyv1alpha1.PodUnavailableBudget {
 	t.Helper()
-	result, err := conversion.PodUnavailableBudgetToV1alpha1(obj)
+	result, err := conversion.To[policyv1alpha1.PodUnavailableBudget](obj)
 	if err != nil {
 		t.Fatalf("PodUnavailableBudgetToV1alpha1() = %v", err)
 	}

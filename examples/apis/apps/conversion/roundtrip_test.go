@@ -14,7 +14,7 @@ import (
 
 func toBeta(t *testing.T, obj *v1alpha1.CloneSet) *v1beta1.CloneSet {
 	t.Helper()
-	result, err := conversion.ToV1beta1(obj)
+	result, err := conversion.To[v1beta1.CloneSet](obj)
 	if err != nil {
 		t.Fatalf("ToV1beta1() = %v", err)
 	}
@@ -23,7 +23,7 @@ func toBeta(t *testing.T, obj *v1alpha1.CloneSet) *v1beta1.CloneSet {
 
 func toAlpha(t *testing.T, obj *v1beta1.CloneSet) *v1alpha1.CloneSet {
 	t.Helper()
-	result, err := conversion.ToV1alpha1(obj)
+	result, err := conversion.To[v1alpha1.CloneSet](obj)
 	if err != nil {
 		t.Fatalf("ToV1alpha1() = %v", err)
 	}

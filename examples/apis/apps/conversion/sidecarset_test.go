@@ -21,15 +21,15 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-func ExampleSidecarSetToV1beta1() {
+func ExampleTo_sidecarSet() {
 	applied := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "mesh"}}
 	applied.Labels = map[string]string{apps.LabelSidecarSetCustomVersion: "v1"}
 	applied.Spec.Namespace = "team-a"
 
-	stored, _ := conversion.SidecarSetToV1beta1(applied)
+	stored, _ := conversion.To[v1beta1.SidecarSet](applied)
 	fmt.Println(metav1.FormatLabelSelector(stored.Spec.NamespaceSelector), stored.Spec.CustomVersion, len(stored.Labels))
 
-	back, _ := conversion.SidecarSetToV1alpha1(stored)
+	back, _ := conversion.To[v1alpha1.SidecarSet](stored)
 	fmt.Println(back.Spec.Namespace, back.Spec.NamespaceSelector == nil, back.Labels[apps.LabelSidecarSetCustomVersion], len(back.Annotations))
 	// Output:
 	// kubernetes.io/metadata.name=team-a v1 0
@@ -38,7 +38,7 @@ func ExampleSidecarSetToV1beta1() {
 
 func sidecarSetToBeta(t *testing.T, obj *v1alpha1.SidecarSet) *v1beta1.SidecarSet {
 	t.Helper()
-	result, err := conversion.SidecarSetToV1beta1(obj)
+	result, err := conversion.To[v1beta1.SidecarSet](obj)
 	if err != nil {
 		t.Fatalf("SidecarSetToV1beta1() = %v", err)
 	}
@@ -47,7 +47,7 @@ func sidecarSetToBeta(t *testing.T, obj *v1alpha1.SidecarSet) *v1beta1.SidecarSe
 
 func sidecarSetToAlpha(t *testing.T, obj *v1beta1.SidecarSet) *v1alpha1.SidecarSet {
 	t.Helper()
-	result, err := conversion.SidecarSetToV1alpha1(obj)
+	result, err := conversion.To[v1alpha1.SidecarSet](obj)
 	if err != nil {
 		t.Fatalf("SidecarSetToV1alpha1() = %v", err)
 	}

@@ -56,7 +56,7 @@ func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	daemonset.DefaultV1alpha1(alpha)
-	applied, err := conversion.DaemonSetToV1beta1(alpha)
+	applied, err := conversion.To[v1beta1.DaemonSet](alpha)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,160 @@
+package conversion
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/podunavailablebudget"
+)
+
+// plain shows a value in its own letters, as far as read has a value for the text.
+func plain(read func(text string) any) codec {
+	return codec{read: read, show: func(value any) string {
+		shown := letters(value)
+		if read(shown) == nil {
+			return ""
+		}
+		return shown
+	}}
+}
+
+// letters returns a text without quotes, a list with commas, and everything else as JSON.
+func letters(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	case []any:
+		words := make([]string, len(value))
+		for i := range value {
+			words[i] = letters(value[i])
+		}
+		return strings.Join(words, ",")
+	}
+	return string(encoded(value))
+}
+
+// flag is a boolean shown as "true".
+func flag() codec {
+	return plain(func(text string) any {
+		if text != "true" {
+			return nil
+		}
+		return true
+	})
+}
+
+func word() codec { return plain(func(text string) any { return text }) }
+
+// number is an int32. A text below the minimum has no value.
+func number(least int64) codec {
+	read := func(least int64) func(string) any {
+		return func(text string) any {
+			n, err := strconv.ParseInt(text, 10, 32)
+			if err != nil || n < least {
+				return nil
+			}
+			return json.Number(strconv.FormatInt(n, 10))
+		}
+	}
+	return codec{read: read(least), show: plain(read(math.MinInt32)).show}
+}
+
+// count is an int32 or any text, such as a percentage.
+func count() codec {
+	numbers := number(math.MinInt32)
+	return plain(func(text string) any {
+		if n := numbers.read(text); n != nil || text == "" {
+			return n
+		}
+		return text
+	})
+}
+
+func operations() codec {
+	return plain(func(text string) any { return decoded(encoded(podunavailablebudget.OperationsIn(text))) })
+}
+
+// snapshot is a list of containers, shown as JSON. An empty list is none.
+func snapshot() codec {
+	read := func(text []byte) json.RawMessage {
+		var list []v1beta1.ContainerRecreateRequestContainerStatus
+		if json.Unmarshal(text, &list) != nil || len(list) == 0 {
+			return nil
+		}
+		return encoded(list)
+	}
+	return codec{
+		read: func(text string) any { return decoded(read([]byte(text))) },
+		show: func(value any) string { return string(read(encoded(value))) },
+	}
+}
+
+// grace is the condition PreRecreateGrace alone, shown as its time. The zero time is none.
+func grace() codec {
+	return codec{
+		read: func(text string) any {
+			since, err := time.Parse(time.RFC3339, text)
+			if err != nil || since.IsZero() {
+				return nil
+			}
+			return decoded(encoded([]metav1.Condition{{
+				Type: apps.ConditionPreRecreateGrace, Status: metav1.ConditionTrue, Reason: apps.ConditionPreRecreateGrace,
+				LastTransitionTime: metav1.NewTime(since),
+			}}))
+		},
+		show: func(value any) string {
+			for _, c := range conditions(value) {
+				if c.Type == apps.ConditionPreRecreateGrace && c.Status == metav1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+					return c.LastTransitionTime.UTC().Format(time.RFC3339)
+				}
+			}
+			return ""
+		},
+	}
+}
+
+// conditions returns nil for anything but a list of conditions.
+func conditions(value any) (list []metav1.Condition) {
+	if utiljson.Unmarshal(encoded(decodable(value)), &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// decodable returns a value that Go types can take if the schema can: the schema sets no size for a number that may be
+// a percentage, and takes times with small letters.
+func decodable(value any) any {
+	switch value := value.(type) {
+	case object:
+		out := object{}
+		for key, inner := range value {
+			out[key] = decodable(inner)
+		}
+		return out
+	case []any:
+		out := make([]any, len(value))
+		for i := range value {
+			out[i] = decodable(value[i])
+		}
+		return out
+	case json.Number:
+		if n, err := value.Float64(); err == nil && (n > math.MaxInt32 || n < math.MinInt32) {
+			return int32(min(max(n, math.MinInt32), math.MaxInt32))
+		}
+	case string:
+		if _, err := time.Parse(time.RFC3339, strings.ToUpper(value)); err == nil {
+			return strings.ToUpper(value)
+		}
+	}
+	return value
+}

@@ -1,0 +1,112 @@
+package conversion
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// The versions of a kind. Arrays of kinds and moves are by version.
+const alpha, beta = 0, 1
+
+// kind is the description of a kind.
+type kind struct {
+	moves []move
+	// always are objects of both versions that conversion adds where absent.
+	always []path
+	// when are values that decide the meaning of the fields named in depends, below spec.
+	when    [2][]path
+	depends []string
+	// reads are fields in conditions of moves. The table adds the places.
+	reads []path
+	// takes decides about values for betaOnly fields from a note; nil takes all values that the Go type can hold.
+	takes func(o object, value any) bool
+
+	// The table derives the rest.
+	name        string
+	apiVersions [2]string
+	types       [2]reflect.Type
+	notes       bool
+	sections    []path
+	places      [2][]path
+	fields      []goField
+}
+
+// goField is a field of spec or status of the Go types.
+type goField struct {
+	at    path
+	index [2][]int // nil for a version without the field
+	// same are fields of the same type in both versions that no move reads or changes.
+	same bool
+	// omitted are fields without zero values in JSON: fields that are no objects, or omitzero.
+	omitted bool
+}
+
+// table completes the description of a kind by its Go types.
+func table[Alpha, Beta any](group string, k kind) *kind {
+	k.types = [2]reflect.Type{reflect.TypeFor[Alpha](), reflect.TypeFor[Beta]()}
+	k.name, k.apiVersions = k.types[beta].Name(), [2]string{group + "/v1alpha1", group + "/v1beta1"}
+	for v := range k.places {
+		for i := range k.moves {
+			k.places[v] = append(k.places[v], k.moves[i].places[v]...)
+		}
+		slices.SortFunc(k.places[v], slices.Compare[path])
+		k.places[v] = slices.CompactFunc(k.places[v], slices.Equal[path])
+	}
+	k.reads = slices.Concat(k.reads, k.places[alpha], k.places[beta])
+	k.notes = len(k.places[beta]) > 0
+	k.sections = append([]path{{metadataKey}, {specKey}}, k.always...)
+	if k.notes {
+		k.sections = append(k.sections, path{metadataKey, labelsKey}, path{metadataKey, annotationsKey})
+	}
+	k.fields = k.pair()
+	return &k
+}
+
+// pair returns the fields of both types.
+func (k *kind) pair() (fields []goField) {
+	for _, section := range []string{"Spec", "Status"} {
+		for v, t := range k.types {
+			in, _ := t.FieldByName(section)
+			for f := range in.Type.Fields() {
+				at := path{jsonName(in), jsonName(f)}
+				i := slices.IndexFunc(fields, func(f goField) bool { return slices.Equal(f.at, at) })
+				if i < 0 {
+					i, fields = len(fields), append(fields, goField{at: at})
+				}
+				fields[i].omitted = f.Type.Kind() != reflect.Struct || strings.Contains(f.Tag.Get("json"), "omitzero")
+				fields[i].index[v] = append(slices.Clone(in.Index), f.Index...)
+			}
+		}
+	}
+	for i := range fields {
+		f := &fields[i]
+		if f.index[alpha] != nil && f.index[beta] != nil {
+			one, other := k.types[alpha].FieldByIndex(f.index[alpha]), k.types[beta].FieldByIndex(f.index[beta])
+			f.same = one.Type.ConvertibleTo(other.Type) &&
+				!slices.ContainsFunc(k.reads, func(p path) bool { return slices.Equal(p[:2], f.at) })
+		}
+	}
+	return fields
+}
+
+// kindOf returns the kind of a Go type, and the version; nil for none.
+func kindOf(t reflect.Type) (*kind, int) {
+	for _, k := range kinds {
+		if v := slices.Index(k.types[:], t); v >= 0 {
+			return k, v
+		}
+	}
+	return nil, 0
+}
+
+// BetaOnly reports whether a field of a v1beta1 type is in the annotation alone on v1alpha1 objects.
+func BetaOnly[T any](field string) bool {
+	k, _ := kindOf(reflect.TypeFor[T]())
+	return k != nil && k.place(steps(field), beta) != nil && k.place(steps(field), alpha) == nil
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}

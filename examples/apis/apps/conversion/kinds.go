@@ -1,0 +1,111 @@
+package conversion
+
+import (
+	"math"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	policyv1alpha1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1alpha1"
+	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+)
+
+// kinds are all kinds with two versions. Nothing changes the list.
+var kinds = [...]*kind{
+	table[v1alpha1.AdvancedCronJob, v1beta1.AdvancedCronJob](apps.Group, kind{
+		moves: []move{betaOnly("spec.template.imageListPullJobTemplate")},
+		takes: hasImages,
+	}),
+	table[v1alpha1.BroadcastJob, v1beta1.BroadcastJob](apps.Group, kind{}),
+	table[v1alpha1.CloneSet, v1beta1.CloneSet](apps.Group, kind{
+		always: []path{steps("spec.scaleStrategy"), strategy()},
+		moves: []move{
+			opposite("spec.scaleStrategy.disablePVCReuse", "spec.scaleStrategy.enablePVCReuse"),
+			shown(label(apps.LabelExcludePreparingDelete), "spec.scaleStrategy.excludePreparingDelete", flag()),
+			nested(),
+			preDownload(apps.AnnotationImagePreDownloadParallelism, "Parallelism", count()),
+			preDownload(apps.AnnotationImagePreDownloadTimeoutSeconds, "TimeoutSeconds", number(math.MinInt32)),
+			preDownload(apps.AnnotationImagePreDownloadMinUpdatedReadyPods, "MinUpdatedReadyPods", number(math.MinInt32)),
+		},
+		when: [2][]path{
+			alpha: {steps("spec.updateStrategy.type")},
+			beta:  {steps("spec.updateStrategy.type"), steps("spec.updateStrategy.rollingUpdate.podUpdatePolicy")},
+		},
+		depends: []string{"updateStrategy"},
+	}),
+	table[v1alpha1.ContainerRecreateRequest, v1beta1.ContainerRecreateRequest](apps.Group, kind{
+		moves: []move{
+			betaOnly("status.containerStatusSnapshot", "status.conditions"),
+			moved(annotation(apps.AnnotationRequestSyncContainerStatuses), "status.containerStatusSnapshot", snapshot()).
+				while(begun, beta),
+			moved(annotation(apps.AnnotationRequestUnreadyAcquired), "status.conditions", grace()).while(begun, beta),
+		},
+		reads: []path{steps("status.phase")},
+		takes: hasTimes,
+	}),
+	table[v1alpha1.DaemonSet, v1beta1.DaemonSet](apps.Group, kind{
+		moves: []move{
+			betaOnly("spec.scaleStrategy"),
+			shown(annotation(apps.AnnotationProgressiveCreate), "spec.scaleStrategy.partitionedScaling", flag()),
+			replaced("spec.updateStrategy.rollingUpdate.rollingUpdateType", v1alpha1.SurgingRollingUpdateType,
+				v1beta1.StandardRollingUpdateType),
+			renamed("status", "daemonSetHash", "updateRevision"),
+		},
+		when:    [2][]path{{steps("spec.updateStrategy.type")}, {steps("spec.updateStrategy.type")}},
+		depends: []string{"updateStrategy"},
+	}),
+	table[v1alpha1.PersistentPodState, v1beta1.PersistentPodState](apps.Group, kind{moves: []move{
+		renamed("spec.requiredPersistentTopology", "nodeTopologyKeys", "keys"),
+		renamed("spec.preferredPersistentTopology.preference", "nodeTopologyKeys", "keys"),
+	}}),
+	table[policyv1alpha1.PodUnavailableBudget, policyv1beta1.PodUnavailableBudget](policy.Group, kind{moves: []move{
+		betaOnly("spec.ignoredPodSelector", "spec.protectOperations", "spec.protectTotalReplicas"),
+		shown(annotation(policy.AnnotationProtectOperations), "spec.protectOperations", operations()),
+		shown(annotation(policy.AnnotationProtectTotalReplicas), "spec.protectTotalReplicas", number(1)),
+	}}),
+	table[v1alpha1.ResourceDistribution, v1beta1.ResourceDistribution](apps.Group, kind{moves: []move{
+		renamed("spec.targets", "namespaceLabelSelector", "namespaceSelector"),
+		renamed("status.conditions", "failedNamespace", "failedNamespaces"),
+	}}),
+	table[v1alpha1.SidecarSet, v1beta1.SidecarSet](apps.Group, kind{
+		moves: []move{
+			namespaced("spec.namespace", "spec.namespaceSelector"),
+			betaOnly("spec.customVersion"),
+			moved(label(apps.LabelSidecarSetCustomVersion), "spec.customVersion", word()),
+			withdrawn("spec.strategy"),
+		},
+		when:    [2][]path{alpha: {steps("spec.namespaceSelector")}},
+		depends: []string{"namespace", "namespaceSelector"},
+	}),
+	table[v1alpha1.StatefulSet, v1beta1.StatefulSet](apps.Group, kind{moves: []move{
+		betaOnly("spec.lifecycle", "spec.ordinals", "spec.persistentVolumeClaimRetentionPolicy", "spec.reserveOrdinals",
+			"spec.scaleStrategy", "spec.volumeClaimUpdateStrategy"),
+	}}),
+}
+
+// preDownload is a field about the images of a CloneSet, an annotation in v1alpha1.
+func preDownload(key, name string, c codec) move {
+	const fields = "spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy.imagePreDownload"
+	return shown(annotation(key), fields+name, c).while(rolls, alpha, beta)
+}
+
+// hasImages reports whether a template of ImageListPullJobs has the fields required by the schema.
+func hasImages(_ object, template any) bool {
+	in, _ := template.(object)
+	spec, has := in["spec"].(object)
+	return !has || spec["images"] != nil && spec["completionPolicy"] != nil
+}
+
+// begun reports whether a request has a phase. A v1beta1 status must have a phase: conversion adds nothing to a status
+// without a phase.
+func begun(o object) bool { return text(o, steps("status.phase")) != "" }
+
+// hasTimes reports whether a request has begun, and whether conditions have times.
+func hasTimes(o object, value any) bool {
+	timeless := func(c metav1.Condition) bool { return c.LastTransitionTime.IsZero() }
+	return begun(o) && !slices.ContainsFunc(conditions(value), timeless)
+}

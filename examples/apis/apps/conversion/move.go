@@ -1,0 +1,154 @@
+package conversion
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// move is a difference between the two versions of a kind.
+type move struct {
+	// to changes an object into the given version; nil changes nothing. Moves to v1alpha1 run in reverse order.
+	to [2]func(object)
+	// places are the parts of an object that the move reads or changes. Notes keep their differences.
+	places [2][]path
+}
+
+// while restricts conversion to the given versions to objects with a condition.
+func (m move) while(condition func(object) bool, to ...int) move {
+	for _, v := range to {
+		convert := m.to[v]
+		m.to[v] = func(o object) {
+			if condition(o) {
+				convert(o)
+			}
+		}
+	}
+	return m
+}
+
+// renamed is a field of two names, in an object or in all objects of a list. If both names exist, where the API server
+// prunes, each becomes its counterpart, so nothing is lost.
+func renamed(in, old, next string) move {
+	exchange := func(o object) {
+		a, b := o[old], o[next]
+		delete(o, old)
+		delete(o, next)
+		if a != nil {
+			o[next] = a
+		}
+		if b != nil {
+			o[old] = b
+		}
+	}
+	everywhere := func(o object) { each(o, steps(in), exchange) }
+	return move{to: [2]func(object){everywhere, everywhere}}
+}
+
+// betaOnly are fields without a place in v1alpha1. A note takes any value that the schema might accept.
+func betaOnly(names ...string) (m move) {
+	for _, name := range names {
+		m.places[beta] = append(m.places[beta], steps(name))
+	}
+	m.to[alpha] = func(o object) {
+		for _, p := range m.places[beta] {
+			drop(o, p)
+		}
+	}
+	return m
+}
+
+// withdrawn is a field of v1alpha1 that nothing reads.
+func withdrawn(name string) move {
+	remove := func(o object) { drop(o, steps(name)) }
+	return move{to: [2]func(object){remove, remove}}
+}
+
+// opposite is a boolean of v1alpha1 with the opposite meaning in v1beta1.
+func opposite(old, next string) move {
+	a, b := steps(old), steps(next)
+	negate := func(from, to path) func(object) {
+		return func(o object) {
+			value := get(o, from)
+			drop(o, from)
+			if value != true {
+				put(o, to, true)
+			}
+		}
+	}
+	return move{to: [2]func(object){negate(b, a), negate(a, b)}, places: [2][]path{{a[:2]}, {b[:2]}}}
+}
+
+// replaced is a value of v1alpha1 unknown to v1beta1.
+func replaced[T ~string](name string, old, next T) move {
+	p := steps(name)
+	replace := func(o object) {
+		if text(o, p) == string(old) {
+			put(o, p, string(next))
+		}
+	}
+	return move{to: [2]func(object){beta: replace}, places: [2][]path{{p[:2]}, {p[:2]}}}
+}
+
+// shown is a field of v1beta1 that v1alpha1 shows as an annotation or label, exactly when the field has a value. A
+// spelling of the same value is kept, and an unreadable text is foreign and stays. Objects of v1beta1 keep the key,
+// without a meaning.
+func shown(key path, name string, c codec) move {
+	p := steps(name)
+	return move{
+		to: [2]func(object){
+			alpha: func(o object) {
+				c.toKey(o, key, get(o, p))
+				drop(o, p)
+			},
+			beta: func(o object) { c.toField(o, key, p) },
+		},
+		places: [2][]path{{key}, {key, p[:2]}},
+	}
+}
+
+// moved is shown, and in v1beta1 the field alone has the value.
+func moved(key path, name string, c codec) move {
+	m, p := shown(key, name, c), steps(name)
+	m.to[beta] = func(o object) {
+		if c.toField(o, key, p) {
+			drop(o, key)
+		}
+	}
+	return m
+}
+
+// codec translates between a value and the text of an annotation or label.
+type codec struct {
+	// read returns nil for a text without a value.
+	read func(text string) any
+	// show returns "" for a value without a text.
+	show func(value any) string
+}
+
+func (c codec) current(o object, key path) any {
+	if shown, ok := get(o, key).(string); ok {
+		return c.read(shown)
+	}
+	return nil
+}
+
+func (c codec) toField(o object, key, p path) bool {
+	value := c.current(o, key)
+	return value != nil && (value == "" || put(o, p, value))
+}
+
+func (c codec) toKey(o object, key path, value any) {
+	current, next := c.current(o, key), c.show(value)
+	fits := next != "" && hasRoom(o, key, next)
+	if key[1] == labelsKey {
+		fits = next != "" && len(validation.IsValidLabelValue(next)) == 0
+	}
+	switch {
+	case next == "" && current == nil, next != "" && reflect.DeepEqual(current, value):
+	case fits:
+		put(o, key, next)
+	default: // every stored object can be converted
+		drop(o, key)
+	}
+}
