@@ -97,6 +97,7 @@ func layers() []layer {
 		// Admission reads counts like the controllers, and explains refusals in the same words.
 		{"examples/apis/...", types, "examples/apis/... decode ordinals partition podstate pvc reason sidecarcontrol/sizing"},
 		{"examples/kruise", free, "KIT examples/apis/..."}, // shared by all kinds
+		{"examples/kruise/faulttest", free, "examples/apis/apps examples/kruise reason"},
 		{"examples/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
 		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
 		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise"},

@@ -233,7 +233,7 @@ func mutants() []mutant {
 			"claims that somebody uses go to a Pod on its way out", "pvc/pvc.go",
 			"case k.isUsed(claim, pod):\n", "case pod == nil && k.isUsed(claim, pod):\n", cloneSet("claims", "mount"),
 		},
-		{"OnDelete makes surge Pods", controllers + "resolve.go", "if s.updates && ru.MaxSurge != nil {", "if !s.paused && ru.MaxSurge != nil {", cloneSet("onDelete")},
+		{"OnDelete makes surge Pods", controllers + "resolve.go", "if s.updates {\n\t\tplan.MaxSurge", "if !s.paused {\n\t\tplan.MaxSurge", cloneSet("onDelete")},
 		{
 			"a gate that nobody holds is not opened", "podcontrol/step.go",
 			"podreadiness.Edit{Initialize: initialize}", "podreadiness.Edit{}", cloneSet(),

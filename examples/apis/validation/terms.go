@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -79,6 +80,24 @@ func Priority(priority *pub.PriorityStrategy, path *field.Path) field.ErrorList 
 			errs = append(errs, field.Invalid(at.Child("weight"), term.Weight, "must be from 0 to 100"))
 		}
 		errs = append(errs, Selects(&term.MatchSelector, at.Child("matchSelector"))...)
+	}
+	return errs
+}
+
+// Scatter checks the terms for spreading Pods.
+func Scatter(terms []pub.ScatterTerm, path *field.Path) field.ErrorList {
+	errs := NotTooMany(len(terms), path)
+	if len(errs) > 0 {
+		return errs
+	}
+	seen := sets.New[pub.ScatterTerm]()
+	for i, term := range terms {
+		if term.Key == "" {
+			errs = append(errs, field.Required(path.Index(i).Child("key"), "name a label"))
+		} else if seen.Has(term) {
+			errs = append(errs, field.Duplicate(path.Index(i), term.Key+"="+term.Value))
+		}
+		seen.Insert(term)
 	}
 	return errs
 }

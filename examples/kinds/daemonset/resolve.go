@@ -75,8 +75,8 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (*settings, reaso
 			},
 		},
 	}
-	s.warnings = read.Warnings
-	return s, read.Problems
+	s.warnings = read.Warnings.Reasons()
+	return s, read.Problems.Reasons()
 }
 
 // count resolves percentages of the fitting Nodes. A percentage of a burst is at least a single Pod: with none a pass
@@ -101,5 +101,5 @@ func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec rollout.Node
 	if value.Type == intstr.String && strings.Trim(value.StrVal, "0.%") != "" {
 		burst = max(burst, 1)
 	}
-	return spec, burst, read.Problems
+	return spec, burst, read.Problems.Reasons()
 }

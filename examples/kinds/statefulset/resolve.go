@@ -16,7 +16,6 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/statefulset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
-	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
@@ -80,8 +79,7 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, rea
 		s.priority, _ = read.Order(path+".unorderedUpdate", ru.UnorderedUpdate.PriorityStrategy, nil)
 	}
 	replicas := int(ptr.Deref(spec.Replicas, api.DefaultReplicas))
-	numbers, err := api.Ordinals(set, gates[apps.GateStatefulSetStartOrdinal])
-	read.Problems.Add(ordinals.InvalidOrdinal, err)
+	numbers, _ := api.Ordinals(set, gates[apps.GateStatefulSetStartOrdinal])
 	s.rollout = rollout.NumberedSpec{
 		Wanted:    numbers,
 		Partition: read.OrZero(path+".partition", ptr.Deref(ru.Partition, 0)),
@@ -103,8 +101,8 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, rea
 	// Without a limit on scaling, unwanted Pods go at once.
 	s.rollout.UnlimitedScaleIn = s.rollout.ScaleMaxUnavailable == nil
 	warnUngated(read, spec, gates)
-	s.warnings = read.Warnings
-	return s, read.Problems
+	s.warnings = read.Warnings.Reasons()
+	return s, read.Problems.Reasons()
 }
 
 // warnUngated warns of fields whose gates are off.

@@ -2,7 +2,6 @@ package statefulset
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -75,10 +74,7 @@ func validateInPlaceOnly(obj, old *v1beta1.StatefulSet, opts ValidateOptions) fi
 		strategy.RollingUpdate.PodUpdatePolicy != v1beta1.InPlaceOnly {
 		return nil
 	}
-	obstacles := func(old, next *corev1.PodTemplateSpec) []string {
-		return validation.InPlaceObstacles(old, next, opts.InPlaceResources)
-	}
-	return validation.InPlaceOnly(&old.Spec.Template, &obj.Spec.Template, obstacles, specPath().Child("template"))
+	return validation.InPlaceOnly(&old.Spec.Template, &obj.Spec.Template, opts.InPlaceResources, specPath().Child("template"))
 }
 
 // validateName checks the name. The name, together with an ordinal, is the hostname of a Pod, so the name has no dots.

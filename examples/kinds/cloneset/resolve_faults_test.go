@@ -1,4 +1,4 @@
-package cloneset_test
+package cloneset
 
 import (
 	"math"
@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/cloneset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
@@ -74,7 +74,7 @@ func TestUnusable(t *testing.T) {
 			ru + `maxSurge: Invalid value: "1": must be 0 with InPlaceOnly, which never replaces a Pod`,
 		}},
 		{"no counts", both(budget(text("5"), text("-10%")), scaleLimit(text("few")), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
-			ru.Partition = ptr(number(-1))
+			ru.Partition = ptr.To(number(-1))
 		})), []string{
 			`spec.scaleStrategy.maxUnavailable: Invalid value: "few": no % sign; ` + allowed,
 			ru + `partition: Invalid value: -1: negative; ` + allowed,
@@ -122,13 +122,14 @@ func TestUnusable(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			obj := valid(tc.edit)
 			var got, refused []string
-			for _, err := range cloneset.Unusable(obj) {
+			_, problems, _ := resolve(obj, Options{})
+			for _, err := range problems.Refusals() {
 				got = append(got, err.Error())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("Unusable (-want +got):\n%s", diff)
+				t.Errorf("problems (-want +got):\n%s", diff)
 			}
-			for _, err := range cloneset.ValidateCreate(obj, cloneset.ValidateOptions{}) {
+			for _, err := range validateCreate(obj, validateOptions{}) {
 				refused = append(refused, err.Error())
 			}
 			for _, message := range got {
@@ -153,7 +154,7 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 		{"P-1 a negative percentage", scaleLimit(text("-5%")), []string{"spec.scaleStrategy.maxUnavailable"}},
 		{"a leading zero is nothing odd", scaleLimit(text("05%")), nil},
 		{"negative seconds and limits", func(obj *v1beta1.CloneSet) {
-			obj.Spec.MinReadySeconds, obj.Spec.RevisionHistoryLimit, obj.Spec.ProgressDeadlineSeconds = -1, ptr[int32](-1), ptr[int32](-1)
+			obj.Spec.MinReadySeconds, obj.Spec.RevisionHistoryLimit, obj.Spec.ProgressDeadlineSeconds = -1, ptr.To[int32](-1), ptr.To[int32](-1)
 			obj.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: -1}
 		}, []string{
 			"spec.revisionHistoryLimit", "spec.minReadySeconds", "spec.progressDeadlineSeconds", ru + "inPlaceUpdateStrategy.gracePeriodSeconds",
@@ -172,11 +173,11 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			obj := valid(tc.edit)
-			if errs := cloneset.Unusable(obj); len(errs) > 0 {
-				t.Errorf("unusable: %v", errs)
+			if _, problems, _ := resolve(obj, Options{}); len(problems) > 0 {
+				t.Errorf("unusable: %v", problems.Reasons())
 			}
 			var got []string
-			for _, err := range cloneset.ValidateCreate(obj, cloneset.ValidateOptions{}) {
+			for _, err := range validateCreate(obj, validateOptions{}) {
 				got = append(got, err.Field)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -184,7 +185,7 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 			}
 		})
 	}
-	if errs := cloneset.ValidateUpdate(valid(scaleLimit(text("5")), replicas(3)), valid(scaleLimit(text("5"))), cloneset.ValidateOptions{}); len(errs) > 0 {
+	if errs := validateUpdate(valid(scaleLimit(text("5")), replicas(3)), valid(scaleLimit(text("5"))), validateOptions{}); len(errs) > 0 {
 		t.Errorf("an odd value that is stored is refused: %v", errs)
 	}
 }

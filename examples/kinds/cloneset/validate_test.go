@@ -1,7 +1,9 @@
-package cloneset_test
+package cloneset
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,9 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
+	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/cloneset"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/cloneset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -26,7 +31,7 @@ func valid(edits ...func(*v1beta1.CloneSet)) *v1beta1.CloneSet {
 	obj.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	obj.Spec.Template.Labels = map[string]string{"app": "web"}
 	obj.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
-	cloneset.Default(obj, nil, cloneset.DefaultOptions{})
+	api.Default(obj, nil, api.DefaultOptions{})
 	for _, edit := range edits {
 		edit(obj)
 	}
@@ -97,26 +102,26 @@ func TestValidateCreate(t *testing.T) {
 		},
 		{
 			name: "V-13 both 0 without replicas", edit: func(obj *v1beta1.CloneSet) {
-				obj.Spec.Replicas = ptr[int32](0)
+				obj.Spec.Replicas = ptr.To[int32](0)
 				budget(number(0), number(0))(obj)
 			},
 			want: []string{ru + "maxUnavailable: Invalid value"}, // a later scale-up is not validated here
 		},
 		{
 			name: "V-14 progress deadline within minReadySeconds", edit: func(obj *v1beta1.CloneSet) {
-				obj.Spec.MinReadySeconds, obj.Spec.ProgressDeadlineSeconds = 5, ptr[int32](5)
+				obj.Spec.MinReadySeconds, obj.Spec.ProgressDeadlineSeconds = 5, ptr.To[int32](5)
 			},
 			want: []string{"spec.progressDeadlineSeconds: Invalid value"},
 		},
 		{
 			name: "V-14 negative progress deadline", edit: func(obj *v1beta1.CloneSet) {
-				obj.Spec.ProgressDeadlineSeconds = ptr[int32](-1)
+				obj.Spec.ProgressDeadlineSeconds = ptr.To[int32](-1)
 			},
 			want: []string{"spec.progressDeadlineSeconds: Invalid value"},
 		},
 		{
 			name: "V-14 progress deadline off", edit: func(obj *v1beta1.CloneSet) {
-				obj.Spec.MinReadySeconds, obj.Spec.ProgressDeadlineSeconds = math.MaxInt32, ptr[int32](math.MaxInt32)
+				obj.Spec.MinReadySeconds, obj.Spec.ProgressDeadlineSeconds = math.MaxInt32, ptr.To[int32](math.MaxInt32)
 			},
 		},
 		{
@@ -129,8 +134,8 @@ func TestValidateCreate(t *testing.T) {
 		{
 			name: "V-16 numbers without percent, and the scale budget", edit: func(obj *v1beta1.CloneSet) {
 				budget(text("5"), text(""))(obj)
-				obj.Spec.UpdateStrategy.RollingUpdate.Partition = ptr(number(-1))
-				obj.Spec.ScaleStrategy.MaxUnavailable = ptr(text("NaN%"))
+				obj.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(number(-1))
+				obj.Spec.ScaleStrategy.MaxUnavailable = ptr.To(text("NaN%"))
 			},
 			want: []string{
 				"spec.scaleStrategy.maxUnavailable: Invalid value", ru + "partition: Invalid value",
@@ -207,8 +212,8 @@ func TestValidateCreate(t *testing.T) {
 		{
 			name: "V-21 percent and negatives", edit: rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
 				ru.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{
-					GracePeriodSeconds: -1, ImagePreDownloadParallelism: ptr(text("10%")),
-					ImagePreDownloadTimeoutSeconds: ptr[int32](-1), ImagePreDownloadMinUpdatedReadyPods: ptr[int32](-1),
+					GracePeriodSeconds: -1, ImagePreDownloadParallelism: ptr.To(text("10%")),
+					ImagePreDownloadTimeoutSeconds: ptr.To[int32](-1), ImagePreDownloadMinUpdatedReadyPods: ptr.To[int32](-1),
 				}
 			}),
 			want: []string{
@@ -220,7 +225,7 @@ func TestValidateCreate(t *testing.T) {
 		},
 		{
 			name: "V-21 integer in quotes", edit: rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
-				ru.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{ImagePreDownloadParallelism: ptr(text("3"))}
+				ru.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{ImagePreDownloadParallelism: ptr.To(text("3"))}
 			}),
 		},
 		{
@@ -240,7 +245,7 @@ func TestValidateCreate(t *testing.T) {
 		},
 		{
 			name: "2.1 negative numbers, empty selector, several at once", edit: func(obj *v1beta1.CloneSet) {
-				obj.Spec.Replicas, obj.Spec.RevisionHistoryLimit, obj.Spec.MinReadySeconds = ptr[int32](-1), ptr[int32](-1), -1
+				obj.Spec.Replicas, obj.Spec.RevisionHistoryLimit, obj.Spec.MinReadySeconds = ptr.To[int32](-1), ptr.To[int32](-1), -1
 				obj.Spec.Selector = &metav1.LabelSelector{}
 				obj.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 				obj.Spec.ScaleStrategy.PodsToDelete = []string{"a", "a"}
@@ -282,7 +287,7 @@ func TestValidateCreate(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			got := summary(cloneset.ValidateCreate(valid(tc.edit), cloneset.ValidateOptions{}))
+			got := summary(validateCreate(valid(tc.edit), validateOptions{}))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -308,14 +313,14 @@ func TestValidateUpdate(t *testing.T) {
 	tests := []struct {
 		name     string
 		old, new []func(*v1beta1.CloneSet)
-		opts     cloneset.ValidateOptions
+		opts     validateOptions
 		want     []string
 	}{
 		{
 			name: "V-10 everything but the selector may change",
 			new: []func(*v1beta1.CloneSet){image, env, budget(intstr.FromInt32(1), intstr.FromInt32(1)), func(obj *v1beta1.CloneSet) {
-				obj.Spec.Replicas, obj.Spec.RevisionHistoryLimit, obj.Spec.MinReadySeconds = ptr[int32](3), ptr[int32](3), 3
-				obj.Spec.ProgressDeadlineSeconds, obj.Spec.Lifecycle = ptr[int32](9), &pub.Lifecycle{}
+				obj.Spec.Replicas, obj.Spec.RevisionHistoryLimit, obj.Spec.MinReadySeconds = ptr.To[int32](3), ptr.To[int32](3), 3
+				obj.Spec.ProgressDeadlineSeconds, obj.Spec.Lifecycle = ptr.To[int32](9), &pub.Lifecycle{}
 				obj.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "d"}}}
 				obj.Spec.ScaleStrategy.EnablePVCReuse = true
 			}},
@@ -353,15 +358,15 @@ func TestValidateUpdate(t *testing.T) {
 		},
 		{
 			name: "V-11 InPlaceOnly, cpu with the gate", old: []func(*v1beta1.CloneSet){cpu("1")},
-			new: []func(*v1beta1.CloneSet){inPlaceOnly, cpu("2")}, opts: cloneset.ValidateOptions{InPlaceResources: true},
+			new: []func(*v1beta1.CloneSet){inPlaceOnly, cpu("2")}, opts: validateOptions{inPlaceResources: true},
 		},
 		{
 			name: "V-11 U-5 InPlaceOnly, a new limit with the gate", new: []func(*v1beta1.CloneSet){inPlaceOnly, cpu("2")},
-			opts: cloneset.ValidateOptions{InPlaceResources: true}, want: []string{"spec.template: Forbidden"},
+			opts: validateOptions{inPlaceResources: true}, want: []string{"spec.template: Forbidden"},
 		},
 		{
 			name: "V-11 U-5 InPlaceOnly, a removed limit with the gate", old: []func(*v1beta1.CloneSet){cpu("1"), memory},
-			new: []func(*v1beta1.CloneSet){inPlaceOnly, cpu("1")}, opts: cloneset.ValidateOptions{InPlaceResources: true},
+			new: []func(*v1beta1.CloneSet){inPlaceOnly, cpu("1")}, opts: validateOptions{inPlaceResources: true},
 			want: []string{"spec.template: Forbidden"},
 		},
 		{
@@ -371,13 +376,6 @@ func TestValidateUpdate(t *testing.T) {
 				}),
 			},
 			want: []string{"spec.template: Forbidden"},
-		},
-		{
-			name: "V-11 the caller's predicate decides", new: []func(*v1beta1.CloneSet){inPlaceOnly, image},
-			opts: cloneset.ValidateOptions{InPlacePossible: func(_, _ *corev1.PodTemplateSpec) []string {
-				return []string{"a", "b"}
-			}},
-			want: []string{"spec.template: Forbidden", "spec.template: Forbidden"},
 		},
 		{
 			name: "a problem the stored object has stays editable",
@@ -394,7 +392,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			got := summary(cloneset.ValidateUpdate(valid(tc.new...), valid(tc.old...), tc.opts))
+			got := summary(validateUpdate(valid(tc.new...), valid(tc.old...), tc.opts))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -406,7 +404,7 @@ func TestValidatePodsToDelete(t *testing.T) {
 	pod := func(name string, uid types.UID) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
 		if uid != "" {
-			pod.OwnerReferences = []metav1.OwnerReference{{UID: uid, Controller: ptr(true)}}
+			pod.OwnerReferences = []metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}
 		}
 		return pod
 	}
@@ -437,8 +435,8 @@ func TestValidatePodsToDelete(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			opts := cloneset.ValidateOptions{Pods: tc.pods}
-			got := summary(cloneset.ValidateUpdate(names(tc.new...), names(tc.old...), opts))
+			opts := validateOptions{pods: tc.pods}
+			got := summary(validateUpdate(names(tc.new...), names(tc.old...), opts))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -467,9 +465,9 @@ func TestValidateDelete(t *testing.T) {
 			if tc.label != "" {
 				obj.Labels = map[string]string{apps.LabelDeleteProtection: tc.label}
 			}
-			errs := cloneset.ValidateDelete(obj, cloneset.ValidateOptions{DeletionProtection: !tc.gateOff})
-			if (len(errs) > 0) != tc.refused {
-				t.Errorf("ValidateDelete() = %v, want refused: %t", errs, tc.refused)
+			kind := endpoint(admission.Options{Gates: map[apps.Gate]bool{apps.GateResourcesDeletionProtection: !tc.gateOff}})
+			if refused := kind.ValidateDelete != nil && len(kind.ValidateDelete(obj)) > 0; refused != tc.refused {
+				t.Errorf("the deletion is refused: %t, want %t", refused, tc.refused)
 			}
 		})
 	}
@@ -497,9 +495,26 @@ func TestValidateV1alpha1(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			if errs := cloneset.ValidateV1alpha1(tc.obj, tc.old); (len(errs) > 0) != tc.refused {
-				t.Errorf("ValidateV1alpha1() = %v, want refused: %t", errs, tc.refused)
+			if errs := validateV1alpha1(tc.obj, tc.old); (len(errs) > 0) != tc.refused {
+				t.Errorf("validateV1alpha1() = %v, want refused: %t", errs, tc.refused)
 			}
 		})
+	}
+}
+
+// TestStoredObjectsAreValid shows that a take-over refuses nothing.
+func TestStoredObjectsAreValid(t *testing.T) {
+	for _, name := range []string{"web", "old-api"} {
+		raw, err := os.ReadFile(filepath.Join("../../apis/apps/cloneset/testdata", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := &v1beta1.CloneSet{}
+		if err := yaml.UnmarshalStrict(raw, stored); err != nil {
+			t.Fatal(err)
+		}
+		if errs := validateCreate(stored, validateOptions{}); len(errs) > 0 {
+			t.Errorf("%s is refused: %v", name, errs)
+		}
 	}
 }
