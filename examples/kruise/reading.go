@@ -58,8 +58,8 @@ func (r *Reading) Ungated(path, value string, gate apps.Gate) {
 	}})
 }
 
-// misread warns of a value that is read as another value.
-func (r *Reading) misread(err *field.Error, read, remedy string) {
+// Misread warns of a value that is read as another value.
+func (r *Reading) Misread(err *field.Error, read, remedy string) {
 	why := reasonOf(OddValue, err)
 	why.Detail, why.Remedy = "read as "+read, remedy
 	r.Warnings = append(r.Warnings, Fault{why, err})
@@ -82,7 +82,7 @@ func (r *Reading) Replicas(path string, n int32) int {
 // OrZero reads a negative number as zero, with a warning.
 func (r *Reading) OrZero(path string, n int32) int {
 	for _, err := range validation.NotNegative(&n, field.NewPath(path)) {
-		r.misread(err, "0", "use 0 or more")
+		r.Misread(err, "0", "use 0 or more")
 	}
 	return int(max(n, 0))
 }
@@ -126,7 +126,7 @@ func (r *Reading) LimitAsUpstream(path string, value *intstr.IntOrString, total 
 	n := r.Count(path, &read, total, round)
 	if read != *value {
 		for _, err := range validation.Count(value, field.NewPath(path)) {
-			r.misread(err, quoted(&read), "write what is meant")
+			r.Misread(err, quoted(&read), "write what is meant")
 		}
 	}
 	return &n
@@ -179,7 +179,7 @@ func (r *Reading) Template(path string, template *corev1.PodTemplateSpec, reserv
 func (r *Reading) InPlace(path string, strategy *pub.InPlaceUpdateStrategy) {
 	for i, err := range validation.InPlaceStrategy(strategy, field.NewPath(path)) {
 		if i == 0 && strategy.GracePeriodSeconds < 0 {
-			r.misread(err, "0", "use 0 or more")
+			r.Misread(err, "0", "use 0 or more")
 			continue
 		}
 		r.Warn(err)

@@ -14,21 +14,21 @@ import (
 	"github.com/workloadkit/workloadkit/pvc"
 )
 
-// StorageClasses finds storage classes. Both functions return nil for a missing class, and an error if the answer is
+// storageClasses finds storage classes. Both functions return nil for a missing class, and an error if the answer is
 // unknown.
-type StorageClasses interface {
+type storageClasses interface {
 	// Named returns the class of a name.
 	Named(name string) (*storagev1.StorageClass, error)
-	// Default returns the class of claims without a class; see [DefaultClass].
+	// Default returns the class of claims without a class; see [defaultClass].
 	Default() (*storagev1.StorageClass, error)
 }
 
 // annotationDefaultClass marks the default class, with value "true".
 const annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
 
-// DefaultClass returns the class given by the API server to claims without a class: the newest marked class, and of
+// defaultClass returns the class given by the API server to claims without a class: the newest marked class, and of
 // several equally new classes the first by name. Nil means: there is none.
-func DefaultClass(classes []storagev1.StorageClass) *storagev1.StorageClass {
+func defaultClass(classes []storagev1.StorageClass) *storagev1.StorageClass {
 	var marked []*storagev1.StorageClass
 	for i := range classes {
 		if classes[i].Annotations[annotationDefaultClass] == "true" {
@@ -45,14 +45,14 @@ func DefaultClass(classes []storagev1.StorageClass) *storagev1.StorageClass {
 
 // validateClaimUpdate checks changes of claim templates followed by claims. The update's strategy decides. Without
 // following claims, templates only concern later claims, and may change in any way.
-func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts ValidateOptions) (field.ErrorList, error) {
-	if !opts.AutoResizePVC || next.VolumeClaimUpdateStrategy.Type != v1beta1.ClaimsOnPodRollingUpdate {
+func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts validateOptions) (field.ErrorList, error) {
+	if !opts.autoResizePVC || next.VolumeClaimUpdateStrategy.Type != v1beta1.ClaimsOnPodRollingUpdate {
 		return nil, nil
 	}
 	if apiequality.Semantic.DeepEqual(next.VolumeClaimTemplates, old.VolumeClaimTemplates) {
 		return nil, nil
 	}
-	path := specPath().Child("volumeClaimTemplates")
+	path := field.NewPath("spec").Child("volumeClaimTemplates")
 	before := map[string]*corev1.PersistentVolumeClaim{}
 	for i := range old.VolumeClaimTemplates {
 		before[old.VolumeClaimTemplates[i].Name] = &old.VolumeClaimTemplates[i]
@@ -67,7 +67,7 @@ func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts ValidateOption
 			continue
 		}
 		delete(before, claim.Name)
-		problems, err := claimChange(claim, was, opts.StorageClasses, at)
+		problems, err := claimChange(claim, was, opts.storageClasses, at)
 		if err != nil {
 			return errs, err
 		}
@@ -83,7 +83,7 @@ func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts ValidateOption
 }
 
 // claimChange checks a change of a template. Only the storage may change, and a missing class may be added.
-func claimChange(next, old *corev1.PersistentVolumeClaim, classes StorageClasses, path *field.Path) (field.ErrorList, error) {
+func claimChange(next, old *corev1.PersistentVolumeClaim, classes storageClasses, path *field.Path) (field.ErrorList, error) {
 	var errs field.ErrorList
 	at, is, was := path.Child("spec"), next.Spec.DeepCopy(), old.Spec.DeepCopy()
 	if class := is.StorageClassName; class != nil && was.StorageClassName != nil && *class != *was.StorageClassName {
@@ -110,7 +110,7 @@ func claimChange(next, old *corev1.PersistentVolumeClaim, classes StorageClasses
 }
 
 // growth checks that claims of a template may grow, by the class of new claims.
-func growth(claim *corev1.PersistentVolumeClaim, classes StorageClasses, path *field.Path) (field.ErrorList, error) {
+func growth(claim *corev1.PersistentVolumeClaim, classes storageClasses, path *field.Path) (field.ErrorList, error) {
 	at, named := path.Child("resources", "requests").Key(string(corev1.ResourceStorage)), claim.Spec.StorageClassName
 	wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if named == nil {

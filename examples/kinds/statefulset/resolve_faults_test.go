@@ -1,4 +1,4 @@
-package statefulset_test
+package statefulset
 
 import (
 	"math"
@@ -11,10 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/statefulset"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/statefulset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
@@ -28,7 +29,7 @@ func valid(edits ...change) *v1beta1.StatefulSet {
 	obj.Spec.Template.Labels = map[string]string{"app": "db"}
 	obj.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
 	obj.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "InPlaceUpdateReady"}}
-	statefulset.Default(obj, nil, everyGate())
+	api.Default(obj, nil, api.DefaultOptions{AutoDeletePVC: true, AutoResizePVC: true})
 	for _, edit := range edits {
 		edit(obj)
 	}
@@ -43,7 +44,7 @@ func both(edits ...change) change {
 	}
 }
 
-func rolling(edit func(*v1beta1.RollingUpdateStatefulSet)) change {
+func rollingWith(edit func(*v1beta1.RollingUpdateStatefulSet)) change {
 	return func(obj *v1beta1.StatefulSet) { edit(obj.Spec.UpdateStrategy.RollingUpdate) }
 }
 
@@ -51,7 +52,7 @@ func replicas(n int32) change {
 	return func(obj *v1beta1.StatefulSet) { obj.Spec.Replicas = &n }
 }
 
-func reserve(entries ...any) change {
+func reserved(entries ...any) change {
 	return func(obj *v1beta1.StatefulSet) {
 		for _, entry := range entries {
 			switch entry := entry.(type) {
@@ -68,8 +69,8 @@ func start(n int32) change {
 	return func(obj *v1beta1.StatefulSet) { obj.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: n} }
 }
 
-func budget(limit intstr.IntOrString) change {
-	return rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.MaxUnavailable = &limit })
+func limited(limit intstr.IntOrString) change {
+	return rollingWith(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.MaxUnavailable = &limit })
 }
 
 func scaleBudget(limit intstr.IntOrString) change {
@@ -79,7 +80,7 @@ func scaleBudget(limit intstr.IntOrString) change {
 }
 
 func prefer(priority pub.PriorityStrategy) change {
-	return rolling(func(ru *v1beta1.RollingUpdateStatefulSet) {
+	return rollingWith(func(ru *v1beta1.RollingUpdateStatefulSet) {
 		ru.UnorderedUpdate = &v1beta1.UnorderedUpdate{PriorityStrategy: &priority}
 	})
 }
@@ -114,14 +115,14 @@ func TestUnusable(t *testing.T) {
 		want []string
 	}{
 		{"3.1 negative replicas", replicas(-1), []string{`spec.replicas: Invalid value: -1: no number of replicas; use 0 or more`}},
-		{"S-6 reserved: a negative number", reserve(-1, "-1"), []string{
+		{"S-6 reserved: a negative number", reserved(-1, "-1"), []string{
 			`spec.reserveOrdinals[0]: Invalid value: -1: negative; ` + entry,
 			`spec.reserveOrdinals[1]: Invalid value: -1: not an ordinal or range; ` + entry,
 		}},
-		{"S-6 reserved: a range that runs backwards", reserve(4, "7-3"), []string{
+		{"S-6 reserved: a range that runs backwards", reserved(4, "7-3"), []string{
 			`spec.reserveOrdinals[1]: Invalid value: "7-3": the range runs backwards; ` + entry,
 		}},
-		{"S-6 reserved: no number", reserve("x", "", "1-2-3", "1-", "3 - 4", "٣", "-3", "a-b", "99999999999999999999"), []string{
+		{"S-6 reserved: no number", reserved("x", "", "1-2-3", "1-", "3 - 4", "٣", "-3", "a-b", "99999999999999999999"), []string{
 			`spec.reserveOrdinals[0]: Invalid value: "x": not an ordinal or range; ` + entry,
 			`spec.reserveOrdinals[1]: Invalid value: "": not an ordinal or range; ` + entry,
 			`spec.reserveOrdinals[2]: Invalid value: "1-2-3": not an ordinal or range; ` + entry,
@@ -132,17 +133,17 @@ func TestUnusable(t *testing.T) {
 			`spec.reserveOrdinals[7]: Invalid value: "a-b": not an ordinal or range; ` + entry,
 			`spec.reserveOrdinals[8]: Invalid value: "99999999999999999999": not an ordinal or range; ` + entry,
 		}},
-		{"S-6 reserved: numbers that are too large", reserve("2147483648", too, "0-99999999999999999999"), []string{
+		{"S-6 reserved: numbers that are too large", reserved("2147483648", too, "0-99999999999999999999"), []string{
 			`spec.reserveOrdinals[0]: Invalid value: 2147483648: not an ordinal or range; ` + entry,
 			`spec.reserveOrdinals[1]: Invalid value: "` + too + `": not an ordinal or range; ` + entry,
 			`spec.reserveOrdinals[2]: Invalid value: "0-99999999999999999999": not an ordinal or range; ` + entry,
 		}},
-		{"S-6 reserved: all numbers", reserve("0-2147483647"), []string{
+		{"S-6 reserved: all numbers", reserved("0-2147483647"), []string{
 			`spec.replicas: Invalid value: 1: only 0 ordinals are free from 0 on; lower the start or the replicas, or reserve fewer`,
 		}},
 		{"S-6 more entries than anybody reads", func(obj *v1beta1.StatefulSet) {
 			obj.Spec.ReserveOrdinals = make([]intstr.IntOrString, 10_001)
-			obj.Spec.Replicas = ptr[int32](-1)
+			obj.Spec.Replicas = ptr.To[int32](-1)
 		}, []string{
 			`spec.replicas: Invalid value: -1: must be at least 0`,
 			`spec.reserveOrdinals: Too many: 10001: must have at most 10000 items`,
@@ -151,7 +152,7 @@ func TestUnusable(t *testing.T) {
 		{"3.1 a start that leaves no room", both(start(math.MaxInt32-2), replicas(4)), []string{
 			`spec.replicas: Invalid value: 4: only 3 ordinals are free from 2147483645 on; lower the start or the replicas, or reserve fewer`,
 		}},
-		{"3.1 a start that leaves no room beside what is reserved", both(start(math.MaxInt32-2), replicas(3), reserve("2147483646")), []string{
+		{"3.1 a start that leaves no room beside what is reserved", both(start(math.MaxInt32-2), replicas(3), reserved("2147483646")), []string{
 			`spec.replicas: Invalid value: 3: only 2 ordinals are free from 2147483645 on; lower the start or the replicas, or reserve fewer`,
 		}},
 		{"3.1 no selector", func(obj *v1beta1.StatefulSet) { obj.Spec.Selector = nil }, []string{`spec.selector: Required value: must select at least one label`}},
@@ -171,17 +172,17 @@ func TestUnusable(t *testing.T) {
 		{"3.1 unknown type", func(obj *v1beta1.StatefulSet) { obj.Spec.UpdateStrategy.Type = "Blue" }, []string{
 			`spec.updateStrategy.type: Unsupported value: "Blue": supported values: "RollingUpdate", "OnDelete"`,
 		}},
-		{"3.1 unknown policy", rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.PodUpdatePolicy = "Blue" }), []string{
+		{"3.1 unknown policy", rollingWith(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.PodUpdatePolicy = "Blue" }), []string{
 			ru + `podUpdatePolicy: Unsupported value: "Blue": supported values: "ReCreate", "InPlaceIfPossible", "InPlaceOnly"`,
 		}},
-		{"3.1 negative partition", rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.Partition = ptr[int32](-1) }), []string{
+		{"3.1 negative partition", rollingWith(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.Partition = ptr.To[int32](-1) }), []string{
 			ru + `partition: Invalid value: -1: must be at least 0`,
 		}},
-		{"V-16 V-17 no counts", both(budget(text("5")), scaleBudget(number(-1))), []string{
+		{"V-16 V-17 no counts", both(limited(text("5")), scaleBudget(number(-1))), []string{
 			`spec.scaleStrategy.maxUnavailable: Invalid value: -1: negative; ` + allowed,
 			ru + `maxUnavailable: Invalid value: "5": no % sign; ` + allowed,
 		}},
-		{"percentages of so many that it is no number", both(replicas(1000), budget(text("2147483647%"))), []string{
+		{"percentages of so many that it is no number", both(replicas(1000), limited(text("2147483647%"))), []string{
 			ru + `maxUnavailable: Invalid value: "2147483647%": too large; ` + allowed,
 		}},
 		{"V-18 both orders", prefer(pub.PriorityStrategy{
@@ -202,13 +203,14 @@ func TestUnusable(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			obj := valid(tc.edit)
 			var got, refused []string
-			for _, err := range statefulset.Unusable(obj) {
+			_, problems, _ := resolve(obj, nil)
+			for _, err := range problems.Refusals() {
 				got = append(got, err.Error())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("Unusable (-want +got):\n%s", diff)
+				t.Errorf("problems (-want +got):\n%s", diff)
 			}
-			for _, err := range statefulset.ValidateCreate(obj) {
+			for _, err := range validateCreate(obj) {
 				refused = append(refused, err.Error())
 			}
 			for _, message := range got {
@@ -228,23 +230,23 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 		edit change
 		want []string // fields
 	}{
-		{"V-17 no budget", both(budget(number(0)), scaleBudget(text("0%"))), []string{"spec.scaleStrategy.maxUnavailable", ru + "maxUnavailable"}},
-		{"V-17 no budget as a percentage", both(budget(text("0.0%")), scaleBudget(number(0))), []string{"spec.scaleStrategy.maxUnavailable", ru + "maxUnavailable"}},
-		{"V-17 OrderedReady with more than 1", both(management("OrderedReady"), budget(number(2)), scaleBudget(number(2))), []string{
+		{"V-17 no budget", both(limited(number(0)), scaleBudget(text("0%"))), []string{"spec.scaleStrategy.maxUnavailable", ru + "maxUnavailable"}},
+		{"V-17 no budget as a percentage", both(limited(text("0.0%")), scaleBudget(number(0))), []string{"spec.scaleStrategy.maxUnavailable", ru + "maxUnavailable"}},
+		{"V-17 OrderedReady with more than 1", both(management("OrderedReady"), limited(number(2)), scaleBudget(number(2))), []string{
 			"spec.scaleStrategy.maxUnavailable", ru + "maxUnavailable",
 		}},
-		{"V-17 OrderedReady with a percentage", both(management("OrderedReady"), budget(text("100%"))), []string{ru + "maxUnavailable"}},
-		{"V-17 OrderedReady by default", both(management(""), budget(number(2))), []string{ru + "maxUnavailable"}},
+		{"V-17 OrderedReady with a percentage", both(management("OrderedReady"), limited(text("100%"))), []string{ru + "maxUnavailable"}},
+		{"V-17 OrderedReady by default", both(management(""), limited(number(2))), []string{ru + "maxUnavailable"}},
 		{"3.1 unorderedUpdate with OrderedReady", both(management("OrderedReady"), prefer(pub.PriorityStrategy{})), []string{ru + "unorderedUpdate"}},
 		{"3.1 in-place policies without their readiness gate", both(func(obj *v1beta1.StatefulSet) {
 			obj.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "Other"}}
-		}, rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.PodUpdatePolicy = v1beta1.InPlaceIfPossible })), []string{
+		}, rollingWith(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.PodUpdatePolicy = v1beta1.InPlaceIfPossible })), []string{
 			"spec.template.spec.readinessGates",
 		}},
-		{"3.1 minReadySeconds", rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.MinReadySeconds = ptr[int32](301) }), []string{ru + "minReadySeconds"}},
-		{"3.1 negative seconds and limits", both(func(obj *v1beta1.StatefulSet) { obj.Spec.RevisionHistoryLimit = ptr[int32](-1) },
-			rolling(func(ru *v1beta1.RollingUpdateStatefulSet) {
-				ru.MinReadySeconds, ru.InPlaceUpdateStrategy = ptr[int32](-1), &pub.InPlaceUpdateStrategy{GracePeriodSeconds: -1}
+		{"3.1 minReadySeconds", rollingWith(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.MinReadySeconds = ptr.To[int32](301) }), []string{ru + "minReadySeconds"}},
+		{"3.1 negative seconds and limits", both(func(obj *v1beta1.StatefulSet) { obj.Spec.RevisionHistoryLimit = ptr.To[int32](-1) },
+			rollingWith(func(ru *v1beta1.RollingUpdateStatefulSet) {
+				ru.MinReadySeconds, ru.InPlaceUpdateStrategy = ptr.To[int32](-1), &pub.InPlaceUpdateStrategy{GracePeriodSeconds: -1}
 			})), []string{"spec.revisionHistoryLimit", ru + "minReadySeconds", ru + "inPlaceUpdateStrategy.gracePeriodSeconds"}},
 		{"3.1 OnDelete with rollingUpdate", func(obj *v1beta1.StatefulSet) { obj.Spec.UpdateStrategy.Type = "OnDelete" }, []string{"spec.updateStrategy.rollingUpdate"}},
 		{"3.1 no rollingUpdate", func(obj *v1beta1.StatefulSet) { obj.Spec.UpdateStrategy.RollingUpdate = nil }, []string{"spec.updateStrategy.rollingUpdate"}},
@@ -253,7 +255,7 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 		{"3.1 unknown update of claims", func(obj *v1beta1.StatefulSet) { obj.Spec.VolumeClaimUpdateStrategy.Type = "Blue" }, []string{"spec.volumeClaimUpdateStrategy.type"}},
 		{"S-1 serviceName that is no subdomain of a Pod", func(obj *v1beta1.StatefulSet) { obj.Spec.ServiceName = "a.b" }, []string{"spec.serviceName"}},
 		{"3.1 restartPolicy and deadline", func(obj *v1beta1.StatefulSet) {
-			obj.Spec.Template.Spec.RestartPolicy, obj.Spec.Template.Spec.ActiveDeadlineSeconds = corev1.RestartPolicyNever, ptr[int64](5)
+			obj.Spec.Template.Spec.RestartPolicy, obj.Spec.Template.Spec.ActiveDeadlineSeconds = corev1.RestartPolicyNever, ptr.To[int64](5)
 		}, []string{"spec.template.spec.restartPolicy", "spec.template.spec.activeDeadlineSeconds"}},
 		{"labels in the template that the controller writes", func(obj *v1beta1.StatefulSet) {
 			obj.Spec.Template.Labels[apps.LabelPodIndex], obj.Spec.Template.Labels[apps.LabelPodTemplateHash] = "1", "fine"
@@ -262,23 +264,23 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 			claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
 			obj.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim, claim, {}}
 		}, []string{"spec.volumeClaimTemplates[1].metadata.name", "spec.volumeClaimTemplates[2].metadata.name"}},
-		{"a percentage that is too large of one", both(replicas(0), budget(text("999999999999%"))), []string{ru + "maxUnavailable"}},
+		{"a percentage that is too large of one", both(replicas(0), limited(text("999999999999%"))), []string{ru + "maxUnavailable"}},
 		{"V-12 name with a dot, which no hostname has", func(obj *v1beta1.StatefulSet) { obj.Name = "a.b" }, []string{"metadata.name"}},
 		{"V-12 name that no Pod's label can hold", func(obj *v1beta1.StatefulSet) { obj.Name = strings.Repeat("a", 53) }, []string{"metadata.name"}},
 		{"V-12 the longest name", func(obj *v1beta1.StatefulSet) { obj.Name = strings.Repeat("a", 52) }, nil},
 		{"V-12 generated name", func(obj *v1beta1.StatefulSet) { obj.Name, obj.GenerateName = "", "db-" }, nil},
 		{"V-12 no name", func(obj *v1beta1.StatefulSet) { obj.Name = "" }, []string{"metadata.name"}},
-		{"S-2 ranges that overlap, are single, or have zeros in front", reserve("3-9", "5-20", 7, 7, "0003-005", "4"), nil},
-		{"S-2 a range that nobody could count through", both(reserve("0-2000000000"), replicas(10_000)), nil},
-		{"S-2 nothing reserved that counts", both(start(2), reserve(0, 1)), nil},
+		{"S-2 ranges that overlap, are single, or have zeros in front", reserved("3-9", "5-20", 7, 7, "0003-005", "4"), nil},
+		{"S-2 a range that nobody could count through", both(reserved("0-2000000000"), replicas(10_000)), nil},
+		{"S-2 nothing reserved that counts", both(start(2), reserved(0, 1)), nil},
 		{"3.1 as many as there are numbers", both(start(1), replicas(math.MaxInt32)), nil},
 		{"S-40 nothing set", func(obj *v1beta1.StatefulSet) {
 			obj.Spec.UpdateStrategy, obj.Spec.Replicas = v1beta1.StatefulSetUpdateStrategy{Type: "RollingUpdate"}, nil
 		}, []string{"spec.updateStrategy.rollingUpdate"}},
-		{"V-17 budgets", both(budget(text("30%")), scaleBudget(number(math.MaxInt32))), nil},
-		{"V-17 OrderedReady with 1", both(management("OrderedReady"), budget(number(1)), scaleBudget(number(1))), nil},
+		{"V-17 budgets", both(limited(text("30%")), scaleBudget(number(math.MaxInt32))), nil},
+		{"V-17 OrderedReady with 1", both(management("OrderedReady"), limited(number(1)), scaleBudget(number(1))), nil},
 		{"V-18 weight 0", prefer(pub.PriorityStrategy{WeightPriority: []pub.WeightPriorityTerm{{MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}}), nil},
-		{"3.1 the longest minReadySeconds", rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.MinReadySeconds = ptr[int32](300) }), nil},
+		{"3.1 the longest minReadySeconds", rollingWith(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.MinReadySeconds = ptr.To[int32](300) }), nil},
 		{"3.1 no serviceName", func(obj *v1beta1.StatefulSet) { obj.Spec.ServiceName = "" }, nil},
 		{"3.1 OnDelete", func(obj *v1beta1.StatefulSet) {
 			obj.Spec.UpdateStrategy = v1beta1.StatefulSetUpdateStrategy{Type: "OnDelete"}
@@ -287,39 +289,15 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			obj := valid(tc.edit)
-			if errs := statefulset.Unusable(obj); len(errs) > 0 {
-				t.Errorf("unusable: %v", errs)
+			if _, problems, _ := resolve(obj, nil); len(problems) > 0 {
+				t.Errorf("unusable: %v", problems.Reasons())
 			}
 			var got []string
-			for _, err := range statefulset.ValidateCreate(obj) {
+			for _, err := range validateCreate(obj) {
 				got = append(got, err.Field)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("refused (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestOrdinals(t *testing.T) {
-	tests := []struct {
-		name      string
-		edit      change
-		fromStart bool
-		want      string
-	}{
-		{"S-2 one reserved", both(replicas(3), reserve(1)), true, "0,2-3"},
-		{"S-2 a range", both(replicas(3), reserve("1-3")), true, "0,4-5"},
-		{"S-2 with a start", both(replicas(4), start(2), reserve(1, 3)), true, "2,4-6"},
-		{"S-2 with a start and without its gate", both(replicas(4), start(2), reserve(1, 3)), false, "0,2,4-5"},
-		{"S-2 zeros in front", both(replicas(4), reserve("0003-005")), true, "0-2,6"},
-		{"3.1 replicas unset", func(obj *v1beta1.StatefulSet) { obj.Spec.Replicas = nil }, true, "0"},
-	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			set, err := statefulset.Ordinals(valid(tc.edit), tc.fromStart)
-			if err != nil || set.String() != tc.want {
-				t.Errorf("Ordinals() = %s, %v; want %s", set, err, tc.want)
 			}
 		})
 	}
@@ -337,14 +315,15 @@ func FuzzReserved(f *testing.F) {
 		for entry := range strings.FieldsSeq(list) {
 			obj.Spec.ReserveOrdinals = append(obj.Spec.ReserveOrdinals, intstr.Parse(entry))
 		}
-		usable := len(statefulset.Unusable(obj)) == 0
+		_, problems, _ := resolve(obj, nil)
+		usable := len(problems) == 0
 		for _, fromStart := range []bool{false, true} {
-			set, err := statefulset.Ordinals(obj, fromStart)
+			set, err := api.Ordinals(obj, fromStart)
 			if usable && (err != nil || set.Len() != int(count)) {
 				t.Errorf("usable, and Ordinals(%t) = %d of %d, %v", fromStart, set.Len(), count, err)
 			}
 			if !usable && fromStart && err == nil {
-				t.Errorf("unusable without a problem: %v", statefulset.Unusable(obj))
+				t.Errorf("unusable without a problem: %v", problems.Reasons())
 			}
 		}
 	})

@@ -1,7 +1,8 @@
-package statefulset_test
+package statefulset
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,10 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
+	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/statefulset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
@@ -39,14 +42,14 @@ func TestValidateUpdate(t *testing.T) {
 	tests := []struct {
 		name     string
 		old, new []change
-		opts     statefulset.ValidateOptions
+		opts     validateOptions
 		want     []string
 	}{
 		{
 			name: "V-10 what may change",
-			new: []change{image, pullPolicy, budget(intstr.FromString("30%")), reserve("3-5"), start(2), retention("Delete", "Delete"), replicas(3), func(obj *v1beta1.StatefulSet) {
-				obj.Spec.RevisionHistoryLimit, obj.Spec.Lifecycle = ptr[int32](3), &pub.Lifecycle{}
-				obj.Spec.ScaleStrategy = &v1beta1.StatefulSetScaleStrategy{MaxUnavailable: ptr(intstr.FromInt32(2))}
+			new: []change{image, pullPolicy, limited(intstr.FromString("30%")), reserved("3-5"), start(2), retention("Delete", "Delete"), replicas(3), func(obj *v1beta1.StatefulSet) {
+				obj.Spec.RevisionHistoryLimit, obj.Spec.Lifecycle = ptr.To[int32](3), &pub.Lifecycle{}
+				obj.Spec.ScaleStrategy = &v1beta1.StatefulSetScaleStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(2))}
 				obj.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "d"}}}
 				obj.Spec.VolumeClaimUpdateStrategy.Type = "OnPodRollingUpdate"
 			}},
@@ -91,15 +94,15 @@ func TestValidateUpdate(t *testing.T) {
 		},
 		{
 			name: "V-11 InPlaceOnly, cpu with the gate", old: []change{cpu("1")}, new: []change{inPlaceOnly, cpu("2")},
-			opts: statefulset.ValidateOptions{InPlaceResources: true},
+			opts: validateOptions{inPlaceResources: true},
 		},
-		{name: "V-11 InPlaceIfPossible, anything", new: []change{pullPolicy, rolling(func(ru *v1beta1.RollingUpdateStatefulSet) {
+		{name: "V-11 InPlaceIfPossible, anything", new: []change{pullPolicy, rollingWith(func(ru *v1beta1.RollingUpdateStatefulSet) {
 			ru.PodUpdatePolicy = v1beta1.InPlaceIfPossible
 		})}},
 		{name: "V-11 InPlaceOnly that goes with this update", old: []change{inPlaceOnly}, new: []change{pullPolicy}},
-		{name: "a problem the stored object has stays editable", old: []change{reserve("7-3")}, new: []change{reserve("7-3"), image}},
+		{name: "a problem the stored object has stays editable", old: []change{reserved("7-3")}, new: []change{reserved("7-3"), image}},
 		{
-			name: "S-6 a new value of a bad field is refused", old: []change{reserve("7-3")}, new: []change{reserve("8-3")},
+			name: "S-6 a new value of a bad field is refused", old: []change{reserved("7-3")}, new: []change{reserved("8-3")},
 			want: []string{"spec.reserveOrdinals[0]: Invalid value: \"8-3\""},
 		},
 		{name: "V-12 a name that is stored", old: []change{func(obj *v1beta1.StatefulSet) { obj.Name = "a.b" }}, new: []change{func(obj *v1beta1.StatefulSet) { obj.Name = "a.b" }, image}},
@@ -107,7 +110,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			errs, err := statefulset.ValidateUpdate(valid(tc.new...), valid(tc.old...), tc.opts)
+			errs, err := validateUpdate(valid(tc.new...), valid(tc.old...), tc.opts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +174,7 @@ func TestValidateClaimUpdate(t *testing.T) {
 		storage   = data + ".spec.resources.requests[storage]: Invalid value: \"2Gi\": claims cannot grow: "
 		unsaid    = "does not have allowVolumeExpansion true"
 	)
-	known := classes{"grows": ptr(true), "stays": ptr(false), "silent": nil, "default": ptr(true)}
+	known := classes{"grows": ptr.To(true), "stays": ptr.To(false), "silent": nil, "default": ptr.To(true)}
 	limit := func(spec *corev1.PersistentVolumeClaimSpec) {
 		spec.Resources.Limits = corev1.ResourceList{"storage": resource.MustParse("9Gi")}
 	}
@@ -184,7 +187,7 @@ func TestValidateClaimUpdate(t *testing.T) {
 		gateOff     bool
 		was, is     v1beta1.VolumeClaimUpdateStrategyType
 		old, new    claims
-		classes     statefulset.StorageClasses
+		classes     storageClasses
 		want        []string // beginnings
 		wantFailure bool
 	}{
@@ -276,7 +279,7 @@ func TestValidateClaimUpdate(t *testing.T) {
 			}
 			obj, old := of(tc.is, tc.new), of(tc.was, tc.old)
 			before, oldBefore := obj.DeepCopy(), old.DeepCopy()
-			errs, err := statefulset.ValidateUpdate(obj, old, statefulset.ValidateOptions{StorageClasses: tc.classes, AutoResizePVC: !tc.gateOff})
+			errs, err := validateUpdate(obj, old, validateOptions{storageClasses: tc.classes, autoResizePVC: !tc.gateOff})
 			if failed := errors.Is(err, errBroken); failed != tc.wantFailure || !failed && err != nil {
 				t.Fatalf("ValidateUpdate() fails with %v, want failure: %t", err, tc.wantFailure)
 			}
@@ -299,7 +302,7 @@ func TestValidateClaimUpdate(t *testing.T) {
 				obj.Spec.VolumeClaimTemplates, obj.Spec.VolumeClaimUpdateStrategy.Type = claims{claim("data", size, class("gone"))}, following
 			})
 		}
-		if errs, err := statefulset.ValidateUpdate(of("2Gi"), of("1Gi"), statefulset.ValidateOptions{AutoResizePVC: true}); len(errs) > 0 || err != nil {
+		if errs, err := validateUpdate(of("2Gi"), of("1Gi"), validateOptions{autoResizePVC: true}); len(errs) > 0 || err != nil {
 			t.Errorf("refused: %v, %v", errs, err)
 		}
 	})
@@ -325,7 +328,7 @@ func TestDefaultClass(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			got := ""
-			if class := statefulset.DefaultClass(tc.classes); class != nil {
+			if class := defaultClass(tc.classes); class != nil {
 				got = class.Name
 			}
 			if got != tc.want {
@@ -356,14 +359,14 @@ func TestValidateDelete(t *testing.T) {
 			if tc.label != "" {
 				obj.Labels = map[string]string{apps.LabelDeleteProtection: tc.label}
 			}
-			errs := statefulset.ValidateDelete(obj, statefulset.ValidateOptions{DeletionProtection: !tc.gateOff})
-			if (len(errs) > 0) != tc.refused {
-				t.Errorf("ValidateDelete() = %v, want refused: %t", errs, tc.refused)
+			kind := endpoint(admission.Options{Gates: map[apps.Gate]bool{apps.GateResourcesDeletionProtection: !tc.gateOff}})
+			if refused := kind.ValidateDelete != nil && len(kind.ValidateDelete(obj)) > 0; refused != tc.refused {
+				t.Errorf("the deletion is refused: %t, want %t", refused, tc.refused)
 			}
 		})
 	}
 	unset := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{apps.LabelDeleteProtection: "Cascading"}}}
-	if errs := statefulset.ValidateDelete(unset, statefulset.ValidateOptions{DeletionProtection: true}); len(errs) == 0 {
+	if errs := validateDelete(unset); len(errs) == 0 {
 		t.Error("V-30 replicas unset: not refused, and there is one Pod")
 	}
 }
@@ -371,8 +374,23 @@ func TestValidateDelete(t *testing.T) {
 // TestSupportedManagement keeps the two values of the API.
 func TestSupportedManagement(t *testing.T) {
 	for _, policy := range []appsv1.PodManagementPolicyType{"", "OrderedReady", "Parallel"} {
-		if errs := statefulset.ValidateCreate(valid(management(policy))); len(errs) > 0 {
+		if errs := validateCreate(valid(management(policy))); len(errs) > 0 {
 			t.Errorf("%q is refused: %v", policy, errs)
 		}
+	}
+}
+
+// TestStoredObjectIsValid: a take-over refuses nothing.
+func TestStoredObjectIsValid(t *testing.T) {
+	raw, err := os.ReadFile("../../apis/apps/statefulset/testdata/db.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := &v1beta1.StatefulSet{}
+	if err := yaml.UnmarshalStrict(raw, stored); err != nil {
+		t.Fatal(err)
+	}
+	if errs := validateCreate(stored); len(errs) > 0 {
+		t.Errorf("refused: %v", errs)
 	}
 }
