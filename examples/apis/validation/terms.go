@@ -18,9 +18,6 @@ import (
 // none of the reserved labels written by the controller. path is the path of the spec.
 func Selector(selector *metav1.LabelSelector, template map[string]string, reserved []string, path *field.Path) field.ErrorList {
 	at := path.Child("selector")
-	if errs := NotTooMany(apps.SelectorTerms(selector), at); len(errs) > 0 {
-		return errs
-	}
 	if errs := Selects(selector, at); len(errs) > 0 {
 		return errs
 	}
@@ -38,10 +35,13 @@ func Selector(selector *metav1.LabelSelector, template map[string]string, reserv
 	return nil
 }
 
-// Selects checks for a well-formed and non-empty selector.
+// Selects checks for a well-formed and non-empty selector. An overlong selector is not looked into.
 func Selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return field.ErrorList{field.Required(path, "must select at least one label")}
+	}
+	if errs := NotTooMany(apps.SelectorTerms(selector), path); len(errs) > 0 {
+		return errs
 	}
 	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
 	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) }) // labels are a map

@@ -96,9 +96,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, err
 	}
 	pass := r.Fanout.Begin(v)
-	s, problems := resolve(v.Owner, r.Options.Gates)
+	s, problems, _ := resolve(v.Owner, r.Options.Gates)
 	if problems != nil {
-		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(problems))
+		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(problems.Reasons()))
 	}
 	h, err := r.SyncHistory(ctx, v, pass, kruise.Templates{Pod: &v.Owner.Spec.Template, Collisions: v.Owner.Status.CollisionCount, Selector: s.selector})
 	if err != nil || h.Update == nil {

@@ -52,8 +52,7 @@ func Fuzz[O any](f *testing.F, kind Kind[O]) {
 				continue
 			}
 			refused := slices.DeleteFunc(kind.Create(objects[i]), func(err *field.Error) bool { return begins(err.Field+": "+err.Type.String(), kind.Own) })
-			found := append(problems.Reasons(), warnings.Reasons()...)
-			found = slices.DeleteFunc(found, isUngated) // the controller alone reports values without effect
+			found := append(shared(problems).Reasons(), shared(warnings).Reasons()...)
 			if diff := cmp.Diff(values(kruise.Refused(refused)), values(found)); diff != "" {
 				t.Errorf("%s (-refused by admission +reported by the controller):\n%s", spec, diff)
 			}
@@ -61,7 +60,11 @@ func Fuzz[O any](f *testing.F, kind Kind[O]) {
 	})
 }
 
-func isUngated(why reason.Reason) bool { return strings.Contains(why.Detail, "feature gate") }
+// shared are the faults without those of the controller alone: values without effect because of a gate, and templates that
+// the API server judges.
+func shared(faults kruise.Faults) kruise.Faults {
+	return slices.DeleteFunc(slices.Clone(faults), func(fault kruise.Fault) bool { return fault.Refusal == nil })
+}
 
 func begins(text string, with []string) bool {
 	return slices.ContainsFunc(with, func(prefix string) bool { return strings.HasPrefix(text, prefix) })

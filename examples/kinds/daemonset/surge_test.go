@@ -1,4 +1,4 @@
-package daemonset_test
+package daemonset
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
@@ -33,10 +32,10 @@ func TestCrowding(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		with []change
-		want *daemonset.Crowding
+		want *crowding
 	}{
-		{"a host port", []change{surge(intstr.FromInt32(1)), hostPort}, &daemonset.Crowding{Path: "spec.template.spec.containers[1].ports[1].hostPort", Value: "8443", Certain: true}},
-		{"a percentage", []change{surge(intstr.FromString("10%")), hostPort}, &daemonset.Crowding{Path: "spec.template.spec.containers[1].ports[1].hostPort", Value: "8443", Certain: true}},
+		{"a host port", []change{surge(intstr.FromInt32(1)), hostPort}, &crowding{Path: "spec.template.spec.containers[1].ports[1].hostPort", Value: "8443", Certain: true}},
+		{"a percentage", []change{surge(intstr.FromString("10%")), hostPort}, &crowding{Path: "spec.template.spec.containers[1].ports[1].hostPort", Value: "8443", Certain: true}},
 		{"no surge", []change{surge(intstr.FromInt32(0)), hostPort}, nil},
 		{"no surge in percent", []change{surge(intstr.FromString("0%")), hostPort}, nil},
 		{"nothing is said of surge", []change{hostPort}, nil},
@@ -44,9 +43,9 @@ func TestCrowding(t *testing.T) {
 			set.Spec.UpdateStrategy.Type = v1beta1.OnDeleteDaemonSetStrategyType
 		}}, nil},
 		{"a port of the Pod alone", []change{surge(intstr.FromInt32(1)), plain}, nil},
-		{"which in the network of the Node is one of the Node", []change{surge(intstr.FromInt32(1)), plain, hostNetwork}, &daemonset.Crowding{Path: "spec.template.spec.containers[1].ports[0].containerPort", Value: "80", Certain: true}},
-		{"the network of the Node, and no port is named", []change{surge(intstr.FromInt32(1)), hostNetwork}, &daemonset.Crowding{Path: "spec.template.spec.hostNetwork", Value: "true"}},
-		{"a native sidecar", []change{surge(intstr.FromInt32(1)), init(&always)}, &daemonset.Crowding{Path: "spec.template.spec.initContainers[0].ports[0].hostPort", Value: "1", Certain: true}},
+		{"which in the network of the Node is one of the Node", []change{surge(intstr.FromInt32(1)), plain, hostNetwork}, &crowding{Path: "spec.template.spec.containers[1].ports[0].containerPort", Value: "80", Certain: true}},
+		{"the network of the Node, and no port is named", []change{surge(intstr.FromInt32(1)), hostNetwork}, &crowding{Path: "spec.template.spec.hostNetwork", Value: "true"}},
+		{"a native sidecar", []change{surge(intstr.FromInt32(1)), init(&always)}, &crowding{Path: "spec.template.spec.initContainers[0].ports[0].hostPort", Value: "1", Certain: true}},
 		{"an init container, which has ended by then", []change{surge(intstr.FromInt32(1)), init(nil)}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -55,7 +54,7 @@ func TestCrowding(t *testing.T) {
 			for _, change := range tc.with {
 				change(set)
 			}
-			if diff := cmp.Diff(tc.want, daemonset.CrowdingOf(set)); diff != "" {
+			if diff := cmp.Diff(tc.want, crowdingOf(set)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -1,6 +1,7 @@
-package daemonset_test
+package daemonset
 
 import (
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -26,7 +29,7 @@ func valid(edits ...edit) *v1beta1.DaemonSet {
 	obj.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}}
 	obj.Spec.Template.Labels = map[string]string{"app": "agent"}
 	obj.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
-	daemonset.Default(obj)
+	api.Default(obj)
 	for _, edit := range edits {
 		edit(obj)
 	}
@@ -41,7 +44,7 @@ func budget(unavailable, surge intstr.IntOrString) edit {
 	return rolling(func(ru *v1beta1.RollingUpdateDaemonSet) { ru.MaxUnavailable, ru.MaxSurge = &unavailable, &surge })
 }
 
-func partition(value intstr.IntOrString) edit {
+func keep(value intstr.IntOrString) edit {
 	return rolling(func(ru *v1beta1.RollingUpdateDaemonSet) { ru.Partition = &value })
 }
 
@@ -111,18 +114,18 @@ func TestUnusable(t *testing.T) {
 			[]string{ru + `maxSurge: Invalid value: "1%": must be 0 with InPlaceIfPossible, which changes the Pod that is there`},
 		},
 		{"4.1 InPlaceIfPossible without", both(inPlace, budget(text("20%"), text("0%"))), nil},
-		{"V-16 numbers in quotes", both(budget(text("5"), text("")), partition(text("5")), burst(text("5"))), []string{
+		{"V-16 numbers in quotes", both(budget(text("5"), text("")), keep(text("5")), burst(text("5"))), []string{
 			`spec.burstReplicas: Invalid value: "5": no % sign; ` + allowed,
 			ru + `maxUnavailable: Invalid value: "5": no % sign; ` + allowed,
 			ru + `maxSurge: Invalid value: "": no % sign; ` + allowed,
 			ru + `partition: Invalid value: "5": no % sign; ` + allowed,
 		}},
-		{"negative numbers", both(budget(number(-1), number(1)), partition(number(-2)), burst(number(-3))), []string{
+		{"negative numbers", both(budget(number(-1), number(1)), keep(number(-2)), burst(number(-3))), []string{
 			`spec.burstReplicas: Invalid value: -3: negative; ` + allowed,
 			ru + `maxUnavailable: Invalid value: -1: negative; ` + allowed,
 			ru + `partition: Invalid value: -2: negative; ` + allowed,
 		}},
-		{"a percentage that no number holds", partition(text("99999999999%")), []string{
+		{"a percentage that no number holds", keep(text("99999999999%")), []string{
 			ru + `partition: Invalid value: "99999999999%": too large; ` + allowed,
 		}},
 		{"a malformed selector of Nodes, in the same order each time", rolling(func(ru *v1beta1.RollingUpdateDaemonSet) {
@@ -155,19 +158,20 @@ func TestUnusable(t *testing.T) {
 				}},
 			}}
 		}, []string{"spec.template.spec.affinity.nodeAffinity: Too many: 1002: must have at most 1000 items"}},
-		{"V-1 what OnDelete does not read", both(onDelete, inPlace, budget(text("x"), number(-1)), partition(text("5"))), nil},
+		{"V-1 what OnDelete does not read", both(onDelete, inPlace, budget(text("x"), number(-1)), keep(text("5"))), nil},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			obj := valid(tc.edit)
 			var got, refused []string
-			for _, err := range daemonset.Unusable(obj) {
+			_, problems, _ := resolve(obj, nil)
+			for _, err := range problems.Refusals() {
 				got = append(got, err.Error())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("Unusable (-want +got):\n%s", diff)
+				t.Errorf("problems (-want +got):\n%s", diff)
 			}
-			for _, err := range daemonset.ValidateCreate(obj) {
+			for _, err := range validateCreate(obj) {
 				refused = append(refused, err.Error())
 			}
 			for _, message := range got {
@@ -195,27 +199,27 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 		{"V-19 both budgets", budget(number(1), text("1%")), []string{ru + "maxSurge: Invalid value"}},
 		{"V-19 no budget", budget(number(0), number(0)), []string{ru + "maxUnavailable: Required value"}},
 		{"V-19 0% is none", budget(text("0%"), text("0%")), []string{ru + "maxUnavailable: Required value"}},
-		{"V-19 0 and nothing", rolling(func(ru *v1beta1.RollingUpdateDaemonSet) { ru.MaxSurge, ru.MaxUnavailable = ptr(number(0)), nil }), []string{
+		{"V-19 0 and nothing", rolling(func(ru *v1beta1.RollingUpdateDaemonSet) { ru.MaxSurge, ru.MaxUnavailable = ptr.To(number(0)), nil }), []string{
 			ru + "maxUnavailable: Required value",
 		}},
-		{"V-19 0 without a surge", rolling(func(ru *v1beta1.RollingUpdateDaemonSet) { ru.MaxUnavailable, ru.MaxSurge = ptr(number(0)), nil }), []string{
+		{"V-19 0 without a surge", rolling(func(ru *v1beta1.RollingUpdateDaemonSet) { ru.MaxUnavailable, ru.MaxSurge = ptr.To(number(0)), nil }), []string{
 			ru + "maxUnavailable: Required value",
 		}},
 		{"V-19 a surge alone", budget(text("0%"), number(1)), nil},
 		{"V-19 a budget without a surge", rolling(func(ru *v1beta1.RollingUpdateDaemonSet) { ru.MaxSurge = nil }), nil},
-		{"4.1 100%", both(budget(text("100%"), number(0)), partition(text("100%")), burst(text("150%"))), nil},
-		{"4.1 more than 100%", both(budget(text("101%"), number(0)), partition(text("200%"))), []string{
+		{"4.1 100%", both(budget(text("100%"), number(0)), keep(text("100%")), burst(text("150%"))), nil},
+		{"4.1 more than 100%", both(budget(text("101%"), number(0)), keep(text("200%"))), []string{
 			ru + "maxUnavailable: Invalid value", ru + "partition: Invalid value",
 		}},
 		{"4.1 more than 100% of surge", budget(number(0), text("101%")), []string{ru + "maxSurge: Invalid value"}},
-		{"V-19 the partition is a whole percentage", partition(text("12.5%")), []string{ru + "partition: Invalid value"}},
-		{"V-19 partition 0%", partition(text("0%")), nil},
+		{"V-19 the partition is a whole percentage", keep(text("12.5%")), []string{ru + "partition: Invalid value"}},
+		{"V-19 partition 0%", keep(text("0%")), nil},
 		{"P-1 so are the others", both(budget(text("12.5%"), number(0)), burst(text("0.5%"))), []string{
 			"spec.burstReplicas: Invalid value", ru + "maxUnavailable: Invalid value",
 		}},
 		{"V-1 what OnDelete does not read", both(onDelete, budget(number(1), number(1))), nil},
 		{"4.1 negative seconds and limits", func(obj *v1beta1.DaemonSet) {
-			obj.Spec.MinReadySeconds, obj.Spec.RevisionHistoryLimit = -1, ptr[int32](-1)
+			obj.Spec.MinReadySeconds, obj.Spec.RevisionHistoryLimit = -1, ptr.To[int32](-1)
 		}, []string{"spec.revisionHistoryLimit: Invalid value", "spec.minReadySeconds: Invalid value"}},
 		{"4.1 preDelete", func(obj *v1beta1.DaemonSet) { obj.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{}} }, nil},
 		{"4.1 other hooks", func(obj *v1beta1.DaemonSet) {
@@ -223,7 +227,7 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 		}, []string{"spec.lifecycle.inPlaceUpdate: Forbidden", "spec.lifecycle.preNormal: Forbidden"}},
 		{"4.1 Pods that end", func(obj *v1beta1.DaemonSet) {
 			obj.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
-			obj.Spec.Template.Spec.ActiveDeadlineSeconds = ptr[int64](5)
+			obj.Spec.Template.Spec.ActiveDeadlineSeconds = ptr.To[int64](5)
 		}, []string{"spec.template.spec.restartPolicy: Unsupported value", "spec.template.spec.activeDeadlineSeconds: Forbidden"}},
 		{"what the controller writes", reserve, []string{
 			"spec.template.metadata.labels[pod-template-generation]: Invalid value",
@@ -242,17 +246,17 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			obj := valid(tc.edit)
-			if errs := daemonset.Unusable(obj); len(errs) > 0 {
-				t.Errorf("unusable: %v", errs)
+			if _, problems, _ := resolve(obj, nil); len(problems) > 0 {
+				t.Errorf("unusable: %v", problems.Reasons())
 			}
 			var got []string
-			for _, err := range daemonset.ValidateCreate(obj) {
+			for _, err := range validateCreate(obj) {
 				got = append(got, err.Field+": "+err.Type.String())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("refused (-want +got):\n%s", diff)
 			}
-			if errs := daemonset.ValidateUpdate(obj, valid(tc.edit, func(obj *v1beta1.DaemonSet) { obj.Spec.MinReadySeconds++ })); len(tc.want) > 0 &&
+			if errs := validateUpdate(obj, valid(tc.edit, func(obj *v1beta1.DaemonSet) { obj.Spec.MinReadySeconds++ })); len(tc.want) > 0 &&
 				!strings.Contains(tc.name, "seconds") && len(errs) > 0 {
 				t.Errorf("an update of what is stored so is refused: %v", errs)
 			}
@@ -275,7 +279,7 @@ func TestValidateUpdate(t *testing.T) {
 				ScaleStrategy:  &v1beta1.DaemonSetScaleStrategy{PartitionedScaling: true},
 				UpdateStrategy: v1beta1.DaemonSetUpdateStrategy{Type: v1beta1.OnDeleteDaemonSetStrategyType},
 				Lifecycle:      &pub.Lifecycle{PreDelete: &pub.LifecycleHook{}},
-				BurstReplicas:  ptr(intstr.FromInt32(1)), MinReadySeconds: 1, RevisionHistoryLimit: ptr[int32](1),
+				BurstReplicas:  ptr.To(intstr.FromInt32(1)), MinReadySeconds: 1, RevisionHistoryLimit: ptr.To[int32](1),
 			}
 			obj.Spec.Template.Spec.Containers[0].Image = "app:v2"
 		}, nil},
@@ -284,7 +288,7 @@ func TestValidateUpdate(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
-			for _, err := range daemonset.ValidateUpdate(valid(tc.edit), valid()) {
+			for _, err := range validateUpdate(valid(tc.edit), valid()) {
 				got = append(got, err.Field+": "+err.Type.String())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -300,14 +304,14 @@ func TestValidateV1alpha1(t *testing.T) {
 			Type: kind, RollingUpdate: &v1beta1.RollingUpdateDaemonSet{RollingUpdateType: rollingType, MaxUnavailable: unavailable},
 		}}}
 	}
-	one := ptr(intstr.FromInt32(1))
+	one := ptr.To(intstr.FromInt32(1))
 	tests := []struct {
 		name     string
 		obj, old *v1alpha1.DaemonSet
 		want     []string
 	}{
 		{"4.1 nothing", &v1alpha1.DaemonSet{}, nil, nil},
-		{"4.1 Surging", with("RollingUpdate", "Surging", ptr(intstr.FromString("0%"))), nil, nil},
+		{"4.1 Surging", with("RollingUpdate", "Surging", ptr.To(intstr.FromString("0%"))), nil, nil},
 		{"4.1 Surging without a budget", with("RollingUpdate", "Surging", nil), nil, nil},
 		{"4.1 Surging with a budget", with("RollingUpdate", "Surging", one), nil, []string{ru + `maxUnavailable: Invalid value: "1": must be 0 with Surging; use Standard`}},
 		{"4.1 Surging with a budget, as stored", with("RollingUpdate", "Surging", one), with("RollingUpdate", "Surging", one), nil},
@@ -317,12 +321,27 @@ func TestValidateV1alpha1(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
-			for _, err := range daemonset.ValidateV1alpha1(tc.obj, tc.old) {
+			for _, err := range validateV1alpha1(tc.obj, tc.old) {
 				got = append(got, err.Error())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("refused (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestStoredObjectIsValid: a take-over refuses nothing.
+func TestStoredObjectIsValid(t *testing.T) {
+	raw, err := os.ReadFile("../../apis/apps/daemonset/testdata/agent.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := &v1beta1.DaemonSet{}
+	if err := yaml.UnmarshalStrict(raw, stored); err != nil {
+		t.Fatal(err)
+	}
+	if errs := validateCreate(stored); len(errs) > 0 {
+		t.Errorf("is refused: %v", errs)
 	}
 }
