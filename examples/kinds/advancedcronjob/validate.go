@@ -1,7 +1,6 @@
 package advancedcronjob
 
 import (
-	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -11,6 +10,7 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/defaults"
@@ -21,29 +21,29 @@ import (
 // label of Pods.
 const maxName = utilvalidation.LabelValueMaxLength - 1 - 10
 
-// JobName is the name of the job of an AdvancedCronJob for a slot. The name is always the same, so nobody starts two
-// jobs.
-func JobName(name string, slot time.Time) string {
-	return name + "-" + strconv.FormatInt(slot.Unix(), 10)
+// validateSpec refuses all faults of a spec.
+func validateSpec(obj *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList {
+	_, problems, warnings := resolve(obj, now)
+	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// ValidateCreate returns the problems of a new, defaulted object, apart from its schedule. Names have no dots.
-func ValidateCreate(obj *v1beta1.AdvancedCronJob) field.ErrorList {
-	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSLabel), validateSpec(&obj.Spec)...)
+// validateCreate returns the problems of a new, defaulted object. Names have no dots.
+func validateCreate(obj *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList {
+	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSLabel), validateSpec(obj, now)...)
 }
 
-// ValidateUpdate returns the problems of an update: a changed template, and all problems of [ValidateCreate] except the
+// validateUpdate returns the problems of an update: a changed template, and all problems of [validateCreate] except the
 // name. Problems of spec already in old, in the same place with the same value, are left out.
-func ValidateUpdate(obj, old *v1beta1.AdvancedCronJob) field.ErrorList {
-	errs := validation.NewProblems(validateSpec(&obj.Spec), validateSpec(&old.Spec))
+func validateUpdate(obj, old *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList {
+	errs := validation.NewProblems(validateSpec(obj, now), validateSpec(old, now))
 	next, stored := &obj.Spec.Template, &old.Spec.Template
 	for _, template := range []struct {
 		path *field.Path
 		same bool
 	}{
-		{JobPath(), sameJobs(next.JobTemplate, stored.JobTemplate)},
-		{BroadcastJobPath(), sameBroadcastJobs(next.BroadcastJobTemplate, stored.BroadcastJobTemplate)},
-		{ImageListPath(), apiequality.Semantic.DeepEqual(next.ImageListPullJobTemplate, stored.ImageListPullJobTemplate)},
+		{api.JobPath(), sameJobs(next.JobTemplate, stored.JobTemplate)},
+		{api.BroadcastJobPath(), sameBroadcastJobs(next.BroadcastJobTemplate, stored.BroadcastJobTemplate)},
+		{api.ImageListPath(), apiequality.Semantic.DeepEqual(next.ImageListPullJobTemplate, stored.ImageListPullJobTemplate)},
 	} {
 		if !template.same {
 			errs = append(errs, field.Forbidden(template.path, "cannot change; updates may change only schedule, timeZone, concurrencyPolicy, "+
@@ -51,19 +51,6 @@ func ValidateUpdate(obj, old *v1beta1.AdvancedCronJob) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-func validateSpec(spec *v1beta1.AdvancedCronJobSpec) field.ErrorList {
-	errs := Unusable(spec)
-	if spec.Schedule == "" {
-		errs = append(errs, field.Required(specPath().Child("schedule"), "five fields of cron, or a word such as @hourly"))
-	}
-	broadcast := spec.Template.BroadcastJobTemplate
-	if broadcast == nil {
-		return errs
-	}
-	path := BroadcastJobPath().Child("spec")
-	return append(errs, validation.NewProblems(broadcastjob.ValidateSpec(&broadcast.Spec, path), errs)...)
 }
 
 // sameJobs reports whether two templates make the same Jobs. OpenKruise has stored defaults in templates, and the

@@ -1,4 +1,4 @@
-package advancedcronjob_test
+package advancedcronjob
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
@@ -30,7 +30,7 @@ func valid(edits ...func(*v1beta1.AdvancedCronJob)) *v1beta1.AdvancedCronJob {
 	for _, edit := range edits {
 		edit(obj)
 	}
-	advancedcronjob.Default(obj)
+	api.Default(obj)
 	return obj
 }
 
@@ -40,26 +40,6 @@ func broadcast(obj *v1beta1.AdvancedCronJob) {
 
 func images(obj *v1beta1.AdvancedCronJob) {
 	obj.Spec.Template = v1beta1.CronJobTemplate{ImageListPullJobTemplate: &v1beta1.ImageListPullJobTemplateSpec{Spec: v1beta1.ImageListPullJobSpec{Images: []string{"a"}}}}
-}
-
-func TestDefault(t *testing.T) {
-	want := v1beta1.AdvancedCronJobSpec{
-		ConcurrencyPolicy: v1beta1.AllowConcurrent, Paused: new(false), SuccessfulJobsHistoryLimit: new(int32(3)), FailedJobsHistoryLimit: new(int32(1)),
-	}
-	got := &v1beta1.AdvancedCronJob{}
-	if advancedcronjob.Default(got); cmp.Diff(want, got.Spec) != "" {
-		t.Errorf("AC-1 (-want +got):\n%s", cmp.Diff(want, got.Spec))
-	}
-	if list := valid(images); list.Spec.ConcurrencyPolicy != v1beta1.ReplaceConcurrent {
-		t.Errorf("AC-1 image list: %s", list.Spec.ConcurrencyPolicy)
-	}
-	set := v1beta1.AdvancedCronJobSpec{
-		ConcurrencyPolicy: v1beta1.ForbidConcurrent, Paused: new(true), SuccessfulJobsHistoryLimit: new(int32(0)), FailedJobsHistoryLimit: new(int32(0)),
-	}
-	kept := &v1beta1.AdvancedCronJob{Spec: *set.DeepCopy()}
-	if advancedcronjob.Default(kept); cmp.Diff(set, kept.Spec) != "" {
-		t.Errorf("AC-1 what is set was changed: %+v", kept.Spec)
-	}
 }
 
 // begins are the errors without values.
@@ -115,10 +95,10 @@ func TestValidateCreate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			obj := valid(c.edit)
-			if diff := cmp.Diff(c.want, begins(advancedcronjob.ValidateCreate(obj))); diff != "" {
+			if diff := cmp.Diff(c.want, begins(validateCreate(obj, time.Now()))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got := advancedcronjob.ValidateUpdate(obj, obj.DeepCopy()); len(got) > 0 {
+			if got := validateUpdate(obj, obj.DeepCopy(), time.Now()); len(got) > 0 {
 				t.Errorf("what is stored keeps it from being updated: %v", got)
 			}
 		})
@@ -169,16 +149,9 @@ func TestValidateUpdate(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, begins(advancedcronjob.ValidateUpdate(valid(c.next), valid(c.stored)))); diff != "" {
+			if diff := cmp.Diff(c.want, begins(validateUpdate(valid(c.next), valid(c.stored), time.Now()))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestJobName(t *testing.T) {
-	slot := time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
-	if got := advancedcronjob.JobName("nightly", slot); got != "nightly-1772330400" {
-		t.Errorf("AC-15: %s", got)
 	}
 }

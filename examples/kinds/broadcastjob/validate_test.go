@@ -1,7 +1,6 @@
-package broadcastjob_test
+package broadcastjob
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
@@ -20,31 +19,11 @@ func valid(edits ...func(*v1beta1.BroadcastJob)) *v1beta1.BroadcastJob {
 	obj := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Name: "upgrade", Namespace: "default"}}
 	obj.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	obj.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
-	broadcastjob.Default(obj)
+	api.Default(obj)
 	for _, edit := range edits {
 		edit(obj)
 	}
 	return obj
-}
-
-func TestDefault(t *testing.T) {
-	all := intstr.FromInt32(math.MaxInt32)
-	want := v1beta1.BroadcastJobSpec{
-		Parallelism: &all, CompletionPolicy: v1beta1.CompletionPolicy{Type: v1beta1.Always}, FailurePolicy: v1beta1.FailurePolicy{Type: v1beta1.FailurePolicyTypeFailFast},
-	}
-	got := &v1beta1.BroadcastJob{}
-	broadcastjob.Default(got)
-	if diff := cmp.Diff(want, got.Spec); diff != "" {
-		t.Errorf("BJ-1 (-want +got):\n%s", diff)
-	}
-	two := intstr.FromString("2%")
-	set := v1beta1.BroadcastJobSpec{
-		Parallelism: &two, CompletionPolicy: v1beta1.CompletionPolicy{Type: v1beta1.Never}, FailurePolicy: v1beta1.FailurePolicy{Type: v1beta1.FailurePolicyTypePause},
-	}
-	kept := set.DeepCopy()
-	if broadcastjob.DefaultSpec(kept); cmp.Diff(&set, kept) != "" {
-		t.Errorf("BJ-1 what is set was changed: %+v", kept)
-	}
 }
 
 func TestValidate(t *testing.T) {
@@ -95,18 +74,18 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			obj := valid(c.edit)
-			if diff := cmp.Diff(c.want, begins(broadcastjob.ValidateCreate(obj))); diff != "" {
+			if diff := cmp.Diff(c.want, begins(validateCreate(obj))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got := broadcastjob.ValidateUpdate(obj, obj.DeepCopy()); len(got) > 0 {
+			if got := validateUpdate(obj, obj.DeepCopy()); len(got) > 0 {
 				t.Errorf("what is stored keeps it from being updated: %v", got)
 			}
-			if again := valid(); len(broadcastjob.Unusable(&again.Spec, field.NewPath("spec"))) > 0 {
+			if _, problems, _ := resolve(valid()); len(problems) > 0 {
 				t.Error("a valid job is unusable")
 			}
 		})
 	}
-	if got := begins(broadcastjob.ValidateUpdate(valid(parallelism(intstr.FromInt32(-1))), valid())); len(got) != 1 {
+	if got := begins(validateUpdate(valid(parallelism(intstr.FromInt32(-1))), valid())); len(got) != 1 {
 		t.Errorf("an update with a new problem: %v", got)
 	}
 }
