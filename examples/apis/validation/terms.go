@@ -43,6 +43,11 @@ func Selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if errs := NotTooMany(apps.SelectorTerms(selector), path); len(errs) > 0 {
 		return errs
 	}
+	return LabelSelector(selector, path)
+}
+
+// LabelSelector checks for a well-formed selector, empty or not. The order of the result depends on the selector alone.
+func LabelSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
 	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) }) // labels are a map
 	return errs

@@ -1,4 +1,4 @@
-package resourcedistribution_test
+package resourcedistribution
 
 import (
 	"fmt"
@@ -6,30 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-func ExampleRead() {
-	resource, problems := resourcedistribution.Read(
-		[]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"},"stringData":{"token":"abc"}}`), resourcedistribution.ResourcePath())
-	secret, _ := resource.Copy("shop", metav1.OwnerReference{Name: "share"}).(*corev1.Secret)
-	fmt.Println(secret.Namespace, secret.Name, secret.Type, string(secret.Data["token"]), len(problems))
-	// Output: shop pull Opaque abc 0
-}
-
-const demo = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"demo"},"data":{"k":"v"}}`
-
-func list(names ...string) (out v1beta1.ResourceDistributionTargetNamespaces) {
-	for _, name := range names {
-		out.List = append(out.List, v1beta1.ResourceDistributionNamespace{Name: name})
-	}
-	return out
-}
+const demoMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"demo"},"data":{"k":"v"}}`
 
 func distribution(resource string, edits ...func(*v1beta1.ResourceDistributionTargets)) *v1beta1.ResourceDistribution {
 	obj := &v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Name: "share"}}
@@ -50,14 +33,14 @@ func said(errs field.ErrorList) (out []string) {
 
 func TestValidateCreate(t *testing.T) {
 	targets := func(edit func(*v1beta1.ResourceDistributionTargets)) *v1beta1.ResourceDistribution {
-		return distribution(demo, edit)
+		return distribution(demoMap, edit)
 	}
 	for _, c := range []struct {
 		name string
 		obj  *v1beta1.ResourceDistribution
 		want []string
 	}{
-		{"RD-1 a ConfigMap", distribution(demo), nil},
+		{"RD-1 a ConfigMap", distribution(demoMap), nil},
 		{"RD-1 a Secret", distribution(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"k":"djE="},"type":"x/y"}`), nil},
 		{"RD-1 another kind", distribution(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`), []string{"spec.resource.kind: Unsupported value"}},
 		{"RD-1 another group", distribution(`{"apiVersion":"apps/v1","kind":"ConfigMap","metadata":{"name":"a"}}`), []string{"spec.resource.apiVersion: Unsupported value"}},
@@ -91,7 +74,7 @@ func TestValidateCreate(t *testing.T) {
 		}), []string{"spec.targets.namespaceSelector.matchExpressions[0].operator: Invalid value"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, said(resourcedistribution.ValidateCreate(c.obj))); diff != "" {
+			if diff := cmp.Diff(c.want, said(validateCreate(c.obj))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -105,57 +88,17 @@ func TestValidateUpdate(t *testing.T) {
 		old, next *v1beta1.ResourceDistribution
 		want      []string
 	}{
-		{"RD-1 other data and targets", distribution(demo), distribution(strings.Replace(demo, `"v"`, `"w"`, 1), func(t *v1beta1.ResourceDistributionTargets) { t.AllNamespaces = true }), nil},
-		{"RD-1 another name", distribution(demo), distribution(strings.Replace(demo, "demo", "other", 1)), []string{"spec.resource.metadata.name: Invalid value"}},
-		{"RD-1 another kind", distribution(demo), distribution(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"demo"}}`), []string{"spec.resource.kind: Invalid value"}},
-		{"RD-1 another version", distribution(demo), distribution(strings.Replace(demo, `"v1"`, `"v2"`, 1)), []string{"spec.resource.apiVersion: Unsupported value"}},
+		{"RD-1 other data and targets", distribution(demoMap), distribution(strings.Replace(demoMap, `"v"`, `"w"`, 1), func(t *v1beta1.ResourceDistributionTargets) { t.AllNamespaces = true }), nil},
+		{"RD-1 another name", distribution(demoMap), distribution(strings.Replace(demoMap, "demo", "other", 1)), []string{"spec.resource.metadata.name: Invalid value"}},
+		{"RD-1 another kind", distribution(demoMap), distribution(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"demo"}}`), []string{"spec.resource.kind: Invalid value"}},
+		{"RD-1 another version", distribution(demoMap), distribution(strings.Replace(demoMap, `"v1"`, `"v2"`, 1)), []string{"spec.resource.apiVersion: Unsupported value"}},
 		{"a spec that makes no sense and stays", broken, broken.DeepCopy(), nil},
-		{"a spec that made no sense is put right", broken, distribution(demo), nil},
+		{"a spec that made no sense is put right", broken, distribution(demoMap), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, said(resourcedistribution.ValidateUpdate(c.next, c.old))); diff != "" {
+			if diff := cmp.Diff(c.want, said(validateUpdate(c.next, c.old))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
-}
-
-// TestHash: the hash equals OpenKruise's hash of the same resource.
-func TestHash(t *testing.T) {
-	r, errs := resourcedistribution.Read([]byte(`{"apiVersion":"v1","data":{"game.properties":"enemies=aliens","player":"one"},"kind":"ConfigMap","metadata":{"name":"game-demo"}}`), nil)
-	if len(errs) > 0 || r.Hash != "5cbc7c8cda3dfc4be83a27a510597a8ffdbb7448aeae0769c80172284e23fd6f" {
-		t.Errorf("%v, %v", r, errs)
-	}
-}
-
-// FuzzRead: every spec is read or refused with a path, and a copy equals the template apart from its metadata.
-func FuzzRead(f *testing.F) {
-	f.Add(demo)
-	f.Add(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","uid":"u","labels":{"a":"b"},"finalizers":["x/y"]},"stringData":{"k":"v"},"type":"x"}`)
-	f.Add(`{"apiVersion":"v1","kind":"ConfigMap","metadata":null,"data":[]}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		resource, errs := resourcedistribution.Read([]byte(text), resourcedistribution.ResourcePath())
-		for _, err := range errs {
-			if !strings.HasPrefix(err.Field, "spec.resource") {
-				t.Errorf("%v has no path", err)
-			}
-		}
-		if (resource == nil) != (len(errs) > 0) {
-			t.Fatalf("%v, %v", resource, errs)
-		}
-		if resource == nil {
-			return
-		}
-		if kind, name := resourcedistribution.Named([]byte(text)); kind != resource.Kind || name != resource.Name {
-			t.Errorf("named %s %s, read %s %s", kind, name, resource.Kind, resource.Name)
-		}
-		first, second := resource.Copy("a", metav1.OwnerReference{Name: "x"}), resource.Copy("b", metav1.OwnerReference{Name: "x"})
-		if first.GetUID() != "" || first.GetResourceVersion() != "" || len(first.GetOwnerReferences()) != 1 {
-			t.Errorf("%+v", first)
-		}
-		first.GetAnnotations()["touched"] = "x"
-		if _, shared := second.GetAnnotations()["touched"]; shared {
-			t.Error("copies share memory")
-		}
-	})
 }
