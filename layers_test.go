@@ -100,6 +100,7 @@ func layers() []layer {
 		{"examples/apis/...", types, "examples/apis/... decode ordinals podstate pvc reason rollout/partition sidecarcontrol/sizing"},
 		{"examples/launchorder", pure, "podpatch podstate reason"},
 		{"examples/kruise", free, "KIT examples/apis/... examples/launchorder"}, // shared by all kinds
+		{"examples/kruise/faulttest", free, "examples/apis/apps examples/kruise reason"},
 		{"examples/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
 		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
 		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise"},

@@ -233,7 +233,7 @@ func mutants() []mutant {
 			"claims that somebody uses go to a Pod on its way out", "pvc/pvc.go",
 			"case k.isUsed(claim, pod):\n", "case pod == nil && k.isUsed(claim, pod):\n", cloneSet("claims", "mount"),
 		},
-		{"OnDelete makes surge Pods", controllers + "resolve.go", "if s.updates && ru.MaxSurge != nil {", "if !s.paused && ru.MaxSurge != nil {", cloneSet("onDelete")},
+		{"OnDelete makes surge Pods", controllers + "resolve.go", "if s.updates {\n\t\tplan.MaxSurge", "if !s.paused {\n\t\tplan.MaxSurge", cloneSet("onDelete")},
 		{
 			"a gate that nobody holds is not opened", "podcontrol/step.go",
 			"podreadiness.Edit{Initialize: initialize}", "podreadiness.Edit{}", cloneSet(),
@@ -473,7 +473,7 @@ func mutants() []mutant {
 			"parallel := spec.PodManagementPolicy == appsv1.ParallelPodManagement", "parallel := spec.PodManagementPolicy != \"\" || appsv1.ParallelPodManagement == \"\"", statefulSet(),
 		},
 		{"one Pod more than may is taken out of service", "examples/kinds/statefulset/resolve.go", "return max(read.Count(path, value, replicas, partition.Down), 1)", "return max(read.Count(path, value, replicas, partition.Down), 1) + 1", statefulSet()},
-		{"a pause holds nothing up", "examples/kinds/statefulset/resolve.go", "Paused: ru.Paused,", "Paused: ru.Paused && replicas < 0,", statefulSet()},
+		{"a pause holds nothing up", "examples/kinds/statefulset/resolve.go", "kind == onDelete, ru.Paused\n", "kind == onDelete, ru.Paused && replicas < 0\n", statefulSet()},
 		{"a Pod is given back to a revision that is no more", "examples/kinds/statefulset/controller.go", "if !s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", "if s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", statefulSet()},
 	}...)
 }

@@ -1,9 +1,11 @@
 package kruise
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
-	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -17,77 +19,117 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// OddValue means that a value of the spec does not suit its field. The value has bypassed admission, and the controller
-// reads the value as OpenKruise does. So a take-over does not stop working objects.
-const OddValue reason.Code = "OddValue"
-
-// Refused turns the findings of a kind's validity function into reasons: with path, value and the expected value.
-func Refused(errs field.ErrorList) reason.List {
-	list := make(reason.List, len(errs))
-	for i, err := range errs {
-		kind, detail := err.Type.String(), err.Detail
-		// The body is "<type>: <value>: <detail>", and formats values of all types.
-		value := strings.TrimPrefix(strings.TrimSuffix(strings.TrimPrefix(err.ErrorBody(), kind), ": "+detail), ": ")
-		switch {
-		case detail == "":
-			detail = kind
-		case value == "": // the detail alone does not name the fault
-			detail = kind + ": " + detail
-		}
-		list[i] = reason.Reason{Code: partition.InvalidValue, Path: err.Field, New: reason.Shorten(value, 200), Detail: detail}
-	}
-	return list
-}
-
-// Reading reads values of a spec found usable by the validity function of its kind. The zero value is ready.
+// Reading reads and judges values of a spec, each once: the controller reads a value as the methods return the value, and
+// admission refuses all faults. Paths are those of the spec's fields. The zero value is ready.
 type Reading struct {
-	// Problems are unreadable values all the same. Problems stay empty unless the validity function and the reader
-	// disagree: then the pass has to end, because no sensible value can stand in.
-	Problems reason.List
-	// Warnings are values silently accepted by OpenKruise. Reading reads such values as OpenKruise does.
-	Warnings reason.List
+	// Problems are values that no controller can work with. A pass has to end, because no sensible value can stand in.
+	Problems Faults
+	// Warnings are values that work, although their writer has made a mistake. OpenKruise accepts some in silence, and
+	// Reading reads such values as OpenKruise does.
+	Warnings Faults
 }
 
-func (r *Reading) failed(err error) { r.Problems.Add(partition.InvalidValue, err) }
+// Refuse adds problems.
+func (r *Reading) Refuse(errs ...*field.Error) {
+	for _, err := range errs {
+		r.Problems = append(r.Problems, Fault{reasonOf(partition.InvalidValue, err), err})
+	}
+}
+
+// Warn adds warnings about values that work as written.
+func (r *Reading) Warn(errs ...*field.Error) {
+	for _, err := range errs {
+		r.Warnings = append(r.Warnings, Fault{reasonOf(OddValue, err), err})
+	}
+}
+
+// Absent adds warnings of values that defaulting fills in. The controller uses the defaults, and reports nothing.
+func (r *Reading) Absent(errs ...*field.Error) {
+	for _, err := range errs {
+		r.Warnings = append(r.Warnings, Fault{Refusal: err})
+	}
+}
+
+// Ungated warns of a value without effect because of its feature gate. Admission does not refuse the value.
+func (r *Reading) Ungated(path, value string, gate apps.Gate) {
+	r.Warnings = append(r.Warnings, Fault{Reason: reason.Reason{
+		Code: OddValue, Path: path, New: value, Detail: "has no effect without the feature gate " + string(gate),
+		Remedy: "switch the gate on, or leave the field out",
+	}})
+}
+
+// Misread warns of a value that is read as another value.
+func (r *Reading) Misread(err *field.Error, read, remedy string) {
+	why := reasonOf(OddValue, err)
+	why.Detail, why.Remedy = "read as "+read, remedy
+	r.Warnings = append(r.Warnings, Fault{why, err})
+}
+
+func (r *Reading) failed(err error) {
+	var list reason.List
+	list.Add(partition.InvalidValue, err)
+	for _, why := range list {
+		r.Refuse(field.Invalid(field.NewPath(why.Path), why.New, cmp.Or(why.Detail, why.Remedy)))
+	}
+}
+
+// Replicas reads the number of wanted Pods. A negative number is a problem, and counts are judged by zero then.
+func (r *Reading) Replicas(path string, n int32) int {
+	r.Refuse(validation.NotNegative(&n, field.NewPath(path))...)
+	return int(max(n, 0))
+}
 
 // OrZero reads a negative number as zero, with a warning.
 func (r *Reading) OrZero(path string, n int32) int {
-	if n >= 0 {
-		return int(n)
+	for _, err := range validation.NotNegative(&n, field.NewPath(path)) {
+		r.Misread(err, "0", "use 0 or more")
 	}
-	r.odd(path, strconv.Itoa(int(n)), "0", "use 0 or more")
-	return 0
+	return int(max(n, 0))
 }
 
-// Ungated warns of a value without effect because of its feature gate.
-func (r *Reading) Ungated(path, value string, gate apps.Gate) {
-	r.Warnings = append(r.Warnings, reason.Reason{
-		Code: OddValue, Path: path, New: value, Detail: "has no effect without the feature gate " + string(gate), Remedy: "switch the gate on, or leave the field out",
-	})
-}
-
-func (r *Reading) odd(path, value, read, remedy string) {
-	r.Warnings = append(r.Warnings, reason.Reason{Code: OddValue, Path: path, New: value, Detail: "read as " + read, Remedy: remedy})
-}
-
-// Count resolves a number or percentage of replicas, possibly above 100 %.
-func (r *Reading) Count(path string, value *intstr.IntOrString, replicas int, round partition.Rounding) int {
-	n, err := partition.ResolveUncapped(path, value, replicas, round)
+// Count resolves a number or percentage of a total, possibly above 100 %. Nil is zero. A percentage of nothing is also
+// judged as of a single replica: nobody asks again before a scale-up.
+func (r *Reading) Count(path string, value *intstr.IntOrString, total int, round partition.Rounding) int {
+	errs := validation.CountOf(value, int32(total), field.NewPath(path))
+	r.Refuse(errs...)
+	if value == nil || len(errs) > 0 {
+		return 0
+	}
+	if total == 0 {
+		r.Warn(validation.CountOf(value, 1, field.NewPath(path))...)
+	}
+	n, err := partition.ResolveUncapped(path, value, total, round)
 	r.failed(err)
 	return n
 }
 
+// NoneWith refuses every count above zero, because of another value of the spec.
+func (r *Reading) NoneWith(path string, value *intstr.IntOrString, total int, why string) {
+	if value == nil {
+		return
+	}
+	switch err := field.Invalid(field.NewPath(path), value.String(), why); {
+	case validation.AtLeastOne(*value, int32(total)):
+		r.Refuse(err)
+	case validation.AtLeastOne(*value, 1):
+		r.Warn(err)
+	}
+}
+
 // LimitAsUpstream is Count for an optional limit not validated by OpenKruise, with a warning if the value is read
 // differently from its text.
-func (r *Reading) LimitAsUpstream(path string, value *intstr.IntOrString, replicas int, round partition.Rounding) *int {
+func (r *Reading) LimitAsUpstream(path string, value *intstr.IntOrString, total int, round partition.Rounding) *int {
 	if value == nil {
 		return nil
 	}
 	read := validation.AsOpenKruise(*value)
+	n := r.Count(path, &read, total, round)
 	if read != *value {
-		r.odd(path, quoted(value), quoted(&read), "write what is meant")
+		for _, err := range validation.Count(value, field.NewPath(path)) {
+			r.Misread(err, quoted(&read), "write what is meant")
+		}
 	}
-	return new(r.Count(path, &read, replicas, round))
+	return &n
 }
 
 func quoted(value *intstr.IntOrString) string {
@@ -99,6 +141,9 @@ func quoted(value *intstr.IntOrString) string {
 
 // Kept resolves a partition.
 func (r *Reading) Kept(path string, value *intstr.IntOrString, replicas int) int {
+	if r.Count(path, value, replicas, partition.Up) == 0 {
+		return 0
+	}
 	n, err := partition.Kept(path, value, new(int32(replicas)))
 	r.failed(err)
 	return n
@@ -108,16 +153,69 @@ func (r *Reading) Kept(path string, value *intstr.IntOrString, replicas int) int
 func (r *Reading) Selector(path string, selector *metav1.LabelSelector) labels.Selector {
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		r.failed(reason.Reason{Code: partition.InvalidValue, Path: path, Detail: err.Error()})
+		r.Refuse(field.Invalid(field.NewPath(path), metav1.FormatLabelSelector(selector), err.Error()))
 	}
 	return compiled
 }
 
+// Pods compiles the selector of a workload's Pods, which have the labels of the template. Reserved labels belong to the
+// controller. path is the path of the spec.
+func (r *Reading) Pods(path string, selector *metav1.LabelSelector, template map[string]string, reserved []string) labels.Selector {
+	if errs := validation.Selector(selector, template, reserved, field.NewPath(path)); len(errs) > 0 {
+		r.Refuse(errs...)
+		return labels.Nothing()
+	}
+	return r.Selector(path+".selector", selector)
+}
+
+// Template judges the template of Pods that run for ever. Reserved labels belong to the controller.
+func (r *Reading) Template(path string, template *corev1.PodTemplateSpec, reserved []string) {
+	at := field.NewPath(path)
+	r.Warn(validation.LongRunning(template, at)...)
+	r.Warn(validation.Reserved(template, reserved, at.Child("metadata"))...)
+}
+
+// InPlace judges the strategy of updates in place.
+func (r *Reading) InPlace(path string, strategy *pub.InPlaceUpdateStrategy) {
+	for i, err := range validation.InPlaceStrategy(strategy, field.NewPath(path)) {
+		if i == 0 && strategy.GracePeriodSeconds < 0 {
+			r.Misread(err, "0", "use 0 or more")
+			continue
+		}
+		r.Warn(err)
+	}
+}
+
+// OneOf refuses a value outside allowed. An empty value stands for a default.
+func OneOf[T ~string](r *Reading, path string, value T, allowed ...T) {
+	if value != "" && !slices.Contains(allowed, value) {
+		r.Refuse(field.NotSupported(field.NewPath(path), value, allowed))
+	}
+}
+
 // Order compiles the update order of Pods.
 func (r *Reading) Order(path string, priority *pub.PriorityStrategy, scatter []pub.ScatterTerm) (p podorder.Priority, s podorder.Scatter) {
+	if errs := validation.Priority(priority, field.NewPath(path+".priorityStrategy")); len(errs) > 0 {
+		r.Refuse(errs...)
+	} else if priority != nil {
+		p = r.priority(path+".priorityStrategy", priority)
+	}
+	if errs := validation.Scatter(scatter, field.NewPath(path+".scatterStrategy")); len(errs) > 0 {
+		r.Refuse(errs...)
+		return p, s
+	}
+	terms := make([]podorder.ScatterTerm, len(scatter))
+	for i := range scatter {
+		terms[i] = podorder.ScatterTerm{Key: scatter[i].Key, Value: scatter[i].Value}
+	}
+	s, err := podorder.CompileScatter(path+".scatterStrategy", terms)
+	r.failed(err)
+	return p, s
+}
+
+func (r *Reading) priority(path string, priority *pub.PriorityStrategy) (p podorder.Priority) {
 	var err error
-	switch path := path + ".priorityStrategy"; {
-	case priority == nil:
+	switch {
 	case len(priority.WeightPriority) > 0:
 		terms := make([]podorder.WeightTerm, len(priority.WeightPriority))
 		for i := range priority.WeightPriority {
@@ -132,11 +230,5 @@ func (r *Reading) Order(path string, priority *pub.PriorityStrategy, scatter []p
 		p, err = podorder.CompileOrder(path+".orderPriority", terms)
 	}
 	r.failed(err)
-	terms := make([]podorder.ScatterTerm, len(scatter))
-	for i := range scatter {
-		terms[i] = podorder.ScatterTerm{Key: scatter[i].Key, Value: scatter[i].Value}
-	}
-	s, err = podorder.CompileScatter(path+".scatterStrategy", terms)
-	r.failed(err)
-	return p, s
+	return p
 }

@@ -63,7 +63,7 @@ func TestReadingFails(t *testing.T) {
 	read.LimitAsUpstream("spec.c", bad, 10, partition.Up)
 	read.Order("spec.d", &pub.PriorityStrategy{OrderPriority: []pub.OrderPriorityTerm{{}}}, []pub.ScatterTerm{{}})
 	var paths []string
-	for _, problem := range read.Problems {
+	for _, problem := range read.Problems.Reasons() {
 		paths = append(paths, problem.Path)
 	}
 	want := []string{"spec.a", "spec.b", "spec.c", "spec.d.priorityStrategy.orderPriority[0].orderedKey", "spec.d.scatterStrategy[0].key"}

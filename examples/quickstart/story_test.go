@@ -17,9 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/statefulset"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kinds/statefulset"
 	"github.com/workloadkit/workloadkit/ordinals"
 )
 
@@ -62,6 +65,7 @@ func TestParse(t *testing.T) {
 // its spec.
 func TestStatefulSetStory(t *testing.T) {
 	gates := statefulSet().gates
+	kind := statefulset.Row().Admission(admission.Options{}).(*admission.Kind[v1beta1.StatefulSet, v1alpha1.StatefulSet])
 	ordinalsOf := func(set *v1beta1.StatefulSet) map[string]int {
 		wanted, err := api.Ordinals(set, gates[apps.GateStatefulSetStartOrdinal])
 		if err != nil {
@@ -81,8 +85,8 @@ func TestStatefulSetStory(t *testing.T) {
 		t.Run(p.title, func(t *testing.T) {
 			before := ordinalsOf(set)
 			p.change(set)
-			if refused := api.Unusable(set); len(refused) > 0 {
-				t.Fatal(refused)
+			if refused, err := kind.ValidateCreate(t.Context(), set); len(refused) > 0 || err != nil {
+				t.Fatal(refused, err)
 			}
 			after := ordinalsOf(set)
 			want, stay := tally{before: listed(before), after: listed(after)}, 0

@@ -41,6 +41,15 @@ func AtLeastOne(value intstr.IntOrString, total int32) bool {
 	return err == nil && n > 0
 }
 
+// IsNone reports whether a value amounts to 0 of any total, as nil does. IsNone is false for values refused by [Count].
+func IsNone(value *intstr.IntOrString) bool {
+	if value == nil {
+		return true
+	}
+	n, err := partition.ResolveUncapped("", value, 1, partition.Up)
+	return err == nil && n == 0
+}
+
 // AsOpenKruise returns OpenKruise 1.9's reading of value in fields not validated by OpenKruise: a number in a string is
 // a percentage, and a negative number is zero. Values accepted by [Count], and values invalid in OpenKruise too, are
 // returned unchanged.

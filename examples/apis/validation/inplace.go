@@ -34,23 +34,22 @@ func InPlaceStrategy(strategy *pub.InPlaceUpdateStrategy, path *field.Path) fiel
 	return errs
 }
 
-// InPlaceOnly refuses a template change impossible in place. obstacles returns the reasons, a sentence or path each.
-// path is the path of the template.
-func InPlaceOnly(old, next *corev1.PodTemplateSpec, obstacles func(old, next *corev1.PodTemplateSpec) []string, path *field.Path) field.ErrorList {
+// InPlaceOnly refuses a template change impossible in place, by the fields alone. Labels, annotations and the images of
+// containers may change. With resources, amounts of cpu and memory already set may change, too. path is the path of the
+// template.
+func InPlaceOnly(old, next *corev1.PodTemplateSpec, resources bool, path *field.Path) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(old, next) {
 		return nil
 	}
 	var errs field.ErrorList
-	for _, why := range obstacles(old, next) {
+	for _, why := range inPlaceObstacles(old, next, resources) {
 		errs = append(errs, field.Forbidden(path, "InPlaceOnly cannot change this: "+why))
 	}
 	return errs
 }
 
-// InPlaceObstacles returns the obstacles to making a template change in place, by the fields alone. Labels, annotations
-// and the images of containers may change. With resources, amounts of cpu and memory already set may change, too. Every
-// further change is an obstacle.
-func InPlaceObstacles(old, next *corev1.PodTemplateSpec, resources bool) []string {
+// inPlaceObstacles returns the obstacles to making a template change in place.
+func inPlaceObstacles(old, next *corev1.PodTemplateSpec, resources bool) []string {
 	before, after := old.Spec.DeepCopy(), next.Spec.DeepCopy()
 	if len(before.Containers) != len(after.Containers) {
 		return []string{"number of containers"}

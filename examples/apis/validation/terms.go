@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -17,9 +18,6 @@ import (
 // none of the reserved labels written by the controller. path is the path of the spec.
 func Selector(selector *metav1.LabelSelector, template map[string]string, reserved []string, path *field.Path) field.ErrorList {
 	at := path.Child("selector")
-	if errs := NotTooMany(apps.SelectorTerms(selector), at); len(errs) > 0 {
-		return errs
-	}
 	if errs := Selects(selector, at); len(errs) > 0 {
 		return errs
 	}
@@ -37,11 +35,19 @@ func Selector(selector *metav1.LabelSelector, template map[string]string, reserv
 	return nil
 }
 
-// Selects checks for a well-formed and non-empty selector.
+// Selects checks for a well-formed and non-empty selector. An overlong selector is not looked into.
 func Selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return field.ErrorList{field.Required(path, "must select at least one label")}
 	}
+	if errs := NotTooMany(apps.SelectorTerms(selector), path); len(errs) > 0 {
+		return errs
+	}
+	return LabelSelector(selector, path)
+}
+
+// LabelSelector checks for a well-formed selector, empty or not. The order of the result depends on the selector alone.
+func LabelSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
 	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) }) // labels are a map
 	return errs
@@ -79,6 +85,24 @@ func Priority(priority *pub.PriorityStrategy, path *field.Path) field.ErrorList 
 			errs = append(errs, field.Invalid(at.Child("weight"), term.Weight, "must be from 0 to 100"))
 		}
 		errs = append(errs, Selects(&term.MatchSelector, at.Child("matchSelector"))...)
+	}
+	return errs
+}
+
+// Scatter checks the terms for spreading Pods.
+func Scatter(terms []pub.ScatterTerm, path *field.Path) field.ErrorList {
+	errs := NotTooMany(len(terms), path)
+	if len(errs) > 0 {
+		return errs
+	}
+	seen := sets.New[pub.ScatterTerm]()
+	for i, term := range terms {
+		if term.Key == "" {
+			errs = append(errs, field.Required(path.Index(i).Child("key"), "name a label"))
+		} else if seen.Has(term) {
+			errs = append(errs, field.Duplicate(path.Index(i), term.Key+"="+term.Value))
+		}
+		seen.Insert(term)
 	}
 	return errs
 }

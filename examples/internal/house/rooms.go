@@ -77,7 +77,7 @@ func partOf(file string) string {
 		return "defaults and validation"
 	case name == "row.go":
 		return "row"
-	case name == "admission.go", strings.HasPrefix(name, "pod"):
+	case name == "admission.go", name == "validate.go", strings.HasPrefix(name, "pod"):
 		return "admission"
 	case strings.HasPrefix(name, "decide"), strings.HasPrefix(name, "resolve"), folder == "schedule":
 		return "decide"

@@ -21,9 +21,6 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/apis/validation"
-	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
-	"github.com/workloadkit/workloadkit/reason"
 )
 
 // endpoint defaults and judges AdvancedCronJobs. Templates are stored as written. The API server judges the
@@ -38,12 +35,10 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.AdvancedCronJob
 		Undecodable: func(obj *v1beta1.AdvancedCronJob) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, _ *v1beta1.AdvancedCronJob) { api.Default(obj) },
 		ValidateCreate: func(_ context.Context, obj *v1beta1.AdvancedCronJob) (field.ErrorList, error) {
-			return append(api.ValidateCreate(obj), wrongSchedule(&obj.Spec, clock.RealClock{}.Now())...), nil
+			return validateCreate(obj, clock.RealClock{}.Now()), nil
 		},
 		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.AdvancedCronJob) (field.ErrorList, error) {
-			now := clock.RealClock{}.Now()
-			errs := validation.NewProblems(wrongSchedule(&obj.Spec, now), wrongSchedule(&stored.Spec, now))
-			return append(api.ValidateUpdate(obj, stored), errs...), nil
+			return validateUpdate(obj, stored, clock.RealClock{}.Now()), nil
 		},
 		CheckTemplate: judge.check,
 		TemplateParts: func(admission.Spec) []admission.TemplatePart {
@@ -55,19 +50,6 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.AdvancedCronJob
 			}
 		},
 	}
-}
-
-// wrongSchedule returns the problems of the schedule and the time zone. Another function reports a missing schedule.
-func wrongSchedule(spec *v1beta1.AdvancedCronJobSpec, now time.Time) field.ErrorList {
-	if spec.Schedule == "" {
-		return nil
-	}
-	var why reason.Reason
-	if err := schedule.Check(spec.Schedule, spec.TimeZone, now); !errors.As(err, &why) {
-		return nil
-	}
-	path := field.NewPath(why.Path)
-	return field.ErrorList{field.Invalid(path, why.New, why.Detail+"; "+why.Remedy)}
 }
 
 // runJudge asks the API server about the templates of AdvancedCronJobs.

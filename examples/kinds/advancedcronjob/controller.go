@@ -158,12 +158,9 @@ func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 	if len(spec.Undecodable) > 0 {
 		return nil, spec.Undecodable[0]
 	}
-	if problems := api.Unusable(spec); len(problems) > 0 {
-		return nil, kruise.Refused(problems)
-	}
-	when, err := schedule.Parse(spec.Schedule, spec.TimeZone, v.Now.Location())
-	if err != nil {
-		return nil, err
+	when, problems, _ := resolve(v.Owner, v.Now)
+	if problems != nil {
+		return nil, problems.Reasons()
 	}
 	if typeOf(&spec.Template) == v1beta1.BroadcastJobTemplate && !r.options.Serves(v1beta1.GroupVersion.WithKind("BroadcastJob")) {
 		return nil, reason.Reason{Code: NotInstalled, Path: api.BroadcastJobPath().String(), Detail: "the CRD of BroadcastJobs is not installed", Remedy: "install it"}

@@ -26,10 +26,10 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.BroadcastJob, v
 		Undecodable: func(obj *v1beta1.BroadcastJob) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, _ *v1beta1.BroadcastJob) { api.Default(obj) },
 		ValidateCreate: func(_ context.Context, obj *v1beta1.BroadcastJob) (field.ErrorList, error) {
-			return api.ValidateCreate(obj), nil
+			return validateCreate(obj), nil
 		},
 		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.BroadcastJob) (field.ErrorList, error) {
-			return api.ValidateUpdate(obj, stored), nil
+			return validateUpdate(obj, stored), nil
 		},
 		CheckTemplate: func(ctx context.Context, obj, stored *v1beta1.BroadcastJob) (field.ErrorList, string) {
 			return judge.Check(ctx, obj.Namespace, broadcastJobTemplate(obj), broadcastJobTemplate(stored))

@@ -73,7 +73,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if r.runner, err = noderun.New(r.cache); err != nil {
 		return nil, err
 	}
-	r.settings = ownercache.NewMemo(r.cache, resolve)
+	r.settings = ownercache.NewMemo(r.cache, settingsOf)
 	r.told = kruise.NewTold(r.cache, r.events)
 	r.cache.OnGone(r.fanout.Backoff.Forget)
 	return r, nil

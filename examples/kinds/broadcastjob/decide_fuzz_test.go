@@ -25,7 +25,7 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, spec, nodeBytes, podBytes []byte) {
 		j, nodes, pods := drawn(spec), drawnNodes(nodeBytes), drawnPods(podBytes)
 		decided := func() *decision {
-			d, err := decide(&observation{Job: j, Settings: resolve(j), Nodes: nodes, Pods: pods, Now: second(20)})
+			d, err := decide(&observation{Job: j, Settings: settingsOf(j), Nodes: nodes, Pods: pods, Now: second(20)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -155,7 +155,7 @@ type outcome struct {
 
 func decided(t *testing.T, j *v1beta1.BroadcastJob, nodes []*corev1.Node, pods []*corev1.Pod, now int) outcome {
 	t.Helper()
-	s := resolve(j)
+	s := settingsOf(j)
 	if s.Problems != nil {
 		t.Fatal(s.Problems)
 	}
@@ -284,7 +284,7 @@ func TestStart(t *testing.T) {
 	} {
 		j := job(c.edit)
 		j.Status.StartTime = c.status
-		d, err := decide(&observation{Job: j, Settings: resolve(j), Nodes: nodes(1), Now: second(5)})
+		d, err := decide(&observation{Job: j, Settings: settingsOf(j), Nodes: nodes(1), Now: second(5)})
 		if err != nil || !d.Status.StartTime.Equal(c.want) || d.Status.CompletionTime != nil {
 			t.Errorf("%v, %v", d, err)
 		}
@@ -301,7 +301,7 @@ func TestProblems(t *testing.T) {
 		"spec.template.spec.nodeSelector[a b]":          func(j *v1beta1.BroadcastJob) { j.Spec.Template.Spec.NodeSelector = map[string]string{"a b": "c"} },
 		"spec.completionPolicy.ttlSecondsAfterFinished": ttl(-1),
 	} {
-		s := resolve(job(edit))
+		s := settingsOf(job(edit))
 		if len(s.Problems) != 1 || s.Problems[0].Path != path || s.Claim(node("n0")).Fits {
 			t.Errorf("%s: %v", path, s.Problems)
 		}

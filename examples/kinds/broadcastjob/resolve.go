@@ -5,8 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/completion"
-	"github.com/workloadkit/workloadkit/decode"
-	api "github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/nodefit"
@@ -24,26 +22,35 @@ type settings struct {
 	size                  nodefit.Size
 }
 
-// resolve reads a job's spec.
-func resolve(job *v1beta1.BroadcastJob) *settings {
-	if problems := decode.Reasons(job.Spec.Undecodable); problems != nil {
-		return &settings{Problems: problems} // the rest would only complain of missing values
+// settingsOf returns the settings of a job, usable or not.
+func settingsOf(job *v1beta1.BroadcastJob) *settings {
+	s, problems, _ := resolve(job)
+	if problems != nil {
+		return &settings{Problems: problems.Reasons()}
 	}
-	if refused := api.Unusable(&job.Spec, field.NewPath("spec")); len(refused) > 0 {
-		return &settings{Problems: kruise.Refused(refused)}
+	return s
+}
+
+// resolve reads and judges a job's spec, defaulted or not. Problems are values that no controller can work with: the
+// settings are unusable then. Warnings are values that work, but are a mistake.
+func resolve(job *v1beta1.BroadcastJob) (s *settings, problems, warnings kruise.Faults) {
+	if left := kruise.Undecodable(job.Spec.Undecodable); left != nil {
+		return nil, left, nil // the rest would only complain of missing values
 	}
-	pod := &job.Spec.Template.Spec
+	read, pod := &kruise.Reading{}, &job.Spec.Template.Spec
+	read.BroadcastJob(field.NewPath("spec"), &job.Spec)
+	if len(read.Problems) > 0 { // requirements beyond the limit are not looked into
+		return nil, read.Problems, read.Warnings
+	}
 	requirements, err := nodefit.New(pod)
-	if err != nil {
-		var problems reason.List
-		problems.Add(nodefit.InvalidNodeTerm, err)
-		for i := range problems {
-			problems[i].Path = "spec.template." + problems[i].Path
-		}
-		return &settings{Problems: problems[:min(len(problems), kruise.ReasonsInEvent)]} // the first few show the fault of thousands
+	terms := reason.From(err)
+	for _, why := range terms[:min(len(terms), kruise.ReasonsInEvent)] { // the first few show the fault of thousands
+		why.Path = "spec.template." + why.Path
+		read.Problems = append(read.Problems, kruise.Fault{Reason: why}) // the API server refuses templates
 	}
 	unmoved, _ := nodefit.New(pod, nodefit.HealthTolerations()...)
-	return &settings{rules: rulesOf(&job.Spec), requirements: requirements, unmoved: unmoved, size: nodefit.SizeOf(pod)}
+	s = &settings{rules: rulesOf(&job.Spec), requirements: requirements, unmoved: unmoved, size: nodefit.SizeOf(pod)}
+	return s, read.Problems, read.Warnings
 }
 
 func rulesOf(spec *v1beta1.BroadcastJobSpec) completion.Rules {

@@ -17,6 +17,7 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/cloneset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
 // endpoint defaults and judges CloneSets.
@@ -26,10 +27,7 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.CloneSet, v1alp
 		TemplateNoDefaults:   gates[apps.GateTemplateNoDefaults],
 		HostNetworkHostPorts: gates[apps.GateDefaultHostNetworkHostPorts],
 	}
-	validate := api.ValidateOptions{
-		InPlaceResources:   gates[apps.GateInPlaceWorkloadVerticalScaling],
-		DeletionProtection: gates[apps.GateResourcesDeletionProtection],
-	}
+	validate := validateOptions{inPlaceResources: gates[apps.GateInPlaceWorkloadVerticalScaling]}
 	judge := admission.NewTemplateJudge(options, "spec.template was")
 	kind := &admission.Kind[v1beta1.CloneSet, v1alpha1.CloneSet]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "CloneSet"},
@@ -40,23 +38,27 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.CloneSet, v1alp
 		Default:     func(obj, stored *v1beta1.CloneSet) { api.Default(obj, stored, defaults) },
 		ValidateCreate: func(ctx context.Context, obj *v1beta1.CloneSet) (field.ErrorList, error) {
 			opts, err := withPodsToDelete(ctx, options.Reader, validate, obj, nil)
-			return api.ValidateCreate(obj, opts), err
+			return validateCreate(obj, opts), err
 		},
 		ValidateUpdate: func(ctx context.Context, obj, stored *v1beta1.CloneSet) (field.ErrorList, error) {
 			opts, err := withPodsToDelete(ctx, options.Reader, validate, obj, stored)
-			return api.ValidateUpdate(obj, stored, opts), err
+			return validateUpdate(obj, stored, opts), err
 		},
 		CheckTemplate: func(ctx context.Context, obj, stored *v1beta1.CloneSet) (field.ErrorList, string) {
 			return judge.Check(ctx, obj.Namespace, cloneSetTemplate(obj), cloneSetTemplate(stored))
 		},
-		ValidateOld: api.ValidateV1alpha1,
+		ValidateOld: validateV1alpha1,
 		OldField:    v1alpha1Field,
 	}
-	if validate.DeletionProtection {
+	if gates[apps.GateResourcesDeletionProtection] {
 		kind.Refused = options.Refused
-		kind.ValidateDelete = func(obj *v1beta1.CloneSet) field.ErrorList { return api.ValidateDelete(obj, validate) }
+		kind.ValidateDelete = validateDelete
 	}
 	return kind
+}
+
+func validateDelete(obj *v1beta1.CloneSet) field.ErrorList {
+	return validation.DeletionProtected("CloneSet", obj.Labels, replicasOf(obj))
 }
 
 func cloneSetTemplate(obj *v1beta1.CloneSet) admission.PodTemplate {
@@ -67,8 +69,8 @@ func cloneSetTemplate(obj *v1beta1.CloneSet) admission.PodTemplate {
 }
 
 // withPodsToDelete looks up the Pods newly added to podsToDelete.
-func withPodsToDelete(ctx context.Context, reader client.Reader, opts api.ValidateOptions, obj, stored *v1beta1.CloneSet,
-) (api.ValidateOptions, error) {
+func withPodsToDelete(ctx context.Context, reader client.Reader, opts validateOptions, obj, stored *v1beta1.CloneSet,
+) (validateOptions, error) {
 	if reader == nil {
 		return opts, nil
 	}
@@ -82,7 +84,7 @@ func withPodsToDelete(ctx context.Context, reader client.Reader, opts api.Valida
 		}
 	}
 	var err error
-	opts.Pods, err = podsNamed(ctx, reader, obj.Namespace, obj.Spec.Selector, names)
+	opts.pods, err = podsNamed(ctx, reader, obj.Namespace, obj.Spec.Selector, names)
 	if err != nil {
 		err = fmt.Errorf("looking up the Pods of podsToDelete: %w", err)
 	}

@@ -67,9 +67,9 @@ func BenchmarkDecision10000(b *testing.B) {
 		}},
 	}}
 	pods := benchPods(n)
-	settings, problems := resolve(cs, Options{Options: kruise.Options{}.Complete()})
+	settings, problems, _ := resolve(cs, Options{Options: kruise.Options{}.Complete()})
 	if problems != nil {
-		b.Fatal(problems)
+		b.Fatal(problems.Reasons())
 	}
 	updater, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
 	if err != nil {

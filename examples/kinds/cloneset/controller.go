@@ -91,9 +91,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, err
 	}
 	cs := t.Owner
-	s, problems := resolve(cs, r.options)
+	s, problems, _ := resolve(cs, r.options)
 	if problems != nil {
-		return r.stop(ctx, t, apps.ConditionInvalidSpec, reason.Final(problems))
+		return r.stop(ctx, t, apps.ConditionInvalidSpec, reason.Final(problems.Reasons()))
 	}
 	t.Selector = s.selector
 	if err := r.SyncHistory(ctx, t, executor.Templates{

@@ -184,9 +184,9 @@ func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, problems := resolve(w.cs, w.options)
+	s, problems, _ := resolve(w.cs, w.options)
 	if problems != nil {
-		t.Fatalf("the spec is not valid: %v", problems)
+		t.Fatalf("the spec is not valid: %v", problems.Reasons())
 	}
 	have := slices.Clone(w.have)
 	if reverse {

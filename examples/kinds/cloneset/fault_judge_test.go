@@ -20,6 +20,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
@@ -573,7 +574,12 @@ func (w *story) checkStatus(cs *v1beta1.CloneSet, pods, updated, expected int) {
 	if lacking := w.lacksClaims(cs); (waiting != nil) != lacking {
 		w.Failf("converged status", "condition %+v, Pods lack claims: %t", waiting, lacking)
 	}
+	odd := s.Condition(apps.ConditionOddSpec)
+	if reserved := len(validation.Reserved(&cs.Spec.Template, apps.ReservedPodLabels(), nil)) > 0; (odd != nil) != reserved {
+		w.Failf("converged status", "condition %+v, the template has reserved keys: %t", odd, reserved)
+	}
 	got.DropCondition(apps.ConditionWaiting)
+	got.DropCondition(apps.ConditionOddSpec)
 	got.UpdateRevision, got.CurrentRevision, got.CollisionCount, got.LabelSelector = "", "", nil, ""
 	if !equality.Semantic.DeepEqual(got, want) {
 		w.Failf("converged status", "status is %s, want %s", asJSON(got), asJSON(want))

@@ -2,17 +2,19 @@ package cloneset
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/cloneset"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
@@ -35,6 +37,7 @@ type settings struct {
 	preparingIsUpdated bool
 	claimsCount        bool // whether changed claim templates recreate Pods
 	minReady           time.Duration
+	progressDeadline   *time.Duration // nil for none
 	historyLimit       int
 
 	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
@@ -53,52 +56,94 @@ func claimTemplatesCount(cs *v1beta1.CloneSet, options Options) bool {
 	return options.Gates[apps.GateRecreatePodWhenChangeVCT] && rules(cs).Policy != podcontrol.InPlaceOnly
 }
 
-// resolve reads the spec. If some values are unusable, resolve returns the unusable values instead.
-func resolve(cs *v1beta1.CloneSet, options Options) (*settings, reason.List) {
-	if problems := decode.Reasons(cs.Spec.Undecodable); problems != nil {
-		return nil, problems // the rest would only complain of missing values
+const rollingUpdate = "spec.updateStrategy.rollingUpdate"
+
+// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the settings
+// are unusable then. Warnings are values that work, such as a negative minReadySeconds, because objects taken over have
+// to go on working.
+//
+// resolve does not look into lists of more than [apps.MaxTerms], so its time has a bound. The order of the faults depends
+// on the object alone, so a condition with the faults does not change from pass to pass.
+func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warnings kruise.Faults) {
+	if left := kruise.Undecodable(cs.Spec.Undecodable); left != nil {
+		return nil, left, nil // the rest would only complain of missing values
 	}
-	if refused := api.Unusable(cs); len(refused) > 0 {
-		return nil, kruise.Refused(refused)
-	}
-	const path = "spec.updateStrategy.rollingUpdate"
 	read, spec := &kruise.Reading{}, &cs.Spec
-	ru := ptr.Deref(spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{})
-	s := &settings{
-		selector:           read.Selector("spec.selector", spec.Selector),
+	s = &settings{
 		rules:              rules(cs),
-		paused:             ru.Paused,
 		onDelete:           spec.UpdateStrategy.Type == v1beta1.OnDelete,
 		preparingIsUpdated: options.Gates[apps.GatePreparingUpdateAsUpdate],
 		claimsCount:        claimTemplatesCount(cs, options),
-		minReady:           time.Duration(read.OrZero("spec.minReadySeconds", spec.MinReadySeconds)) * time.Second,
-		historyLimit:       read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit)),
-	}
-	s.updates = !s.paused && !s.onDelete
-	read.OrZero("spec.progressDeadlineSeconds", ptr.Deref(spec.ProgressDeadlineSeconds, 0))
-	read.OrZero(path+".inPlaceUpdateStrategy.gracePeriodSeconds", ptr.Deref(ru.InPlaceUpdateStrategy, pub.InPlaceUpdateStrategy{}).GracePeriodSeconds)
-	s.rollout = rollout.Spec{
-		Replicas:           int(ptr.Deref(spec.Replicas, api.DefaultReplicas)),
-		Rollback:           options.Gates[apps.GateCloneSetPartitionRollback],
-		ExcludePreDeleting: spec.ScaleStrategy.ExcludePreparingDelete || options.ExcludePreparingDelete,
-		Paths: rollout.Paths{
-			Partition: path + ".partition", MaxUnavailable: path + ".maxUnavailable", ScaleMaxUnavailable: "spec.scaleStrategy.maxUnavailable",
+		rollout: rollout.Spec{
+			Replicas:           read.Replicas("spec.replicas", replicasOf(cs)),
+			Rollback:           options.Gates[apps.GateCloneSetPartitionRollback],
+			ExcludePreDeleting: spec.ScaleStrategy.ExcludePreparingDelete || options.ExcludePreparingDelete,
+			Paths: rollout.Paths{
+				Partition: rollingUpdate + ".partition", MaxUnavailable: rollingUpdate + ".maxUnavailable",
+				ScaleMaxUnavailable: "spec.scaleStrategy.maxUnavailable",
+			},
 		},
 	}
-	plan, replicas := &s.rollout, s.rollout.Replicas
-	plan.ScaleMaxUnavailable = read.LimitAsUpstream(plan.Paths.ScaleMaxUnavailable, spec.ScaleStrategy.MaxUnavailable, replicas, partition.Up)
-	plan.Partition = read.Kept(plan.Paths.Partition, ru.Partition, replicas)
-	if s.updates && ru.MaxSurge != nil {
-		plan.MaxSurge = read.Count(path+".maxSurge", ru.MaxSurge, replicas, partition.Up)
+	s.selector = read.Pods("spec", spec.Selector, spec.Template.Labels, apps.ReservedPodLabels())
+	s.historyLimit = read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit))
+	s.minReady = time.Duration(read.OrZero("spec.minReadySeconds", spec.MinReadySeconds)) * time.Second
+	s.progressDeadline = progressDeadline(read, spec)
+	read.Warn(validation.ClaimNames(spec.VolumeClaimTemplates, field.NewPath("spec", "volumeClaimTemplates"))...)
+	read.Template("spec.template", &spec.Template, apps.ReservedPodLabels())
+	s.rollout.ScaleMaxUnavailable = read.LimitAsUpstream(s.rollout.Paths.ScaleMaxUnavailable, spec.ScaleStrategy.MaxUnavailable,
+		s.rollout.Replicas, partition.Up)
+	s.readStrategy(read, &spec.UpdateStrategy)
+	s.warnings = read.Warnings.Reasons()
+	return s, read.Problems, read.Warnings
+}
+
+func replicasOf(cs *v1beta1.CloneSet) int32 { return ptr.Deref(cs.Spec.Replicas, api.DefaultReplicas) }
+
+// progressDeadline implements v1alpha1's rule: off, or longer than minReadySeconds. Nil is off.
+func progressDeadline(read *kruise.Reading, spec *v1beta1.CloneSetSpec) *time.Duration {
+	const path = "spec.progressDeadlineSeconds"
+	seconds := ptr.Deref(spec.ProgressDeadlineSeconds, math.MaxInt32)
+	switch {
+	case seconds == math.MaxInt32:
+		return nil
+	case seconds >= 0 && seconds <= spec.MinReadySeconds:
+		read.Warn(field.Invalid(field.NewPath(path), seconds, fmt.Sprintf("must be greater than minReadySeconds (%d)", spec.MinReadySeconds)))
 	}
+	return new(time.Duration(read.OrZero(path, seconds)) * time.Second)
+}
+
+// readStrategy reads the update strategy. OnDelete has no defaults, so everything may be missing.
+func (s *settings) readStrategy(read *kruise.Reading, strategy *v1beta1.CloneSetUpdateStrategy) {
+	const path = "spec.updateStrategy.type"
+	kruise.OneOf(read, path, strategy.Type, v1beta1.RollingUpdate, v1beta1.OnDelete)
+	switch {
+	case strategy.Type == "":
+		read.Absent(field.Required(field.NewPath(path), "use RollingUpdate or OnDelete"))
+	case strategy.Type == v1beta1.RollingUpdate && strategy.RollingUpdate == nil:
+		read.Absent(field.Required(field.NewPath(rollingUpdate), "type RollingUpdate needs it"))
+	}
+	ru, plan := ptr.Deref(strategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{}), &s.rollout
+	kruise.OneOf(read, rollingUpdate+".podUpdatePolicy", ru.PodUpdatePolicy, v1beta1.ReCreate, v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly)
+	if ru.PodUpdatePolicy == v1beta1.InPlaceOnly {
+		read.NoneWith(rollingUpdate+".maxSurge", ru.MaxSurge, plan.Replicas, "must be 0 with InPlaceOnly, which never replaces a Pod")
+	}
+	s.paused, s.updates = ru.Paused, !ru.Paused && !s.onDelete
+	plan.Partition = read.Kept(plan.Paths.Partition, ru.Partition, plan.Replicas)
 	round := partition.Up
-	if plan.MaxSurge > 0 {
+	if s.updates && !validation.IsNone(ru.MaxSurge) {
 		round = partition.Down
 	}
 	// OnDelete has a budget as well, for specified deletes.
 	unavailable := cmp.Or(ru.MaxUnavailable, new(intstr.FromString(api.DefaultMaxUnavailable)))
-	plan.MaxUnavailable = read.Count(plan.Paths.MaxUnavailable, unavailable, replicas, round)
-	s.priority, s.scatter = read.Order(path, ru.PriorityStrategy, ru.ScatterStrategy)
-	s.warnings = read.Warnings
-	return s, read.Problems
+	plan.MaxUnavailable = read.Count(plan.Paths.MaxUnavailable, unavailable, plan.Replicas, round)
+	surge := read.Count(rollingUpdate+".maxSurge", ru.MaxSurge, plan.Replicas, partition.Up)
+	if s.updates {
+		plan.MaxSurge = surge
+	}
+	s.priority, s.scatter = read.Order(rollingUpdate, ru.PriorityStrategy, ru.ScatterStrategy)
+	if strategy.Type == v1beta1.RollingUpdate && ru.MaxUnavailable != nil && validation.IsNone(ru.MaxUnavailable) && validation.IsNone(ru.MaxSurge) {
+		read.Warn(field.Invalid(field.NewPath(plan.Paths.MaxUnavailable), ru.MaxUnavailable.String(),
+			"must be at least 1 or 1% when maxSurge is 0"))
+	}
+	read.InPlace(rollingUpdate+".inPlaceUpdateStrategy", ru.InPlaceUpdateStrategy)
 }

@@ -61,9 +61,9 @@ func TestOddValues(t *testing.T) {
 			cs.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 			cs.Spec.Template.Labels = cs.Spec.Selector.MatchLabels
 			tc.odd(cs)
-			s, err := resolve(cs, Options{Options: kruise.Options{}.Complete()})
-			if err != nil {
-				t.Fatal(err)
+			s, problems, _ := resolve(cs, Options{Options: kruise.Options{}.Complete()})
+			if problems != nil {
+				t.Fatal(problems.Reasons())
 			}
 			got := numbers{ScaleLimit: s.rollout.ScaleMaxUnavailable, History: s.historyLimit, MinReady: s.minReady, Grace: rules(cs).GracePeriod}
 			for _, w := range s.warnings {
@@ -92,9 +92,9 @@ func TestSurgeOnlyForUpdates(t *testing.T) {
 		cs.Spec.Template.Labels = cs.Spec.Selector.MatchLabels
 		cs.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSet{MaxSurge: ptr.To(intstr.FromInt32(2))}
 		tc.change(&cs.Spec.UpdateStrategy)
-		s, err := resolve(cs, Options{Options: kruise.Options{}.Complete()})
-		if err != nil {
-			t.Fatal(err)
+		s, problems, _ := resolve(cs, Options{Options: kruise.Options{}.Complete()})
+		if problems != nil {
+			t.Fatal(problems.Reasons())
 		}
 		if s.rollout.MaxSurge != tc.want {
 			t.Errorf("%s: surge %d, want %d", tc.name, s.rollout.MaxSurge, tc.want)

@@ -3,7 +3,6 @@ package cloneset
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -69,8 +68,8 @@ func nextStatus(o *observation, t *todo, instant time.Time, scaleErr, updateErr 
 // setProgress keeps the Progressing condition. Unlike upstream, a new update revision restarts the clock, and so does
 // every Pod becoming available at the update revision. Both also end an exceeded deadline.
 func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time) (wake time.Duration) {
-	deadline := o.cs.Spec.ProgressDeadlineSeconds
-	if deadline == nil || *deadline == math.MaxInt32 {
+	deadline := o.settings.progressDeadline
+	if deadline == nil {
 		status.DropCondition(apps.ConditionProgressing)
 		return 0
 	}
@@ -86,7 +85,7 @@ func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time
 		c.Reason, c.Message = apps.ReasonProgressPartitionAvailable, fmt.Sprintf("%d Pods are at revision %s and available, as many as the partition lets", status.UpdatedAvailableReplicas, status.UpdateRevision)
 	default:
 		c.Reason, c.Message = apps.ReasonProgressUpdated, "rolling out revision "+status.UpdateRevision
-		wake = deadlineWake(&c, was.Condition(apps.ConditionProgressing), time.Duration(max(*deadline, 0))*time.Second, progressed, now)
+		wake = deadlineWake(&c, was.Condition(apps.ConditionProgressing), *deadline, progressed, now)
 	}
 	status.SetCondition(c, now)
 	if set := status.Condition(apps.ConditionProgressing); progressed && set.Reason == apps.ReasonProgressUpdated {

@@ -38,13 +38,14 @@ func TestProgress(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}}
-			cs := &v1beta1.CloneSet{Spec: v1beta1.CloneSetSpec{Replicas: ptr.To(int32(tc.spec.Replicas)), ProgressDeadlineSeconds: ptr.To(int32(600))}}
+			cs := &v1beta1.CloneSet{Spec: v1beta1.CloneSetSpec{Replicas: ptr.To(int32(tc.spec.Replicas))}}
 			selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			o := &observation{
-				cs: cs, settings: &settings{rollout: tc.spec, selector: selector}, pods: &podcontrol.Set{Active: tc.pods},
+				cs: cs, settings: &settings{rollout: tc.spec, selector: selector, progressDeadline: new(10 * time.Minute)},
+				pods:    &podcontrol.Set{Active: tc.pods},
 				history: &revision.History{}, current: rev, update: rev,
 			}
 			status, _ := nextStatus(o, &todo{}, time.Unix(1, 0), nil, nil)

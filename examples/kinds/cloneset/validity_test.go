@@ -1,6 +1,8 @@
 package cloneset
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
@@ -10,13 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/cloneset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
@@ -106,8 +111,7 @@ func (d *specDice) cloneSet() *v1beta1.CloneSet {
 	return cs
 }
 
-// FuzzResolve: the controller accepts without a warning everything accepted by admission. The controller refuses
-// exactly the unusable specs, and so does admission. The answer is the same each time.
+// FuzzResolve: admission refuses what the controller reports. The answer is the same each time.
 func FuzzResolve(f *testing.F) {
 	f.Add([]byte{})
 	for i := range byte(40) { // each value in turn is unusual, and all values of a kind
@@ -119,31 +123,59 @@ func FuzzResolve(f *testing.F) {
 		d := specDice{data}
 		cs := d.cloneSet()
 		before := cs.DeepCopy()
-		unusable := api.Unusable(cs)
-		refused := api.ValidateCreate(cs, api.ValidateOptions{})
+		refused := validateCreate(cs, validateOptions{})
 		options := Options{Options: kruise.Options{}.Complete()}
-		s, problems := resolve(cs, options)
-		again, problemsAgain := resolve(cs.DeepCopy(), options)
+		s, problems, warnings := resolve(cs, options)
+		again, problemsAgain, _ := resolve(cs.DeepCopy(), options)
 		switch {
-		case len(problems) != len(unusable):
-			t.Errorf("the controller refuses %v, unusable is %v", problems, unusable)
-		case len(unusable) > 0 && len(refused) == 0:
-			t.Errorf("admission accepts what is unusable: %v", unusable)
-		case len(refused) == 0 && len(s.warnings) > 0:
-			t.Errorf("admission accepts what the controller warns of: %v", s.warnings)
+		case len(problems) > 0 && len(refused) == 0:
+			t.Errorf("admission accepts what is unusable: %v", problems.Reasons())
+		case len(refused) == 0 && len(warnings) > 0:
+			t.Errorf("admission accepts what the controller warns of: %v", warnings.Reasons())
 		case !reflect.DeepEqual(s, again): // settings contain opaque parts
 			t.Errorf("read as %+v, and then as %+v", s, again)
 		}
-		if diff := cmp.Diff(problems, problemsAgain); diff != "" {
+		if diff := cmp.Diff(problems.Reasons(), problemsAgain.Reasons()); diff != "" {
 			t.Errorf("refused (-first +second):\n%s", diff)
 		}
 		for i, problem := range problems {
-			if problem.Code != partition.InvalidValue || problem.Path != unusable[i].Field || problem.Detail == "" || len(problem.New) > 300 {
-				t.Errorf("problem %d says %v", i, problem)
+			why := problem.Reason
+			if why.Code != partition.InvalidValue || why.Path != problem.Refusal.Field || why.Detail == "" || len(why.New) > 300 {
+				t.Errorf("problem %d says %v", i, why)
 			}
 		}
 		if diff := cmp.Diff(before, cs); diff != "" {
 			t.Errorf("changed by being looked at (-before +after):\n%s", diff)
 		}
+	})
+}
+
+// FuzzFaults: controller and admission find the same faults in any spec.
+func FuzzFaults(f *testing.F) {
+	create := endpoint(admission.Options{}).ValidateCreate
+	faulttest.Fuzz(f, faulttest.Kind[*v1beta1.CloneSet]{
+		Object: func(spec []byte) (objects []*v1beta1.CloneSet, ok bool) {
+			cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+			if err := json.Unmarshal(spec, &cs.Spec); err != nil {
+				return nil, false
+			}
+			defaulted := cs.DeepCopy()
+			api.Default(defaulted, nil, api.DefaultOptions{})
+			return []*v1beta1.CloneSet{cs, defaulted}, len(cs.Spec.Undecodable) == 0
+		},
+		Resolve: func(cs *v1beta1.CloneSet) (problems, warnings kruise.Faults) {
+			_, problems, warnings = resolve(cs, Options{Options: kruise.Options{}.Complete()})
+			return problems, warnings
+		},
+		Create: func(cs *v1beta1.CloneSet) field.ErrorList {
+			errs, err := create(context.Background(), cs)
+			if err != nil {
+				f.Fatal(err)
+			}
+			return errs
+		},
+		Own: []string{
+			"spec.scaleStrategy.podsToDelete", "spec.updateStrategy.type: Required value", "spec.updateStrategy.rollingUpdate: Required value",
+		},
 	})
 }

@@ -27,13 +27,13 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.DaemonSet, v1al
 		Default:     func(obj, _ *v1beta1.DaemonSet) { api.Default(obj) },
 		DefaultOld:  api.DefaultV1alpha1,
 		ValidateCreate: func(_ context.Context, obj *v1beta1.DaemonSet) (field.ErrorList, error) {
-			return api.ValidateCreate(obj), nil
+			return validateCreate(obj), nil
 		},
 		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.DaemonSet) (field.ErrorList, error) {
-			return api.ValidateUpdate(obj, stored), nil
+			return validateUpdate(obj, stored), nil
 		},
 		Warn: func(obj *v1beta1.DaemonSet, _ *v1alpha1.DaemonSet) []string {
-			if crowding := api.CrowdingOf(obj); crowding != nil {
+			if crowding := crowdingOf(obj); crowding != nil {
 				return []string{crowding.String()}
 			}
 			return nil
@@ -41,7 +41,7 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.DaemonSet, v1al
 		CheckTemplate: func(ctx context.Context, obj, stored *v1beta1.DaemonSet) (field.ErrorList, string) {
 			return judge.Check(ctx, obj.Namespace, daemonSetTemplate(obj), daemonSetTemplate(stored))
 		},
-		ValidateOld: api.ValidateV1alpha1,
+		ValidateOld: validateV1alpha1,
 	}
 }
 

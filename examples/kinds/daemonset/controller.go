@@ -96,9 +96,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, err
 	}
 	set := t.Owner
-	s, problems := resolve(set, r.Options.Gates)
+	s, problems, _ := resolve(set, r.Options.Gates)
 	if problems != nil {
-		return r.stop(ctx, t, apps.ConditionInvalidSpec, reason.Final(problems))
+		return r.stop(ctx, t, apps.ConditionInvalidSpec, reason.Final(problems.Reasons()))
 	}
 	t.Selector = s.selector
 	templates := executor.Templates{Pod: &set.Spec.Template, Collisions: kruise.Collisions(set.Status.CollisionCount)}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/adopt"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/nodefit"
@@ -81,7 +80,7 @@ func decide(o *observation) (*todo, error) {
 	if t.step, err = pernode.Plan(spec, nodes, o.perNode.Pods); err != nil {
 		return nil, err
 	}
-	t.step.Limits = explainSurge(t.step.Limits, api.CrowdingOf(o.set))
+	t.step.Limits = explainSurge(t.step.Limits, crowdingOf(o.set))
 	t.burst, t.odd = burst, slices.Concat(o.settings.warnings, o.fit.oddities, o.oddities(burst))
 	t.remove, t.update = o.perNode.Of(t.step.Delete), o.perNode.Of(t.step.Update)
 	return t, nil
@@ -121,7 +120,7 @@ func newFit(set *v1beta1.DaemonSet, selector labels.Selector) *fit {
 
 // fitOf is the fit of a DaemonSet. An unusable DaemonSet has no interest in Nodes and Pods.
 func fitOf(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) *fit {
-	s, problems := resolve(set, gates)
+	s, problems, _ := resolve(set, gates)
 	if problems != nil {
 		return &fit{}
 	}
@@ -164,11 +163,11 @@ func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.Pe
 }
 
 // explainSurge explains an update that waits for impossible room beside old Pods: a higher limit does not help.
-func explainSurge(limits reason.List, crowding *api.Crowding) reason.List {
+func explainSurge(limits reason.List, crowding *crowding) reason.List {
 	for i := range limits {
 		if why := &limits[i]; crowding != nil && why.Code == rollout.UpdateLimited && why.Path == rollingUpdate+".maxSurge" {
 			why.Detail += "; two may not run on one Node, because of " + crowding.Path + " " + crowding.Value
-			why.Remedy = api.CrowdingRemedy
+			why.Remedy = crowdingRemedy
 		}
 	}
 	return limits
@@ -181,10 +180,10 @@ func (o *observation) oddities(burst int) (odd reason.List) {
 			Code: kruise.OddValue, Path: "spec.burstReplicas", New: "0", Detail: "no Pod is created, deleted or updated", Remedy: "use 1 or more",
 		})
 	}
-	if crowding := api.CrowdingOf(o.set); crowding != nil && crowding.Certain {
+	if crowding := crowdingOf(o.set); crowding != nil && crowding.Certain {
 		odd = append(odd, reason.Reason{
 			Code: kruise.OddValue, Path: crowding.Path, New: crowding.Value,
-			Detail: "the port has room for one Pod on a Node, so no update with maxSurge ends", Remedy: api.CrowdingRemedy,
+			Detail: "the port has room for one Pod on a Node, so no update with maxSurge ends", Remedy: crowdingRemedy,
 		})
 	}
 	if o.frozen > 0 {

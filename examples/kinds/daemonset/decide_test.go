@@ -18,7 +18,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
@@ -184,9 +183,9 @@ func (o *observer) written(set *v1beta1.DaemonSet, name string, template *corev1
 
 func (o *observer) observe(set *v1beta1.DaemonSet, f *fit, nodes []*corev1.Node, pods []*corev1.Pod) *observation {
 	o.t.Helper()
-	s, problems := resolve(set, apps.DefaultGates())
+	s, problems, _ := resolve(set, apps.DefaultGates())
 	if problems != nil {
-		o.t.Fatal(problems)
+		o.t.Fatal(problems.Reasons())
 	}
 	if o.revisions == nil {
 		o.revisions = []*appsv1.ControllerRevision{o.written(set, "agent-"+newestHash, &set.Spec.Template)}
@@ -258,12 +257,14 @@ func TestResolve(t *testing.T) {
 		{name: "negative ones are odd", set: agents(func(set *v1beta1.DaemonSet) {
 			set.Spec.MinReadySeconds, set.Spec.RevisionHistoryLimit = -7, new(int32(-2))
 		}), want: but(func(r *read) {
-			r.History, r.Warnings = 0, []string{"spec.minReadySeconds", "spec.revisionHistoryLimit"}
+			r.History, r.Warnings = 0, []string{"spec.revisionHistoryLimit", "spec.minReadySeconds"}
 		})},
 		{name: "L-13 a hook before deletions, and no other", set: agents(func(set *v1beta1.DaemonSet) {
 			hook := &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}}
 			set.Spec.Lifecycle = &pub.Lifecycle{PreDelete: hook, PreNormal: hook, InPlaceUpdate: hook}
-		}), want: but(func(r *read) { r.Hooked = true })},
+		}), want: but(func(r *read) {
+			r.Hooked, r.Warnings = true, []string{"spec.lifecycle.inPlaceUpdate", "spec.lifecycle.preNormal"}
+		})},
 		{name: "D-11 it selects everything", set: agents(func(set *v1beta1.DaemonSet) { set.Spec.Selector = &metav1.LabelSelector{} }), want: refused("spec.selector")},
 		{name: "what cannot be decoded is told of alone", set: agents(func(set *v1beta1.DaemonSet) {
 			set.Spec.Selector, set.Spec.Undecodable = nil, []decode.Problem{{Path: "spec.selector"}}
@@ -275,8 +276,8 @@ func TestResolve(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got read
-			s, problems := resolve(tc.set, tc.gates)
-			for _, problem := range problems {
+			s, problems, _ := resolve(tc.set, tc.gates)
+			for _, problem := range problems.Reasons() {
 				got.Refused = append(got.Refused, problem.Path)
 			}
 			if s != nil && problems == nil {
@@ -335,9 +336,9 @@ func TestCount(t *testing.T) {
 				set.Spec.BurstReplicas = tc.set.burst
 				set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{Partition: tc.set.partition, MaxUnavailable: tc.set.unavailable, MaxSurge: tc.set.surge}
 			})
-			s, problems := resolve(set, nil)
-			if problems != nil {
-				t.Fatal(problems)
+			s, faults, _ := resolve(set, nil)
+			if faults != nil {
+				t.Fatal(faults.Reasons())
 			}
 			spec, burst, problems := s.count(set, tc.fitting)
 			if problems != nil {
@@ -690,7 +691,7 @@ func TestSurgeWithoutRoom(t *testing.T) {
 	limits := explainSurge(reason.List{
 		{Code: rollout.UpdateLimited, Path: "spec.updateStrategy.rollingUpdate.maxSurge", Detail: "1 Node waits", Remedy: "raise the limit"},
 		{Code: rollout.PartitionReached, Detail: "2 Nodes keep their revision", Remedy: "lower the partition"},
-	}, api.CrowdingOf(set))
+	}, crowdingOf(set))
 	if text := limits.String(); !strings.Contains(text, path) || !strings.Contains(text, remedy) || strings.Contains(text, "raise") || !strings.Contains(text, "lower the partition") {
 		t.Errorf("limits %q", text)
 	}

@@ -2,18 +2,22 @@ package daemonset
 
 import (
 	"cmp"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
@@ -52,19 +56,22 @@ func rules(set *v1beta1.DaemonSet) podcontrol.Rules {
 	return kruise.Rules(string(rollingOf(set).RollingUpdateType), hooks, nil)
 }
 
-// resolve reads the spec. If some values are unusable, resolve returns the unusable values instead.
-func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (*settings, reason.List) {
-	if problems := decode.Reasons(set.Spec.Undecodable); problems != nil {
-		return nil, problems // the rest would only complain of missing values
-	}
-	if refused := api.Unusable(set); len(refused) > 0 {
-		return nil, kruise.Refused(refused)
+// beyondNodes is beyond every cluster: a percentage too large for beyondNodes is refused, so no accepted percentage is too
+// large later.
+const beyondNodes = 100_000
+
+// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the settings
+// are unusable then. Warnings are values that work, such as two budgets or none, because objects taken over have to go on
+// working. A rollingUpdate with the type OnDelete is not read.
+//
+// resolve does not look into selectors of more than [apps.MaxTerms] terms, so its time has a bound. The order of the
+// faults depends on the object alone, so a condition with the faults stays the same from pass to pass.
+func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, problems, warnings kruise.Faults) {
+	if left := kruise.Undecodable(set.Spec.Undecodable); left != nil {
+		return nil, left, nil // the rest would only complain of missing values
 	}
 	read, spec, ru := &kruise.Reading{}, &set.Spec, rollingOf(set)
-	s := &settings{
-		selector:     read.Selector("spec.selector", spec.Selector),
-		minReady:     time.Duration(read.OrZero("spec.minReadySeconds", spec.MinReadySeconds)) * time.Second,
-		historyLimit: read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit)),
+	s = &settings{
 		rollout: pernode.Spec{
 			Progressive: spec.ScaleStrategy != nil && spec.ScaleStrategy.PartitionedScaling,
 			Paused:      ptr.Deref(ru.Paused, false),
@@ -76,8 +83,77 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (*settings, reaso
 			},
 		},
 	}
-	s.warnings = read.Warnings
-	return s, read.Problems
+	s.selector = read.Pods("spec", spec.Selector, spec.Template.Labels, apps.ReservedDaemonSetLabels())
+	read.Refuse(validation.NotTooMany(apps.NodeTerms(&spec.Template.Spec), field.NewPath("spec", "template", "spec", "affinity", "nodeAffinity"))...)
+	s.historyLimit = read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit))
+	s.minReady = time.Duration(read.OrZero("spec.minReadySeconds", spec.MinReadySeconds)) * time.Second
+	judgeCount(read, "spec.burstReplicas", spec.BurstReplicas, math.MaxInt)
+	judgeLifecycle(read, ptr.Deref(spec.Lifecycle, pub.Lifecycle{}))
+	read.Template("spec.template", &spec.Template, apps.ReservedDaemonSetLabels())
+	judgeStrategy(read, &spec.UpdateStrategy, &ru)
+	s.warnings = read.Warnings.Reasons()
+	return s, read.Problems, read.Warnings
+}
+
+// judgeLifecycle warns of hooks never asked: an update in place does not wait, and a new Pod counts at once.
+func judgeLifecycle(read *kruise.Reading, hooks pub.Lifecycle) {
+	path := field.NewPath("spec", "lifecycle")
+	if hooks.InPlaceUpdate != nil {
+		read.Warn(field.Forbidden(path.Child("inPlaceUpdate"), "a DaemonSet has the hook preDelete alone"))
+	}
+	if hooks.PreNormal != nil {
+		read.Warn(field.Forbidden(path.Child("preNormal"), "a DaemonSet has the hook preDelete alone"))
+	}
+}
+
+func judgeStrategy(read *kruise.Reading, strategy *v1beta1.DaemonSetUpdateStrategy, ru *v1beta1.RollingUpdateDaemonSet) {
+	const path = "spec.updateStrategy.type"
+	kruise.OneOf(read, path, strategy.Type, v1beta1.RollingUpdateDaemonSetStrategyType, v1beta1.OnDeleteDaemonSetStrategyType)
+	switch {
+	case strategy.Type == "":
+		read.Absent(field.Required(field.NewPath(path), "use RollingUpdate or OnDelete"))
+	case strategy.Type == v1beta1.RollingUpdateDaemonSetStrategyType && strategy.RollingUpdate == nil:
+		read.Absent(field.Required(field.NewPath(rollingUpdate), "type RollingUpdate needs it"))
+	}
+	kruise.OneOf(read, rollingUpdate+".rollingUpdateType", ru.RollingUpdateType, v1beta1.StandardRollingUpdateType, v1beta1.InPlaceIfPossibleRollingUpdateType)
+	if ru.RollingUpdateType == v1beta1.InPlaceIfPossibleRollingUpdateType {
+		read.NoneWith(rollingUpdate+".maxSurge", ru.MaxSurge, 1, "must be 0 with InPlaceIfPossible, which changes the Pod that is there")
+	}
+	unavailableFits := judgeCount(read, rollingUpdate+".maxUnavailable", ru.MaxUnavailable, 100)
+	surgeFits := judgeCount(read, rollingUpdate+".maxSurge", ru.MaxSurge, 100)
+	if apps.SelectorTerms(ru.Selector) > 0 { // an empty selector selects all Nodes
+		read.Refuse(validation.Selects(ru.Selector, field.NewPath(rollingUpdate, "selector"))...)
+	}
+	judgeCount(read, rollingUpdate+".partition", ru.Partition, 100)
+	switch hasUnavailable, hasSurge := !validation.IsNone(ru.MaxUnavailable), !validation.IsNone(ru.MaxSurge); {
+	case !unavailableFits || !surgeFits || ru.MaxUnavailable == nil && ru.MaxSurge == nil: // defaulted, or reported already
+	case !hasUnavailable && !hasSurge:
+		read.Warn(field.Required(field.NewPath(rollingUpdate, "maxUnavailable"), "must be at least 1 or 1% when maxSurge is 0"))
+	case hasUnavailable && hasSurge:
+		read.Warn(field.Invalid(field.NewPath(rollingUpdate, "maxSurge"), ru.MaxSurge.String(), "must be 0 when maxUnavailable is not"))
+	}
+}
+
+// judgeCount refuses values that are neither integer nor percentage, and warns of percentages with decimals, unreadable
+// for OpenKruise, or above most.
+func judgeCount(read *kruise.Reading, path string, value *intstr.IntOrString, most int) (fits bool) {
+	const wanted = `use an integer of at least 0, or a whole percentage such as "30%"`
+	at := field.NewPath(path)
+	errs := validation.CountOf(value, beyondNodes, at)
+	for _, err := range errs {
+		problem, _, _ := strings.Cut(err.Detail, "; ")
+		err.Detail = problem + "; " + wanted
+	}
+	read.Refuse(errs...)
+	if len(errs) > 0 || value == nil || value.Type == intstr.Int {
+		return len(errs) == 0
+	}
+	if len(utilvalidation.IsValidPercent(value.StrVal)) > 0 {
+		read.Warn(field.Invalid(at, value.StrVal, "has decimals; "+wanted))
+	} else if percent, err := strconv.Atoi(strings.TrimSuffix(value.StrVal, "%")); err != nil || percent > most {
+		read.Warn(field.Invalid(at, value.StrVal, "must be at most 100%"))
+	}
+	return true
 }
 
 // count resolves percentages of the fitting Nodes. A percentage of a burst is at least a single Pod: with none a pass
@@ -102,5 +178,5 @@ func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec pernode.Spec
 	if value.Type == intstr.String && strings.Trim(value.StrVal, "0.%") != "" {
 		burst = max(burst, 1)
 	}
-	return spec, burst, read.Problems
+	return spec, burst, read.Problems.Reasons()
 }

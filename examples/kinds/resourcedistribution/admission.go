@@ -43,10 +43,10 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.ResourceDistrib
 			return fmt.Errorf("feature gate %s is off: nobody would carry it out", apps.GateResourceDistribution)
 		},
 		ValidateCreate: func(_ context.Context, obj *v1beta1.ResourceDistribution) (field.ErrorList, error) {
-			return api.ValidateCreate(obj), nil
+			return validateCreate(obj), nil
 		},
 		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.ResourceDistribution) (field.ErrorList, error) {
-			return api.ValidateUpdate(obj, stored), nil
+			return validateUpdate(obj, stored), nil
 		},
 		CheckTemplate: judge.check,
 		TemplateParts: resourceParts,

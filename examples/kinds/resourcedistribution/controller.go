@@ -130,9 +130,9 @@ func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource
 	if undecodable := owner.Spec.Undecodable; len(undecodable) > 0 {
 		return nil, targets{}, undecodable[0]
 	}
-	resource, problems := api.Read(owner.Spec.Resource.Raw, api.ResourcePath())
-	if len(problems) > 0 {
-		return nil, targets{}, kruise.Refused(problems)
+	s, problems, _ := resolve(&owner.Spec)
+	if problems != nil {
+		return nil, targets{}, problems.Reasons()
 	}
 	namespaces, spec := r.namespaces.All(), &owner.Spec.Targets
 	if only := r.options.Namespace; only != "" {
@@ -141,9 +141,8 @@ func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource
 			namespaces = []*corev1.Namespace{namespace}
 		}
 	}
-	targets, err := resolve(spec, namespaces, func(namespace string) bool {
-		found, ok := r.copies[resource.Kind].Get(namespace, resource.Name)
+	return s.resource, choose(spec, s.selector, namespaces, func(namespace string) bool {
+		found, ok := r.copies[s.resource.Kind].Get(namespace, s.resource.Name)
 		return ok && ownerOf(found) == owner.Name
-	})
-	return resource, targets, err
+	}), nil
 }

@@ -2,16 +2,19 @@ package resourcedistribution
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
+	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -43,18 +46,64 @@ func within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1b
 	return out
 }
 
-// resolve returns the namespaces chosen by targets. A listed namespace is chosen even if missing or terminating. All
-// other namespaces are chosen only if not terminating. An excluded namespace is never chosen. kube-system and
-// kube-public are chosen only if hasCopy reports a copy: OpenKruise 1.9.0 has made copies there. A nil hasCopy stands
-// for no copies. An empty selector chooses no namespace. The error says why the selector cannot be read.
-func resolve(spec *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Namespace, hasCopy func(namespace string) bool) (targets, error) {
-	selector, err := metav1.LabelSelectorAsSelector(&spec.NamespaceSelector)
-	if err != nil {
-		return targets{}, fmt.Errorf("spec.targets.namespaceSelector: %w", err)
+// settings are a ResourceDistribution's spec with its resource read and its selector compiled.
+type settings struct {
+	resource *api.Resource
+	// selector chooses namespaces. An empty selector chooses no namespace.
+	selector labels.Selector
+}
+
+// resolve reads and judges the spec. Problems are values that no controller can work with: the settings are unusable then.
+// Warnings are values that work, but are a mistake: a name that no namespace can have.
+func resolve(spec *v1beta1.ResourceDistributionSpec) (s *settings, problems, warnings kruise.Faults) {
+	if left := kruise.Undecodable(spec.Undecodable); left != nil {
+		return nil, left, nil // the rest would only complain of missing values
 	}
-	if selector.Empty() {
-		selector = labels.Nothing()
+	read, targets, path := &kruise.Reading{}, &spec.Targets, field.NewPath("spec", "targets")
+	resource, errs := api.Read(spec.Resource.Raw, api.ResourcePath())
+	read.Refuse(errs...)
+	included := names(targets.IncludedNamespaces.List)
+	judgeNames(read, targets.IncludedNamespaces.List, path.Child("includedNamespaces", "list"), nil)
+	judgeNames(read, targets.ExcludedNamespaces.List, path.Child("excludedNamespaces", "list"), included)
+	s = &settings{resource: resource, selector: selectorOf(read, &targets.NamespaceSelector)}
+	return s, read.Problems, read.Warnings
+}
+
+// selectorOf compiles the selector of namespaces.
+func selectorOf(read *kruise.Reading, selector *metav1.LabelSelector) labels.Selector {
+	const path = "spec.targets.namespaceSelector"
+	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		return labels.Nothing()
 	}
+	if errs := validation.LabelSelector(selector, field.NewPath(path)); len(errs) > 0 {
+		read.Refuse(errs...)
+		return labels.Nothing()
+	}
+	return read.Selector(path, selector)
+}
+
+// judgeNames judges the names of a list. A name of the list may not be among others.
+func judgeNames(read *kruise.Reading, list []v1beta1.ResourceDistributionNamespace, path *field.Path, others sets.Set[string]) {
+	for i := range list {
+		at, name := path.Index(i).Child("name"), list[i].Name
+		if name == "" {
+			read.Warn(field.Required(at, "the name of a namespace"))
+			continue
+		}
+		for _, problem := range apivalidation.ValidateNamespaceName(name, false) {
+			read.Warn(field.Invalid(at, name, problem))
+		}
+		if others.Has(name) {
+			read.Warn(field.Invalid(at, name, "is included, too: leave out one of both"))
+		}
+	}
+}
+
+// choose returns the namespaces chosen by targets, whose selector is given compiled. A listed namespace is chosen even if
+// missing or terminating. All other namespaces are chosen only if not terminating. An excluded namespace is never chosen.
+// kube-system and kube-public are chosen only if hasCopy reports a copy: OpenKruise 1.9.0 has made copies there. A nil
+// hasCopy stands for no copies.
+func choose(spec *v1beta1.ResourceDistributionTargets, selector labels.Selector, namespaces []*corev1.Namespace, hasCopy func(namespace string) bool) targets {
 	excluded, listed := names(spec.ExcludedNamespaces.List), names(spec.IncludedNamespaces.List)
 	out, existing := targets{Untouched: sets.New[string]()}, sets.New[string]()
 	for _, namespace := range namespaces {
@@ -81,7 +130,7 @@ func resolve(spec *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Nam
 	}
 	slices.Sort(out.Wanted)
 	slices.SortFunc(out.Missing, func(a, b reason.Reason) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
-	return out, nil
+	return out
 }
 
 func missing(code reason.Code, name, detail string) reason.Reason {

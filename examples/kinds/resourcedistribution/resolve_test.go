@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
 // exists is a namespace. A name beginning with "-" is terminating. Labels come after the name.
@@ -37,6 +38,13 @@ func list(namespaces ...string) (out v1beta1.ResourceDistributionTargetNamespace
 
 func selects(key, value string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+}
+
+// choice compiles the selector, and chooses.
+func choice(spec *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Namespace, hasCopy func(string) bool) (targets, error) {
+	read := &kruise.Reading{}
+	selector := selectorOf(read, &spec.NamespaceSelector)
+	return choose(spec, selector, namespaces, hasCopy), read.Problems.Reasons().Err()
 }
 
 func TestResolve(t *testing.T) {
@@ -76,7 +84,7 @@ func TestResolve(t *testing.T) {
 		}}, nil, nil, true, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := resolve(&c.targets, there, func(name string) bool { return slices.Contains(c.copies, name) })
+			got, err := choice(&c.targets, there, func(name string) bool { return slices.Contains(c.copies, name) })
 			if (err != nil) != c.err {
 				t.Fatalf("error %v", err)
 			}
@@ -116,7 +124,7 @@ func FuzzResolve(f *testing.F) {
 				namespaces = append(namespaces, n)
 			}
 		}
-		got, err := resolve(targets, namespaces, nil)
+		got, err := choice(targets, namespaces, nil)
 		if err != nil {
 			return
 		}
@@ -139,7 +147,7 @@ func FuzzResolve(f *testing.F) {
 			}
 		}
 		slices.Reverse(namespaces)
-		again, err := resolve(targets, namespaces, nil)
+		again, err := choice(targets, namespaces, nil)
 		if diff := cmp.Diff(got, again); diff != "" || err != nil {
 			t.Errorf("in another order: %v\n%s", err, diff)
 		}

@@ -41,7 +41,7 @@ func resolve(set *v1beta1.SidecarSet) (*settings, error) {
 	if update.Type != pub.SidecarSetNotUpdate && !update.Paused {
 		s.rollout = s.of
 	}
-	return s, read.Problems.Err()
+	return s, read.Problems.Reasons().Err()
 }
 
 func (s *settings) maxUnavailable() *intstr.IntOrString {

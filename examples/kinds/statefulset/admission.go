@@ -29,10 +29,9 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.StatefulSet, v1
 		AutoDeletePVC:        gates[apps.GateStatefulSetAutoDeletePVC],
 		AutoResizePVC:        gates[apps.GateStatefulSetAutoResizePVC],
 	}
-	validate := api.ValidateOptions{
-		AutoResizePVC:      gates[apps.GateStatefulSetAutoResizePVC],
-		InPlaceResources:   gates[apps.GateInPlaceWorkloadVerticalScaling],
-		DeletionProtection: gates[apps.GateResourcesDeletionProtection],
+	validate := validateOptions{
+		autoResizePVC:    gates[apps.GateStatefulSetAutoResizePVC],
+		inPlaceResources: gates[apps.GateInPlaceWorkloadVerticalScaling],
 	}
 	judge := admission.NewTemplateJudge(options, "spec.template was")
 	kind := &admission.Kind[v1beta1.StatefulSet, v1alpha1.StatefulSet]{
@@ -43,23 +42,23 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.StatefulSet, v1
 		Undecodable: func(obj *v1beta1.StatefulSet) []decode.Problem { return obj.Spec.Undecodable },
 		Default:     func(obj, stored *v1beta1.StatefulSet) { api.Default(obj, stored, defaults) },
 		ValidateCreate: func(_ context.Context, obj *v1beta1.StatefulSet) (field.ErrorList, error) {
-			return api.ValidateCreate(obj), nil
+			return validateCreate(obj), nil
 		},
 		ValidateUpdate: func(ctx context.Context, obj, stored *v1beta1.StatefulSet) (field.ErrorList, error) {
 			opts := validate
 			if options.Reader != nil {
-				opts.StorageClasses = &storageClasses{ctx, options.Reader}
+				opts.storageClasses = &requestedClasses{ctx, options.Reader}
 			}
-			return api.ValidateUpdate(obj, stored, opts)
+			return validateUpdate(obj, stored, opts)
 		},
 		CheckTemplate: func(ctx context.Context, obj, stored *v1beta1.StatefulSet) (field.ErrorList, string) {
 			return judge.Check(ctx, obj.Namespace, statefulSetTemplate(obj), statefulSetTemplate(stored))
 		},
 		OldField: statefulSetOldField,
 	}
-	if validate.DeletionProtection {
+	if gates[apps.GateResourcesDeletionProtection] {
 		kind.Refused = options.Refused
-		kind.ValidateDelete = func(obj *v1beta1.StatefulSet) field.ErrorList { return api.ValidateDelete(obj, validate) }
+		kind.ValidateDelete = validateDelete
 	}
 	return kind
 }
@@ -84,14 +83,14 @@ func statefulSetOldField(path string) string {
 	return field.NewPath("metadata", "annotations").Key(apps.AnnotationV1beta1Only).Child(rest).String()
 }
 
-// storageClasses reads classes for a single request.
-type storageClasses struct {
+// requestedClasses reads classes for a single request.
+type requestedClasses struct {
 	ctx    context.Context //nolint:containedctx // it lives as long as the request
 	reader client.Reader
 }
 
-// Named implements [api.StorageClasses].
-func (s *storageClasses) Named(name string) (*storagev1.StorageClass, error) {
+// Named implements [storageClasses].
+func (s *requestedClasses) Named(name string) (*storagev1.StorageClass, error) {
 	class := &storagev1.StorageClass{}
 	err := s.reader.Get(s.ctx, client.ObjectKey{Name: name}, class)
 	if apierrors.IsNotFound(err) {
@@ -103,11 +102,11 @@ func (s *storageClasses) Named(name string) (*storagev1.StorageClass, error) {
 	return class, nil
 }
 
-// Default implements [api.StorageClasses].
-func (s *storageClasses) Default() (*storagev1.StorageClass, error) {
+// Default implements [storageClasses].
+func (s *requestedClasses) Default() (*storagev1.StorageClass, error) {
 	classes := &storagev1.StorageClassList{}
 	if err := s.reader.List(s.ctx, classes); err != nil {
 		return nil, fmt.Errorf("listing storage classes: %w", err)
 	}
-	return api.DefaultClass(classes.Items), nil
+	return defaultClass(classes.Items), nil
 }

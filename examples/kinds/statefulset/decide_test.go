@@ -244,9 +244,9 @@ func observe(t testing.TB, in situation) *observation {
 	gates := apps.DefaultGates()
 	gates[apps.GateStatefulSetStartOrdinal], gates[apps.GateStatefulSetAutoResizePVC] = true, true
 	maps.Copy(gates, in.gates)
-	s, problems := resolve(in.set, gates)
+	s, problems, _ := resolve(in.set, gates)
 	if len(problems) > 0 {
-		t.Fatal(problems)
+		t.Fatal(problems.Reasons())
 	}
 	updater, err := kruise.InPlace(gates, apps.ReservedStatefulSetLabels())
 	if err != nil {

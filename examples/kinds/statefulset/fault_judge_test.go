@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,15 @@ import (
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
+
+// hasUselessLimit reports whether an ordered StatefulSet has a limit besides 1.
+func (w *story) hasUselessLimit(set *v1beta1.StatefulSet) bool {
+	limits := []*intstr.IntOrString{set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable}
+	if scale := set.Spec.ScaleStrategy; scale != nil {
+		limits = append(limits, scale.MaxUnavailable)
+	}
+	return !w.parallel && slices.ContainsFunc(limits, func(limit *intstr.IntOrString) bool { return limit != nil && *limit != intstr.FromInt32(1) })
+}
 
 // sight is the input of a reconcile: everything visible before the reconcile's first write.
 type sight struct {
@@ -357,7 +367,11 @@ func (w *story) converged() {
 	if list := slices.Sorted(maps.Keys(got)); !slices.Equal(list, wanted) {
 		w.Failf("converged", "Pods %v, want %v", list, wanted)
 	}
-	if failed := set.Status.Conditions; len(failed) > 0 != (len(stuck) > 0) && !odd {
+	oddSpec := func(c v1beta1.StatefulSetCondition) bool { return c.Type == apps.ConditionOddSpec }
+	if has := slices.ContainsFunc(set.Status.Conditions, oddSpec); has != w.hasUselessLimit(set) {
+		w.Failf("converged", "conditions %+v, a limit is useless: %t", set.Status.Conditions, !has)
+	}
+	if failed := slices.DeleteFunc(slices.Clone(set.Status.Conditions), oddSpec); len(failed) > 0 != (len(stuck) > 0) && !odd {
 		w.Failf("converged", "conditions %+v, claims of %v cannot grow", failed, slices.Sorted(maps.Keys(stuck)))
 	}
 	if s := set.Status; !odd && (int(s.Replicas) != len(wanted) || int(s.AvailableReplicas) != len(wanted) || s.ObservedGeneration != set.Generation) {

@@ -2,19 +2,23 @@ package statefulset
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/statefulset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -49,75 +53,188 @@ func rules(set *v1beta1.StatefulSet) podcontrol.Rules {
 	return kruise.Rules(string(ru.PodUpdatePolicy), set.Spec.Lifecycle, ru.InPlaceUpdateStrategy)
 }
 
-// resolve reads the spec. If some values are unusable, resolve returns the unusable values instead.
-func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, reason.List) {
-	if problems := decode.Reasons(set.Spec.Undecodable); problems != nil {
-		return nil, problems // the rest would only complain of missing values
+const rollingUpdate = "spec.updateStrategy.rollingUpdate"
+
+// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the settings
+// are unusable then. Warnings are values that work, such as a maxUnavailable of 0, read as 1, but are a mistake.
+//
+// resolve does not look into overlong lists, so its time has a bound. The order of the faults depends on the object
+// alone, so a condition with the faults does not change from pass to pass.
+func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, problems, warnings kruise.Faults) {
+	if left := kruise.Undecodable(set.Spec.Undecodable); left != nil {
+		return nil, left, nil // the rest would only complain of missing values
 	}
-	if refused := api.Unusable(set); len(refused) > 0 {
-		return nil, kruise.Refused(refused)
-	}
-	const path = "spec.updateStrategy.rollingUpdate"
 	read, spec := &kruise.Reading{}, &set.Spec
-	ru := ptr.Deref(spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{})
-	s := &settings{
-		selector:     read.Selector("spec.selector", spec.Selector),
-		minReady:     time.Duration(read.OrZero(path+".minReadySeconds", ptr.Deref(ru.MinReadySeconds, 0))) * time.Second,
-		historyLimit: read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit)),
-		indexLabel:   gates[apps.GatePodIndexLabel],
+	parallel := spec.PodManagementPolicy == appsv1.ParallelPodManagement
+	s = &settings{
+		indexLabel: gates[apps.GatePodIndexLabel],
 		grows: gates[apps.GateStatefulSetAutoResizePVC] && spec.VolumeClaimUpdateStrategy.Type == v1beta1.ClaimsOnPodRollingUpdate &&
 			len(spec.VolumeClaimTemplates) > 0,
-	}
-	read.OrZero(path+".inPlaceUpdateStrategy.gracePeriodSeconds", ptr.Deref(ru.InPlaceUpdateStrategy, pub.InPlaceUpdateStrategy{}).GracePeriodSeconds)
-	s.claims = pvc.Numbered{Templates: spec.VolumeClaimTemplates, Namespace: set.Namespace, Labels: spec.Selector.MatchLabels}
-	if gates[apps.GateStatefulSetAutoDeletePVC] {
-		const remove = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
-		policy := ptr.Deref(spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
-		s.claims.Retention = &pvc.Retention{WithOwner: policy.WhenDeleted == remove, WithPod: policy.WhenScaled == remove}
-	}
-	parallel := spec.PodManagementPolicy == appsv1.ParallelPodManagement
-	unordered := parallel && ru.UnorderedUpdate != nil
-	if unordered {
-		s.priority, _ = read.Order(path+".unorderedUpdate", ru.UnorderedUpdate.PriorityStrategy, nil)
-	}
-	replicas := int(ptr.Deref(spec.Replicas, api.DefaultReplicas))
-	numbers, err := api.Ordinals(set, gates[apps.GateStatefulSetStartOrdinal])
-	read.Problems.Add(ordinals.InvalidOrdinal, err)
-	s.rollout = numbered.Spec{
-		Wanted:    numbers,
-		Partition: read.OrZero(path+".partition", ptr.Deref(ru.Partition, 0)),
-		Parallel:  parallel, Unordered: unordered,
-		Paused: ru.Paused, OnDelete: spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
-		UnlimitedRepair: true,
-		Paths: rollout.Paths{
-			Partition: path + ".partition", MaxUnavailable: path + ".maxUnavailable", ScaleMaxUnavailable: "spec.scaleStrategy.maxUnavailable",
-			Parallel: "spec.podManagementPolicy",
+		rollout: numbered.Spec{
+			Wanted: wanted(read, set, gates[apps.GateStatefulSetStartOrdinal]), Parallel: parallel, UnlimitedRepair: true,
+			Paths: rollout.Paths{
+				Partition: rollingUpdate + ".partition", MaxUnavailable: rollingUpdate + ".maxUnavailable",
+				ScaleMaxUnavailable: "spec.scaleStrategy.maxUnavailable", Parallel: "spec.podManagementPolicy",
+			},
 		},
 	}
-	limit := func(path string, value *intstr.IntOrString) int {
-		return max(read.Count(path, value, replicas, partition.Down), 1)
+	s.selector = read.Pods("spec", spec.Selector, spec.Template.Labels, apps.ReservedStatefulSetLabels())
+	kruise.OneOf(read, "spec.podManagementPolicy", spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)
+	s.historyLimit = read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit))
+	read.Template("spec.template", &spec.Template, apps.ReservedStatefulSetLabels())
+	if spec.ServiceName != "" {
+		for _, why := range utilvalidation.IsDNS1123Label(spec.ServiceName) {
+			read.Warn(field.Invalid(field.NewPath("spec", "serviceName"), spec.ServiceName, why))
+		}
 	}
-	s.rollout.MaxUnavailable = limit(s.rollout.Paths.MaxUnavailable, cmp.Or(ru.MaxUnavailable, new(intstr.FromInt32(1))))
-	if scale := spec.ScaleStrategy; scale != nil && scale.MaxUnavailable != nil && parallel {
-		s.rollout.ScaleMaxUnavailable = new(limit(s.rollout.Paths.ScaleMaxUnavailable, scale.MaxUnavailable))
+	replicas := int(max(replicasOf(set), 0))
+	if scale := spec.ScaleStrategy; scale != nil && scale.MaxUnavailable != nil {
+		limit := readLimit(read, s.rollout.Paths.ScaleMaxUnavailable, scale.MaxUnavailable, replicas, parallel)
+		if parallel {
+			s.rollout.ScaleMaxUnavailable = &limit
+		}
 	}
 	// Without a limit on scaling, unwanted Pods go at once.
 	s.rollout.UnlimitedScaleIn = s.rollout.ScaleMaxUnavailable == nil
-	warnUngated(read, spec, gates)
-	s.warnings = read.Warnings
-	return s, read.Problems
-}
-
-// warnUngated warns of fields whose gates are off.
-func warnUngated(read *kruise.Reading, spec *v1beta1.StatefulSetSpec, gates map[apps.Gate]bool) {
+	s.claims = readClaims(read, set, gates)
+	s.readStrategy(read, spec, replicas)
 	if start := ptr.Deref(spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start; start != 0 && !gates[apps.GateStatefulSetStartOrdinal] {
 		read.Ungated("spec.ordinals.start", strconv.Itoa(int(start)), apps.GateStatefulSetStartOrdinal)
 	}
-	if spec.VolumeClaimUpdateStrategy.Type == v1beta1.ClaimsOnPodRollingUpdate && !gates[apps.GateStatefulSetAutoResizePVC] {
-		read.Ungated("spec.volumeClaimUpdateStrategy.type", string(v1beta1.ClaimsOnPodRollingUpdate), apps.GateStatefulSetAutoResizePVC)
+	s.warnings = read.Warnings.Reasons()
+	return s, read.Problems, read.Warnings
+}
+
+func replicasOf(set *v1beta1.StatefulSet) int32 {
+	return ptr.Deref(set.Spec.Replicas, api.DefaultReplicas)
+}
+
+// wanted reads the ordinals: each replica needs an ordinal. A start is judged with or without its gate, and leaves no
+// more ordinals than 0.
+func wanted(read *kruise.Reading, set *v1beta1.StatefulSet, fromStart bool) ordinals.Set {
+	if n := len(set.Spec.ReserveOrdinals); n > api.MaxReserved {
+		read.Replicas("spec.replicas", replicasOf(set))
+		read.Refuse(field.TooMany(field.NewPath("spec", "reserveOrdinals"), n, api.MaxReserved))
+		return ordinals.Set{}
 	}
-	const remove = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
-	if policy := spec.PersistentVolumeClaimRetentionPolicy; policy != nil && (policy.WhenDeleted == remove || policy.WhenScaled == remove) && !gates[apps.GateStatefulSetAutoDeletePVC] {
-		read.Ungated("spec.persistentVolumeClaimRetentionPolicy", string(remove), apps.GateStatefulSetAutoDeletePVC)
+	numbers, err := api.Ordinals(set, true)
+	for _, why := range reason.From(err) {
+		read.Refuse(field.Invalid(field.NewPath(why.Path), written(why.New), why.Detail+"; "+why.Remedy))
+	}
+	if err == nil && !fromStart {
+		numbers, _ = api.Ordinals(set, false)
+	}
+	return numbers
+}
+
+// written returns a value as written by the user: a reason has the value as text, in quotes unless certainly a number.
+func written(text string) any {
+	if s, err := strconv.Unquote(text); err == nil {
+		text = s
+	}
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	return text
+}
+
+// readClaims reads what becomes of claims. An unset case of the retention policy is read as Retain.
+func readClaims(read *kruise.Reading, set *v1beta1.StatefulSet, gates map[apps.Gate]bool) pvc.Numbered {
+	const retain, remove = appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	spec := &set.Spec
+	claims := pvc.Numbered{Templates: spec.VolumeClaimTemplates, Namespace: set.Namespace}
+	if spec.Selector != nil {
+		claims.Labels = spec.Selector.MatchLabels
+	}
+	read.Warn(validation.ClaimNames(spec.VolumeClaimTemplates, field.NewPath("spec", "volumeClaimTemplates"))...)
+	updates := []v1beta1.VolumeClaimUpdateStrategyType{v1beta1.ClaimsOnDelete, v1beta1.ClaimsOnPodRollingUpdate}
+	switch update, path := spec.VolumeClaimUpdateStrategy.Type, "spec.volumeClaimUpdateStrategy.type"; {
+	case update != "" && !slices.Contains(updates, update):
+		read.Warn(field.NotSupported(field.NewPath(path), update, updates))
+	case update == v1beta1.ClaimsOnPodRollingUpdate && !gates[apps.GateStatefulSetAutoResizePVC]:
+		read.Ungated(path, string(update), apps.GateStatefulSetAutoResizePVC)
+	}
+	policy := ptr.Deref(spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: retain, WhenScaled: retain})
+	const path = "spec.persistentVolumeClaimRetentionPolicy"
+	for _, of := range []struct {
+		path  string
+		value appsv1.PersistentVolumeClaimRetentionPolicyType
+	}{{path + ".whenDeleted", policy.WhenDeleted}, {path + ".whenScaled", policy.WhenScaled}} {
+		kruise.OneOf(read, of.path, of.value, retain, remove)
+		if of.value == "" {
+			read.Warn(field.NotSupported(field.NewPath(of.path), of.value, []appsv1.PersistentVolumeClaimRetentionPolicyType{retain, remove}))
+		}
+	}
+	onDeletion, onScale := policy.WhenDeleted == remove, policy.WhenScaled == remove
+	if gates[apps.GateStatefulSetAutoDeletePVC] {
+		claims.Retention = &pvc.Retention{WithOwner: onDeletion, WithPod: onScale}
+	} else if onDeletion || onScale {
+		read.Ungated(path, string(remove), apps.GateStatefulSetAutoDeletePVC)
+	}
+	return claims
+}
+
+// readLimit reads the number of Pods out of service: at least one. With OrderedReady a larger limit is useless.
+func readLimit(read *kruise.Reading, path string, value *intstr.IntOrString, replicas int, parallel bool) int {
+	switch at := field.NewPath(path); {
+	case len(validation.Count(value, at)) > 0: // Count refuses the value
+	case !parallel && *value != intstr.FromInt32(1):
+		read.Warn(field.Invalid(at, value.String(), "must be 1 with podManagementPolicy OrderedReady, which handles one Pod at a time"))
+	case validation.IsNone(value):
+		read.Warn(field.Invalid(at, value.String(), "must be more than 0"))
+	}
+	return max(read.Count(path, value, replicas, partition.Down), 1)
+}
+
+// readStrategy reads the update strategy. OnDelete has no settings.
+func (s *settings) readStrategy(read *kruise.Reading, spec *v1beta1.StatefulSetSpec, replicas int) {
+	const path, rolls, onDelete = "spec.updateStrategy.type", appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType
+	kind, isSet := spec.UpdateStrategy.Type, spec.UpdateStrategy.RollingUpdate != nil
+	kruise.OneOf(read, path, kind, rolls, onDelete)
+	switch {
+	case kind == "":
+		read.Absent(field.Required(field.NewPath(path), "use RollingUpdate or OnDelete"))
+	case kind == rolls && !isSet:
+		read.Absent(field.Required(field.NewPath(rollingUpdate), "type RollingUpdate needs it"))
+	case kind == onDelete && isSet:
+		read.Warn(field.Forbidden(field.NewPath(rollingUpdate), "OnDelete has no settings; use null to remove it"))
+	}
+	ru, plan := ptr.Deref(spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{}), &s.rollout
+	kruise.OneOf(read, rollingUpdate+".podUpdatePolicy", ru.PodUpdatePolicy, v1beta1.ReCreate, v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly)
+	plan.OnDelete, plan.Paused = kind == onDelete, ru.Paused
+	plan.Partition = read.Replicas(plan.Paths.Partition, ptr.Deref(ru.Partition, 0))
+	unavailable := cmp.Or(ru.MaxUnavailable, new(intstr.FromInt32(api.DefaultMaxUnavailable)))
+	plan.MaxUnavailable = readLimit(read, plan.Paths.MaxUnavailable, unavailable, replicas, plan.Parallel)
+	needsReadinessGate(read, ru.PodUpdatePolicy, &spec.Template)
+	if ru.UnorderedUpdate != nil {
+		const path = rollingUpdate + ".unorderedUpdate"
+		priority, _ := read.Order(path, ru.UnorderedUpdate.PriorityStrategy, nil)
+		if plan.Unordered = plan.Parallel; plan.Unordered {
+			s.priority = priority
+		} else {
+			read.Warn(field.Forbidden(field.NewPath(path), "needs podManagementPolicy Parallel"))
+		}
+	}
+	s.minReady = readMinReady(read, ptr.Deref(ru.MinReadySeconds, 0))
+	read.InPlace(rollingUpdate+".inPlaceUpdateStrategy", ru.InPlaceUpdateStrategy)
+}
+
+func readMinReady(read *kruise.Reading, seconds int32) time.Duration {
+	path := field.NewPath(rollingUpdate, "minReadySeconds")
+	if err := field.Invalid(path, seconds, fmt.Sprintf("must be from 0 to %d", api.MaxMinReadySeconds)); seconds < 0 {
+		read.Misread(err, "0", "use 0 or more")
+	} else if seconds > api.MaxMinReadySeconds {
+		read.Warn(err)
+	}
+	return time.Duration(max(seconds, 0)) * time.Second
+}
+
+// needsReadinessGate warns of in-place updates of Pods without a way to become unready meanwhile.
+func needsReadinessGate(read *kruise.Reading, policy v1beta1.PodUpdatePolicy, template *corev1.PodTemplateSpec) {
+	gate := corev1.PodReadinessGate{ConditionType: apps.ConditionInPlaceUpdateReady}
+	inPlace := policy == v1beta1.InPlaceIfPossible || policy == v1beta1.InPlaceOnly
+	if inPlace && !slices.Contains(template.Spec.ReadinessGates, gate) {
+		read.Warn(field.Required(field.NewPath("spec", "template", "spec", "readinessGates"), fmt.Sprintf(
+			"must have conditionType %s for podUpdatePolicy %s", gate.ConditionType, policy)))
 	}
 }

@@ -159,9 +159,10 @@ func TestResolveRefuses(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			gates := map[apps.Gate]bool{apps.GateStatefulSetStartOrdinal: true}
-			s, problems := resolve(db(2, tc.edit), gates)
-			if s != nil || len(problems) != 1 {
-				t.Fatalf("settings %+v, problems %v", s, problems)
+			_, faults, _ := resolve(db(2, tc.edit), gates)
+			problems := faults.Reasons()
+			if len(problems) != 1 {
+				t.Fatalf("problems %v", problems)
 			}
 			if got := problems[0].Path + " " + problems[0].New; got != tc.path {
 				t.Errorf("it is about %q, want %q", got, tc.path)
@@ -180,9 +181,9 @@ func TestResolveRefuses(t *testing.T) {
 		"S-2 the largest numbers there are": {from(2147483646), "2147483646-2147483647"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, problems := resolve(db(2, tc.edit), map[apps.Gate]bool{apps.GateStatefulSetStartOrdinal: true})
+			s, problems, _ := resolve(db(2, tc.edit), map[apps.Gate]bool{apps.GateStatefulSetStartOrdinal: true})
 			if len(problems) > 0 {
-				t.Fatal(problems)
+				t.Fatal(problems.Reasons())
 			}
 			if got := s.rollout.Wanted.String(); got != tc.want {
 				t.Errorf("Pods of %s are wanted, want %s", got, tc.want)

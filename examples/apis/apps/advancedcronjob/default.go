@@ -1,13 +1,8 @@
-// Package advancedcronjob answers "what does the API do with an AdvancedCronJob written by a user: the defaults and the
-// refusals?"
-//
-// A common set of rules, [Unusable], finds values unusable for every controller. Controllers ask Unusable too, because
-// objects can bypass admission. The webhook judges schedules and time zones, and the API server judges Jobs.
+// Package advancedcronjob answers "what does the API do with an AdvancedCronJob written by a user: the defaults, and the
+// names of its jobs?"
 //
 // The functions are pure and work on v1beta1, the hub. Templates are stored as written, and jobs get the API server's
-// defaults at their creation. Names are short enough for the names of jobs, which add a dash and the seconds since
-// 1970. A template of ImageListPullJobs is refused: nobody here carries the template out. An update is never refused
-// for a problem already in the stored object.
+// defaults at their creation.
 package advancedcronjob
 
 import (

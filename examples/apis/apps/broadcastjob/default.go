@@ -1,14 +1,8 @@
-// Package broadcastjob answers "what does the API do with a BroadcastJob written by a user: the defaults and the
-// refusals?"
+// Package broadcastjob answers "what does the API do with a BroadcastJob written by a user: the defaults?"
 //
-// A common set of rules, [Unusable], finds values unusable for every controller. Controllers ask Unusable too, because
-// objects can bypass admission. Admission also refuses mere mistakes. The functions with a spec and a path are for
-// kinds with such a spec in a template.
-//
-// The functions are pure and work on v1beta1; v1alpha1 is the same. Admission is stricter than in OpenKruise 1.9
-// against unusable values: a parallelism other than a count, policies of unknown types and negative numbers are
-// refused. The Pod template is stored as written, so a restartPolicy is required: the default of Kubernetes, Always,
-// never ends. An update is never refused for a problem already in the stored object.
+// The functions are pure and work on v1beta1; v1alpha1 is the same. The functions with a spec are for kinds with such a
+// spec in a template. The Pod template is stored as written, so a restartPolicy is required: the default of Kubernetes,
+// Always, never ends.
 package broadcastjob
 
 import (

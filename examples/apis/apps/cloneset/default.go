@@ -1,14 +1,7 @@
-// Package cloneset answers "what does the API make of a CloneSet somebody writes: what is filled in, what is refused?"
+// Package cloneset answers "what does the API make of a CloneSet somebody writes: what is filled in?"
 //
-// [Unusable] has the rules for values impossible for every controller. Controllers call Unusable too, because objects
-// can bypass admission. Admission refuses unusable values and mere mistakes.
-//
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. The rules differ from
-// OpenKruise 1.9 where OpenKruise was wrong or left a gap: maxUnavailable 0 together with a surge is accepted,
-// podsToDelete and progressDeadlineSeconds are checked in v1beta1 too, a rollingUpdate under OnDelete may be
-// incomplete, and InPlaceOnly is checked in v1beta1 too. Beyond that, scaleStrategy.maxUnavailable must be a proper
-// count, and minReadySeconds, revisionHistoryLimit and gracePeriodSeconds must not be negative. An update is never
-// refused for a problem of the stored object, so objects taken over from another controller stay editable.
+// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. A rollingUpdate under
+// OnDelete may be incomplete.
 package cloneset
 
 import (

@@ -1,14 +1,6 @@
-// Package daemonset answers "what does the API do with a DaemonSet written by a user: the defaults and the refusals?"
-//
-// A common set of rules, [Unusable], finds values unusable for every controller. Controllers ask Unusable too, because
-// objects can bypass admission. Admission also refuses mere mistakes.
+// Package daemonset answers "what does the API do with a DaemonSet written by a user: the defaults?"
 //
 // The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first, after [DefaultV1alpha1].
-// Admission is stricter than in OpenKruise 1.9 against unusable values and values without effect: a budget other than a
-// count is refused and not taken for 0, burstReplicas must be a count, the template must not set keys written by the
-// controller on Pods, preNormal is refused as inPlaceUpdate is, rollingUpdate.selector must be well-formed, and
-// minReadySeconds and revisionHistoryLimit must not be negative. An update is never refused for a problem the stored
-// object already has, so objects taken over from another controller stay editable.
 package daemonset
 
 import (

@@ -1,4 +1,4 @@
-// Package resourcedistribution answers "what does a ResourceDistribution distribute, and is its spec valid?"
+// Package resourcedistribution answers "what does a ResourceDistribution distribute?"
 package resourcedistribution
 
 import (
@@ -24,6 +24,9 @@ const (
 	ConfigMap = "ConfigMap"
 	Secret    = "Secret"
 )
+
+// ResourcePath is where the resource is.
+func ResourcePath() *field.Path { return field.NewPath("spec", "resource") }
 
 // Object is a [corev1.ConfigMap] or a [corev1.Secret].
 type Object interface {

@@ -97,18 +97,11 @@ func validate(obj *v1beta1.SidecarSet, opts Options, at indexing) field.ErrorLis
 }
 
 func selects(spec *v1beta1.SidecarSetSpec, path *field.Path) field.ErrorList {
-	errs := validation.NotTooMany(apps.SelectorTerms(spec.Selector), path.Child("selector"))
-	if len(errs) == 0 {
-		errs = validation.Selects(spec.Selector, path.Child("selector"))
+	errs := validation.Selects(spec.Selector, path.Child("selector"))
+	if spec.NamespaceSelector != nil {
+		errs = append(errs, validation.Selects(spec.NamespaceSelector, path.Child("namespaceSelector"))...)
 	}
-	if spec.NamespaceSelector == nil {
-		return errs
-	}
-	at := path.Child("namespaceSelector")
-	if many := validation.NotTooMany(apps.SelectorTerms(spec.NamespaceSelector), at); len(many) > 0 {
-		return append(errs, many...)
-	}
-	return append(errs, validation.Selects(spec.NamespaceSelector, at)...)
+	return errs
 }
 
 // validateUpdateStrategy also checks the fields unused with NotUpdate, because the fields choose the revision of new
@@ -123,34 +116,13 @@ func validateUpdateStrategy(strategy *pub.SidecarSetUpdateStrategy, path *field.
 	errs = append(errs, count(strategy.MaxUnavailable, path.Child("maxUnavailable"))...)
 	if strategy.Selector != nil {
 		at := path.Child("selector")
-		if many := validation.NotTooMany(apps.SelectorTerms(strategy.Selector), at); len(many) > 0 {
-			errs = append(errs, many...)
-		} else {
-			errs = append(errs, validation.Selects(strategy.Selector, at)...)
-		}
+		errs = append(errs, validation.Selects(strategy.Selector, at)...)
 		if p := strategy.Partition; strategy.Type != pub.SidecarSetNotUpdate && p != nil && (p.Type == intstr.String || p.IntVal != 0) {
 			errs = append(errs, field.Forbidden(at, "excludes a partition; set that to 0"))
 		}
 	}
 	errs = append(errs, validation.Priority(strategy.PriorityStrategy, path.Child("priorityStrategy"))...)
-	return append(errs, validateScatter(strategy.ScatterStrategy, path.Child("scatterStrategy"))...)
-}
-
-func validateScatter(terms []pub.ScatterTerm, path *field.Path) field.ErrorList {
-	if many := validation.NotTooMany(len(terms), path); len(many) > 0 {
-		return many
-	}
-	var errs field.ErrorList
-	seen := map[pub.ScatterTerm]bool{}
-	for i, term := range terms {
-		if term.Key == "" {
-			errs = append(errs, field.Required(path.Index(i).Child("key"), "name a label"))
-		} else if seen[term] {
-			errs = append(errs, field.Duplicate(path.Index(i), term.Key+"="+term.Value))
-		}
-		seen[term] = true
-	}
-	return errs
+	return append(errs, validation.Scatter(strategy.ScatterStrategy, path.Child("scatterStrategy"))...)
 }
 
 // count refuses values that are neither integer nor percentage, and decimals, which OpenKruise cannot read.

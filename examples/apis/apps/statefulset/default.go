@@ -1,17 +1,6 @@
-// Package statefulset answers "what does the API do with a StatefulSet written by a user: the defaults and the
-// refusals?"
+// Package statefulset answers "what does the API do with a StatefulSet written by a user: the defaults and the ordinals?"
 //
-// A common set of rules, [Unusable], finds values unusable for every controller. Controllers ask Unusable too, because
-// objects can bypass admission. Admission also refuses mere mistakes. Both share [Ordinals]. Package pvc decides
-// whether claims may grow.
-//
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. Differences from OpenKruise
-// 1.9, to close errors or gaps: InPlaceOnly is checked for the whole container and not for paths containing "image";
-// claim templates are judged by the update's own strategy; a class without a word about growth forbids growth, as for
-// controllers, and is read only if claims grow; ordinals.start and reserveOrdinals must leave room for all replicas;
-// serviceName must be possible for Pods; and revisionHistoryLimit and gracePeriodSeconds must not be negative. An
-// update is never refused for a problem the stored object already has, so objects taken over from another controller
-// stay editable.
+// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first.
 package statefulset
 
 import (

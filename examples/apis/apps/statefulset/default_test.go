@@ -24,12 +24,11 @@ func Example() {
 	obj.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(1), intstr.FromString("7-3")}
 	statefulset.Default(obj, nil, statefulset.DefaultOptions{})
 	fmt.Println(obj.Spec.PodManagementPolicy, obj.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable)
-	for _, err := range statefulset.ValidateCreate(obj) {
-		fmt.Println(err)
-	}
+	_, err := statefulset.Ordinals(obj, true)
+	fmt.Println(err)
 	// Output:
 	// OrderedReady 1
-	// spec.reserveOrdinals[1]: Invalid value: "7-3": the range runs backwards; use an integer from 0 to 2147483647, or a range of two such as "3-7"
+	// InvalidOrdinal: spec.reserveOrdinals[1]: "7-3": the range runs backwards; use an integer from 0 to 2147483647, or a range of two such as "3-7"
 }
 
 func ptr[T any](value T) *T { return &value }
@@ -66,20 +65,14 @@ func TestDefaultAgreesWithStoredObject(t *testing.T) {
 	}
 }
 
-// TestStoredObjectIsValidAndSettled: a take-over changes and refuses nothing, with any gates on.
-func TestStoredObjectIsValidAndSettled(t *testing.T) {
+// TestStoredObjectIsSettled: a take-over changes nothing, with any gates on.
+func TestStoredObjectIsSettled(t *testing.T) {
 	for _, opts := range []statefulset.DefaultOptions{{}, everyGate()} {
 		stored := readStored(t)
 		obj := stored.DeepCopy()
 		statefulset.Default(obj, stored, opts)
 		if diff := cmp.Diff(stored, obj); diff != "" {
 			t.Errorf("changed (-stored +defaulted):\n%s", diff)
-		}
-		if errs := statefulset.ValidateCreate(obj); len(errs) > 0 {
-			t.Errorf("refused: %v", errs)
-		}
-		if errs := statefulset.Unusable(obj); len(errs) > 0 {
-			t.Errorf("unusable: %v", errs)
 		}
 	}
 }

@@ -1,0 +1,75 @@
+package advancedcronjob
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with, and nothing
+// starts then. Warnings are values that work, but are a mistake. The schedule is in the controller's time without a zone.
+func resolve(obj *v1beta1.AdvancedCronJob, now time.Time) (when *schedule.Schedule, problems, warnings kruise.Faults) {
+	spec := &obj.Spec
+	if left := kruise.Undecodable(spec.Undecodable); left != nil {
+		return nil, left, nil // the rest would only complain of missing values
+	}
+	read, path := &kruise.Reading{}, field.NewPath("spec")
+	oneTemplate(read, &spec.Template, path.Child("template"))
+	if broadcast := spec.Template.BroadcastJobTemplate; broadcast != nil {
+		read.BroadcastJob(api.BroadcastJobPath().Child("spec"), &broadcast.Spec)
+	}
+	kruise.OneOf(read, "spec.concurrencyPolicy", spec.ConcurrencyPolicy, v1beta1.AllowConcurrent, v1beta1.ForbidConcurrent, v1beta1.ReplaceConcurrent)
+	read.Refuse(validation.NotNegative(spec.StartingDeadlineSeconds, path.Child("startingDeadlineSeconds"))...)
+	read.Refuse(validation.NotNegative(spec.SuccessfulJobsHistoryLimit, path.Child("successfulJobsHistoryLimit"))...)
+	read.Refuse(validation.NotNegative(spec.FailedJobsHistoryLimit, path.Child("failedJobsHistoryLimit"))...)
+	when = readSchedule(read, spec, now)
+	return when, read.Problems, read.Warnings
+}
+
+// oneTemplate refuses all but one template, of a kind that is run here.
+func oneTemplate(read *kruise.Reading, t *v1beta1.CronJobTemplate, path *field.Path) {
+	n := 0
+	for _, is := range []bool{t.JobTemplate != nil, t.BroadcastJobTemplate != nil, t.ImageListPullJobTemplate != nil} {
+		if is {
+			n++
+		}
+	}
+	switch {
+	case n == 0:
+		read.Refuse(field.Required(path, "one of jobTemplate and broadcastJobTemplate"))
+	case n > 1:
+		read.Refuse(field.Forbidden(path, "has several templates; use one"))
+	}
+	if t.ImageListPullJobTemplate != nil {
+		read.Refuse(field.Forbidden(api.ImageListPath(), "nobody runs ImageListPullJobs here; use jobTemplate or broadcastJobTemplate"))
+	}
+}
+
+// readSchedule reads schedule and time zone. A schedule that is due too often, or never, is carried out as written.
+func readSchedule(read *kruise.Reading, spec *v1beta1.AdvancedCronJobSpec, now time.Time) *schedule.Schedule {
+	when, unreadable := schedule.Parse(spec.Schedule, spec.TimeZone, now.Location())
+	var why reason.Reason
+	if !errors.As(cmp.Or(unreadable, schedule.Check(spec.Schedule, spec.TimeZone, now)), &why) {
+		return when
+	}
+	fault := kruise.Fault{Reason: why, Refusal: field.Invalid(field.NewPath(why.Path), why.New, why.Detail+"; "+why.Remedy)}
+	switch {
+	case spec.Schedule == "":
+		fault.Refusal = field.Required(field.NewPath("spec", "schedule"), "five fields of cron, or a word such as @hourly")
+		read.Problems = append(read.Problems, fault)
+	case unreadable != nil:
+		read.Problems = append(read.Problems, fault)
+	default:
+		read.Warnings = append(read.Warnings, fault)
+	}
+	return when
+}

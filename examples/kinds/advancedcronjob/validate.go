@@ -1,0 +1,88 @@
+package advancedcronjob
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/defaults"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
+)
+
+// maxName is the longest name, in characters: with a dash and ten digits the name becomes the name of a job, and a
+// label of Pods.
+const maxName = utilvalidation.LabelValueMaxLength - 1 - 10
+
+// validateSpec refuses all faults of a spec.
+func validateSpec(obj *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList {
+	_, problems, warnings := resolve(obj, now)
+	return append(problems.Refusals(), warnings.Refusals()...)
+}
+
+// validateCreate returns the problems of a new, defaulted object. Names have no dots.
+func validateCreate(obj *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList {
+	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSLabel), validateSpec(obj, now)...)
+}
+
+// validateUpdate returns the problems of an update: a changed template, and all problems of [validateCreate] except the
+// name. Problems of spec already in old, in the same place with the same value, are left out.
+func validateUpdate(obj, old *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList {
+	errs := validation.NewProblems(validateSpec(obj, now), validateSpec(old, now))
+	next, stored := &obj.Spec.Template, &old.Spec.Template
+	for _, template := range []struct {
+		path *field.Path
+		same bool
+	}{
+		{api.JobPath(), sameJobs(next.JobTemplate, stored.JobTemplate)},
+		{api.BroadcastJobPath(), sameBroadcastJobs(next.BroadcastJobTemplate, stored.BroadcastJobTemplate)},
+		{api.ImageListPath(), apiequality.Semantic.DeepEqual(next.ImageListPullJobTemplate, stored.ImageListPullJobTemplate)},
+	} {
+		if !template.same {
+			errs = append(errs, field.Forbidden(template.path, "cannot change; updates may change only schedule, timeZone, concurrencyPolicy, "+
+				"paused, startingDeadlineSeconds, successfulJobsHistoryLimit and failedJobsHistoryLimit"))
+		}
+	}
+	return errs
+}
+
+// sameJobs reports whether two templates make the same Jobs. OpenKruise has stored defaults in templates, and the
+// user's own file has none.
+func sameJobs(a, b *batchv1.JobTemplateSpec) bool {
+	if a == nil || b == nil || apiequality.Semantic.DeepEqual(a, b) {
+		return (a == nil) == (b == nil)
+	}
+	return apiequality.Semantic.DeepEqual(completeJob(a), completeJob(b))
+}
+
+func completeJob(t *batchv1.JobTemplateSpec) *batchv1.JobTemplateSpec {
+	t = t.DeepCopy()
+	completePods(&t.Spec.Template)
+	return t
+}
+
+func sameBroadcastJobs(a, b *v1beta1.BroadcastJobTemplateSpec) bool {
+	if a == nil || b == nil || apiequality.Semantic.DeepEqual(a, b) {
+		return (a == nil) == (b == nil)
+	}
+	return apiequality.Semantic.DeepEqual(completeBroadcastJob(a), completeBroadcastJob(b))
+}
+
+func completeBroadcastJob(t *v1beta1.BroadcastJobTemplateSpec) *v1beta1.BroadcastJobTemplateSpec {
+	t = t.DeepCopy()
+	broadcastjob.DefaultSpec(&t.Spec)
+	completePods(&t.Spec.Template)
+	return t
+}
+
+// completePods repeats OpenKruise's defaults.
+func completePods(template *corev1.PodTemplateSpec) {
+	defaults.PodTemplate(template, defaults.Options{ContainerImagePullPolicy: corev1.PullAlways})
+}

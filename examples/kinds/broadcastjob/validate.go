@@ -1,0 +1,30 @@
+package broadcastjob
+
+import (
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
+)
+
+// maxName is the longest name, in characters: the name is the value of a label on every Pod.
+const maxName = utilvalidation.LabelValueMaxLength
+
+// validateSpec refuses all faults of a spec.
+func validateSpec(obj *v1beta1.BroadcastJob) field.ErrorList {
+	_, problems, warnings := resolve(obj)
+	return append(problems.Refusals(), warnings.Refusals()...)
+}
+
+// validateCreate returns the problems of a new, defaulted object. Names have no dots.
+func validateCreate(obj *v1beta1.BroadcastJob) field.ErrorList {
+	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSLabel), validateSpec(obj)...)
+}
+
+// validateUpdate returns the problems of an update. Problems of spec already in old, in the same place with the same
+// value, are left out.
+func validateUpdate(obj, old *v1beta1.BroadcastJob) field.ErrorList {
+	return validation.NewProblems(validateSpec(obj), validateSpec(old))
+}

@@ -1,0 +1,45 @@
+package daemonset
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+)
+
+// FuzzFaults: controller and admission find the same faults in any spec.
+func FuzzFaults(f *testing.F) {
+	create := endpoint(admission.Options{}).ValidateCreate
+	faulttest.Fuzz(f, faulttest.Kind[*v1beta1.DaemonSet]{
+		Object: func(spec []byte) (objects []*v1beta1.DaemonSet, ok bool) {
+			obj := &v1beta1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+			if err := json.Unmarshal(spec, &obj.Spec); err != nil {
+				return nil, false
+			}
+			defaulted := obj.DeepCopy()
+			api.Default(defaulted)
+			return []*v1beta1.DaemonSet{obj, defaulted}, len(obj.Spec.Undecodable) == 0
+		},
+		Resolve: func(obj *v1beta1.DaemonSet) (problems, warnings kruise.Faults) {
+			_, problems, warnings = resolve(obj, apps.DefaultGates())
+			return problems, warnings
+		},
+		Create: func(obj *v1beta1.DaemonSet) field.ErrorList {
+			errs, err := create(context.Background(), obj)
+			if err != nil {
+				f.Fatal(err)
+			}
+			return errs
+		},
+		Own: []string{"spec.updateStrategy.type: Required value", "spec.updateStrategy.rollingUpdate: Required value"},
+	})
+}

@@ -1,0 +1,152 @@
+// Package faulttest answers "do a kind's controller and admission find the same faults in a spec?"
+package faulttest
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Kind is a kind with the type O of its objects.
+type Kind[O any] struct {
+	// Object returns an object with the spec as decoded, in all versions of a test's choice: with and without defaults.
+	// False means: admission cannot decode the spec.
+	Object func(spec []byte) (objects []O, ok bool)
+	// Resolve returns the controller's findings.
+	Resolve func(O) (problems, warnings kruise.Faults)
+	// Create returns admission's findings about a new object.
+	Create func(O) field.ErrorList
+	// Own are rules of admission alone, each a path, or a path with the type of the error: about names, about other
+	// objects, and about absent values left to defaulting.
+	Own []string
+}
+
+// Fuzz holds that both sides find the same values at the same paths in any decodable spec, each time again. The corpus
+// has specs as JSON, with edits: three bytes choose a node of the JSON and its new value.
+func Fuzz[O any](f *testing.F, kind Kind[O]) {
+	f.Helper()
+	f.Fuzz(func(t *testing.T, spec, edits []byte) {
+		spec = edited(spec, edits)
+		objects, ok := kind.Object(spec)
+		again, _ := kind.Object(spec)
+		for i := range objects {
+			problems, warnings := kind.Resolve(objects[i])
+			if !reflect.DeepEqual(again[i], objects[i]) {
+				t.Errorf("changed by being looked at (-before +after):\n%s", cmp.Diff(again[i], objects[i]))
+			}
+			problemsAgain, warningsAgain := kind.Resolve(again[i])
+			if diff := cmp.Diff([]reason.List{problems.Reasons(), warnings.Reasons()}, []reason.List{problemsAgain.Reasons(), warningsAgain.Reasons()}); diff != "" {
+				t.Errorf("(-first +second look):\n%s", diff)
+			}
+			if !ok {
+				continue
+			}
+			refused := slices.DeleteFunc(kind.Create(objects[i]), func(err *field.Error) bool { return begins(err.Field+": "+err.Type.String(), kind.Own) })
+			found := append(shared(problems).Reasons(), shared(warnings).Reasons()...)
+			if diff := cmp.Diff(values(kruise.Refused(refused)), values(found)); diff != "" {
+				t.Errorf("%s (-refused by admission +reported by the controller):\n%s", spec, diff)
+			}
+		}
+	})
+}
+
+// shared are the faults without those of the controller alone: values without effect because of a gate, and templates that
+// the API server judges.
+func shared(faults kruise.Faults) kruise.Faults {
+	return slices.DeleteFunc(slices.Clone(faults), func(fault kruise.Fault) bool { return fault.Refusal == nil })
+}
+
+func begins(text string, with []string) bool {
+	return slices.ContainsFunc(with, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+}
+
+// values are the sorted paths and values of findings, each once.
+func values(list reason.List) []string {
+	set := map[string]bool{}
+	for _, why := range list {
+		set[why.Path+" = "+why.New] = true
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// mostEdits keeps an input quick.
+const mostEdits = 40
+
+// edited applies the edits to JSON.
+func edited(spec, edits []byte) []byte {
+	var tree any
+	if len(edits) < 3 || json.Unmarshal(spec, &tree) != nil {
+		return spec
+	}
+	for range min(len(edits)/3, mostEdits) {
+		places := placesIn(tree, func(v any) { tree = v })
+		at := places[(int(edits[0])<<8|int(edits[1]))%len(places)]
+		next := edit(at.value, edits[2])
+		at.set(next)
+		edits = edits[3:]
+		if list, isList := next.([]any); isList && len(list) > apps.MaxTerms {
+			break // lists of long lists take long
+		}
+	}
+	out, err := json.Marshal(tree)
+	if err != nil {
+		return spec
+	}
+	return out
+}
+
+// place is a node of a JSON tree.
+type place struct {
+	value any
+	set   func(any)
+}
+
+func placesIn(value any, set func(any)) []place {
+	places := []place{{value, set}}
+	switch node := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(node)) {
+			places = append(places, placesIn(node[key], func(v any) { node[key] = v })...)
+		}
+	case []any:
+		for i := range node[:min(len(node), 10)] {
+			places = append(places, placesIn(node[i], func(v any) { node[i] = v })...)
+		}
+	}
+	return places
+}
+
+// edit returns another value for a node.
+func edit(old any, choice byte) any {
+	others := []any{
+		nil, true, false, -1, 0, 1, 5, 101, 2147483647, 1e12, "", "x", "5", "-5", "-5%", "0%", ".5%", "20%", "101%", "2147483647%", "999999999999%", "few", "no key",
+		map[string]any{},
+		[]any{},
+		[]any{nil},
+		[]any{"x", "x"},
+		map[string]any{"x": "y"},
+		strings.Repeat("x", 300),
+		"RollingUpdate", "OnDelete", "Never", "Always", "Exists", "NotIn",
+	}
+	list, isList := old.([]any)
+	switch i := int(choice) % (len(others) + 2); {
+	case i < len(others):
+		return others[i]
+	case !isList || len(list) == 0:
+		return old
+	case i == len(others):
+		return append(slices.Clone(list), list[0])
+	default:
+		return slices.Repeat(list[:1], apps.MaxTerms+1)
+	}
+}
