@@ -14,14 +14,15 @@ func TestPartOf(t *testing.T) {
 		"examples/kinds/cloneset/row.go":                     "row",
 		"examples/kinds/cloneset/admission.go":               "admission",
 		"examples/kinds/podunavailablebudget/podvalidate.go": "admission",
+		"examples/kinds/cloneset/resolve.go":                 "resolve",
+		"examples/kinds/statefulset/validate_claims.go":      "admission",
 		"examples/kinds/cloneset/decide.go":                  "decide",
 		"examples/kinds/advancedcronjob/schedule/slots.go":   "decide",
 		"examples/kinds/cloneset/controller.go":              "act",
 		"examples/kinds/cloneset/decide_test.go":             "tests",
 		"examples/apis/apps/v1beta1/cloneset_types.go":       "types",
 		"examples/apis/apps/daemonset_keys.go":               "types",
-		"examples/apis/apps/cloneset/default.go":             "defaults and validation",
-		"examples/apis/apps/conversion/cloneset.go":          "conversion",
+		"examples/apis/apps/cloneset/default.go":             "defaults",
 		"examples/apis/apps/conversion/daemonset_test.go":    "tests",
 	} {
 		if got := partOf(file); got != want {
@@ -38,6 +39,8 @@ func TestRun(t *testing.T) {
 		"examples/apis/apps/v1beta1/cloneset_types.go": "package v1beta1\n",
 		"examples/kinds/cloneset/row_test.go":          "package cloneset\n\n// it it it\n",
 		"examples/kinds/cloneset/testdata/x.go":        "no Go\n",
+		"examples/apis/apps/conversion/kinds.go": "package conversion\n\nvar kinds = []*kind{\n\ttable[v1alpha1.CloneSet, v1beta1.CloneSet](group, kind{\n\t\tmoves: nil,\n\t}),\n" +
+			"\ttable[v1alpha1.DaemonSet, v1beta1.DaemonSet](group, kind{}),\n}\n",
 	} {
 		path := filepath.Join(root, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -58,7 +61,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	want := []string{
-		"| cloneset | 2 | 0 | 4 | 0 | 1 | 0 | 0 | 3 | 10 |",
+		"| cloneset | 2 | 0 | 0 | 4 | 0 | 1 | 0 | 3 | 3 | 13 |",
 		"| examples/apis/apps/v1beta1 | 0 | 0.0 | 1 | 0 |",
 		"| examples/kinds/cloneset | 9 | 33.3 | 6 | 0 |",
 	}
