@@ -30,7 +30,8 @@ func (r *Reading) BroadcastJob(path *field.Path, spec *v1beta1.BroadcastJobSpec)
 	OneOf(r, failure.Child("type").String(), spec.FailurePolicy.Type,
 		v1beta1.FailurePolicyTypeFailFast, v1beta1.FailurePolicyTypeContinue, v1beta1.FailurePolicyTypePause)
 	r.Refuse(validation.NotNegative(&spec.FailurePolicy.RestartLimit, failure.Child("restartLimit"))...)
-	r.Warn(validation.Reserved(&spec.Template, apps.ReservedBroadcastJobLabels(), path.Child("template", "metadata"))...)
+	r.Warn(validation.Reserved(&spec.Template, apps.ReservedBroadcastJobLabels(), path.Child("template",
+		"metadata"))...)
 	const unused = "has no meaning with type Never: such a job does not end"
 	if spec.CompletionPolicy.Type == v1beta1.Never {
 		r.unused(deadline != nil, done.Child("activeDeadlineSeconds"), unused)

@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// Reading reads and judges values of a spec, each once: the controller reads a value as the methods return the value, and
-// admission refuses all faults. Paths are those of the spec's fields. The zero value is ready.
+// Reading reads and judges values of a spec, each once: the controller reads a value as the methods return the value,
+// and admission refuses all faults. Paths are those of the spec's fields. The zero value is ready.
 type Reading struct {
 	// Problems are values that no controller can work with. A pass has to end, because no sensible value can stand in.
 	Problems Faults
@@ -160,7 +160,9 @@ func (r *Reading) Selector(path string, selector *metav1.LabelSelector) labels.S
 
 // Pods compiles the selector of a workload's Pods, which have the labels of the template. Reserved labels belong to the
 // controller. path is the path of the spec.
-func (r *Reading) Pods(path string, selector *metav1.LabelSelector, template map[string]string, reserved []string) labels.Selector {
+func (r *Reading) Pods(path string, selector *metav1.LabelSelector, template map[string]string,
+	reserved []string,
+) labels.Selector {
 	if errs := validation.Selector(selector, template, reserved, field.NewPath(path)); len(errs) > 0 {
 		r.Refuse(errs...)
 		return labels.Nothing()
@@ -194,7 +196,9 @@ func OneOf[T ~string](r *Reading, path string, value T, allowed ...T) {
 }
 
 // Order compiles the update order of Pods.
-func (r *Reading) Order(path string, priority *pub.PriorityStrategy, scatter []pub.ScatterTerm) (p podorder.Priority, s podorder.Scatter) {
+func (r *Reading) Order(path string, priority *pub.PriorityStrategy, scatter []pub.ScatterTerm) (p podorder.Priority,
+	s podorder.Scatter,
+) {
 	if errs := validation.Priority(priority, field.NewPath(path+".priorityStrategy")); len(errs) > 0 {
 		r.Refuse(errs...)
 	} else if priority != nil {
@@ -219,7 +223,10 @@ func (r *Reading) priority(path string, priority *pub.PriorityStrategy) (p podor
 	case len(priority.WeightPriority) > 0:
 		terms := make([]podorder.WeightTerm, len(priority.WeightPriority))
 		for i := range priority.WeightPriority {
-			terms[i] = podorder.WeightTerm{Selector: &priority.WeightPriority[i].MatchSelector, Weight: priority.WeightPriority[i].Weight}
+			terms[i] = podorder.WeightTerm{
+				Selector: &priority.WeightPriority[i].MatchSelector,
+				Weight:   priority.WeightPriority[i].Weight,
+			}
 		}
 		p, err = podorder.CompileWeights(path+".weightPriority", terms)
 	case len(priority.OrderPriority) > 0:

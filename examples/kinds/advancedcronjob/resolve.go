@@ -15,8 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with, and nothing
-// starts then. Warnings are values that work, but are a mistake. The schedule is in the controller's time without a zone.
+// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with, and
+// nothing starts then. Warnings are values that work, but are a mistake. The schedule is in the controller's time
+// without a zone.
 func resolve(obj *v1beta1.AdvancedCronJob, now time.Time) (when *schedule.Schedule, problems, warnings kruise.Faults) {
 	spec := &obj.Spec
 	if left := kruise.Undecodable(spec.Undecodable); left != nil {
@@ -27,7 +28,8 @@ func resolve(obj *v1beta1.AdvancedCronJob, now time.Time) (when *schedule.Schedu
 	if broadcast := spec.Template.BroadcastJobTemplate; broadcast != nil {
 		read.BroadcastJob(api.BroadcastJobPath().Child("spec"), &broadcast.Spec)
 	}
-	kruise.OneOf(read, "spec.concurrencyPolicy", spec.ConcurrencyPolicy, v1beta1.AllowConcurrent, v1beta1.ForbidConcurrent, v1beta1.ReplaceConcurrent)
+	kruise.OneOf(read, "spec.concurrencyPolicy", spec.ConcurrencyPolicy, v1beta1.AllowConcurrent,
+		v1beta1.ForbidConcurrent, v1beta1.ReplaceConcurrent)
 	read.Refuse(validation.NotNegative(spec.StartingDeadlineSeconds, path.Child("startingDeadlineSeconds"))...)
 	read.Refuse(validation.NotNegative(spec.SuccessfulJobsHistoryLimit, path.Child("successfulJobsHistoryLimit"))...)
 	read.Refuse(validation.NotNegative(spec.FailedJobsHistoryLimit, path.Child("failedJobsHistoryLimit"))...)
@@ -50,21 +52,28 @@ func oneTemplate(read *kruise.Reading, t *v1beta1.CronJobTemplate, path *field.P
 		read.Refuse(field.Forbidden(path, "has several templates; use one"))
 	}
 	if t.ImageListPullJobTemplate != nil {
-		read.Refuse(field.Forbidden(api.ImageListPath(), "nobody runs ImageListPullJobs here; use jobTemplate or broadcastJobTemplate"))
+		read.Refuse(field.Forbidden(api.ImageListPath(),
+			"nobody runs ImageListPullJobs here; use jobTemplate or broadcastJobTemplate"))
 	}
 }
 
 // readSchedule reads schedule and time zone. A schedule that is due too often, or never, is carried out as written.
 func readSchedule(read *kruise.Reading, spec *v1beta1.AdvancedCronJobSpec, now time.Time) *schedule.Schedule {
-	when, unreadable := schedule.Parse(spec.Schedule, spec.TimeZone, now.Location())
+	zone := spec.TimeZone
+	if spec.Schedule == "" {
+		zone = nil // the missing schedule is the fault
+	}
+	when, unreadable := schedule.Parse(spec.Schedule, zone, now.Location())
 	var why reason.Reason
-	if !errors.As(cmp.Or(unreadable, schedule.Check(spec.Schedule, spec.TimeZone, now)), &why) {
+	if !errors.As(cmp.Or(unreadable, schedule.Check(spec.Schedule, zone, now)), &why) {
 		return when
 	}
-	fault := kruise.Fault{Reason: why, Refusal: field.Invalid(field.NewPath(why.Path), why.New, why.Detail+"; "+why.Remedy)}
+	fault := kruise.Fault{Reason: why, Refusal: field.Invalid(field.NewPath(why.Path), why.New,
+		why.Detail+"; "+why.Remedy)}
 	switch {
 	case spec.Schedule == "":
-		fault.Refusal = field.Required(field.NewPath("spec", "schedule"), "five fields of cron, or a word such as @hourly")
+		fault.Refusal = field.Required(field.NewPath("spec", "schedule"),
+			"five fields of cron, or a word such as @hourly")
 		read.Problems = append(read.Problems, fault)
 	case unreadable != nil:
 		read.Problems = append(read.Problems, fault)

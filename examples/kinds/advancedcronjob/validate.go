@@ -43,11 +43,13 @@ func validateUpdate(obj, old *v1beta1.AdvancedCronJob, now time.Time) field.Erro
 	}{
 		{api.JobPath(), sameJobs(next.JobTemplate, stored.JobTemplate)},
 		{api.BroadcastJobPath(), sameBroadcastJobs(next.BroadcastJobTemplate, stored.BroadcastJobTemplate)},
-		{api.ImageListPath(), apiequality.Semantic.DeepEqual(next.ImageListPullJobTemplate, stored.ImageListPullJobTemplate)},
+		{api.ImageListPath(), apiequality.Semantic.DeepEqual(next.ImageListPullJobTemplate,
+			stored.ImageListPullJobTemplate)},
 	} {
 		if !template.same {
-			errs = append(errs, field.Forbidden(template.path, "cannot change; updates may change only schedule, timeZone, concurrencyPolicy, "+
-				"paused, startingDeadlineSeconds, successfulJobsHistoryLimit and failedJobsHistoryLimit"))
+			errs = append(errs, field.Forbidden(template.path,
+				"cannot change; updates may change only schedule, timeZone, concurrencyPolicy, "+
+					"paused, startingDeadlineSeconds, successfulJobsHistoryLimit and failedJobsHistoryLimit"))
 		}
 	}
 	return errs

@@ -58,12 +58,12 @@ func claimTemplatesCount(cs *v1beta1.CloneSet, options Options) bool {
 
 const rollingUpdate = "spec.updateStrategy.rollingUpdate"
 
-// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the settings
-// are unusable then. Warnings are values that work, such as a negative minReadySeconds, because objects taken over have
-// to go on working.
+// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the
+// settings are unusable then. Warnings are values that work, such as a negative minReadySeconds, because objects taken
+// over have to go on working.
 //
-// resolve does not look into lists of more than [apps.MaxTerms], so its time has a bound. The order of the faults depends
-// on the object alone, so a condition with the faults does not change from pass to pass.
+// resolve does not look into lists of more than [apps.MaxTerms], so its time has a bound. The order of the faults
+// depends on the object alone, so a condition with the faults does not change from pass to pass.
 func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warnings kruise.Faults) {
 	if left := kruise.Undecodable(cs.Spec.Undecodable); left != nil {
 		return nil, left, nil // the rest would only complain of missing values
@@ -85,12 +85,14 @@ func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warn
 		},
 	}
 	s.selector = read.Pods("spec", spec.Selector, spec.Template.Labels, apps.ReservedPodLabels())
-	s.historyLimit = read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit))
+	s.historyLimit = read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit,
+		api.DefaultRevisionHistoryLimit))
 	s.minReady = time.Duration(read.OrZero("spec.minReadySeconds", spec.MinReadySeconds)) * time.Second
 	s.progressDeadline = progressDeadline(read, spec)
 	read.Warn(validation.ClaimNames(spec.VolumeClaimTemplates, field.NewPath("spec", "volumeClaimTemplates"))...)
 	read.Template("spec.template", &spec.Template, apps.ReservedPodLabels())
-	s.rollout.ScaleMaxUnavailable = read.LimitAsUpstream(s.rollout.Paths.ScaleMaxUnavailable, spec.ScaleStrategy.MaxUnavailable,
+	s.rollout.ScaleMaxUnavailable = read.LimitAsUpstream(s.rollout.Paths.ScaleMaxUnavailable,
+		spec.ScaleStrategy.MaxUnavailable,
 		s.rollout.Replicas, partition.Up)
 	s.readStrategy(read, &spec.UpdateStrategy)
 	s.warnings = read.Warnings.Reasons()
@@ -107,7 +109,8 @@ func progressDeadline(read *kruise.Reading, spec *v1beta1.CloneSetSpec) *time.Du
 	case seconds == math.MaxInt32:
 		return nil
 	case seconds >= 0 && seconds <= spec.MinReadySeconds:
-		read.Warn(field.Invalid(field.NewPath(path), seconds, fmt.Sprintf("must be greater than minReadySeconds (%d)", spec.MinReadySeconds)))
+		read.Warn(field.Invalid(field.NewPath(path), seconds, fmt.Sprintf("must be greater than minReadySeconds (%d)",
+			spec.MinReadySeconds)))
 	}
 	return new(time.Duration(read.OrZero(path, seconds)) * time.Second)
 }
@@ -123,9 +126,11 @@ func (s *settings) readStrategy(read *kruise.Reading, strategy *v1beta1.CloneSet
 		read.Absent(field.Required(field.NewPath(rollingUpdate), "type RollingUpdate needs it"))
 	}
 	ru, plan := ptr.Deref(strategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{}), &s.rollout
-	kruise.OneOf(read, rollingUpdate+".podUpdatePolicy", ru.PodUpdatePolicy, v1beta1.ReCreate, v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly)
+	kruise.OneOf(read, rollingUpdate+".podUpdatePolicy", ru.PodUpdatePolicy, v1beta1.ReCreate,
+		v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly)
 	if ru.PodUpdatePolicy == v1beta1.InPlaceOnly {
-		read.NoneWith(rollingUpdate+".maxSurge", ru.MaxSurge, plan.Replicas, "must be 0 with InPlaceOnly, which never replaces a Pod")
+		read.NoneWith(rollingUpdate+".maxSurge", ru.MaxSurge, plan.Replicas,
+			"must be 0 with InPlaceOnly, which never replaces a Pod")
 	}
 	s.paused, s.updates = ru.Paused, !ru.Paused && !s.onDelete
 	plan.Partition = read.Kept(plan.Paths.Partition, ru.Partition, plan.Replicas)
@@ -141,7 +146,8 @@ func (s *settings) readStrategy(read *kruise.Reading, strategy *v1beta1.CloneSet
 		plan.MaxSurge = surge
 	}
 	s.priority, s.scatter = read.Order(rollingUpdate, ru.PriorityStrategy, ru.ScatterStrategy)
-	if strategy.Type == v1beta1.RollingUpdate && ru.MaxUnavailable != nil && validation.IsNone(ru.MaxUnavailable) && validation.IsNone(ru.MaxSurge) {
+	if strategy.Type == v1beta1.RollingUpdate && ru.MaxUnavailable != nil && validation.IsNone(ru.MaxUnavailable) &&
+		validation.IsNone(ru.MaxSurge) {
 		read.Warn(field.Invalid(field.NewPath(plan.Paths.MaxUnavailable), ru.MaxUnavailable.String(),
 			"must be at least 1 or 1% when maxSurge is 0"))
 	}

@@ -16,8 +16,8 @@ import (
 
 // validateOptions are the inputs of validation besides the object.
 type validateOptions struct {
-	// pods are the Pods of the object's namespace, by name. Only their metadata is read. Nil leaves a check out: new names
-	// in podsToDelete must be Pods of this CloneSet without a deletion timestamp.
+	// pods are the Pods of the object's namespace, by name. Only their metadata is read. Nil leaves a check out: new
+	// names in podsToDelete must be Pods of this CloneSet without a deletion timestamp.
 	pods map[string]metav1.Object
 	// inPlaceResources lets cpu and memory change in place (gate InPlaceWorkloadVerticalScaling).
 	inPlaceResources bool
@@ -48,8 +48,10 @@ func validateUpdate(obj, old *v1beta1.CloneSet, opts validateOptions) field.Erro
 			"volumeClaimTemplates and progressDeadlineSeconds"))
 	}
 	strategy := obj.Spec.UpdateStrategy
-	if strategy.Type == v1beta1.RollingUpdate && strategy.RollingUpdate != nil && strategy.RollingUpdate.PodUpdatePolicy == v1beta1.InPlaceOnly {
-		errs = append(errs, validation.InPlaceOnly(&old.Spec.Template, &obj.Spec.Template, opts.inPlaceResources, path.Child("template"))...)
+	if strategy.Type == v1beta1.RollingUpdate && strategy.RollingUpdate != nil &&
+		strategy.RollingUpdate.PodUpdatePolicy == v1beta1.InPlaceOnly {
+		errs = append(errs, validation.InPlaceOnly(&old.Spec.Template, &obj.Spec.Template, opts.inPlaceResources,
+			path.Child("template"))...)
 	}
 	return errs
 }
@@ -76,7 +78,9 @@ func validateV1alpha1(obj, old *v1alpha1.CloneSet) field.ErrorList {
 
 // validatePodsToDelete checks the names of Pods. Stored names are not looked up again: their Pods may be on their way
 // out.
-func validatePodsToDelete(obj *v1beta1.CloneSet, stored []string, pods map[string]metav1.Object) (errs field.ErrorList) {
+func validatePodsToDelete(obj *v1beta1.CloneSet, stored []string,
+	pods map[string]metav1.Object,
+) (errs field.ErrorList) {
 	path, names := field.NewPath("spec", "scaleStrategy", "podsToDelete"), obj.Spec.ScaleStrategy.PodsToDelete
 	if slices.Equal(stored, names) {
 		return nil

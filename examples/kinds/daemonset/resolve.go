@@ -56,13 +56,13 @@ func rules(set *v1beta1.DaemonSet) podcontrol.Rules {
 	return kruise.Rules(string(rollingOf(set).RollingUpdateType), hooks, nil)
 }
 
-// beyondNodes is beyond every cluster: a percentage too large for beyondNodes is refused, so no accepted percentage is too
-// large later.
+// beyondNodes is beyond every cluster: a percentage too large for beyondNodes is refused, so no accepted percentage is
+// too large later.
 const beyondNodes = 100_000
 
-// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the settings
-// are unusable then. Warnings are values that work, such as two budgets or none, because objects taken over have to go on
-// working. A rollingUpdate with the type OnDelete is not read.
+// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the
+// settings are unusable then. Warnings are values that work, such as two budgets or none, because objects taken over
+// have to go on working. A rollingUpdate with the type OnDelete is not read.
 //
 // resolve does not look into selectors of more than [apps.MaxTerms] terms, so its time has a bound. The order of the
 // faults depends on the object alone, so a condition with the faults stays the same from pass to pass.
@@ -84,8 +84,10 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, pro
 		},
 	}
 	s.selector = read.Pods("spec", spec.Selector, spec.Template.Labels, apps.ReservedDaemonSetLabels())
-	read.Refuse(validation.NotTooMany(apps.NodeTerms(&spec.Template.Spec), field.NewPath("spec", "template", "spec", "affinity", "nodeAffinity"))...)
-	s.historyLimit = read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit))
+	read.Refuse(validation.NotTooMany(apps.NodeTerms(&spec.Template.Spec), field.NewPath("spec", "template", "spec",
+		"affinity", "nodeAffinity"))...)
+	s.historyLimit = read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit,
+		api.DefaultRevisionHistoryLimit))
 	s.minReady = time.Duration(read.OrZero("spec.minReadySeconds", spec.MinReadySeconds)) * time.Second
 	judgeCount(read, "spec.burstReplicas", spec.BurstReplicas, math.MaxInt)
 	judgeLifecycle(read, ptr.Deref(spec.Lifecycle, pub.Lifecycle{}))
@@ -106,18 +108,23 @@ func judgeLifecycle(read *kruise.Reading, hooks pub.Lifecycle) {
 	}
 }
 
-func judgeStrategy(read *kruise.Reading, strategy *v1beta1.DaemonSetUpdateStrategy, ru *v1beta1.RollingUpdateDaemonSet) {
+func judgeStrategy(read *kruise.Reading, strategy *v1beta1.DaemonSetUpdateStrategy,
+	ru *v1beta1.RollingUpdateDaemonSet,
+) {
 	const path = "spec.updateStrategy.type"
-	kruise.OneOf(read, path, strategy.Type, v1beta1.RollingUpdateDaemonSetStrategyType, v1beta1.OnDeleteDaemonSetStrategyType)
+	kruise.OneOf(read, path, strategy.Type, v1beta1.RollingUpdateDaemonSetStrategyType,
+		v1beta1.OnDeleteDaemonSetStrategyType)
 	switch {
 	case strategy.Type == "":
 		read.Absent(field.Required(field.NewPath(path), "use RollingUpdate or OnDelete"))
 	case strategy.Type == v1beta1.RollingUpdateDaemonSetStrategyType && strategy.RollingUpdate == nil:
 		read.Absent(field.Required(field.NewPath(rollingUpdate), "type RollingUpdate needs it"))
 	}
-	kruise.OneOf(read, rollingUpdate+".rollingUpdateType", ru.RollingUpdateType, v1beta1.StandardRollingUpdateType, v1beta1.InPlaceIfPossibleRollingUpdateType)
+	kruise.OneOf(read, rollingUpdate+".rollingUpdateType", ru.RollingUpdateType, v1beta1.StandardRollingUpdateType,
+		v1beta1.InPlaceIfPossibleRollingUpdateType)
 	if ru.RollingUpdateType == v1beta1.InPlaceIfPossibleRollingUpdateType {
-		read.NoneWith(rollingUpdate+".maxSurge", ru.MaxSurge, 1, "must be 0 with InPlaceIfPossible, which changes the Pod that is there")
+		read.NoneWith(rollingUpdate+".maxSurge", ru.MaxSurge, 1,
+			"must be 0 with InPlaceIfPossible, which changes the Pod that is there")
 	}
 	unavailableFits := judgeCount(read, rollingUpdate+".maxUnavailable", ru.MaxUnavailable, 100)
 	surgeFits := judgeCount(read, rollingUpdate+".maxSurge", ru.MaxSurge, 100)
@@ -126,11 +133,14 @@ func judgeStrategy(read *kruise.Reading, strategy *v1beta1.DaemonSetUpdateStrate
 	}
 	judgeCount(read, rollingUpdate+".partition", ru.Partition, 100)
 	switch hasUnavailable, hasSurge := !validation.IsNone(ru.MaxUnavailable), !validation.IsNone(ru.MaxSurge); {
-	case !unavailableFits || !surgeFits || ru.MaxUnavailable == nil && ru.MaxSurge == nil: // defaulted, or reported already
+	case !unavailableFits || !surgeFits: // reported already
+	case ru.MaxUnavailable == nil && ru.MaxSurge == nil: // defaulted
 	case !hasUnavailable && !hasSurge:
-		read.Warn(field.Required(field.NewPath(rollingUpdate, "maxUnavailable"), "must be at least 1 or 1% when maxSurge is 0"))
+		read.Warn(field.Required(field.NewPath(rollingUpdate, "maxUnavailable"),
+			"must be at least 1 or 1% when maxSurge is 0"))
 	case hasUnavailable && hasSurge:
-		read.Warn(field.Invalid(field.NewPath(rollingUpdate, "maxSurge"), ru.MaxSurge.String(), "must be 0 when maxUnavailable is not"))
+		read.Warn(field.Invalid(field.NewPath(rollingUpdate, "maxSurge"), ru.MaxSurge.String(),
+			"must be 0 when maxUnavailable is not"))
 	}
 }
 

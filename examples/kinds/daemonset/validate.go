@@ -31,8 +31,9 @@ func validateCreate(obj *v1beta1.DaemonSet) field.ErrorList {
 func validateUpdate(obj, old *v1beta1.DaemonSet) field.ErrorList {
 	errs := validation.NewProblems(validateSpec(obj), validateSpec(old))
 	if !apiequality.Semantic.DeepEqual(obj.Spec.Selector, old.Spec.Selector) {
-		errs = append(errs, field.Forbidden(field.NewPath("spec"), "selector cannot change; updates may change only template, scaleStrategy, "+
-			"updateStrategy, lifecycle, burstReplicas, minReadySeconds and revisionHistoryLimit"))
+		errs = append(errs, field.Forbidden(field.NewPath("spec"),
+			"selector cannot change; updates may change only template, scaleStrategy, "+
+				"updateStrategy, lifecycle, burstReplicas, minReadySeconds and revisionHistoryLimit"))
 	}
 	return errs
 }
@@ -55,6 +56,7 @@ func surging(obj *v1alpha1.DaemonSet) field.ErrorList {
 		rolling.MaxUnavailable == nil || !validation.AtLeastOne(*rolling.MaxUnavailable, 1) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec").Child("updateStrategy", "rollingUpdate", "maxUnavailable"), rolling.MaxUnavailable.String(),
+	return field.ErrorList{field.Invalid(field.NewPath("spec").Child("updateStrategy", "rollingUpdate",
+		"maxUnavailable"), rolling.MaxUnavailable.String(),
 		"must be 0 with Surging; use Standard")}
 }

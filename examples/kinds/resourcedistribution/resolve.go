@@ -53,8 +53,8 @@ type settings struct {
 	selector labels.Selector
 }
 
-// resolve reads and judges the spec. Problems are values that no controller can work with: the settings are unusable then.
-// Warnings are values that work, but are a mistake: a name that no namespace can have.
+// resolve reads and judges the spec. Problems are values that no controller can work with: the settings are unusable
+// then. Warnings are values that work, but are a mistake: a name that no namespace can have.
 func resolve(spec *v1beta1.ResourceDistributionSpec) (s *settings, problems, warnings kruise.Faults) {
 	if left := kruise.Undecodable(spec.Undecodable); left != nil {
 		return nil, left, nil // the rest would only complain of missing values
@@ -83,7 +83,9 @@ func selectorOf(read *kruise.Reading, selector *metav1.LabelSelector) labels.Sel
 }
 
 // judgeNames judges the names of a list. A name of the list may not be among others.
-func judgeNames(read *kruise.Reading, list []v1beta1.ResourceDistributionNamespace, path *field.Path, others sets.Set[string]) {
+func judgeNames(read *kruise.Reading, list []v1beta1.ResourceDistributionNamespace, path *field.Path,
+	others sets.Set[string],
+) {
 	for i := range list {
 		at, name := path.Index(i).Child("name"), list[i].Name
 		if name == "" {
@@ -99,11 +101,13 @@ func judgeNames(read *kruise.Reading, list []v1beta1.ResourceDistributionNamespa
 	}
 }
 
-// choose returns the namespaces chosen by targets, whose selector is given compiled. A listed namespace is chosen even if
-// missing or terminating. All other namespaces are chosen only if not terminating. An excluded namespace is never chosen.
-// kube-system and kube-public are chosen only if hasCopy reports a copy: OpenKruise 1.9.0 has made copies there. A nil
-// hasCopy stands for no copies.
-func choose(spec *v1beta1.ResourceDistributionTargets, selector labels.Selector, namespaces []*corev1.Namespace, hasCopy func(namespace string) bool) targets {
+// choose returns the namespaces chosen by targets, whose selector is given compiled. A listed namespace is chosen even
+// if missing or terminating. All other namespaces are chosen only if not terminating. An excluded namespace is never
+// chosen. kube-system and kube-public are chosen only if hasCopy reports a copy: OpenKruise 1.9.0 has made copies
+// there. A nil hasCopy stands for no copies.
+func choose(spec *v1beta1.ResourceDistributionTargets, selector labels.Selector, namespaces []*corev1.Namespace,
+	hasCopy func(namespace string) bool,
+) targets {
 	excluded, listed := names(spec.ExcludedNamespaces.List), names(spec.IncludedNamespaces.List)
 	out, existing := targets{Untouched: sets.New[string]()}, sets.New[string]()
 	for _, namespace := range namespaces {

@@ -55,8 +55,9 @@ func rules(set *v1beta1.StatefulSet) podcontrol.Rules {
 
 const rollingUpdate = "spec.updateStrategy.rollingUpdate"
 
-// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the settings
-// are unusable then. Warnings are values that work, such as a maxUnavailable of 0, read as 1, but are a mistake.
+// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the
+// settings are unusable then. Warnings are values that work, such as a maxUnavailable of 0, read as 1, but are a
+// mistake.
 //
 // resolve does not look into overlong lists, so its time has a bound. The order of the faults depends on the object
 // alone, so a condition with the faults does not change from pass to pass.
@@ -68,7 +69,8 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, p
 	parallel := spec.PodManagementPolicy == appsv1.ParallelPodManagement
 	s = &settings{
 		indexLabel: gates[apps.GatePodIndexLabel],
-		grows: gates[apps.GateStatefulSetAutoResizePVC] && spec.VolumeClaimUpdateStrategy.Type == v1beta1.ClaimsOnPodRollingUpdate &&
+		grows: gates[apps.GateStatefulSetAutoResizePVC] &&
+			spec.VolumeClaimUpdateStrategy.Type == v1beta1.ClaimsOnPodRollingUpdate &&
 			len(spec.VolumeClaimTemplates) > 0,
 		rollout: numbered.Spec{
 			Wanted: wanted(read, set, gates[apps.GateStatefulSetStartOrdinal]), Parallel: parallel, UnlimitedRepair: true,
@@ -79,8 +81,10 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, p
 		},
 	}
 	s.selector = read.Pods("spec", spec.Selector, spec.Template.Labels, apps.ReservedStatefulSetLabels())
-	kruise.OneOf(read, "spec.podManagementPolicy", spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)
-	s.historyLimit = read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit))
+	kruise.OneOf(read, "spec.podManagementPolicy", spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement,
+		appsv1.ParallelPodManagement)
+	s.historyLimit = read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit,
+		api.DefaultRevisionHistoryLimit))
 	read.Template("spec.template", &spec.Template, apps.ReservedStatefulSetLabels())
 	if spec.ServiceName != "" {
 		for _, why := range utilvalidation.IsDNS1123Label(spec.ServiceName) {
@@ -98,7 +102,8 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, p
 	s.rollout.UnlimitedScaleIn = s.rollout.ScaleMaxUnavailable == nil
 	s.claims = readClaims(read, set, gates)
 	s.readStrategy(read, spec, replicas)
-	if start := ptr.Deref(spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start; start != 0 && !gates[apps.GateStatefulSetStartOrdinal] {
+	if start := ptr.Deref(spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start; start != 0 &&
+		!gates[apps.GateStatefulSetStartOrdinal] {
 		read.Ungated("spec.ordinals.start", strconv.Itoa(int(start)), apps.GateStatefulSetStartOrdinal)
 	}
 	s.warnings = read.Warnings.Reasons()
@@ -154,7 +159,8 @@ func readClaims(read *kruise.Reading, set *v1beta1.StatefulSet, gates map[apps.G
 	case update == v1beta1.ClaimsOnPodRollingUpdate && !gates[apps.GateStatefulSetAutoResizePVC]:
 		read.Ungated(path, string(update), apps.GateStatefulSetAutoResizePVC)
 	}
-	policy := ptr.Deref(spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: retain, WhenScaled: retain})
+	policy := ptr.Deref(spec.PersistentVolumeClaimRetentionPolicy,
+		appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: retain, WhenScaled: retain})
 	const path = "spec.persistentVolumeClaimRetentionPolicy"
 	for _, of := range []struct {
 		path  string
@@ -162,7 +168,8 @@ func readClaims(read *kruise.Reading, set *v1beta1.StatefulSet, gates map[apps.G
 	}{{path + ".whenDeleted", policy.WhenDeleted}, {path + ".whenScaled", policy.WhenScaled}} {
 		kruise.OneOf(read, of.path, of.value, retain, remove)
 		if of.value == "" {
-			read.Warn(field.NotSupported(field.NewPath(of.path), of.value, []appsv1.PersistentVolumeClaimRetentionPolicyType{retain, remove}))
+			read.Warn(field.NotSupported(field.NewPath(of.path), of.value,
+				[]appsv1.PersistentVolumeClaimRetentionPolicyType{retain, remove}))
 		}
 	}
 	onDeletion, onScale := policy.WhenDeleted == remove, policy.WhenScaled == remove
@@ -179,7 +186,8 @@ func readLimit(read *kruise.Reading, path string, value *intstr.IntOrString, rep
 	switch at := field.NewPath(path); {
 	case len(validation.Count(value, at)) > 0: // Count refuses the value
 	case !parallel && *value != intstr.FromInt32(1):
-		read.Warn(field.Invalid(at, value.String(), "must be 1 with podManagementPolicy OrderedReady, which handles one Pod at a time"))
+		read.Warn(field.Invalid(at, value.String(),
+			"must be 1 with podManagementPolicy OrderedReady, which handles one Pod at a time"))
 	case validation.IsNone(value):
 		read.Warn(field.Invalid(at, value.String(), "must be more than 0"))
 	}
@@ -200,7 +208,8 @@ func (s *settings) readStrategy(read *kruise.Reading, spec *v1beta1.StatefulSetS
 		read.Warn(field.Forbidden(field.NewPath(rollingUpdate), "OnDelete has no settings; use null to remove it"))
 	}
 	ru, plan := ptr.Deref(spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{}), &s.rollout
-	kruise.OneOf(read, rollingUpdate+".podUpdatePolicy", ru.PodUpdatePolicy, v1beta1.ReCreate, v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly)
+	kruise.OneOf(read, rollingUpdate+".podUpdatePolicy", ru.PodUpdatePolicy, v1beta1.ReCreate,
+		v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly)
 	plan.OnDelete, plan.Paused = kind == onDelete, ru.Paused
 	plan.Partition = read.Replicas(plan.Paths.Partition, ptr.Deref(ru.Partition, 0))
 	unavailable := cmp.Or(ru.MaxUnavailable, new(intstr.FromInt32(api.DefaultMaxUnavailable)))

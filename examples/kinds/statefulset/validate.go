@@ -28,8 +28,8 @@ func validateSpec(obj *v1beta1.StatefulSet) field.ErrorList {
 	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateCreate returns the problems of a new, defaulted object. The name, together with an ordinal, is the hostname of
-// a Pod, so the name has no dots.
+// validateCreate returns the problems of a new, defaulted object. The name, together with an ordinal, is the hostname
+// of a Pod, so the name has no dots.
 func validateCreate(obj *v1beta1.StatefulSet) field.ErrorList {
 	return append(validation.Name(obj, apivalidation.NameIsDNSLabel), validateSpec(obj)...)
 }
@@ -44,7 +44,8 @@ func validateUpdate(obj, old *v1beta1.StatefulSet, opts validateOptions) (field.
 	if strategy.Type == appsv1.RollingUpdateStatefulSetStrategyType && strategy.RollingUpdate != nil &&
 		strategy.RollingUpdate.PodUpdatePolicy == v1beta1.InPlaceOnly {
 		path := field.NewPath("spec", "template")
-		errs = append(errs, validation.InPlaceOnly(&old.Spec.Template, &obj.Spec.Template, opts.inPlaceResources, path)...)
+		errs = append(errs, validation.InPlaceOnly(&old.Spec.Template, &obj.Spec.Template, opts.inPlaceResources,
+			path)...)
 	}
 	more, err := validateClaimUpdate(&obj.Spec, &old.Spec, opts)
 	return append(errs, more...), err
@@ -67,9 +68,10 @@ func validateFixed(next, old *v1beta1.StatefulSetSpec) field.ErrorList {
 		{"podManagementPolicy", managementOf(next) != managementOf(old)},
 	} {
 		if fixed.changed {
-			errs = append(errs, field.Forbidden(field.NewPath("spec"), fixed.name+" cannot change; updates may change only replicas, template, "+
-				"updateStrategy, scaleStrategy, persistentVolumeClaimRetentionPolicy, volumeClaimTemplates, volumeClaimUpdateStrategy, "+
-				"reserveOrdinals, ordinals, lifecycle and revisionHistoryLimit"))
+			errs = append(errs, field.Forbidden(field.NewPath("spec"),
+				fixed.name+" cannot change; updates may change only replicas, template, "+
+					"updateStrategy, scaleStrategy, persistentVolumeClaimRetentionPolicy, volumeClaimTemplates, volumeClaimUpdateStrategy, "+
+					"reserveOrdinals, ordinals, lifecycle and revisionHistoryLimit"))
 		}
 	}
 	return errs

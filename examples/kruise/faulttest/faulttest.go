@@ -45,14 +45,16 @@ func Fuzz[O any](f *testing.F, kind Kind[O]) {
 				t.Errorf("changed by being looked at (-before +after):\n%s", cmp.Diff(again[i], objects[i]))
 			}
 			problemsAgain, warningsAgain := kind.Resolve(again[i])
-			if diff := cmp.Diff([]reason.List{problems.Reasons(), warnings.Reasons()}, []reason.List{problemsAgain.Reasons(), warningsAgain.Reasons()}); diff != "" {
+			if diff := cmp.Diff([]reason.List{problems.Reasons(), warnings.Reasons()},
+				[]reason.List{problemsAgain.Reasons(), warningsAgain.Reasons()}); diff != "" {
 				t.Errorf("(-first +second look):\n%s", diff)
 			}
 			if !ok {
 				continue
 			}
-			refused := slices.DeleteFunc(kind.Create(objects[i]), func(err *field.Error) bool { return begins(err.Field+": "+err.Type.String(), kind.Own) })
-			found := append(shared(problems).Reasons(), shared(warnings).Reasons()...)
+			refused := slices.DeleteFunc(kind.Create(objects[i]),
+				func(err *field.Error) bool { return begins(err.Field+": "+err.Type.String(), kind.Own) })
+			found := append(reported(problems), reported(warnings)...)
 			if diff := cmp.Diff(values(kruise.Refused(refused)), values(found)); diff != "" {
 				t.Errorf("%s (-refused by admission +reported by the controller):\n%s", spec, diff)
 			}
@@ -60,10 +62,21 @@ func Fuzz[O any](f *testing.F, kind Kind[O]) {
 	})
 }
 
-// shared are the faults without those of the controller alone: values without effect because of a gate, and templates that
-// the API server judges.
-func shared(faults kruise.Faults) kruise.Faults {
-	return slices.DeleteFunc(slices.Clone(faults), func(fault kruise.Fault) bool { return fault.Refusal == nil })
+// reported are the controller's findings without those of the controller alone: values without effect because of a
+// gate, and templates that the API server judges. A plain text counts as the same text in quotes.
+func reported(faults kruise.Faults) (list reason.List) {
+	for _, fault := range faults {
+		if fault.Refusal == nil {
+			continue
+		}
+		for _, why := range (kruise.Faults{fault}).Reasons() {
+			if text, ok := fault.Refusal.BadValue.(string); ok && text == why.New {
+				why.New = kruise.Refused(field.ErrorList{fault.Refusal})[0].New
+			}
+			list = append(list, why)
+		}
+	}
+	return list
 }
 
 func begins(text string, with []string) bool {
