@@ -30,10 +30,11 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 	warn := func(name, format string, args ...any) {
 		p.Events.Eventf(owner, corev1.EventTypeWarning, name, format, args...)
 	}
-	pod := ""
-	if e.Pod != nil {
-		pod = e.Pod.Name
+	if e.Claim != nil {
+		p.observeClaim(owner, e)
+		return
 	}
+	pod := e.Pod.Name
 	switch e.Type {
 	case executor.Deleted:
 		normal(apps.EventSuccessfulDelete, "deleted Pod %s", pod)
@@ -67,11 +68,18 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 		warn(apps.EventFailedUpdatePodInPlace, "the update of Pod %s to revision %s begins anew: %s", pod, e.Revision, e.Why.Summary(ReasonsInEvent))
 	case executor.Unreadable:
 		warn(apps.EventFailedUpdate, "%v", e.Err)
+	}
+}
+
+// observeClaim is observe for a claim.
+func (p *Parts[O]) observeClaim(owner O, e executor.Event) {
+	switch e.Type {
 	case executor.ClaimDeleteFailed:
-		warn(apps.EventFailedDelete, "failed to delete PersistentVolumeClaim %s: %v", e.Claim.Name, e.Err)
+		p.Events.Eventf(owner, corev1.EventTypeWarning, apps.EventFailedDelete, "failed to delete PersistentVolumeClaim %s: %v", e.Claim.Name, e.Err)
 	case executor.ClaimGrowthFailed:
-		warn(apps.EventFailedResize, "%v", e.Err)
+		p.Events.Event(owner, corev1.EventTypeWarning, apps.EventFailedResize, e.Err.Error())
 	case executor.ClaimGrown:
-		normal(apps.EventSuccessfulResize, "PersistentVolumeClaim %s grows to %s", e.Claim.Name, e.Claim.Spec.Resources.Requests.Storage())
+		p.Events.Eventf(owner, corev1.EventTypeNormal, apps.EventSuccessfulResize,
+			"PersistentVolumeClaim %s grows to %s", e.Claim.Name, e.Claim.Spec.Resources.Requests.Storage())
 	}
 }

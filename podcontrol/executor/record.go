@@ -23,12 +23,12 @@ func Record[O client.Object](recorder events.EventRecorder) func(O, Event) {
 		if (e.Type == Deleted || e.Type == DeleteFailed) && e.Revision != "" {
 			return
 		}
-		kind, note, related := corev1.EventTypeNormal, "", client.Object(e.Pod)
+		kind, related := corev1.EventTypeNormal, client.Object(e.Pod)
+		what := "Pod"
 		if e.Claim != nil {
-			note, related = "PersistentVolumeClaim "+e.Claim.Name, e.Claim
-		} else {
-			note = "Pod " + e.Pod.Name
+			what, related = "PersistentVolumeClaim", e.Claim
 		}
+		note := what + " " + related.GetName()
 		if e.Revision != "" {
 			note += ", revision " + e.Revision
 		}

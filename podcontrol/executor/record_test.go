@@ -16,6 +16,7 @@ import (
 
 func TestRecord(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-3"}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-web-3"}}
 	why := reason.List{{Code: "ImmutableField", Path: "spec.x"}}
 	for _, tc := range []struct {
 		name  string
@@ -31,6 +32,11 @@ func TestRecord(t *testing.T) {
 			"too long for the API server",
 			executor.Event{Type: executor.DeleteFailed, Pod: pod, Err: errors.New(strings.Repeat("x", 2000))},
 			"Warning DeleteFailed " + reason.Shorten("Pod web-3: "+strings.Repeat("x", 2000), 1000),
+		},
+		{
+			"a claim that cannot grow",
+			executor.Event{Type: executor.ClaimGrowthFailed, Claim: claim, Err: errors.New("no")},
+			"Warning ClaimGrowthFailed PersistentVolumeClaim data-web-3: no",
 		},
 		{"deleted to be made anew", executor.Event{Type: executor.Deleted, Pod: pod, Revision: "web-7d9"}, ""},
 		{"not deleted to be made anew", executor.Event{Type: executor.DeleteFailed, Pod: pod, Revision: "web-7d9", Err: errors.New("no")}, ""},
