@@ -1,5 +1,5 @@
-// Package advancedcronjob answers "what does the API do with an AdvancedCronJob written by a user: the defaults, and the
-// names of its jobs?"
+// Package advancedcronjob answers "what does the API do with an AdvancedCronJob written by a user: the defaults, and
+// the names of its jobs?"
 //
 // The functions are pure and work on v1beta1, the hub. Templates are stored as written, and jobs get the API server's
 // defaults at their creation.

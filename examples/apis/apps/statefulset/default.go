@@ -1,4 +1,5 @@
-// Package statefulset answers "what does the API do with a StatefulSet written by a user: the defaults and the ordinals?"
+// Package statefulset answers "what does the API do with a StatefulSet written by a user: the defaults and the
+// ordinals?"
 //
 // The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first.
 package statefulset
