@@ -6,8 +6,8 @@ const AnnotationScheduledAt = "apps.kruise.io/scheduled-at"
 
 // Events of an AdvancedCronJob, beside the events for created and deleted jobs.
 const (
-	// EventMissedSchedule is a Warning: runs were not started, because no manager was running, an earlier run went on, or
-	// the start came too late.
+	// EventMissedSchedule is a Warning: runs were not started, because no manager was running, an earlier run went on,
+	// or the start came too late.
 	EventMissedSchedule = "MissedSchedule"
 	// EventJobAlreadyActive says that a run waits for the end of an earlier run.
 	EventJobAlreadyActive = "JobAlreadyActive"

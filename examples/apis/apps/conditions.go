@@ -11,8 +11,8 @@ const (
 	// ReasonReadinessGatesNotReady is the reason of the Pod's Ready condition when a readiness gate holds Ready False.
 	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
 	// ConditionKruisePodReady is a readiness gate with several writers. Controllers add the gate to their Pods. The
-	// message is a JSON list of the holders, [{"userAgent":"Lifecycle","key":"preDeleteHook"}], sorted by userAgent then
-	// key, and "[]" when released.
+	// message is a JSON list of the holders, [{"userAgent":"Lifecycle","key":"preDeleteHook"}], sorted by userAgent
+	// then key, and "[]" when released.
 	ConditionKruisePodReady = "KruisePodReady"
 	// NotReadyUserAgentLifecycle is the userAgent lifecycle hooks use in ConditionKruisePodReady.
 	NotReadyUserAgentLifecycle = "Lifecycle"
@@ -45,9 +45,9 @@ const (
 	ConditionFailedCreatePod = "FailedCreatePod"
 	// ConditionFailedUpdatePod is True with the error as message when a Pod could not be updated.
 	ConditionFailedUpdatePod = "FailedUpdatePod"
-	// ConditionWaiting is True while an obstacle outside the spec keeps Pods from being created, deleted or updated: Pods
-	// that are not available or terminate, or Pods without claims of today's templates. The reason is the first code. The
-	// message names the obstacle and its end.
+	// ConditionWaiting is True while an obstacle outside the spec keeps Pods from being created, deleted or updated:
+	// Pods that are not available or terminate, or Pods without claims of today's templates. The reason is the first
+	// code. The message names the obstacle and its end.
 	ConditionWaiting = "Waiting"
 )
 

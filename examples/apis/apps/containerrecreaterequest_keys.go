@@ -12,8 +12,8 @@ const (
 	// controller and by conversion. Value: JSON such as
 	// [{"name":"app","ready":true,"restartCount":3,"containerID":"containerd://ab12"}].
 	AnnotationRequestSyncContainerStatuses = "crr.apps.kruise.io/sync-container-statuses"
-	// AnnotationRequestUnreadyAcquired is v1alpha1's spelling of the transition time of ConditionPreRecreateGrace. Written
-	// by the controller and by conversion. Value: RFC 3339 in UTC.
+	// AnnotationRequestUnreadyAcquired is v1alpha1's spelling of the transition time of ConditionPreRecreateGrace.
+	// Written by the controller and by conversion. Value: RFC 3339 in UTC.
 	AnnotationRequestUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
 	// FinalizerRequestUnreadyAcquired keeps a request while the request keeps its Pod not ready. Written and removed by
 	// the controller.
@@ -33,13 +33,14 @@ const (
 
 // Sidecars of Pods that run to completion.
 const (
-	// EnvTerminateSidecar set to "true", in any case, on a container makes the controller stop the container when the main
-	// containers have ended.
+	// EnvTerminateSidecar set to "true", in any case, on a container makes the controller stop the container when the
+	// main containers have ended.
 	EnvTerminateSidecar = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"
-	// EnvTerminateSidecarImage is the same for virtual Nodes: the value is an image that exits at once, and the container
-	// gets the image.
+	// EnvTerminateSidecarImage is the same for virtual Nodes: the value is an image that exits at once, and the
+	// container gets the image.
 	EnvTerminateSidecarImage = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
-	// EnvIgnoreExitCode set to "true", in any case, beside EnvTerminateSidecar keeps the container's exit code from failing the Pod.
+	// EnvIgnoreExitCode set to "true", in any case, beside EnvTerminateSidecar keeps the container's exit code from
+	// failing the Pod.
 	EnvIgnoreExitCode = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 	// ConditionSidecarTerminated is True on a Pod whose phase was set before its last sidecars had ended.
 	ConditionSidecarTerminated = "SidecarTerminated"

@@ -15,9 +15,9 @@ const (
 
 // Labels on Pods.
 const (
-	// LabelRevision is a Pod's revision. Written by the owner at creation and at the START of an in-place update. Value:
-	// the full ControllerRevision name ("web-7d9f8c6b5d"), or the bare hash with gate CloneSetShortHash; both spellings of
-	// a revision are equal.
+	// LabelRevision is a Pod's revision. Written by the owner at creation and at the START of an in-place update.
+	// Value: the full ControllerRevision name ("web-7d9f8c6b5d"), or the bare hash with gate CloneSetShortHash; both
+	// spellings of a revision are equal.
 	LabelRevision = "controller-revision-hash"
 	// LabelPodTemplateHash is the bare hash of the revision ("7d9f8c6b5d"), always in the short form. Written by
 	// CloneSet at creation, at an in-place update, and when found missing.
@@ -61,8 +61,8 @@ const (
 	// AnnotationLifecycleTimestamp is the time of the last state change, RFC 3339 in UTC
 	// ("2026-07-01T10:00:00Z"). Written by the owner together with LabelLifecycleState.
 	AnnotationLifecycleTimestamp = "lifecycle.apps.kruise.io/timestamp"
-	// AnnotationInPlaceUpdateState is the progress of an in-place update. Written by the owner. Value: JSON of 1.2, always
-	// with revision, updateTimestamp and lastContainerStatuses.
+	// AnnotationInPlaceUpdateState is the progress of an in-place update. Written by the owner. Value: JSON of 1.2,
+	// always with revision, updateTimestamp and lastContainerStatuses.
 	AnnotationInPlaceUpdateState = "apps.kruise.io/inplace-update-state"
 	// AnnotationInPlaceUpdateGrace holds the change waiting for the end of the grace period. Written and removed by the
 	// owner. Value: JSON of 1.2.
@@ -139,35 +139,35 @@ const (
 
 // Annotations on claims.
 const (
-	// AnnotationOwnedByStatefulSet is the name of the StatefulSet that made the claim grow. Written by the controller with
-	// the new size: changes of the claim wake the StatefulSet.
+	// AnnotationOwnedByStatefulSet is the name of the StatefulSet that made the claim grow. Written by the controller
+	// with the new size: changes of the claim wake the StatefulSet.
 	AnnotationOwnedByStatefulSet = "apps.kruise.io/owned-by-asts"
 )
 
 // Keys on the CloneSet object.
 const (
-	// AnnotationImagePreDownloadParallelism is v1alpha1's spelling of imagePreDownloadParallelism. Written by users and by
-	// conversion. Value: int or percent as a string; v1beta1 validation accepts an int only.
+	// AnnotationImagePreDownloadParallelism is v1alpha1's spelling of imagePreDownloadParallelism. Written by users and
+	// by conversion. Value: int or percent as a string; v1beta1 validation accepts an int only.
 	AnnotationImagePreDownloadParallelism = "apps.kruise.io/image-predownload-parallelism"
-	// AnnotationImagePreDownloadTimeoutSeconds is v1alpha1's spelling of imagePreDownloadTimeoutSeconds. Written by users
-	// and by conversion. Value: seconds as a decimal int32.
+	// AnnotationImagePreDownloadTimeoutSeconds is v1alpha1's spelling of imagePreDownloadTimeoutSeconds. Written by
+	// users and by conversion. Value: seconds as a decimal int32.
 	AnnotationImagePreDownloadTimeoutSeconds = "apps.kruise.io/image-predownload-timeout-seconds"
-	// AnnotationImagePreDownloadMinUpdatedReadyPods is v1alpha1's spelling of imagePreDownloadMinUpdatedReadyPods. Written
-	// by users and by conversion. Value: int, or a percent. v1beta1 cannot express a percent, and conversion leaves a
-	// percent alone.
+	// AnnotationImagePreDownloadMinUpdatedReadyPods is v1alpha1's spelling of imagePreDownloadMinUpdatedReadyPods.
+	// Written by users and by conversion. Value: int, or a percent. v1beta1 cannot express a percent, and conversion
+	// leaves a percent alone.
 	AnnotationImagePreDownloadMinUpdatedReadyPods = "apps.kruise.io/image-predownload-min-updated-ready-pods"
-	// LabelExcludePreparingDelete set to "true" is v1alpha1's spelling of scaleStrategy.excludePreparingDelete. Written by
-	// users and by conversion.
+	// LabelExcludePreparingDelete set to "true" is v1alpha1's spelling of scaleStrategy.excludePreparingDelete. Written
+	// by users and by conversion.
 	LabelExcludePreparingDelete = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
-	// LabelDeleteProtection refuses deletion of the object. Written by users. Value: a DeleteProtection constant; anything
-	// else protects nothing.
+	// LabelDeleteProtection refuses deletion of the object. Written by users. Value: a DeleteProtection constant;
+	// anything else protects nothing.
 	LabelDeleteProtection = "policy.kruise.io/delete-protection"
 	// DeleteProtectionAlways refuses deletion for as long as the label is present.
 	DeleteProtectionAlways = "Always"
 	// DeleteProtectionCascading refuses deletion while spec.replicas is above 0.
 	DeleteProtectionCascading = "Cascading"
-	// AnnotationV1beta1Only keeps, on a v1alpha1 object, the values that v1alpha1 cannot express. Written and removed by
-	// conversion. Value: JSON, described in package conversion.
+	// AnnotationV1beta1Only keeps, on a v1alpha1 object, the values that v1alpha1 cannot express. Written and removed
+	// by conversion. Value: JSON, described in package conversion.
 	AnnotationV1beta1Only = "workloadkit.io/v1beta1-only"
 	// AnnotationV1alpha1Only keeps, on a v1beta1 object, the values that v1beta1 cannot express. Written and removed by
 	// conversion. Value: JSON, described in package conversion.
@@ -176,8 +176,8 @@ const (
 
 // Container environment.
 const (
-	// EnvContainerPriority is an int32 in decimal, set by users on a container to order its start. The Pod webhook turns
-	// EnvContainerPriority into EnvContainerBarrier.
+	// EnvContainerPriority is an int32 in decimal, set by users on a container to order its start. The Pod webhook
+	// turns EnvContainerPriority into EnvContainerBarrier.
 	EnvContainerPriority = "KRUISE_CONTAINER_PRIORITY"
 	// EnvContainerBarrier is written by the Pod webhook: a configMapKeyRef to ConfigMap "<pod>-barrier" with key
 	// "p_<priority>". In-place update reads the priority of a container from the key.
@@ -191,7 +191,8 @@ const (
 	AnnotationLaunchPriority = "apps.kruise.io/container-launch-priority"
 	// LaunchPriorityOrdered is the only value of AnnotationLaunchPriority.
 	LaunchPriorityOrdered = "Ordered"
-	// AnnotationLaunchPriorityCompleted is "true" on Pods whose containers may all start. Written by the controller of launch priorities.
+	// AnnotationLaunchPriorityCompleted is "true" on Pods whose containers may all start. Written by the controller of
+	// launch priorities.
 	AnnotationLaunchPriorityCompleted = "apps.kruise.io/container-launch-priority-completed"
 	// EnvSidecarSetVersion is written by SidecarSet injection; a change of its source never restarts a container.
 	EnvSidecarSetVersion = "SIDECARSET_VERSION"

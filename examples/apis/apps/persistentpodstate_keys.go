@@ -8,14 +8,14 @@ const (
 	// AnnotationRequiredPersistentTopology on such a workload names the required labels of Nodes, separated by commas.
 	// Written by users.
 	AnnotationRequiredPersistentTopology = "kruise.io/required-persistent-topology"
-	// AnnotationPreferredPersistentTopology on such a workload names the preferred labels of Nodes, separated by commas.
-	// Written by users.
+	// AnnotationPreferredPersistentTopology on such a workload names the preferred labels of Nodes, separated by
+	// commas. Written by users.
 	AnnotationPreferredPersistentTopology = "kruise.io/preferred-persistent-topology"
-	// AnnotationPersistentPodAnnotations on such a workload names the recorded annotations of Pods, separated by commas.
-	// Written by users.
+	// AnnotationPersistentPodAnnotations on such a workload names the recorded annotations of Pods, separated by
+	// commas. Written by users.
 	AnnotationPersistentPodAnnotations = "kruise.io/persistent-pod-annotations"
-	// AnnotationInjectedPersistentPodState on a Pod names the PersistentPodState that influenced the Pod's Node. Written
-	// at admission.
+	// AnnotationInjectedPersistentPodState on a Pod names the PersistentPodState that influenced the Pod's Node.
+	// Written at admission.
 	AnnotationInjectedPersistentPodState = "kruise.io/injected-persistent-pod-state"
 )
 
@@ -35,7 +35,7 @@ const (
 	// EventNodeSelectorReplaced says that a Pod asked for another topology than the recorded topology, and got the
 	// recorded topology.
 	EventNodeSelectorReplaced = "NodeSelectorReplaced"
-	// EventPersistentPodStateNotGenerated says why a workload has no PersistentPodState although its annotations ask for
-	// generation.
+	// EventPersistentPodStateNotGenerated says why a workload has no PersistentPodState although its annotations ask
+	// for generation.
 	EventPersistentPodStateNotGenerated = "PersistentPodStateNotGenerated"
 )

@@ -4,8 +4,8 @@ package apps
 const (
 	// AnnotationDistributedFrom is the name of a copy's ResourceDistribution. Written by the controller.
 	AnnotationDistributedFrom = "kruise.io/resourcedistribution.resource.from"
-	// AnnotationDistributedHash identifies the spec.resource of the copy's last write. Written by the controller. Value:
-	// SHA-256 of the stored JSON of spec.resource, in lower-case hexadecimal digits.
+	// AnnotationDistributedHash identifies the spec.resource of the copy's last write. Written by the controller.
+	// Value: SHA-256 of the stored JSON of spec.resource, in lower-case hexadecimal digits.
 	AnnotationDistributedHash = "kruise.io/resourcedistribution.resource.hashcode"
 )
 

@@ -5,8 +5,8 @@ const (
 	// AnnotationSidecarSetHash is, on a SidecarSet and its revisions, the hash of the sidecars. On a Pod the value is
 	// JSON, by SidecarSet: the state of the last injection or upgrade.
 	AnnotationSidecarSetHash = "kruise.io/sidecarset-hash"
-	// AnnotationSidecarSetHashWithoutImage is the same without images. Only a Pod whose entry equals the SidecarSet's can
-	// be upgraded in place.
+	// AnnotationSidecarSetHashWithoutImage is the same without images. Only a Pod whose entry equals the SidecarSet's
+	// can be upgraded in place.
 	AnnotationSidecarSetHashWithoutImage = "kruise.io/sidecarset-hash-without-image"
 	// AnnotationSidecarSetInjected lists, on a Pod, the injected SidecarSets, sorted, separated by commas.
 	AnnotationSidecarSetInjected = "kruise.io/sidecarset-injected-list"
@@ -15,15 +15,15 @@ const (
 	// AnnotationSidecarSetWorking names, on a Pod, the working container of a hot upgrade's two containers: JSON, by
 	// sidecar.
 	AnnotationSidecarSetWorking = "kruise.io/sidecarset-working-hotupgrade-container"
-	// AnnotationSidecarSetVersionPrefix and AnnotationSidecarSetVersionAltPrefix begin annotations on a Pod ending in the
-	// name of a container of a hot upgrade: the container's version, and its twin's version. "1" is the first, "0" means
-	// idle.
+	// AnnotationSidecarSetVersionPrefix and AnnotationSidecarSetVersionAltPrefix begin annotations on a Pod ending in
+	// the name of a container of a hot upgrade: the container's version, and its twin's version. "1" is the first, "0"
+	// means idle.
 	AnnotationSidecarSetVersionPrefix    = "version.sidecarset.kruise.io/"
 	AnnotationSidecarSetVersionAltPrefix = "versionalt.sidecarset.kruise.io/"
 	// LabelSidecarSetName is, on a ControllerRevision, the name of the SidecarSet.
 	LabelSidecarSetName = "kruise.io/sidecarset-name"
-	// LabelSidecarSetCustomVersion is, on a ControllerRevision, the user's name for the version. On a v1alpha1 SidecarSet
-	// the label is v1alpha1's spelling of spec.customVersion.
+	// LabelSidecarSetCustomVersion is, on a ControllerRevision, the user's name for the version. On a v1alpha1
+	// SidecarSet the label is v1alpha1's spelling of spec.customVersion.
 	LabelSidecarSetCustomVersion = "apps.kruise.io/sidecarset-custom-version"
 	// AnnotationSidecarSetCanary, with the value "true", and AnnotationSidecarSetBase, with the name of another
 	// SidecarSet, make a SidecarSet stand in for the named SidecarSet in its selected Pods.
@@ -31,7 +31,8 @@ const (
 	AnnotationSidecarSetBase   = "apps.kruise.io/sidecarset-base"
 	// EnvSidecarInjected, with the value "true", marks injected containers.
 	EnvSidecarInjected = "IS_INJECTED"
-	// ConditionSidecarSetUpgradable says, on a Pod, whether its sidecars can be upgraded in place. Its message is JSON, by SidecarSet.
+	// ConditionSidecarSetUpgradable says, on a Pod, whether its sidecars can be upgraded in place. Its message is JSON,
+	// by SidecarSet.
 	ConditionSidecarSetUpgradable = "SidecarSetUpgradable"
 )
 
@@ -49,8 +50,8 @@ const (
 	EventPodsRefused = "PodsRefused"
 	// EventInvalidSidecarSet is a Warning on an invalid SidecarSet: its Pods are left alone.
 	EventInvalidSidecarSet = "InvalidSidecarSet"
-	// EventResetContainerSucceed and EventResetContainerFailed say, on a Pod, that a hot upgrade has ended, or could not
-	// be ended.
+	// EventResetContainerSucceed and EventResetContainerFailed say, on a Pod, that a hot upgrade has ended, or could
+	// not be ended.
 	EventResetContainerSucceed = "ResetContainerSucceed"
 	EventResetContainerFailed  = "ResetContainerFailed"
 )

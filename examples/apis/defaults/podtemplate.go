@@ -12,9 +12,9 @@ import (
 
 // Options are the differences between kinds and feature gates. The zero value is plain Kubernetes.
 type Options struct {
-	// ContainerImagePullPolicy is for containers without a policy. Empty applies the Kubernetes rule: Always for the tag
-	// latest or no tag, IfNotPresent otherwise. The workloads of apps.kruise.io use Always. Init containers always follow
-	// the Kubernetes rule.
+	// ContainerImagePullPolicy is for containers without a policy. Empty applies the Kubernetes rule: Always for the
+	// tag latest or no tag, IfNotPresent otherwise. The workloads of apps.kruise.io use Always. Init containers always
+	// follow the Kubernetes rule.
 	ContainerImagePullPolicy corev1.PullPolicy
 	// HostNetworkHostPorts sets hostPort to containerPort if hostPort is 0 and the template uses hostNetwork (gate
 	// DefaultHostNetworkHostPortsInPodTemplates).

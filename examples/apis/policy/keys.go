@@ -18,8 +18,9 @@ const (
 	// controller if missing. AnnotationRelatedBudgetOld is the same under the earlier name: both are written.
 	AnnotationRelatedBudget    = "pub.kruise.io/related-pub"
 	AnnotationRelatedBudgetOld = "kruise.io/related-pub"
-	// AnnotationOtherBudgets names all further budgets that protect a Pod, sorted, separated by commas. Written together
-	// with AnnotationRelatedBudget. OpenKruise knows a single budget of a Pod, and does not read the annotation.
+	// AnnotationOtherBudgets names all further budgets that protect a Pod, sorted, separated by commas. Written
+	// together with AnnotationRelatedBudget. OpenKruise knows a single budget of a Pod, and does not read the
+	// annotation.
 	AnnotationOtherBudgets = "workloadkit.io/other-pubs"
 	// AnnotationNoProtect takes the Pod out of all budgets. Written by users. Value: a boolean for strconv.ParseBool.
 	AnnotationNoProtect = "pub.kruise.io/no-protect"

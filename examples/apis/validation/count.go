@@ -37,7 +37,8 @@ func refused(err error, value *intstr.IntOrString, path *field.Path) field.Error
 // AtLeastOne reports whether value amounts to at least 1 of total, percentages rounded up. With total above 0, every
 // value above 0 does. AtLeastOne is false for values refused by [Count].
 func AtLeastOne(value intstr.IntOrString, total int32) bool {
-	n, err := partition.ResolveUncapped("", &value, int(min(max(total, 0), 1)), partition.Up) // with a larger total the number might be too large
+	// With a larger total the number might be too large.
+	n, err := partition.ResolveUncapped("", &value, int(min(max(total, 0), 1)), partition.Up)
 	return err == nil && n > 0
 }
 

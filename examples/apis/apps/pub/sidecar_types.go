@@ -6,30 +6,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// SidecarContainer is a container that a SidecarSet injects. The JSON of these containers is hashed: a new field must be left out of it where
-// it is not set, and fields keep their order.
+// SidecarContainer is a container injected by a SidecarSet. The JSON of these containers is hashed: the JSON must omit
+// a new field that is unset, and fields keep their order.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type SidecarContainer struct {
 	// +kubebuilder:validation:Schemaless
 	corev1.Container `json:",inline"`
-	// PodInjectPolicy places the container before or behind the Pod's own. Default BeforeAppContainer, for init containers
-	// AfterAppContainer.
+	// PodInjectPolicy places the container before or behind the Pod's own containers. Default BeforeAppContainer, for
+	// init containers AfterAppContainer.
 	// +optional
 	PodInjectPolicy PodInjectPolicy `json:"podInjectPolicy,omitempty"`
-	// UpgradeStrategy says how the container is upgraded in Pods that run.
+	// UpgradeStrategy says how the container is upgraded in running Pods.
 	// +optional
 	UpgradeStrategy SidecarUpgradeStrategy `json:"upgradeStrategy,omitempty"`
 	// ShareVolumePolicy copies the volume mounts of the Pod's own containers. Default disabled.
 	// +optional
 	ShareVolumePolicy ShareVolumePolicy `json:"shareVolumePolicy,omitempty"`
-	// ShareVolumeDevicePolicy copies their volume devices. Unset stands for disabled.
+	// ShareVolumeDevicePolicy copies the volume devices of the Pod's own containers. Unset stands for disabled.
 	// +optional
 	ShareVolumeDevicePolicy *ShareVolumePolicy `json:"shareVolumeDevicePolicy,omitempty"`
 	// TransferEnv copies env variables of the Pod's own containers.
 	// +optional
 	TransferEnv []TransferEnvVar `json:"transferEnv,omitempty"`
-	// ResourcesPolicy computes the resources from those of the Pod's own containers when the Pod is created. It excludes resources.
+	// ResourcesPolicy computes the resources from those of the Pod's own containers when the Pod is created.
+	// ResourcesPolicy excludes the field resources.
 	// +optional
 	ResourcesPolicy *SidecarResourcesPolicy `json:"resourcesPolicy,omitempty"`
 }
@@ -38,9 +39,9 @@ type SidecarContainer struct {
 type PodInjectPolicy string
 
 const (
-	// BeforeAppContainer puts it before the Pod's own containers.
+	// BeforeAppContainer puts the container before the Pod's own containers.
 	BeforeAppContainer PodInjectPolicy = "BeforeAppContainer"
-	// AfterAppContainer puts it behind them.
+	// AfterAppContainer puts the container behind the Pod's own containers.
 	AfterAppContainer PodInjectPolicy = "AfterAppContainer"
 )
 
@@ -50,27 +51,27 @@ type SidecarUpgradeType string
 const (
 	// SidecarColdUpgrade restarts the container with the new image.
 	SidecarColdUpgrade SidecarUpgradeType = "ColdUpgrade"
-	// SidecarHotUpgrade starts the new image in a second container before the old one ends.
+	// SidecarHotUpgrade starts the new image in a second container before the old container ends.
 	SidecarHotUpgrade SidecarUpgradeType = "HotUpgrade"
 )
 
 // SidecarUpgradeStrategy says how a container is upgraded.
 type SidecarUpgradeStrategy struct {
-	// UpgradeType is ColdUpgrade or HotUpgrade. It cannot change. Default ColdUpgrade.
+	// UpgradeType is ColdUpgrade or HotUpgrade, and cannot change. Default ColdUpgrade.
 	// +optional
 	UpgradeType SidecarUpgradeType `json:"upgradeType,omitempty"`
-	// HotUpgradeEmptyImage is what the idle one of the two containers runs. HotUpgrade needs it.
+	// HotUpgradeEmptyImage is the image of the idle one of the two containers. HotUpgrade needs such an image.
 	// +optional
 	HotUpgradeEmptyImage string `json:"hotUpgradeEmptyImage,omitempty"`
 }
 
-// ShareVolumePolicyType says whether something is shared.
+// ShareVolumePolicyType says whether mounts or devices are shared.
 type ShareVolumePolicyType string
 
 const (
-	// ShareVolumePolicyEnabled shares.
+	// ShareVolumePolicyEnabled shares mounts or devices.
 	ShareVolumePolicyEnabled ShareVolumePolicyType = "enabled"
-	// ShareVolumePolicyDisabled does not.
+	// ShareVolumePolicyDisabled shares nothing.
 	ShareVolumePolicyDisabled ShareVolumePolicyType = "disabled"
 )
 
@@ -83,16 +84,16 @@ type ShareVolumePolicy struct {
 
 // TransferEnvVar names env variables of one of the Pod's own containers.
 type TransferEnvVar struct {
-	// SourceContainerName is the container.
+	// SourceContainerName is the name of the container.
 	// +optional
 	SourceContainerName string `json:"sourceContainerName,omitempty"`
-	// SourceContainerNameFrom reads the container's name from the Pod, and goes before SourceContainerName.
+	// SourceContainerNameFrom reads the container's name from the Pod, and takes precedence over SourceContainerName.
 	// +optional
 	SourceContainerNameFrom *SourceContainerNameSource `json:"sourceContainerNameFrom,omitempty"`
-	// EnvName is a variable.
+	// EnvName is the name of a variable.
 	// +optional
 	EnvName string `json:"envName,omitempty"`
-	// EnvNames are more of them.
+	// EnvNames are the names of further variables.
 	// +optional
 	EnvNames []string `json:"envNames,omitempty"`
 }
@@ -104,17 +105,17 @@ type SourceContainerNameSource struct {
 	FieldRef *corev1.ObjectFieldSelector `json:"fieldRef,omitempty"`
 }
 
-// TargetContainersMode says how the resources of several containers become one number.
+// TargetContainersMode says how the resources of several containers become a single number.
 type TargetContainersMode string
 
 const (
-	// TargetContainersSum adds them.
+	// TargetContainersSum adds the numbers of all containers.
 	TargetContainersSum TargetContainersMode = "sum"
-	// TargetContainersMax takes the largest.
+	// TargetContainersMax takes the largest number.
 	TargetContainersMax TargetContainersMode = "max"
 )
 
-// SidecarResourcesPolicy computes resources.
+// SidecarResourcesPolicy says how to compute resources.
 type SidecarResourcesPolicy struct {
 	// TargetContainersMode is sum or max.
 	// +kubebuilder:validation:Enum=sum;max
@@ -123,11 +124,12 @@ type SidecarResourcesPolicy struct {
 	// +optional
 	// +kubebuilder:default=".*"
 	TargetContainersNameRegex string `json:"targetContainersNameRegex,omitempty"`
-	// ResourcesExpr are the expressions.
+	// ResourcesExpr holds the expressions.
 	ResourcesExpr SidecarResourcesExpr `json:"resourcesExpr"`
 }
 
-// SidecarResourcesExpr are expressions of limits and requests, in which cpu and memory stand for what the Pod's containers have.
+// SidecarResourcesExpr holds the expressions of limits and requests. In an expression, cpu and memory stand for the
+// resources of the Pod's containers.
 type SidecarResourcesExpr struct {
 	// Limits are computed from limits.
 	// +optional
@@ -137,7 +139,7 @@ type SidecarResourcesExpr struct {
 	Requests *SidecarResourceExprs `json:"requests,omitempty"`
 }
 
-// SidecarResourceExprs are the expressions of one list of resources. An empty one sets nothing.
+// SidecarResourceExprs are the expressions of one list of resources. An empty expression sets nothing.
 type SidecarResourceExprs struct {
 	// CPU is the expression of cpu, max(cpu*50%, 50m) for example.
 	// +optional
@@ -147,47 +149,48 @@ type SidecarResourceExprs struct {
 	Memory string `json:"memory,omitempty"`
 }
 
-// SidecarSetUpdateStrategyType says whether Pods that run are upgraded.
+// SidecarSetUpdateStrategyType says whether running Pods are upgraded.
 type SidecarSetUpdateStrategyType string
 
 const (
-	// SidecarSetNotUpdate leaves them as they are.
+	// SidecarSetNotUpdate leaves running Pods unchanged.
 	SidecarSetNotUpdate SidecarSetUpdateStrategyType = "NotUpdate"
-	// SidecarSetRollingUpdate upgrades them step by step.
+	// SidecarSetRollingUpdate upgrades running Pods step by step.
 	SidecarSetRollingUpdate SidecarSetUpdateStrategyType = "RollingUpdate"
 )
 
-// SidecarSetUpdateStrategy says how Pods that run are upgraded. Percentages are of the Pods that have the sidecars.
+// SidecarSetUpdateStrategy says how running Pods are upgraded. Percentages are of the Pods with the sidecars.
 type SidecarSetUpdateStrategy struct {
 	// Type is NotUpdate or RollingUpdate. Default RollingUpdate.
 	// +optional
 	Type SidecarSetUpdateStrategyType `json:"type,omitempty"`
-	// Paused stops new upgrades; hot upgrades that have begun are ended. Default false.
+	// Paused stops new upgrades; hot upgrades already begun are finished. Default false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// Selector selects the Pods to upgrade. Unset selects all. It excludes a partition.
+	// Selector selects the Pods to upgrade. Unset selects all Pods. A selector excludes a partition.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Partition is how many Pods stay as they are: an integer, or a percentage rounded up. Default 0.
+	// Partition is how many Pods are not upgraded: an integer, or a percentage rounded up. Default 0.
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
-	// MaxUnavailable is how many Pods may be out of service for upgrades: an integer, or a percentage rounded up. Default 1.
+	// MaxUnavailable is how many Pods may be out of service for upgrades: an integer, or a percentage rounded up.
+	// Default 1.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// PriorityStrategy orders Pods.
 	// +optional
 	PriorityStrategy *PriorityStrategy `json:"priorityStrategy,omitempty"`
-	// ScatterStrategy spreads Pods with these labels over the rollout.
+	// ScatterStrategy spreads Pods with certain labels over the rollout.
 	// +optional
 	ScatterStrategy []ScatterTerm `json:"scatterStrategy,omitempty"`
 }
 
-// SidecarSetInjectionStrategy says what new Pods get.
+// SidecarSetInjectionStrategy says how new Pods get sidecars.
 type SidecarSetInjectionStrategy struct {
 	// Paused keeps the sidecars from being injected. Default false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// Revision has new Pods get an older revision.
+	// Revision gives new Pods an older revision.
 	// +optional
 	Revision *SidecarSetInjectRevision `json:"revision,omitempty"`
 }
@@ -198,14 +201,14 @@ type SidecarSetInjectRevisionPolicy string
 const (
 	// InjectRevisionAlways gives all new Pods the revision.
 	InjectRevisionAlways SidecarSetInjectRevisionPolicy = "Always"
-	// InjectRevisionPartial gives it to those that would not be upgraded anyway: that updateStrategy.selector does not select, or as many
-	// as a partition in percent says.
+	// InjectRevisionPartial gives the revision only to Pods left out of upgrades anyway: to Pods not selected by
+	// updateStrategy.selector, or to the share of Pods given by a partition in percent.
 	InjectRevisionPartial SidecarSetInjectRevisionPolicy = "Partial"
 )
 
 // SidecarSetInjectRevision names a revision.
 type SidecarSetInjectRevision struct {
-	// RevisionName is the ControllerRevision. It goes before CustomVersion.
+	// RevisionName is the name of the ControllerRevision, and takes precedence over CustomVersion.
 	// +optional
 	RevisionName *string `json:"revisionName,omitempty"`
 	// CustomVersion is the version label of the ControllerRevision.
@@ -218,15 +221,15 @@ type SidecarSetInjectRevision struct {
 	Policy SidecarSetInjectRevisionPolicy `json:"policy,omitempty"`
 }
 
-// SidecarSetPatchPolicy says what becomes of an annotation that the Pod has already.
+// SidecarSetPatchPolicy says how to treat an annotation already on the Pod.
 type SidecarSetPatchPolicy string
 
 const (
-	// SidecarSetRetain leaves it.
+	// SidecarSetRetain keeps the annotation.
 	SidecarSetRetain SidecarSetPatchPolicy = "Retain"
-	// SidecarSetOverwrite replaces it.
+	// SidecarSetOverwrite replaces the annotation.
 	SidecarSetOverwrite SidecarSetPatchPolicy = "Overwrite"
-	// SidecarSetMergePatchJSON merges the two as JSON (RFC 7386).
+	// SidecarSetMergePatchJSON merges the two values as JSON (RFC 7386).
 	SidecarSetMergePatchJSON SidecarSetPatchPolicy = "MergePatchJson"
 )
 
@@ -240,18 +243,18 @@ type SidecarSetPatchPodMetadata struct {
 	PatchPolicy SidecarSetPatchPolicy `json:"patchPolicy,omitempty"`
 }
 
-// SidecarSetStatus is what the controller observed.
+// SidecarSetStatus is the state of a SidecarSet as observed by the controller.
 type SidecarSetStatus struct {
-	// ObservedGeneration is the generation this status is about.
+	// ObservedGeneration is the generation of the spec reflected in the status.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// MatchedPods are those that have the sidecars.
+	// MatchedPods is the number of Pods with the sidecars.
 	MatchedPods int32 `json:"matchedPods"`
-	// UpdatedPods have the newest ones.
+	// UpdatedPods is the number of Pods with the newest sidecars.
 	UpdatedPods int32 `json:"updatedPods"`
-	// ReadyPods serve.
+	// ReadyPods is the number of serving Pods.
 	ReadyPods int32 `json:"readyPods"`
-	// UpdatedReadyPods serve with the newest ones.
+	// UpdatedReadyPods is the number of serving Pods with the newest sidecars.
 	// +optional
 	UpdatedReadyPods int32 `json:"updatedReadyPods,omitempty"`
 	// LatestRevision is the name of the newest ControllerRevision.

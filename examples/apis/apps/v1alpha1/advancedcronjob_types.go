@@ -35,41 +35,43 @@ type AdvancedCronJobList struct {
 	Items []AdvancedCronJob `json:"items"`
 }
 
-// AdvancedCronJobSpec is what the user wants.
+// AdvancedCronJobSpec is the desired state of an AdvancedCronJob.
 type AdvancedCronJobSpec struct {
-	// Schedule is a cron expression of five fields, a word such as @hourly, or "@every 5m". It may begin with a time zone: "TZ=Asia/Tokyo 0 3 * * *".
+	// Schedule is a cron expression of five fields, a word such as @hourly, or "@every 5m". A time zone may come first:
+	// "TZ=Asia/Tokyo 0 3 * * *".
 	Schedule string `json:"schedule"`
-	// TimeZone is that of the schedule, by its name in the IANA database. Default: that of kruise-manager.
+	// TimeZone is the time zone of the schedule, as a name in the IANA database. Default: that of kruise-manager.
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
-	// StartingDeadlineSeconds is how long after its time a run may still be started, in seconds. Default: however long.
+	// StartingDeadlineSeconds is how long after the scheduled time a run may still be started, in seconds. Default: no
+	// limit.
 	// +optional
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
-	// ConcurrencyPolicy says what happens while an earlier run goes on: Allow starts another, Forbid waits for its end, and Replace deletes it first.
-	// Default Allow.
+	// ConcurrencyPolicy says what happens while an earlier run goes on: Allow starts another run, Forbid waits for the
+	// end of the earlier run, and Replace deletes the earlier run first. Default Allow.
 	// +optional
 	ConcurrencyPolicy v1beta1.ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 	// Paused starts no run. Default false.
 	// +optional
 	Paused *bool `json:"paused,omitempty"`
-	// SuccessfulJobsHistoryLimit is how many runs are kept that have ended well. Default 3.
+	// SuccessfulJobsHistoryLimit is how many successful runs are kept. Default 3.
 	// +optional
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
-	// FailedJobsHistoryLimit is how many runs are kept that have failed. Default 1.
+	// FailedJobsHistoryLimit is how many failed runs are kept. Default 1.
 	// +optional
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
-	// Template is what is started.
+	// Template describes the runs.
 	Template CronJobTemplate `json:"template"`
 }
 
-// CronJobTemplate has one template. A template of ImageListPullJobs is in v1beta1 alone.
+// CronJobTemplate has exactly one template. Only v1beta1 has a template of ImageListPullJobs.
 type CronJobTemplate struct {
-	// JobTemplate is of Jobs of Kubernetes. Fields unknown to this version of the API are kept.
+	// JobTemplate is the template of Jobs of Kubernetes. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	JobTemplate *batchv1.JobTemplateSpec `json:"jobTemplate,omitempty"`
-	// BroadcastJobTemplate is of BroadcastJobs.
+	// BroadcastJobTemplate is the template of BroadcastJobs.
 	// +optional
 	BroadcastJobTemplate *v1beta1.BroadcastJobTemplateSpec `json:"broadcastJobTemplate,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// CloneSet keeps a number of interchangeable Pods running and rolls changes of their template out in place where
+// CloneSet keeps a number of interchangeable Pods running and rolls changes of the template out in place where
 // possible.
 //
 // +kubebuilder:object:root=true
@@ -44,20 +44,20 @@ type CloneSetList struct {
 	Items []CloneSet `json:"items"`
 }
 
-// CloneSetSpec is what the user wants.
+// CloneSetSpec is the desired state of a CloneSet.
 type CloneSetSpec struct {
 	// Replicas is the number of Pods, at least 0. Default 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Selector selects the Pods. It must not be empty, must match the labels of the template, and cannot change.
+	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
+	// change.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// Template is what Pods are made from. Only a change of this field makes a new revision. Fields unknown to this
-	// version of the API are kept.
+	// Template describes the Pods. Only a change of the template makes a new revision. Unknown fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims every new Pod gets. A change affects Pods created from then on and
-	// makes no revision. Fields unknown to this version of the API are kept.
+	// VolumeClaimTemplates are the claims of every new Pod. A change affects Pods created from then on and makes no
+	// revision. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -71,7 +71,7 @@ type CloneSetSpec struct {
 	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// MinReadySeconds is how long a Pod must be ready before it is available, in seconds. Default 0.
+	// MinReadySeconds is how long a Pod must be ready to count as available, in seconds. Default 0.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 	// Lifecycle holds Pods back at creation, in-place update and deletion.
@@ -85,14 +85,14 @@ type CloneSetSpec struct {
 
 // CloneSetScaleStrategy says how to create and delete Pods.
 type CloneSetScaleStrategy struct {
-	// PodsToDelete names Pods to delete first. The controller removes names of Pods that are gone.
+	// PodsToDelete names Pods to delete first. The controller removes the name of a Pod once the Pod is gone.
 	// +optional
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
 	// MaxUnavailable limits creations: an integer, or a percentage of replicas rounded up. Unset is unlimited.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// DisablePVCReuse stops new Pods from taking over the claims of Pods that were lost. Default false; v1beta1
-	// has the opposite field and so the opposite default.
+	// DisablePVCReuse stops new Pods from taking over the claims of lost Pods. Default false; v1beta1 has the opposite
+	// field and so the opposite default.
 	// +optional
 	DisablePVCReuse bool `json:"disablePVCReuse,omitempty"`
 }
@@ -103,11 +103,12 @@ type CloneSetUpdateStrategyType string
 const (
 	// ReCreate deletes the Pod and creates a new one.
 	ReCreate CloneSetUpdateStrategyType = "ReCreate"
-	// InPlaceIfPossible changes the Pod where the change allows it and recreates it otherwise.
+	// InPlaceIfPossible changes the Pod where the change allows it, and recreates the Pod otherwise.
 	InPlaceIfPossible CloneSetUpdateStrategyType = "InPlaceIfPossible"
 	// InPlaceOnly changes the Pod and never recreates it.
 	InPlaceOnly CloneSetUpdateStrategyType = "InPlaceOnly"
-	// OnDelete updates no Pod. Validation refuses it in this version; it appears when a v1beta1 object is read.
+	// OnDelete updates no Pod. Validation refuses OnDelete in v1alpha1; the value appears when a v1beta1 object is
+	// read.
 	OnDelete CloneSetUpdateStrategyType = "OnDelete"
 )
 
@@ -118,7 +119,7 @@ type CloneSetUpdateStrategy struct {
 	// +optional
 	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
 	// Partition is how many Pods stay at the current revision: an integer, or a percentage of replicas rounded up, but
-	// below replicas unless it is exactly "100%". Default 0.
+	// below replicas unless exactly "100%". Default 0.
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas
@@ -126,7 +127,7 @@ type CloneSetUpdateStrategy struct {
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// MaxSurge is how many Pods may exist above replicas during an update: an integer, or a percentage of replicas
-	// rounded up. It must be 0 with InPlaceOnly. Default 0.
+	// rounded up. InPlaceOnly allows only 0. Default 0.
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 	// Paused stops updates, not scaling. Default false.
@@ -135,7 +136,7 @@ type CloneSetUpdateStrategy struct {
 	// PriorityStrategy orders the Pods to update.
 	// +optional
 	PriorityStrategy *pub.PriorityStrategy `json:"priorityStrategy,omitempty"`
-	// ScatterStrategy spreads Pods with certain labels over the rollout; it comes after PriorityStrategy.
+	// ScatterStrategy spreads Pods with certain labels over the rollout, and applies after PriorityStrategy.
 	// +optional
 	ScatterStrategy []pub.ScatterTerm `json:"scatterStrategy,omitempty"`
 	// InPlaceUpdateStrategy says how to update in place. Default {} with the two in-place policies.

@@ -34,24 +34,26 @@ type ContainerRecreateRequestList struct {
 	Items []ContainerRecreateRequest `json:"items"`
 }
 
-// ContainerRecreateRequestSpec is what the user wants. It cannot change.
+// ContainerRecreateRequestSpec is the request of the user, and cannot change.
 type ContainerRecreateRequestSpec struct {
 	// PodName is the name of a Pod in the same namespace.
 	PodName string `json:"podName"`
-	// Containers are recreated in this order.
+	// Containers are recreated in the order of the list.
 	Containers []v1beta1.ContainerRecreateRequestContainer `json:"containers"`
-	// Strategy says how.
+	// Strategy says how containers are recreated.
 	// +optional
 	Strategy *ContainerRecreateRequestStrategy `json:"strategy,omitempty"`
-	// ActiveDeadlineSeconds is how long this may take since the request was created, in seconds. Unset stands for any time.
+	// ActiveDeadlineSeconds is how long the request may take from creation, in seconds. Unset is unlimited.
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished is how long the request is kept when it is completed, in seconds. Unset stands for as long as the Pod.
+	// TTLSecondsAfterFinished is how long the completed request is kept, in seconds. Unset stands for as long as the
+	// Pod.
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// ContainerRecreateRequestStrategy says how containers are recreated. The schema of this version has no bounds; admission has.
+// ContainerRecreateRequestStrategy says how containers are recreated. The schema of v1alpha1 sets no bounds; admission
+// does.
 type ContainerRecreateRequestStrategy struct {
 	// FailurePolicy is Fail or Ignore. Default Fail.
 	// +optional
@@ -59,13 +61,14 @@ type ContainerRecreateRequestStrategy struct {
 	// OrderedRecreate waits until a container is recreated before the next is stopped. Default false.
 	// +optional
 	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
-	// ForceRecreate stops also a container that has restarted since the request was created. Default false.
+	// ForceRecreate also stops a container restarted since the creation of the request. Default false.
 	// +optional
 	ForceRecreate bool `json:"forceRecreate,omitempty"`
 	// TerminationGracePeriodSeconds is how long a container may take to stop, in seconds. Default: the Pod's.
 	// +optional
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
-	// UnreadyGracePeriodSeconds is how long the Pod is not ready before a container is stopped, in seconds. Unset stands for no such time.
+	// UnreadyGracePeriodSeconds is how long the Pod is not ready before a container is stopped, in seconds. Unset
+	// stands for no such time.
 	// +optional
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
 	// MinStartedSeconds is how long a new container must run to count as recreated, in seconds. Default 0.
@@ -73,7 +76,8 @@ type ContainerRecreateRequestStrategy struct {
 	MinStartedSeconds int32 `json:"minStartedSeconds,omitempty"`
 }
 
-// ContainerRecreateRequestStatus is what the node agent and the controller report. What else v1beta1 reports is in annotations here.
+// ContainerRecreateRequestStatus is the report of the node agent and the controller. Further facts reported in v1beta1
+// are in annotations here.
 type ContainerRecreateRequestStatus struct {
 	// Phase is Pending, Recreating or Completed.
 	Phase v1beta1.ContainerRecreateRequestPhase `json:"phase"`
@@ -83,21 +87,21 @@ type ContainerRecreateRequestStatus struct {
 	// Message says why a request was completed before all of its containers were recreated.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ContainerRecreateStates are the containers, one by one.
+	// ContainerRecreateStates has the progress of each container.
 	// +optional
 	ContainerRecreateStates []ContainerRecreateRequestContainerRecreateState `json:"containerRecreateStates,omitempty"`
 }
 
-// ContainerRecreateRequestContainerRecreateState is how far a container is.
+// ContainerRecreateRequestContainerRecreateState is the progress of a container.
 type ContainerRecreateRequestContainerRecreateState struct {
 	// Name of the container.
 	Name string `json:"name"`
 	// Phase is Pending, Recreating, Succeeded or Failed.
 	Phase v1beta1.ContainerRecreateRequestPhase `json:"phase"`
-	// Message says why it failed.
+	// Message says why the container failed.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// IsKilled says that the container was stopped for the request.
+	// IsKilled is true if the container was stopped for the request.
 	// +optional
 	IsKilled bool `json:"isKilled,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// DaemonSet keeps a Pod on every Node that fits and rolls changes of its template out, in place where possible.
+// DaemonSet keeps a Pod on every suitable Node and rolls changes of the template out, in place where possible.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -40,64 +40,66 @@ type DaemonSetList struct {
 	Items []DaemonSet `json:"items"`
 }
 
-// DaemonSetSpec is what the user wants.
+// DaemonSetSpec is the desired state of a DaemonSet.
 type DaemonSetSpec struct {
-	// Selector selects the Pods. It must not be empty, must match the labels of the template, and cannot change.
+	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
+	// change.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// Template is what Pods are made from. Only a change of this field makes a new revision. No defaults are written into it. Fields
-	// unknown to this version of the API are kept.
+	// Template describes the Pods. Only a change of the template makes a new revision. The template gets no defaults.
+	// Unknown fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
 	// UpdateStrategy says how to replace or change Pods of an older revision.
 	// +optional
 	UpdateStrategy v1beta1.DaemonSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// MinReadySeconds is how long a Pod must be ready before it is available, in seconds. Default 0.
+	// MinReadySeconds is how long a Pod must be ready to count as available, in seconds. Default 0.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// BurstReplicas limits how many Pods are created, deleted or updated in place in one pass: an integer, or a percentage of the Nodes
-	// that should have a Pod, rounded down. Default 250.
+	// BurstReplicas limits how many Pods are created, deleted or updated in place in a pass: an integer, or a
+	// percentage of the Nodes that should have a Pod, rounded down. Default 250.
 	// +optional
 	BurstReplicas *intstr.IntOrString `json:"burstReplicas,omitempty"`
 	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// Lifecycle holds Pods back at deletion. It has no other hook than preDelete.
+	// Lifecycle holds Pods back at deletion. The only hook is preDelete.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
 }
 
-// SurgingRollingUpdateType is Standard with maxSurge, as defaulting writes it. Deprecated by its API, and no type of v1beta1.
+// SurgingRollingUpdateType means Standard with maxSurge, and defaulting writes it so. The API deprecates the type, and
+// v1beta1 does not have it.
 const SurgingRollingUpdateType v1beta1.RollingUpdateType = "Surging"
 
-// DaemonSetStatus is what the controller observed. Nodes count.
+// DaemonSetStatus is the state of a DaemonSet as observed by the controller. Numbers count Nodes.
 type DaemonSetStatus struct {
-	// CurrentNumberScheduled is on how many Nodes a Pod runs that should.
+	// CurrentNumberScheduled is how many Nodes should have a Pod and run one.
 	CurrentNumberScheduled int32 `json:"currentNumberScheduled"`
-	// NumberMisscheduled is on how many Nodes a Pod runs that should not.
+	// NumberMisscheduled is how many Nodes should have no Pod but run one.
 	NumberMisscheduled int32 `json:"numberMisscheduled"`
-	// DesiredNumberScheduled is on how many Nodes a Pod should run.
+	// DesiredNumberScheduled is how many Nodes should have a Pod.
 	DesiredNumberScheduled int32 `json:"desiredNumberScheduled"`
-	// NumberReady is on how many Nodes a Pod that should run is ready.
+	// NumberReady is how many Nodes should have a Pod and have a ready one.
 	NumberReady int32 `json:"numberReady"`
-	// ObservedGeneration is the generation this status is about.
+	// ObservedGeneration is the generation of the spec reflected in the status.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// UpdatedNumberScheduled is on how many Nodes a Pod that should run is at the newest revision.
+	// UpdatedNumberScheduled is how many Nodes should have a Pod and have one at the newest revision.
 	UpdatedNumberScheduled int32 `json:"updatedNumberScheduled"`
-	// NumberAvailable is on how many Nodes a Pod that should run has been ready for minReadySeconds.
+	// NumberAvailable is how many Nodes should have a Pod and have one that has been ready for minReadySeconds.
 	// +optional
 	NumberAvailable int32 `json:"numberAvailable,omitempty"`
-	// NumberUnavailable is on how many Nodes no Pod is available and one should be.
+	// NumberUnavailable is how many Nodes should have a Pod but have no available one.
 	// +optional
 	NumberUnavailable int32 `json:"numberUnavailable,omitempty"`
 	// CollisionCount is how many hash collisions revision names had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// Conditions say what is wrong.
+	// Conditions report problems.
 	// +optional
 	Conditions []v1beta1.DaemonSetCondition `json:"conditions,omitempty"`
-	// DaemonSetHash is the hash of the newest revision, as Pods have it in a label.
+	// DaemonSetHash is the hash of the newest revision, as in a label of the Pods.
 	// +optional
 	DaemonSetHash string `json:"daemonSetHash,omitempty"`
 }

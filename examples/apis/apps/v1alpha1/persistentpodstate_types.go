@@ -2,7 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PersistentPodState has the Pods of one workload come back to where they ran before: to the same Node, zone, or whatever labels of Nodes it names.
+// PersistentPodState brings the Pods of a workload back to where they ran before: to the same Node, the same zone, or a
+// Node with the same values of whatever labels the spec names.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,27 +27,30 @@ type PersistentPodStateList struct {
 	Items []PersistentPodState `json:"items"`
 }
 
-// PersistentPodStateSpec is what the user wants.
+// PersistentPodStateSpec is the desired state of a PersistentPodState.
 type PersistentPodStateSpec struct {
-	// TargetReference is the workload, of the same namespace. It cannot change.
+	// TargetReference is the workload, in the same namespace, and cannot change.
 	TargetReference PersistentPodStateTarget `json:"targetRef"`
-	// PersistentPodAnnotations are annotations of Pods to record. They are not put on other Pods: they are for whoever reads them here.
+	// PersistentPodAnnotations are annotations of Pods to record. Recorded annotations are for readers of the status:
+	// no other Pod gets them.
 	// +optional
 	PersistentPodAnnotations []PersistentPodAnnotation `json:"persistentPodAnnotations,omitempty"`
-	// RequiredPersistentTopology is what the Node of a new Pod must have in common with the former one.
+	// RequiredPersistentTopology names labels of Nodes. The Node of a new Pod must have the same values as the former
+	// Node.
 	// +optional
 	RequiredPersistentTopology *NodeTopologyTerm `json:"requiredPersistentTopology,omitempty"`
-	// PreferredPersistentTopology is what it had better have in common.
+	// PreferredPersistentTopology names labels of Nodes, with weights. A Node with the same values as the former Node
+	// is preferred.
 	// +optional
 	PreferredPersistentTopology []PreferredTopologyTerm `json:"preferredPersistentTopology,omitempty"`
-	// PersistentPodStateRetentionPolicy says when records go. Default WhenScaled.
+	// PersistentPodStateRetentionPolicy says when records are dropped. Default WhenScaled.
 	// +optional
 	PersistentPodStateRetentionPolicy PersistentPodStateRetentionPolicy `json:"persistentPodStateRetentionPolicy,omitempty"`
 }
 
 // PersistentPodStateTarget names a workload.
 type PersistentPodStateTarget struct {
-	// APIVersion of the workload. Its version does not matter.
+	// APIVersion of the workload. The version within the group does not matter.
 	APIVersion string `json:"apiVersion"`
 	// Kind of the workload.
 	Kind string `json:"kind"`
@@ -66,7 +70,7 @@ type NodeTopologyTerm struct {
 	NodeTopologyKeys []string `json:"nodeTopologyKeys"`
 }
 
-// PreferredTopologyTerm names labels of Nodes, with what it is worth to have them in common.
+// PreferredTopologyTerm names labels of Nodes, with the weight of having the same values.
 type PreferredTopologyTerm struct {
 	// Weight is 1 to 100.
 	Weight int32 `json:"weight"`
@@ -74,19 +78,19 @@ type PreferredTopologyTerm struct {
 	Preference NodeTopologyTerm `json:"preference"`
 }
 
-// PersistentPodStateRetentionPolicy says when records go.
+// PersistentPodStateRetentionPolicy says when records are dropped.
 type PersistentPodStateRetentionPolicy string
 
 const (
-	// PersistentPodStateWhenScaled has the record of a Pod go when the workload does not want the Pod any more.
+	// PersistentPodStateWhenScaled drops the record of a Pod when the workload no longer wants the Pod.
 	PersistentPodStateWhenScaled PersistentPodStateRetentionPolicy = "WhenScaled"
-	// PersistentPodStateWhenDeleted has all records go with the workload, and none before.
+	// PersistentPodStateWhenDeleted drops all records with the workload, and none before.
 	PersistentPodStateWhenDeleted PersistentPodStateRetentionPolicy = "WhenDeleted"
 )
 
-// PersistentPodStateStatus is what the controller has recorded.
+// PersistentPodStateStatus holds the records of the controller.
 type PersistentPodStateStatus struct {
-	// ObservedGeneration is that of the spec which the rest is about.
+	// ObservedGeneration is the generation of the spec reflected in the status.
 	ObservedGeneration int64 `json:"observedGeneration"`
 	// PodStates are the records, by the names of Pods.
 	// +optional
@@ -94,15 +98,15 @@ type PersistentPodStateStatus struct {
 	PodStates map[string]PodState `json:"podStates,omitempty"`
 }
 
-// PodState is what is recorded of one Pod.
+// PodState is the record of a Pod.
 type PodState struct {
 	// NodeName is the Node that the Pod ran on.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// NodeTopologyLabels are labels of that Node.
+	// NodeTopologyLabels are the recorded labels of the Node.
 	// +optional
 	NodeTopologyLabels map[string]string `json:"nodeTopologyLabels,omitempty"`
-	// Annotations are some of the Pod's.
+	// Annotations are the recorded annotations of the Pod.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }

@@ -1,8 +1,9 @@
 // Package v1alpha1 answers "what does a workload look like to clients of the older version?"
 //
-// Objects are stored as v1beta1; package conversion turns one into the other without losing anything. Pod updates of a
-// CloneSet are flat here (no rollingUpdate object), claims of lost Pods are reused by default, and pre-download of images and
-// excludePreparingDelete are set through annotations and a label. A StatefulSet has fewer fields here, and the same meaning.
+// Objects are stored as v1beta1; package conversion converts both ways without loss. Pod updates of a CloneSet are flat
+// here (no rollingUpdate object), claims of lost Pods are reused by default, and pre-download of images and
+// excludePreparingDelete are set through annotations and a label. A StatefulSet has fewer fields here, and the same
+// meaning.
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.kruise.io
@@ -17,7 +18,7 @@ import (
 // GroupVersion is apps.kruise.io/v1alpha1. Treat GroupVersion as a constant.
 var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1alpha1"}
 
-// AddToScheme registers the types of this version.
+// AddToScheme registers the types of v1alpha1.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &AdvancedCronJob{}, &AdvancedCronJobList{})
 	scheme.AddKnownTypes(GroupVersion, &BroadcastJob{}, &BroadcastJobList{})

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ResourceDistribution keeps copies of one ConfigMap or Secret in many namespaces.
+// ResourceDistribution keeps copies of a ConfigMap or Secret in many namespaces.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -32,29 +32,30 @@ type ResourceDistributionList struct {
 	Items []ResourceDistribution `json:"items"`
 }
 
-// ResourceDistributionSpec is what the user wants.
+// ResourceDistributionSpec is the desired state of a ResourceDistribution.
 type ResourceDistributionSpec struct {
-	// Resource is a whole ConfigMap or Secret of the core group. Its apiVersion, kind and name cannot change, and its namespace has no meaning.
+	// Resource is a whole ConfigMap or Secret of the core group. The apiVersion, kind and name cannot change, and the
+	// namespace has no meaning.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:EmbeddedResource
 	Resource runtime.RawExtension `json:"resource"`
-	// Targets are the namespaces that get a copy.
+	// Targets choose the namespaces of the copies.
 	Targets ResourceDistributionTargets `json:"targets"`
 }
 
-// ResourceDistributionTargets choose namespaces: all, or those that are listed or selected, but never those that are excluded, kube-system and
-// kube-public.
+// ResourceDistributionTargets choose namespaces: all, or the listed and the selected namespaces, but never excluded
+// namespaces, kube-system or kube-public.
 type ResourceDistributionTargets struct {
-	// AllNamespaces chooses all. Default false.
+	// AllNamespaces chooses all namespaces. Default false.
 	// +optional
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
-	// ExcludedNamespaces get no copy, whatever else chooses them.
+	// ExcludedNamespaces get no copy, even if another field chooses them.
 	// +optional
 	ExcludedNamespaces ResourceDistributionTargetNamespaces `json:"excludedNamespaces,omitempty"`
 	// IncludedNamespaces are chosen by name, whether or not they exist.
 	// +optional
 	IncludedNamespaces ResourceDistributionTargetNamespaces `json:"includedNamespaces,omitempty"`
-	// NamespaceLabelSelector chooses by label. An empty one chooses none.
+	// NamespaceLabelSelector chooses namespaces by label. An empty selector chooses none.
 	// +optional
 	NamespaceLabelSelector metav1.LabelSelector `json:"namespaceLabelSelector,omitempty"`
 }
@@ -66,48 +67,48 @@ type ResourceDistributionTargetNamespaces struct {
 	List []ResourceDistributionNamespace `json:"list,omitempty"`
 }
 
-// ResourceDistributionNamespace is one namespace.
+// ResourceDistributionNamespace names a namespace.
 type ResourceDistributionNamespace struct {
 	// Name of the namespace.
 	// +optional
 	Name string `json:"name,omitempty"`
 }
 
-// ResourceDistributionStatus is what the controller reports.
+// ResourceDistributionStatus is the report of the controller.
 type ResourceDistributionStatus struct {
-	// Desired is how many namespaces are to have a copy, those among them that do not exist.
+	// Desired is how many namespaces should have a copy, including namespaces that do not exist.
 	// +optional
 	Desired int32 `json:"desired,omitempty"`
-	// Succeeded is how many of them have the copy as the spec wants it.
+	// Succeeded is how many namespaces have the copy as the spec wants it.
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
-	// Failed is the others.
+	// Failed is how many namespaces should have the copy as the spec wants it, but do not.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// ObservedGeneration is that of the spec which the rest is about.
+	// ObservedGeneration is the generation of the spec reflected in the status.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are one for each of the types, in their order.
+	// Conditions has an entry for each condition type, in the order of the types.
 	// +optional
 	Conditions []ResourceDistributionCondition `json:"conditions,omitempty"`
 }
 
-// ResourceDistributionConditionType names a condition: a way in which copies fail.
+// ResourceDistributionConditionType names a condition: a way for copies to fail.
 type ResourceDistributionConditionType string
 
-// ResourceDistributionCondition tells of one way in which copies fail.
+// ResourceDistributionCondition reports on a way for copies to fail.
 type ResourceDistributionCondition struct {
-	// Type is the way.
+	// Type is the way of failing.
 	Type ResourceDistributionConditionType `json:"type"`
 	// Status is True when copies fail in that way, else False.
 	Status ResourceDistributionConditionStatus `json:"status"`
-	// LastTransitionTime is when the status changed.
+	// LastTransitionTime is when Status last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// Reason says what has failed, in words; Succeeded where nothing has.
+	// Reason says in words what has failed, or Succeeded if nothing has.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// FailedNamespace are the namespaces that the condition is about, by name.
+	// FailedNamespace lists the namespaces that the condition is about, by name.
 	// +optional
 	FailedNamespace []string `json:"failedNamespace,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// SidecarSet injects containers into Pods when they are created, and upgrades them in Pods that run.
+// SidecarSet injects containers into new Pods, and upgrades them in running Pods.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -35,18 +35,18 @@ type SidecarSetList struct {
 	Items []SidecarSet `json:"items"`
 }
 
-// SidecarSetSpec is what the user wants.
+// SidecarSetSpec is the desired state of a SidecarSet.
 type SidecarSetSpec struct {
-	// Selector selects Pods. It must not be empty.
+	// Selector selects Pods, and must not be empty.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Namespace restricts the SidecarSet to one namespace.
+	// Namespace restricts the SidecarSet to a single namespace.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// NamespaceSelector selects namespaces by their labels. Unset selects all.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// InitContainers are injected. Those with restartPolicy Always are sidecars that are upgraded, too.
+	// InitContainers are injected. Init containers with restartPolicy Always are sidecars, and are upgraded too.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -56,20 +56,20 @@ type SidecarSetSpec struct {
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	Containers []pub.SidecarContainer `json:"containers,omitempty" patchMergeKey:"name" patchStrategy:"merge"`
-	// Volumes that the sidecars may mount.
+	// Volumes are for the sidecars to mount.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Volumes []corev1.Volume `json:"volumes,omitempty" patchMergeKey:"name" patchStrategy:"merge"`
-	// UpdateStrategy says how Pods that run are upgraded.
+	// UpdateStrategy says how running Pods are upgraded.
 	// +optional
 	UpdateStrategy pub.SidecarSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// InjectionStrategy says what new Pods get.
+	// InjectionStrategy says how new Pods get sidecars.
 	// +optional
 	InjectionStrategy pub.SidecarSetInjectionStrategy `json:"injectionStrategy,omitempty"`
-	// ImagePullSecrets are added to the Pods'.
+	// ImagePullSecrets are added to the imagePullSecrets of Pods.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -80,13 +80,14 @@ type SidecarSetSpec struct {
 	// PatchPodMetadata adds annotations to Pods.
 	// +optional
 	PatchPodMetadata []pub.SidecarSetPatchPodMetadata `json:"patchPodMetadata,omitempty"`
-	// Strategy is where OpenKruise 0.1 had the updateStrategy. It has no effect and is not stored: admission warns of it, where the API server
-	// would refuse it from clients that ask for strict validation and could not say what to write instead.
+	// Strategy is the place of updateStrategy in OpenKruise 0.1. The field has no effect and is not stored: admission
+	// warns and says what to write instead. Without the field in the schema, the API server would refuse the object for
+	// clients with strict validation, and could give no such advice.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Strategy *runtime.RawExtension `json:"strategy,omitempty"`
 }
 
-// SidecarSetStatus is what the controller observed.
+// SidecarSetStatus is the state of a SidecarSet as observed by the controller.
 type SidecarSetStatus = pub.SidecarSetStatus

@@ -8,8 +8,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// StatefulSet keeps numbered Pods running, each with a name and claims of its own, and rolls changes of their template out in place where
-// possible.
+// StatefulSet keeps numbered Pods running, each with its own name and claims, and rolls changes of the template out in
+// place where possible.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,8 +27,8 @@ type StatefulSet struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec StatefulSetSpec `json:"spec,omitempty"`
-	// Status is that of v1beta1, with more fields than OpenKruise shows here: the API server would drop them whenever somebody writes the
-	// object in this version.
+	// Status is the status of v1beta1, with more fields than OpenKruise shows in v1alpha1: without the fields in the
+	// schema, the API server would drop them whenever somebody writes the object in v1alpha1.
 	Status v1beta1.StatefulSetStatus `json:"status,omitempty"`
 }
 
@@ -42,28 +42,30 @@ type StatefulSetList struct {
 	Items []StatefulSet `json:"items"`
 }
 
-// StatefulSetSpec is what the user wants. Its parts mean what they mean in v1beta1, which has more of them.
+// StatefulSetSpec is the desired state of a StatefulSet. All fields mean the same as in v1beta1, which has more of
+// them.
 type StatefulSetSpec struct {
 	// Replicas is the number of Pods, at least 0. Default 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Selector selects the Pods. It must not be empty, must match the labels of the template, and cannot change.
+	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
+	// change.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// Template is what Pods are made from. Only a change of this field makes a new revision. Fields unknown to this
-	// version of the API are kept.
+	// Template describes the Pods. Only a change of the template makes a new revision. Unknown fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims every Pod gets, named TEMPLATE-STATEFULSET-ORDINAL. It
-	// makes no revision. Fields unknown to this version of the API are kept.
+	// VolumeClaimTemplates are the claims of every Pod, named TEMPLATE-STATEFULSET-ORDINAL. A change makes no revision.
+	// Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
-	// ServiceName names the Service that gives Pods their DNS names; it is their subdomain. It cannot change.
+	// ServiceName names the Service that gives Pods their DNS names, and is the subdomain of Pods. The name cannot
+	// change.
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
-	// PodManagementPolicy is OrderedReady, one Pod after the other, or Parallel. Default OrderedReady. It cannot change.
+	// PodManagementPolicy is OrderedReady (one Pod after another) or Parallel, and cannot change. Default OrderedReady.
 	// +optional
 	PodManagementPolicy appsv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
 	// UpdateStrategy says how to replace or change Pods of an older revision.

@@ -38,33 +38,36 @@ type AdvancedCronJobList struct {
 	Items []AdvancedCronJob `json:"items"`
 }
 
-// AdvancedCronJobSpec is what the user wants.
+// AdvancedCronJobSpec is the desired state of an AdvancedCronJob.
 type AdvancedCronJobSpec struct {
-	// Schedule is a cron expression of five fields, a word such as @hourly, or "@every 5m". It may begin with a time zone: "TZ=Asia/Tokyo 0 3 * * *".
+	// Schedule is a cron expression of five fields, a word such as @hourly, or "@every 5m". A time zone may come first:
+	// "TZ=Asia/Tokyo 0 3 * * *".
 	Schedule string `json:"schedule"`
-	// TimeZone is that of the schedule, by its name in the IANA database. Default: that of kruise-manager.
+	// TimeZone is the time zone of the schedule, as a name in the IANA database. Default: that of kruise-manager.
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
-	// StartingDeadlineSeconds is how long after its time a run may still be started, in seconds. Default: however long.
+	// StartingDeadlineSeconds is how long after the scheduled time a run may still be started, in seconds. Default: no
+	// limit.
 	// +optional
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
-	// ConcurrencyPolicy says what happens while an earlier run goes on: Allow starts another, Forbid waits for its end, and Replace deletes it first.
-	// Default Allow, or Replace with an imageListPullJobTemplate.
+	// ConcurrencyPolicy says what happens while an earlier run goes on: Allow starts another run, Forbid waits for the
+	// end of the earlier run, and Replace deletes the earlier run first. Default Allow, or Replace with an
+	// imageListPullJobTemplate.
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
-	// Paused starts no run, and times that pass meanwhile are left out for good. Default false.
+	// Paused starts no run, and scheduled times during the pause are skipped for good. Default false.
 	// +optional
 	Paused *bool `json:"paused,omitempty"`
-	// SuccessfulJobsHistoryLimit is how many runs are kept that have ended well. Default 3.
+	// SuccessfulJobsHistoryLimit is how many successful runs are kept. Default 3.
 	// +optional
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
-	// FailedJobsHistoryLimit is how many runs are kept that have failed. Default 1.
+	// FailedJobsHistoryLimit is how many failed runs are kept. Default 1.
 	// +optional
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
-	// Template is what is started.
+	// Template describes the runs.
 	Template CronJobTemplate `json:"template"`
 
-	// Undecodable says what of the spec could not be decoded. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
@@ -84,46 +87,46 @@ const (
 
 // CronJobTemplate has exactly one template.
 type CronJobTemplate struct {
-	// JobTemplate is of Jobs of Kubernetes. Fields unknown to this version of the API are kept.
+	// JobTemplate is the template of Jobs of Kubernetes. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	JobTemplate *batchv1.JobTemplateSpec `json:"jobTemplate,omitempty"`
-	// BroadcastJobTemplate is of BroadcastJobs.
+	// BroadcastJobTemplate is the template of BroadcastJobs.
 	// +optional
 	BroadcastJobTemplate *BroadcastJobTemplateSpec `json:"broadcastJobTemplate,omitempty"`
-	// ImageListPullJobTemplate is of ImageListPullJobs.
+	// ImageListPullJobTemplate is the template of ImageListPullJobs.
 	// +optional
 	ImageListPullJobTemplate *ImageListPullJobTemplateSpec `json:"imageListPullJobTemplate,omitempty"`
 }
 
-// BroadcastJobTemplateSpec is what BroadcastJobs are made from.
+// BroadcastJobTemplateSpec describes the BroadcastJobs to create.
 type BroadcastJobTemplateSpec struct {
-	// Labels and annotations of the metadata are those of BroadcastJobs.
+	// BroadcastJobs get the labels and annotations of the metadata.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is that of BroadcastJobs.
+	// Spec is the spec of BroadcastJobs.
 	// +optional
 	Spec BroadcastJobSpec `json:"spec,omitempty"`
 }
 
-// ImageListPullJobTemplateSpec is what ImageListPullJobs are made from.
+// ImageListPullJobTemplateSpec describes the ImageListPullJobs to create.
 type ImageListPullJobTemplateSpec struct {
-	// Labels and annotations of the metadata are those of ImageListPullJobs.
+	// ImageListPullJobs get the labels and annotations of the metadata.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is that of ImageListPullJobs.
+	// Spec is the spec of ImageListPullJobs.
 	// +optional
 	Spec ImageListPullJobSpec `json:"spec,omitempty"`
 }
 
-// ImageListPullJobSpec says which images are pulled to which Nodes.
+// ImageListPullJobSpec names images to pull, and chooses the Nodes.
 type ImageListPullJobSpec struct {
-	// Images are pulled, each by a job of its own.
+	// Images are pulled, each by a separate job.
 	Images []string `json:"images"`
 	// PullSecrets are Secrets of the namespace.
 	// +optional
@@ -186,7 +189,7 @@ type SandboxConfig struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// AdvancedCronJobTemplateType says what is started.
+// AdvancedCronJobTemplateType is the kind of the runs.
 type AdvancedCronJobTemplateType string
 
 const (
@@ -198,33 +201,36 @@ const (
 	ImageListPullJobTemplate AdvancedCronJobTemplateType = "ImageListPullJob"
 )
 
-// AdvancedCronJobStatus is what the controller reports.
+// AdvancedCronJobStatus is the report of the controller.
 type AdvancedCronJobStatus struct {
-	// Type says what is started.
+	// Type is the kind of the runs.
 	// +optional
 	Type AdvancedCronJobTemplateType `json:"type,omitempty"`
-	// Active are the runs that have not ended.
+	// Active lists the unfinished runs.
 	// +optional
 	Active []corev1.ObjectReference `json:"active,omitempty"`
-	// LastScheduleTime is the newest time of the schedule for which a run was started.
+	// LastScheduleTime is the newest scheduled time with a run started.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
-	// ObservedSchedule is what the spec said of times when the controller looked last, and since when.
+	// ObservedSchedule is the spec's schedule, time zone and pause as last seen by the controller, and the time of
+	// their last change.
 	// +optional
 	ObservedSchedule *ObservedSchedule `json:"observedSchedule,omitempty"`
 }
 
-// ObservedSchedule is what a spec says of times. A change of it is noticed by comparing.
+// ObservedSchedule is the schedule, time zone and pause of a spec. The controller compares it with the spec to notice a
+// change.
 type ObservedSchedule struct {
-	// Schedule is that of the spec.
+	// Schedule is the schedule of the spec.
 	Schedule string `json:"schedule"`
-	// TimeZone is that of the spec.
+	// TimeZone is the time zone of the spec.
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
-	// Paused is that of the spec.
+	// Paused is true if the spec is paused.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// Since is when any of these was changed last. No run is started for a time until then. Default: since the AdvancedCronJob was made.
+	// Since is the time of the last change of schedule, time zone or pause. No run is started for a scheduled time up
+	// to then. Default: the creation time of the AdvancedCronJob.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// BroadcastJob runs a Pod to its end on every Node that fits.
+// BroadcastJob runs a Pod to completion on every suitable Node.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -38,13 +38,13 @@ type BroadcastJobList struct {
 	Items []BroadcastJob `json:"items"`
 }
 
-// BroadcastJobSpec is what the user wants.
+// BroadcastJobSpec is the desired state of a BroadcastJob.
 type BroadcastJobSpec struct {
-	// Parallelism is how many Pods may run at once: an integer, or a percentage of the Nodes that should have a Pod, rounded up. Default
-	// 2147483647.
+	// Parallelism is how many Pods may run at once: an integer, or a percentage of the Nodes that should have a Pod,
+	// rounded up. Default 2147483647.
 	// +optional
 	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
-	// Template is what Pods are made from. Its restartPolicy is Never or OnFailure. Fields unknown to this version of the API are kept.
+	// Template describes the Pods. The restartPolicy is Never or OnFailure. Unknown fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
@@ -54,11 +54,11 @@ type BroadcastJobSpec struct {
 	// Paused keeps Pods from being created and deleted, and the job from ending. Default false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// FailurePolicy says what a failed Pod means for the job.
+	// FailurePolicy says how a failed Pod affects the job.
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// Undecodable says what of the spec could not be decoded. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
@@ -66,44 +66,46 @@ type BroadcastJobSpec struct {
 type CompletionPolicyType string
 
 const (
-	// Always ends the job when a Pod has ended on every Node that fits.
+	// Always ends the job when a Pod has ended on every suitable Node.
 	Always CompletionPolicyType = "Always"
-	// Never lets the job go on: Nodes that join get a Pod.
+	// Never lets the job go on: new Nodes get a Pod.
 	Never CompletionPolicyType = "Never"
 )
 
-// CompletionPolicy says when a job is over, and what becomes of it then.
+// CompletionPolicy says when a job is over, and when an ended job is deleted.
 type CompletionPolicy struct {
 	// Type is Always or Never. Default Always.
 	// +optional
 	Type CompletionPolicyType `json:"type,omitempty"`
-	// ActiveDeadlineSeconds is how long after its start the job fails, in seconds. Only with type Always. Default: never.
+	// ActiveDeadlineSeconds is how long after the start the job fails, in seconds. Only with type Always. Default:
+	// never.
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished is how long after its end the job is deleted, in seconds. Only with type Always. Default: never.
+	// TTLSecondsAfterFinished is how long after the end the job is deleted, in seconds. Only with type Always. Default:
+	// never.
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// FailurePolicyType says what a failed Pod means for the job.
+// FailurePolicyType says how a failed Pod affects the job.
 type FailurePolicyType string
 
 const (
-	// FailurePolicyTypeFailFast fails the job, and deletes Pods that have not ended.
+	// FailurePolicyTypeFailFast fails the job, and deletes unfinished Pods.
 	FailurePolicyTypeFailFast FailurePolicyType = "FailFast"
-	// FailurePolicyTypeContinue goes on with other Nodes.
+	// FailurePolicyTypeContinue goes on with the remaining Nodes.
 	FailurePolicyTypeContinue FailurePolicyType = "Continue"
-	// FailurePolicyTypePause pauses the job, until its spec is changed or its failed Pods are gone.
+	// FailurePolicyTypePause pauses the job, until the spec is changed or the failed Pods are gone.
 	FailurePolicyTypePause FailurePolicyType = "Pause"
 )
 
-// FailurePolicy says which Pods have failed, and what that means for the job.
+// FailurePolicy says when a Pod has failed, and how a failed Pod affects the job.
 type FailurePolicy struct {
 	// Type is FailFast, Continue or Pause. Default FailFast.
 	// +optional
 	Type FailurePolicyType `json:"type,omitempty"`
-	// RestartLimit is how often the containers of a Pod with restartPolicy OnFailure may restart, all together, before it has failed.
-	// Default 0.
+	// RestartLimit is how often the containers of a Pod with restartPolicy OnFailure may restart, all together, before
+	// the Pod counts as failed. Default 0.
 	// +optional
 	RestartLimit int32 `json:"restartLimit,omitempty"`
 }
@@ -112,19 +114,19 @@ type FailurePolicy struct {
 type BroadcastJobPhase string
 
 const (
-	// PhaseCompleted means that a Pod has ended on every Node.
+	// PhaseCompleted is the phase after a Pod has ended on every Node.
 	PhaseCompleted BroadcastJobPhase = "completed"
-	// PhaseRunning means that the job is under way.
+	// PhaseRunning is the phase of a job under way.
 	PhaseRunning BroadcastJobPhase = "running"
-	// PhasePaused means that no Pod is created: the spec says so, or Pods have failed with the failure policy Pause.
+	// PhasePaused is the phase without new Pods: the spec says so, or Pods have failed with the failure policy Pause.
 	PhasePaused BroadcastJobPhase = "paused"
-	// PhaseFailed means that the job has ended early.
+	// PhaseFailed is the phase of a job that has ended early.
 	PhaseFailed BroadcastJobPhase = "failed"
 )
 
-// BroadcastJobStatus is what the controller observed.
+// BroadcastJobStatus is the state of a BroadcastJob as observed by the controller.
 type BroadcastJobStatus struct {
-	// Conditions say how the job ended, and why it does not go on.
+	// Conditions say how the job ended, and why the job does not go on.
 	// +optional
 	Conditions []JobCondition `json:"conditions,omitempty"`
 	// StartTime is when the controller saw the job first.
@@ -160,13 +162,13 @@ const (
 	JobFailed JobConditionType = "Failed"
 	// JobPaused is True while failed Pods pause the job.
 	JobPaused JobConditionType = "Paused"
-	// JobInvalidSpec is True while the spec holds what cannot be used. Pods are left alone then.
+	// JobInvalidSpec is True while the spec holds unusable values. Pods are left alone meanwhile.
 	JobInvalidSpec JobConditionType = "InvalidSpec"
 	// JobFailedCreatePod is True while Pods cannot be created.
 	JobFailedCreatePod JobConditionType = "FailedCreatePod"
 )
 
-// JobCondition is one condition of a job.
+// JobCondition is a condition of a job.
 type JobCondition struct {
 	// Type is the name of the condition.
 	Type JobConditionType `json:"type"`
@@ -184,7 +186,8 @@ type JobCondition struct {
 	// Message is for humans.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ObservedGeneration is the generation of the job that condition Paused is about: with another one the job goes on.
+	// ObservedGeneration is the generation of the job paused by condition Paused: at any other generation the job goes
+	// on.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// CloneSet keeps a number of interchangeable Pods running and rolls changes of their template out in place where
+// CloneSet keeps a number of interchangeable Pods running and rolls changes of the template out in place where
 // possible.
 //
 // +kubebuilder:object:root=true
@@ -45,20 +45,20 @@ type CloneSetList struct {
 	Items []CloneSet `json:"items"`
 }
 
-// CloneSetSpec is what the user wants.
+// CloneSetSpec is the desired state of a CloneSet.
 type CloneSetSpec struct {
 	// Replicas is the number of Pods, at least 0. Default 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Selector selects the Pods. It must not be empty, must match the labels of the template, and cannot change.
+	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
+	// change.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// Template is what Pods are made from. Only a change of this field makes a new revision. Fields unknown to this
-	// version of the API are kept.
+	// Template describes the Pods. Only a change of the template makes a new revision. Unknown fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims every new Pod gets. A change affects Pods created from then on and
-	// makes no revision. Fields unknown to this version of the API are kept.
+	// VolumeClaimTemplates are the claims of every new Pod. A change affects Pods created from then on and makes no
+	// revision. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -72,7 +72,7 @@ type CloneSetSpec struct {
 	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// MinReadySeconds is how long a Pod must be ready before it is available, in seconds. Default 0.
+	// MinReadySeconds is how long a Pod must be ready to count as available, in seconds. Default 0.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 	// Lifecycle holds Pods back at creation, in-place update and deletion.
@@ -83,26 +83,25 @@ type CloneSetSpec struct {
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// Undecodable says what of Template and VolumeClaimTemplates could not be decoded. Such a field is empty, and the object
-	// cannot be encoded.
+	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
 // CloneSetScaleStrategy says how to create and delete Pods.
 type CloneSetScaleStrategy struct {
-	// PodsToDelete names Pods to delete first. The controller removes names of Pods that are gone.
+	// PodsToDelete names Pods to delete first. The controller removes the name of a Pod once the Pod is gone.
 	// +optional
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
 	// MaxUnavailable limits creations: an integer, or a percentage of replicas rounded up. Unset is unlimited.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// EnablePVCReuse lets new Pods take over the claims of Pods that were lost. Default false; v1alpha1 has the
-	// opposite field and so the opposite default.
+	// EnablePVCReuse lets new Pods take over the claims of lost Pods. Default false; v1alpha1 has the opposite field
+	// and so the opposite default.
 	// +optional
 	// +kubebuilder:default=false
 	EnablePVCReuse bool `json:"enablePVCReuse,omitempty"`
-	// ExcludePreparingDelete leaves Pods that wait in PreparingDelete out of the count, so that their replacements
-	// come at once. Default false.
+	// ExcludePreparingDelete leaves Pods waiting in PreparingDelete out of the count, so that their replacements come
+	// at once. Default false.
 	// +optional
 	ExcludePreparingDelete bool `json:"excludePreparingDelete,omitempty"`
 }
@@ -113,7 +112,7 @@ type CloneSetUpdateStrategyType string
 const (
 	// RollingUpdate updates Pods step by step within budgets.
 	RollingUpdate CloneSetUpdateStrategyType = "RollingUpdate"
-	// OnDelete updates no Pod; Pods deleted by others come back at the update revision.
+	// OnDelete updates no Pod; Pods deleted by somebody else come back at the update revision.
 	OnDelete CloneSetUpdateStrategyType = "OnDelete"
 )
 
@@ -122,12 +121,12 @@ type CloneSetUpdateStrategy struct {
 	// Type is RollingUpdate or OnDelete. Default RollingUpdate.
 	// +optional
 	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
-	// RollingUpdate holds the settings of type RollingUpdate, which creates it when missing.
+	// RollingUpdate holds the settings of type RollingUpdate. Default {} with type RollingUpdate.
 	// +optional
 	RollingUpdate *RollingUpdateCloneSet `json:"rollingUpdate,omitempty"`
 }
 
-// PodUpdatePolicy says what becomes of an outdated Pod.
+// PodUpdatePolicy says how an outdated Pod is updated.
 type PodUpdatePolicy string
 
 // CloneSetPodUpdatePolicy is the policy of a CloneSet.
@@ -136,7 +135,7 @@ type CloneSetPodUpdatePolicy = PodUpdatePolicy
 const (
 	// ReCreate deletes the Pod and creates a new one.
 	ReCreate PodUpdatePolicy = "ReCreate"
-	// InPlaceIfPossible changes the Pod where the change allows it and recreates it otherwise.
+	// InPlaceIfPossible changes the Pod where the change allows it, and recreates the Pod otherwise.
 	InPlaceIfPossible PodUpdatePolicy = "InPlaceIfPossible"
 	// InPlaceOnly changes the Pod and never recreates it.
 	InPlaceOnly PodUpdatePolicy = "InPlaceOnly"
@@ -148,7 +147,7 @@ type RollingUpdateCloneSet struct {
 	// +optional
 	PodUpdatePolicy CloneSetPodUpdatePolicy `json:"podUpdatePolicy,omitempty"`
 	// Partition is how many Pods stay at the current revision: an integer, or a percentage of replicas rounded up, but
-	// below replicas unless it is exactly "100%". Default 0.
+	// below replicas unless exactly "100%". Default 0.
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas
@@ -156,7 +155,7 @@ type RollingUpdateCloneSet struct {
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// MaxSurge is how many Pods may exist above replicas during an update: an integer, or a percentage of replicas
-	// rounded up. It must be 0 with InPlaceOnly. Default 0.
+	// rounded up. InPlaceOnly allows only 0. Default 0.
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 	// Paused stops updates, not scaling. Default false.
@@ -165,7 +164,7 @@ type RollingUpdateCloneSet struct {
 	// PriorityStrategy orders the Pods to update.
 	// +optional
 	PriorityStrategy *pub.PriorityStrategy `json:"priorityStrategy,omitempty"`
-	// ScatterStrategy spreads Pods with certain labels over the rollout; it comes after PriorityStrategy.
+	// ScatterStrategy spreads Pods with certain labels over the rollout, and applies after PriorityStrategy.
 	// +optional
 	ScatterStrategy []pub.ScatterTerm `json:"scatterStrategy,omitempty"`
 	// InPlaceUpdateStrategy says how to update in place. Default {} with the two in-place policies.
@@ -173,14 +172,14 @@ type RollingUpdateCloneSet struct {
 	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 }
 
-// CloneSetStatus is what the controller observed. Only active Pods count.
+// CloneSetStatus is the state of a CloneSet as observed by the controller. Only active Pods count.
 type CloneSetStatus struct {
-	// ObservedGeneration is the generation this status is about.
+	// ObservedGeneration is the generation of the spec reflected in the status.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of Pods.
 	Replicas int32 `json:"replicas"`
-	// ReadyReplicas is the number of running and ready Pods that are not being updated in place.
+	// ReadyReplicas is the number of running and ready Pods, without Pods being updated in place.
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// AvailableReplicas is the number of Pods ready for minReadySeconds and in lifecycle state Normal or none.
 	AvailableReplicas int32 `json:"availableReplicas"`
@@ -197,7 +196,8 @@ type CloneSetStatus struct {
 	// UpdateRevision is the name of the newest revision.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
-	// CurrentRevision is the name of the revision that is being replaced, or of the newest one when none is.
+	// CurrentRevision is the name of the revision being replaced, or of the newest revision when none is being
+	// replaced.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	// CollisionCount is how many hash collisions revision names had.
@@ -211,10 +211,10 @@ type CloneSetStatus struct {
 	LabelSelector string `json:"labelSelector,omitempty"`
 }
 
-// CloneSetConditionType is one of the condition types in package apps.
+// CloneSetConditionType is a condition type from package apps.
 type CloneSetConditionType string
 
-// CloneSetCondition is one condition.
+// CloneSetCondition is a condition of a CloneSet.
 type CloneSetCondition struct {
 	// Type is Progressing, FailedScale or FailedUpdate.
 	Type CloneSetConditionType `json:"type"`

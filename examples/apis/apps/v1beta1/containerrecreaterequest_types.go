@@ -36,36 +36,38 @@ type ContainerRecreateRequestList struct {
 	Items []ContainerRecreateRequest `json:"items"`
 }
 
-// ContainerRecreateRequestSpec is what the user wants. It cannot change.
+// ContainerRecreateRequestSpec is the request of the user, and cannot change.
 type ContainerRecreateRequestSpec struct {
 	// PodName is the name of a Pod in the same namespace.
 	PodName string `json:"podName"`
-	// Containers are recreated in this order.
+	// Containers are recreated in the order of the list.
 	Containers []ContainerRecreateRequestContainer `json:"containers"`
-	// Strategy says how.
+	// Strategy says how containers are recreated.
 	// +optional
 	Strategy *ContainerRecreateRequestStrategy `json:"strategy,omitempty"`
-	// ActiveDeadlineSeconds is how long this may take since the request was created, in seconds. Unset stands for any time.
+	// ActiveDeadlineSeconds is how long the request may take from creation, in seconds. Unset is unlimited.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished is how long the request is kept when it is completed, in seconds. Unset stands for as long as the Pod.
+	// TTLSecondsAfterFinished is how long the completed request is kept, in seconds. Unset stands for as long as the
+	// Pod.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// Undecodable is what of the spec made no sense when it was decoded. Those fields are unset.
+	// Undecodable lists the undecodable fields of the spec. Such fields are unset.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// ContainerRecreateRequestContainer is one container. Whoever makes a request sets the name alone; admission copies the rest from the Pod.
+// ContainerRecreateRequestContainer is a container to recreate. The author of a request sets the name alone; admission
+// copies the rest from the Pod.
 type ContainerRecreateRequestContainer struct {
 	// Name of a container of the Pod's spec. Init containers and ephemeral containers cannot be recreated.
 	Name string `json:"name"`
 	// PreStop is the container's hook. Written by admission.
 	// +optional
 	PreStop *corev1.LifecycleHandler `json:"preStop,omitempty"`
-	// Ports are the container's, for an HTTP hook that names one. Written by admission.
+	// Ports are the ports of the container, for an HTTP hook with a named port. Written by admission.
 	// +optional
 	Ports []corev1.ContainerPort `json:"ports,omitempty"`
 	// StatusContext is the instance to be replaced. Written by admission.
@@ -75,13 +77,13 @@ type ContainerRecreateRequestContainer struct {
 
 // ContainerRecreateRequestContainerContext tells one instance of a container from the next.
 type ContainerRecreateRequestContainerContext struct {
-	// ContainerID is the instance's, with the runtime as its scheme.
+	// ContainerID is the ID of the instance, with the runtime as the scheme.
 	ContainerID string `json:"containerID"`
-	// RestartCount is how many instances came before it.
+	// RestartCount is the number of earlier instances.
 	RestartCount int32 `json:"restartCount"`
 }
 
-// ContainerRecreateRequestFailurePolicyType says what happens after a container that could not be recreated.
+// ContainerRecreateRequestFailurePolicyType says how to go on after a container could not be recreated.
 type ContainerRecreateRequestFailurePolicyType string
 
 const (
@@ -100,14 +102,15 @@ type ContainerRecreateRequestStrategy struct {
 	// OrderedRecreate waits until a container is recreated before the next is stopped. Default false.
 	// +optional
 	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
-	// ForceRecreate stops also a container that has restarted since the request was created. Default false.
+	// ForceRecreate also stops a container restarted since the creation of the request. Default false.
 	// +optional
 	ForceRecreate bool `json:"forceRecreate,omitempty"`
 	// TerminationGracePeriodSeconds is how long a container may take to stop, in seconds. Default: the Pod's.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
-	// UnreadyGracePeriodSeconds is how long the Pod is not ready before a container is stopped, in seconds. Unset stands for no such time.
+	// UnreadyGracePeriodSeconds is how long the Pod is not ready before a container is stopped, in seconds. Unset
+	// stands for no such time.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
@@ -117,23 +120,24 @@ type ContainerRecreateRequestStrategy struct {
 	MinStartedSeconds int32 `json:"minStartedSeconds,omitempty"`
 }
 
-// ContainerRecreateRequestPhase is how far a request is, or one of its containers.
+// ContainerRecreateRequestPhase is the progress of a request or of a container.
 type ContainerRecreateRequestPhase string
 
 const (
-	// ContainerRecreateRequestPending waits for its turn.
+	// ContainerRecreateRequestPending is the phase of a request or container that waits for its turn.
 	ContainerRecreateRequestPending ContainerRecreateRequestPhase = "Pending"
-	// ContainerRecreateRequestRecreating is under way.
+	// ContainerRecreateRequestRecreating is the phase of a request or container under way.
 	ContainerRecreateRequestRecreating ContainerRecreateRequestPhase = "Recreating"
-	// ContainerRecreateRequestSucceeded is a container that was recreated.
+	// ContainerRecreateRequestSucceeded is the phase of a recreated container.
 	ContainerRecreateRequestSucceeded ContainerRecreateRequestPhase = "Succeeded"
-	// ContainerRecreateRequestFailed is a container that could not be stopped.
+	// ContainerRecreateRequestFailed is the phase of a container that could not be stopped.
 	ContainerRecreateRequestFailed ContainerRecreateRequestPhase = "Failed"
-	// ContainerRecreateRequestCompleted is a request of which nothing more is done, whatever became of its containers.
+	// ContainerRecreateRequestCompleted is the phase of a request with nothing more to do, whether or not the
+	// containers were recreated.
 	ContainerRecreateRequestCompleted ContainerRecreateRequestPhase = "Completed"
 )
 
-// ContainerRecreateRequestStatus is what the node agent and the controller report.
+// ContainerRecreateRequestStatus is the report of the node agent and the controller.
 type ContainerRecreateRequestStatus struct {
 	// Phase is Pending, Recreating or Completed.
 	// +kubebuilder:validation:Enum=Pending;Recreating;Succeeded;Failed;Completed
@@ -144,30 +148,31 @@ type ContainerRecreateRequestStatus struct {
 	// Message says why a request was completed before all of its containers were recreated.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ContainerRecreateStates are the containers, one by one.
+	// ContainerRecreateStates has the progress of each container.
 	// +optional
 	ContainerRecreateStates []ContainerRecreateRequestContainerRecreateState `json:"containerRecreateStates,omitempty"`
-	// ContainerStatusSnapshot holds the containers that have started since the request was created and run now.
+	// ContainerStatusSnapshot holds the running containers started since the creation of the request.
 	// +optional
 	ContainerStatusSnapshot []ContainerRecreateRequestContainerStatus `json:"containerStatusSnapshot,omitempty"`
-	// Conditions say what has happened. PreRecreateGrace is True when the Pod was made not ready, since its transition time.
+	// Conditions say what has happened. PreRecreateGrace is True once the Pod was made not ready, which was at the
+	// transition time.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ContainerRecreateRequestContainerRecreateState is how far a container is.
+// ContainerRecreateRequestContainerRecreateState is the progress of a container.
 type ContainerRecreateRequestContainerRecreateState struct {
 	// Name of the container.
 	Name string `json:"name"`
 	// Phase is Pending, Recreating, Succeeded or Failed.
 	// +kubebuilder:validation:Enum=Pending;Recreating;Succeeded;Failed;Completed
 	Phase ContainerRecreateRequestPhase `json:"phase"`
-	// Message says why it failed.
+	// Message says why the container failed.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// IsKilled says that the container was stopped for the request.
+	// IsKilled is true if the container was stopped for the request.
 	// +optional
 	IsKilled bool `json:"isKilled,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// DaemonSet keeps a Pod on every Node that fits and rolls changes of its template out, in place where possible.
+// DaemonSet keeps a Pod on every suitable Node and rolls changes of the template out, in place where possible.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -41,44 +41,45 @@ type DaemonSetList struct {
 	Items []DaemonSet `json:"items"`
 }
 
-// DaemonSetSpec is what the user wants.
+// DaemonSetSpec is the desired state of a DaemonSet.
 type DaemonSetSpec struct {
-	// Selector selects the Pods. It must not be empty, must match the labels of the template, and cannot change.
+	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
+	// change.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// Template is what Pods are made from. Only a change of this field makes a new revision. No defaults are written into it. Fields
-	// unknown to this version of the API are kept.
+	// Template describes the Pods. Only a change of the template makes a new revision. The template gets no defaults.
+	// Unknown fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// ScaleStrategy says on which Nodes Pods are created.
+	// ScaleStrategy says where Pods are created.
 	// +optional
 	ScaleStrategy *DaemonSetScaleStrategy `json:"scaleStrategy,omitempty"`
 	// UpdateStrategy says how to replace or change Pods of an older revision.
 	// +optional
 	UpdateStrategy DaemonSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// MinReadySeconds is how long a Pod must be ready before it is available, in seconds. Default 0.
+	// MinReadySeconds is how long a Pod must be ready to count as available, in seconds. Default 0.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// BurstReplicas limits how many Pods are created, deleted or updated in place in one pass: an integer, or a percentage of the Nodes
-	// that should have a Pod, rounded down. Default 250.
+	// BurstReplicas limits how many Pods are created, deleted or updated in place in a pass: an integer, or a
+	// percentage of the Nodes that should have a Pod, rounded down. Default 250.
 	// +optional
 	BurstReplicas *intstr.IntOrString `json:"burstReplicas,omitempty"`
 	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// Lifecycle holds Pods back at deletion. It has no other hook than preDelete.
+	// Lifecycle holds Pods back at deletion. The only hook is preDelete.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
 
-	// Undecodable says what of the spec could not be decoded. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// DaemonSetScaleStrategy says on which Nodes Pods are created.
+// DaemonSetScaleStrategy says where Pods are created.
 type DaemonSetScaleStrategy struct {
-	// PartitionedScaling keeps as many Nodes without a Pod as the partition keeps from the newest revision, instead of creating Pods
-	// everywhere at once: Nodes get theirs in the order of their names as the partition is lowered. It has an effect with type
-	// RollingUpdate and a partition above 0. Default false.
+	// PartitionedScaling keeps as many Nodes without a Pod as the partition keeps from the newest revision, instead of
+	// creating Pods everywhere at once: Nodes get Pods in the order of Node names as the partition is lowered. The
+	// field has an effect with type RollingUpdate and a partition above 0. Default false.
 	// +optional
 	PartitionedScaling bool `json:"partitionedScaling,omitempty"`
 }
@@ -89,7 +90,7 @@ type DaemonSetUpdateStrategyType string
 const (
 	// RollingUpdateDaemonSetStrategyType updates Pods step by step within a budget.
 	RollingUpdateDaemonSetStrategyType DaemonSetUpdateStrategyType = "RollingUpdate"
-	// OnDeleteDaemonSetStrategyType updates no Pod; Pods deleted by others come back at the newest revision.
+	// OnDeleteDaemonSetStrategyType updates no Pod; Pods deleted by somebody else come back at the newest revision.
 	OnDeleteDaemonSetStrategyType DaemonSetUpdateStrategyType = "OnDelete"
 )
 
@@ -98,18 +99,18 @@ type DaemonSetUpdateStrategy struct {
 	// Type is RollingUpdate or OnDelete. Default RollingUpdate.
 	// +optional
 	Type DaemonSetUpdateStrategyType `json:"type,omitempty"`
-	// RollingUpdate holds the settings of type RollingUpdate, which creates it when missing.
+	// RollingUpdate holds the settings of type RollingUpdate. Default {} with type RollingUpdate.
 	// +optional
 	RollingUpdate *RollingUpdateDaemonSet `json:"rollingUpdate,omitempty"`
 }
 
-// RollingUpdateType says what becomes of an outdated Pod of a DaemonSet.
+// RollingUpdateType says how an outdated Pod of a DaemonSet is updated.
 type RollingUpdateType string
 
 const (
-	// StandardRollingUpdateType deletes the Pod and creates a new one, or with maxSurge a new one first.
+	// StandardRollingUpdateType deletes the Pod and creates a new one, or with maxSurge creates the new one first.
 	StandardRollingUpdateType RollingUpdateType = "Standard"
-	// InPlaceIfPossibleRollingUpdateType changes the Pod where the change allows it and replaces it otherwise.
+	// InPlaceIfPossibleRollingUpdateType changes the Pod where the change allows it, and replaces the Pod otherwise.
 	InPlaceIfPossibleRollingUpdateType RollingUpdateType = "InPlaceIfPossible"
 )
 
@@ -118,18 +119,20 @@ type RollingUpdateDaemonSet struct {
 	// RollingUpdateType is Standard or InPlaceIfPossible. Default Standard.
 	// +optional
 	RollingUpdateType RollingUpdateType `json:"rollingUpdateType,omitempty"`
-	// MaxUnavailable is on how many Nodes no Pod may be available during an update: an integer, or a percentage rounded up. Exactly one of
-	// it and maxSurge is not 0. Default 1 when maxSurge is not set either, otherwise 0.
+	// MaxUnavailable is how many Nodes may be without an available Pod during an update: an integer, or a percentage
+	// rounded up. Exactly one of maxUnavailable and maxSurge is not 0. Default 1 when maxSurge is not set either,
+	// otherwise 0.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxSurge is how many Nodes may have a new Pod beside the old one during an update: an integer, or a percentage rounded up. It must
-	// be 0 with InPlaceIfPossible. Default 0.
+	// MaxSurge is how many Nodes may have a new Pod beside the old one during an update: an integer, or a percentage
+	// rounded up. InPlaceIfPossible allows only 0. Default 0.
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// Selector selects Nodes: Pods on others are not updated. Unset selects all.
+	// Selector selects Nodes: Pods on unselected Nodes are not updated. Unset selects all Nodes.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Partition is on how many Nodes Pods stay at their revision: an integer, or a percentage rounded down. Default 0.
+	// Partition is the number of Nodes whose Pods stay at their revision: an integer, or a percentage rounded down.
+	// Default 0.
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 	// Paused stops updates, not the creation of Pods. Default false.
@@ -137,42 +140,42 @@ type RollingUpdateDaemonSet struct {
 	Paused *bool `json:"paused,omitempty"`
 }
 
-// DaemonSetStatus is what the controller observed. Nodes count.
+// DaemonSetStatus is the state of a DaemonSet as observed by the controller. Numbers count Nodes.
 type DaemonSetStatus struct {
-	// CurrentNumberScheduled is on how many Nodes a Pod runs that should.
+	// CurrentNumberScheduled is how many Nodes should have a Pod and run one.
 	CurrentNumberScheduled int32 `json:"currentNumberScheduled"`
-	// NumberMisscheduled is on how many Nodes a Pod runs that should not.
+	// NumberMisscheduled is how many Nodes should have no Pod but run one.
 	NumberMisscheduled int32 `json:"numberMisscheduled"`
-	// DesiredNumberScheduled is on how many Nodes a Pod should run.
+	// DesiredNumberScheduled is how many Nodes should have a Pod.
 	DesiredNumberScheduled int32 `json:"desiredNumberScheduled"`
-	// NumberReady is on how many Nodes a Pod that should run is ready.
+	// NumberReady is how many Nodes should have a Pod and have a ready one.
 	NumberReady int32 `json:"numberReady"`
-	// ObservedGeneration is the generation this status is about.
+	// ObservedGeneration is the generation of the spec reflected in the status.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// UpdatedNumberScheduled is on how many Nodes a Pod that should run is at the newest revision.
+	// UpdatedNumberScheduled is how many Nodes should have a Pod and have one at the newest revision.
 	UpdatedNumberScheduled int32 `json:"updatedNumberScheduled"`
-	// NumberAvailable is on how many Nodes a Pod that should run has been ready for minReadySeconds.
+	// NumberAvailable is how many Nodes should have a Pod and have one that has been ready for minReadySeconds.
 	// +optional
 	NumberAvailable int32 `json:"numberAvailable,omitempty"`
-	// NumberUnavailable is on how many Nodes no Pod is available and one should be.
+	// NumberUnavailable is how many Nodes should have a Pod but have no available one.
 	// +optional
 	NumberUnavailable int32 `json:"numberUnavailable,omitempty"`
 	// CollisionCount is how many hash collisions revision names had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// Conditions say what is wrong.
+	// Conditions report problems.
 	// +optional
 	Conditions []DaemonSetCondition `json:"conditions,omitempty"`
-	// UpdateRevision is the hash of the newest revision, as Pods have it in a label.
+	// UpdateRevision is the hash of the newest revision, as in a label of the Pods.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
 }
 
-// DaemonSetConditionType is one of the condition types in package apps.
+// DaemonSetConditionType is a condition type from package apps.
 type DaemonSetConditionType string
 
-// DaemonSetCondition is one condition.
+// DaemonSetCondition is a condition of a DaemonSet.
 type DaemonSetCondition struct {
 	// Type is the name of the condition.
 	Type DaemonSetConditionType `json:"type"`

@@ -30,15 +30,15 @@ func (s StatefulSetSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without its invalid fields: the schema accepts times unknown to Go, such as a time with
-// a small t. The next write of the status corrects the fields.
+// UnmarshalJSON reads a status without invalid fields: the schema accepts times unknown to Go, such as a time with a
+// small t. The next write of the status corrects the fields.
 func (s *CloneSetStatus) UnmarshalJSON(data []byte) error {
 	type plain CloneSetStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")
 	return err
 }
 
-// UnmarshalJSON reads a status without its invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
 func (s *StatefulSetStatus) UnmarshalJSON(data []byte) error {
 	type plain StatefulSetStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")
@@ -58,7 +58,7 @@ func (s DaemonSetSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without its invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
 func (s *DaemonSetStatus) UnmarshalJSON(data []byte) error {
 	type plain DaemonSetStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")
@@ -91,7 +91,7 @@ func (s BroadcastJobSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without its invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
 func (s *BroadcastJobStatus) UnmarshalJSON(data []byte) error {
 	type plain BroadcastJobStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")
@@ -117,7 +117,7 @@ func (s AdvancedCronJobSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without its invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
 func (s *AdvancedCronJobStatus) UnmarshalJSON(data []byte) error {
 	type plain AdvancedCronJobStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")
@@ -137,7 +137,7 @@ func (s ResourceDistributionSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without its invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
 func (s *ResourceDistributionStatus) UnmarshalJSON(data []byte) error {
 	type plain ResourceDistributionStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")
@@ -157,7 +157,7 @@ func (s PersistentPodStateSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without its invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
 func (s *PersistentPodStateStatus) UnmarshalJSON(data []byte) error {
 	type plain PersistentPodStateStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")
@@ -177,7 +177,7 @@ func (s ContainerRecreateRequestSpec) MarshalJSON() ([]byte, error) {
 	return decode.Marshal(plain(s), s.Undecodable)
 }
 
-// UnmarshalJSON reads a status without its invalid fields, like the UnmarshalJSON of CloneSetStatus.
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
 func (s *ContainerRecreateRequestStatus) UnmarshalJSON(data []byte) error {
 	type plain ContainerRecreateRequestStatus
 	_, err := decode.Fields(data, (*plain)(s), "status")

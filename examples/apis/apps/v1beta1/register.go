@@ -1,7 +1,7 @@
 // Package v1beta1 answers "what does a workload look like, as stored?"
 //
 // v1beta1 is the version in storage, the hub of all conversions and the only version read and written by controllers.
-// JSON names are OpenKruise 1.9's. Functions that default and validate these types are in packages cloneset and
+// JSON names are OpenKruise 1.9's. Functions for defaults and validation are in packages such as cloneset and
 // statefulset.
 //
 // +kubebuilder:object:generate=true
@@ -17,7 +17,7 @@ import (
 // GroupVersion is apps.kruise.io/v1beta1. Treat GroupVersion as a constant.
 var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1beta1"}
 
-// AddToScheme registers the types of this version.
+// AddToScheme registers the types of v1beta1.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &AdvancedCronJob{}, &AdvancedCronJobList{})
 	scheme.AddKnownTypes(GroupVersion, &BroadcastJob{}, &BroadcastJobList{})

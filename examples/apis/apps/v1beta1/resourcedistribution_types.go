@@ -7,7 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// ResourceDistribution keeps copies of one ConfigMap or Secret in many namespaces.
+// ResourceDistribution keeps copies of a ConfigMap or Secret in many namespaces.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -35,32 +35,33 @@ type ResourceDistributionList struct {
 	Items []ResourceDistribution `json:"items"`
 }
 
-// ResourceDistributionSpec is what the user wants.
+// ResourceDistributionSpec is the desired state of a ResourceDistribution.
 type ResourceDistributionSpec struct {
-	// Resource is a whole ConfigMap or Secret of the core group. Its apiVersion, kind and name cannot change, and its namespace has no meaning.
+	// Resource is a whole ConfigMap or Secret of the core group. The apiVersion, kind and name cannot change, and the
+	// namespace has no meaning.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:EmbeddedResource
 	Resource runtime.RawExtension `json:"resource"`
-	// Targets are the namespaces that get a copy.
+	// Targets choose the namespaces of the copies.
 	Targets ResourceDistributionTargets `json:"targets"`
 
-	// Undecodable is what of the spec made no sense when it was decoded. Those fields are unset.
+	// Undecodable lists the undecodable fields of the spec. Such fields are unset.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// ResourceDistributionTargets choose namespaces: all, or those that are listed or selected, but never those that are excluded, kube-system and
-// kube-public.
+// ResourceDistributionTargets choose namespaces: all, or the listed and the selected namespaces, but never excluded
+// namespaces, kube-system or kube-public.
 type ResourceDistributionTargets struct {
-	// AllNamespaces chooses all. Default false.
+	// AllNamespaces chooses all namespaces. Default false.
 	// +optional
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
-	// ExcludedNamespaces get no copy, whatever else chooses them.
+	// ExcludedNamespaces get no copy, even if another field chooses them.
 	// +optional
 	ExcludedNamespaces ResourceDistributionTargetNamespaces `json:"excludedNamespaces,omitempty"`
 	// IncludedNamespaces are chosen by name, whether or not they exist.
 	// +optional
 	IncludedNamespaces ResourceDistributionTargetNamespaces `json:"includedNamespaces,omitempty"`
-	// NamespaceSelector chooses by label. An empty one chooses none.
+	// NamespaceSelector chooses namespaces by label. An empty selector chooses none.
 	// +optional
 	NamespaceSelector metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
@@ -72,66 +73,66 @@ type ResourceDistributionTargetNamespaces struct {
 	List []ResourceDistributionNamespace `json:"list,omitempty"`
 }
 
-// ResourceDistributionNamespace is one namespace.
+// ResourceDistributionNamespace names a namespace.
 type ResourceDistributionNamespace struct {
 	// Name of the namespace.
 	// +optional
 	Name string `json:"name,omitempty"`
 }
 
-// ResourceDistributionStatus is what the controller reports.
+// ResourceDistributionStatus is the report of the controller.
 type ResourceDistributionStatus struct {
-	// Desired is how many namespaces are to have a copy, those among them that do not exist.
+	// Desired is how many namespaces should have a copy, including namespaces that do not exist.
 	// +optional
 	Desired int32 `json:"desired,omitempty"`
-	// Succeeded is how many of them have the copy as the spec wants it.
+	// Succeeded is how many namespaces have the copy as the spec wants it.
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
-	// Failed is the others.
+	// Failed is how many namespaces should have the copy as the spec wants it, but do not.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
-	// ObservedGeneration is that of the spec which the rest is about.
+	// ObservedGeneration is the generation of the spec reflected in the status.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are one for each of the types, in their order.
+	// Conditions has an entry for each condition type, in the order of the types.
 	// +optional
 	Conditions []ResourceDistributionCondition `json:"conditions,omitempty"`
 }
 
-// ResourceDistributionConditionType names a condition: a way in which copies fail.
+// ResourceDistributionConditionType names a condition: a way for copies to fail.
 type ResourceDistributionConditionType string
 
 const (
-	// ResourceDistributionGetResourceFailed is about copies that could not be read.
+	// ResourceDistributionGetResourceFailed reports failures to read copies.
 	ResourceDistributionGetResourceFailed ResourceDistributionConditionType = "GetResourceFailed"
-	// ResourceDistributionCreateResourceFailed is about copies that could not be created.
+	// ResourceDistributionCreateResourceFailed reports failures to create copies.
 	ResourceDistributionCreateResourceFailed ResourceDistributionConditionType = "CreateResourceFailed"
-	// ResourceDistributionUpdateResourceFailed is about copies that could not be updated.
+	// ResourceDistributionUpdateResourceFailed reports failures to update copies.
 	ResourceDistributionUpdateResourceFailed ResourceDistributionConditionType = "UpdateResourceFailed"
-	// ResourceDistributionDeleteResourceFailed is about copies that could not be deleted from namespaces that are chosen no longer.
+	// ResourceDistributionDeleteResourceFailed reports failures to delete copies from namespaces no longer chosen.
 	ResourceDistributionDeleteResourceFailed ResourceDistributionConditionType = "DeleteResourceFailed"
-	// ResourceDistributionConflictOccurred is about namespaces where something else has the copy's name.
+	// ResourceDistributionConflictOccurred reports namespaces where something else has the copy's name.
 	ResourceDistributionConflictOccurred ResourceDistributionConditionType = "ConflictOccurred"
-	// ResourceDistributionNamespaceNotExists is about listed namespaces that do not exist, or are terminating.
+	// ResourceDistributionNamespaceNotExists reports listed namespaces that do not exist, or are terminating.
 	ResourceDistributionNamespaceNotExists ResourceDistributionConditionType = "NamespaceNotExists"
 )
 
-// ResourceDistributionSucceeded is the reason of conditions that are False.
+// ResourceDistributionSucceeded is the reason of conditions with status False.
 const ResourceDistributionSucceeded = "Succeeded"
 
-// ResourceDistributionCondition tells of one way in which copies fail.
+// ResourceDistributionCondition reports on a way for copies to fail.
 type ResourceDistributionCondition struct {
-	// Type is the way.
+	// Type is the way of failing.
 	Type ResourceDistributionConditionType `json:"type"`
 	// Status is True when copies fail in that way, else False.
 	Status ResourceDistributionConditionStatus `json:"status"`
-	// LastTransitionTime is when the status changed.
+	// LastTransitionTime is when Status last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// Reason says what has failed, in words; Succeeded where nothing has.
+	// Reason says in words what has failed, or Succeeded if nothing has.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// FailedNamespaces are the namespaces that the condition is about, by name.
+	// FailedNamespaces lists the namespaces that the condition is about, by name.
 	// +optional
 	FailedNamespaces []string `json:"failedNamespaces,omitempty"`
 }
@@ -140,8 +141,8 @@ type ResourceDistributionCondition struct {
 type ResourceDistributionConditionStatus string
 
 const (
-	// ResourceDistributionConditionTrue says that there are failures.
+	// ResourceDistributionConditionTrue reports failures.
 	ResourceDistributionConditionTrue ResourceDistributionConditionStatus = "True"
-	// ResourceDistributionConditionFalse says that there are none.
+	// ResourceDistributionConditionFalse reports no failures.
 	ResourceDistributionConditionFalse ResourceDistributionConditionStatus = "False"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// SidecarSet injects containers into Pods when they are created, and upgrades them in Pods that run.
+// SidecarSet injects containers into new Pods, and upgrades them in running Pods.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -36,15 +36,15 @@ type SidecarSetList struct {
 	Items []SidecarSet `json:"items"`
 }
 
-// SidecarSetSpec is what the user wants.
+// SidecarSetSpec is the desired state of a SidecarSet.
 type SidecarSetSpec struct {
-	// Selector selects Pods. It must not be empty.
+	// Selector selects Pods, and must not be empty.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// NamespaceSelector selects namespaces by their labels. Unset selects all.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// InitContainers are injected. Those with restartPolicy Always are sidecars that are upgraded, too.
+	// InitContainers are injected. Init containers with restartPolicy Always are sidecars, and are upgraded too.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -54,20 +54,20 @@ type SidecarSetSpec struct {
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	Containers []pub.SidecarContainer `json:"containers,omitempty" patchMergeKey:"name" patchStrategy:"merge"`
-	// Volumes that the sidecars may mount.
+	// Volumes are for the sidecars to mount.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Volumes []corev1.Volume `json:"volumes,omitempty" patchMergeKey:"name" patchStrategy:"merge"`
-	// UpdateStrategy says how Pods that run are upgraded.
+	// UpdateStrategy says how running Pods are upgraded.
 	// +optional
 	UpdateStrategy pub.SidecarSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// InjectionStrategy says what new Pods get.
+	// InjectionStrategy says how new Pods get sidecars.
 	// +optional
 	InjectionStrategy pub.SidecarSetInjectionStrategy `json:"injectionStrategy,omitempty"`
-	// ImagePullSecrets are added to the Pods'.
+	// ImagePullSecrets are added to the imagePullSecrets of Pods.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -78,13 +78,14 @@ type SidecarSetSpec struct {
 	// PatchPodMetadata adds annotations to Pods.
 	// +optional
 	PatchPodMetadata []pub.SidecarSetPatchPodMetadata `json:"patchPodMetadata,omitempty"`
-	// CustomVersion is a name for this version of the sidecars, which its ControllerRevision has as a label.
+	// CustomVersion is a name for this version of the sidecars. The version's ControllerRevision has the name as a
+	// label.
 	// +optional
 	CustomVersion string `json:"customVersion,omitempty"`
 
-	// Undecodable says what of the spec could not be decoded. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// SidecarSetStatus is what the controller observed.
+// SidecarSetStatus is the state of a SidecarSet as observed by the controller.
 type SidecarSetStatus = pub.SidecarSetStatus

@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// StatefulSet keeps numbered Pods running, each with a name and claims of its own, and rolls changes of their template out in place where
-// possible.
+// StatefulSet keeps numbered Pods running, each with its own name and claims, and rolls changes of the template out in
+// place where possible.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -43,31 +43,32 @@ type StatefulSetList struct {
 	Items []StatefulSet `json:"items"`
 }
 
-// StatefulSetSpec is what the user wants.
+// StatefulSetSpec is the desired state of a StatefulSet.
 type StatefulSetSpec struct {
 	// Replicas is the number of Pods, at least 0. Default 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Selector selects the Pods. It must not be empty, must match the labels of the template, and cannot change.
+	// Selector selects the Pods. The selector must not be empty, must match the labels of the template, and cannot
+	// change.
 	Selector *metav1.LabelSelector `json:"selector"`
-	// Template is what Pods are made from. Only a change of this field makes a new revision. Fields unknown to this
-	// version of the API are kept.
+	// Template describes the Pods. Only a change of the template makes a new revision. Unknown fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims every Pod gets, named TEMPLATE-STATEFULSET-ORDINAL. What a change
-	// does to claims that exist is for VolumeClaimUpdateStrategy to say; it makes no revision. Fields unknown to this version of the API are kept.
+	// VolumeClaimTemplates are the claims of every Pod, named TEMPLATE-STATEFULSET-ORDINAL. VolumeClaimUpdateStrategy
+	// says how a change affects existing claims; a change makes no revision. Unknown fields are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
-	// VolumeClaimUpdateStrategy says what a change of VolumeClaimTemplates does to claims that exist.
+	// VolumeClaimUpdateStrategy says how a change of VolumeClaimTemplates affects existing claims.
 	// +optional
 	VolumeClaimUpdateStrategy VolumeClaimUpdateStrategy `json:"volumeClaimUpdateStrategy,omitzero"`
-	// ServiceName names the Service that gives Pods their DNS names; it is their subdomain. It cannot change.
+	// ServiceName names the Service that gives Pods their DNS names, and is the subdomain of Pods. The name cannot
+	// change.
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
-	// PodManagementPolicy is OrderedReady, one Pod after the other, or Parallel. Default OrderedReady. It cannot change.
+	// PodManagementPolicy is OrderedReady (one Pod after another) or Parallel, and cannot change. Default OrderedReady.
 	// +optional
 	PodManagementPolicy appsv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
 	// UpdateStrategy says how to replace or change Pods of an older revision.
@@ -76,40 +77,41 @@ type StatefulSetSpec struct {
 	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// ReserveOrdinals are numbers that no Pod gets: single ones and ranges such as "3-7", both ends included. Reserving the number of a
-	// Pod deletes it, and another Pod takes the next number that is free.
+	// ReserveOrdinals are numbers that no Pod gets: single numbers and ranges such as "3-7", both ends included.
+	// Reserving the number of a Pod deletes the Pod, and another Pod takes the next free number.
 	// +optional
 	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
 	// Lifecycle holds Pods back at creation, in-place update and deletion.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
-	// ScaleStrategy says how to create and delete Pods. It is for podManagementPolicy Parallel.
+	// ScaleStrategy says how to create and delete Pods, with podManagementPolicy Parallel.
 	// +optional
 	ScaleStrategy *StatefulSetScaleStrategy `json:"scaleStrategy,omitempty"`
-	// PersistentVolumeClaimRetentionPolicy says what becomes of claims without a Pod: Retain or Delete, once for a StatefulSet that is
-	// deleted and once for one that is scaled in. Default Retain for both.
+	// PersistentVolumeClaimRetentionPolicy says what becomes of claims without a Pod: Retain or Delete, once for a
+	// deleted StatefulSet and once for a StatefulSet that is scaled in. Default Retain for both.
 	// +optional
 	PersistentVolumeClaimRetentionPolicy *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
-	// Ordinals says where the numbers of Pods begin. It has an effect with feature gate StatefulSetStartOrdinal alone.
+	// Ordinals says where the numbers of Pods begin. The field has an effect only with feature gate
+	// StatefulSetStartOrdinal.
 	// +optional
 	Ordinals *appsv1.StatefulSetOrdinals `json:"ordinals,omitempty"`
 
-	// Undecodable says what of the spec could not be decoded. Such a field is empty, and the object cannot be encoded.
+	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// VolumeClaimUpdateStrategyType is what a change of claim templates does to claims that exist.
+// VolumeClaimUpdateStrategyType is the effect of a change of claim templates on existing claims.
 type VolumeClaimUpdateStrategyType string
 
 const (
-	// ClaimsOnDelete leaves claims as they are; those that are created later follow the templates.
+	// ClaimsOnDelete leaves existing claims as they are; claims created later follow the templates.
 	ClaimsOnDelete VolumeClaimUpdateStrategyType = "OnDelete"
-	// ClaimsOnPodRollingUpdate makes claims larger as their Pods are updated. It has an effect with feature gate
-	// StatefulSetAutoResizePVCGate alone.
+	// ClaimsOnPodRollingUpdate makes claims larger as their Pods are updated. The type has an effect only with feature
+	// gate StatefulSetAutoResizePVCGate.
 	ClaimsOnPodRollingUpdate VolumeClaimUpdateStrategyType = "OnPodRollingUpdate"
 )
 
-// VolumeClaimUpdateStrategy says what a change of claim templates does to claims that exist.
+// VolumeClaimUpdateStrategy says how a change of claim templates affects existing claims.
 type VolumeClaimUpdateStrategy struct {
 	// Type is OnDelete or OnPodRollingUpdate. Default OnDelete.
 	// +optional
@@ -118,8 +120,8 @@ type VolumeClaimUpdateStrategy struct {
 
 // StatefulSetScaleStrategy says how to create and delete Pods.
 type StatefulSetScaleStrategy struct {
-	// MaxUnavailable limits how many Pods scaling may make or leave unavailable: an integer, or a percentage of replicas rounded down,
-	// and at least 1. Unset is unlimited.
+	// MaxUnavailable limits how many Pods scaling may make or leave unavailable: an integer, or a percentage of
+	// replicas rounded down, and at least 1. Unset is unlimited.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
@@ -129,48 +131,52 @@ type StatefulSetUpdateStrategy struct {
 	// Type is RollingUpdate or OnDelete. Default RollingUpdate.
 	// +optional
 	Type appsv1.StatefulSetUpdateStrategyType `json:"type,omitempty"`
-	// RollingUpdate holds the settings of type RollingUpdate, which creates it when missing; other types must not have it.
+	// RollingUpdate holds the settings of type RollingUpdate. Default {} with type RollingUpdate; other types must not
+	// have it.
 	// +optional
 	RollingUpdate *RollingUpdateStatefulSet `json:"rollingUpdate,omitempty"`
 }
 
 // RollingUpdateStatefulSet holds the settings of a rolling update.
 type RollingUpdateStatefulSet struct {
-	// Partition is how many Pods stay at the current revision, those with the lowest numbers unless UnorderedUpdate orders them. Default 0.
+	// Partition is how many Pods stay at the current revision: the Pods with the lowest numbers, unless UnorderedUpdate
+	// sets an order. Default 0.
 	// +optional
 	Partition *int32 `json:"partition,omitempty"`
-	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas rounded down, and at
-	// least 1. With podManagementPolicy OrderedReady it must be 1. Default 1.
+	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas
+	// rounded down, and at least 1. podManagementPolicy OrderedReady allows only 1. Default 1.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// PodUpdatePolicy is ReCreate, InPlaceIfPossible or InPlaceOnly. Default ReCreate. The in-place policies need the readiness gate
-	// InPlaceUpdateReady in the template.
+	// PodUpdatePolicy is ReCreate, InPlaceIfPossible or InPlaceOnly. Default ReCreate. The in-place policies need the
+	// readiness gate InPlaceUpdateReady in the template.
 	// +optional
 	PodUpdatePolicy PodUpdatePolicy `json:"podUpdatePolicy,omitempty"`
 	// Paused stops updates, not scaling. Default false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// UnorderedUpdate updates Pods in another order than from the highest number down. It needs podManagementPolicy Parallel.
+	// UnorderedUpdate updates Pods in another order than from the highest number down, and needs podManagementPolicy
+	// Parallel.
 	// +optional
 	UnorderedUpdate *UnorderedUpdate `json:"unorderedUpdate,omitempty"`
-	// InPlaceUpdateStrategy says how to update in place. Images are pulled ahead by what annotations of the StatefulSet say.
+	// InPlaceUpdateStrategy says how to update in place. Annotations of the StatefulSet say how images are pulled
+	// ahead.
 	// +optional
 	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
-	// MinReadySeconds is how long a Pod must be ready before it is available, in seconds, at most 300. Default 0.
+	// MinReadySeconds is how long a Pod must be ready to count as available, in seconds, at most 300. Default 0.
 	// +optional
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 }
 
 // UnorderedUpdate orders the Pods to update.
 type UnorderedUpdate struct {
-	// PriorityStrategy says which Pods come first. Among equals, the highest number does.
+	// PriorityStrategy says which Pods come first. Among equals, the highest number comes first.
 	// +optional
 	PriorityStrategy *pub.PriorityStrategy `json:"priorityStrategy,omitempty"`
 }
 
-// StatefulSetStatus is what the controller observed.
+// StatefulSetStatus is the state of a StatefulSet as observed by the controller.
 type StatefulSetStatus struct {
-	// ObservedGeneration is the generation this status is about.
+	// ObservedGeneration is the generation of the spec reflected in the status.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of Pods.
@@ -189,7 +195,8 @@ type StatefulSetStatus struct {
 	// UpdatedAvailableReplicas is the number of available Pods at the update revision.
 	// +optional
 	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
-	// CurrentRevision is the name of the revision that is being replaced, or of the newest one when none is.
+	// CurrentRevision is the name of the revision being replaced, or of the newest revision when none is being
+	// replaced.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	// UpdateRevision is the name of the newest revision.
@@ -204,15 +211,15 @@ type StatefulSetStatus struct {
 	// LabelSelector is the selector as a string, for autoscalers.
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
-	// VolumeClaims says of each claim template how far the claims of Pods follow it.
+	// VolumeClaims says how far the claims of Pods follow each claim template.
 	// +optional
 	VolumeClaims []VolumeClaimStatus `json:"volumeClaims,omitempty"`
 }
 
-// StatefulSetConditionType is one of the condition types in package apps.
+// StatefulSetConditionType is a condition type from package apps.
 type StatefulSetConditionType string
 
-// StatefulSetCondition is one condition.
+// StatefulSetCondition is a condition of a StatefulSet.
 type StatefulSetCondition struct {
 	// Type is FailedCreatePod or FailedUpdatePod.
 	Type StatefulSetConditionType `json:"type"`
@@ -229,12 +236,12 @@ type StatefulSetCondition struct {
 	Message string `json:"message,omitempty"`
 }
 
-// VolumeClaimStatus says how far the claims of Pods follow one template.
+// VolumeClaimStatus says how far the claims of Pods follow a claim template.
 type VolumeClaimStatus struct {
 	// VolumeClaimName is the name of the template.
 	VolumeClaimName string `json:"volumeClaimName"`
-	// CompatibleReplicas is the number of Pods whose claim asks for what the template does, or for more.
+	// CompatibleReplicas is the number of Pods with a claim that requests as much as the template, or more.
 	CompatibleReplicas int32 `json:"compatibleReplicas"`
-	// CompatibleReadyReplicas is how many of those have got it.
+	// CompatibleReadyReplicas is how many of the CompatibleReplicas have got the requested storage.
 	CompatibleReadyReplicas int32 `json:"compatibleReadyReplicas"`
 }

@@ -5,9 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// PodUnavailableBudget says how many Pods of an application may be out of service at a time, whoever takes them out: deletions, evictions, and
-// with the gate PodUnavailableBudgetUpdateGate changes of their specs. Annotations say which operations (policy.AnnotationProtectOperations), and of
-// how many Pods (policy.AnnotationProtectTotalReplicas).
+// PodUnavailableBudget limits how many Pods of an application may be out of service at a time, whoever takes them out.
+// The limit covers deletions and evictions, and with the gate PodUnavailableBudgetUpdateGate also changes of Pod specs.
+// Annotations say which operations are limited (policy.AnnotationProtectOperations), and how many Pods there should be
+// (policy.AnnotationProtectTotalReplicas).
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -35,19 +36,20 @@ type PodUnavailableBudgetList struct {
 	Items []PodUnavailableBudget `json:"items"`
 }
 
-// PodUnavailableBudgetSpec is what the user wants.
+// PodUnavailableBudgetSpec is the desired state of a PodUnavailableBudget.
 type PodUnavailableBudgetSpec struct {
-	// Selector selects the Pods by their labels. It excludes TargetRef, and cannot change.
+	// Selector selects the Pods by their labels, excludes TargetRef, and cannot change.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// TargetReference names the workload whose Pods are protected. It excludes Selector, and cannot change.
+	// TargetReference names the workload whose Pods are protected, excludes Selector, and cannot change.
 	// +optional
 	TargetReference *TargetReference `json:"targetRef,omitempty"`
-	// MaxUnavailable is how many Pods may be out of service: a number, or a percentage of those that there should be, rounded up. It
-	// excludes MinAvailable.
+	// MaxUnavailable is how many Pods may be out of service: a number, or a percentage of the Pods that there should
+	// be, rounded up. MaxUnavailable excludes MinAvailable.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MinAvailable is how many Pods have to be in service: a number, or a percentage of those that there should be, rounded up.
+	// MinAvailable is how many Pods have to be in service: a number, or a percentage of the Pods that there should be,
+	// rounded up.
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 }
@@ -63,22 +65,22 @@ type TargetReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// PodUnavailableBudgetStatus is what was counted, and what has been let go since.
+// PodUnavailableBudgetStatus holds the numbers of the last count, and the Pods let go since.
 type PodUnavailableBudgetStatus struct {
-	// ObservedGeneration is the generation of the spec that the Pods were counted for.
+	// ObservedGeneration is the generation of the spec used for counting the Pods.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// DisruptedPods are Pods that were let go to be deleted, with the time.
+	// DisruptedPods are Pods let go for deletion, with the time.
 	// +optional
 	DisruptedPods map[string]metav1.Time `json:"disruptedPods,omitempty"`
-	// UnavailablePods are Pods that were let go to be changed, with the time.
+	// UnavailablePods are Pods let go for a change, with the time.
 	// +optional
 	UnavailablePods map[string]metav1.Time `json:"unavailablePods,omitempty"`
 	// UnavailableAllowed is how many more Pods may be taken out of service.
 	UnavailableAllowed int32 `json:"unavailableAllowed"`
-	// CurrentAvailable is how many Pods are in service, without those that were let go.
+	// CurrentAvailable is how many Pods are in service, without Pods let go.
 	CurrentAvailable int32 `json:"currentAvailable"`
-	// DesiredAvailable is how many have to be.
+	// DesiredAvailable is how many Pods have to be in service.
 	DesiredAvailable int32 `json:"desiredAvailable"`
 	// TotalReplicas is how many Pods there should be.
 	TotalReplicas int32 `json:"totalReplicas"`

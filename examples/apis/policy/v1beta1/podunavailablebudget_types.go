@@ -7,8 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// PodUnavailableBudget says how many Pods of an application may be out of service at a time, whoever takes them out: deletions, evictions, and
-// with the gate PodUnavailableBudgetUpdateGate changes of their specs.
+// PodUnavailableBudget limits how many Pods of an application may be out of service at a time, whoever takes them out.
+// The limit covers deletions and evictions, and with the gate PodUnavailableBudgetUpdateGate also changes of Pod specs.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -37,33 +37,34 @@ type PodUnavailableBudgetList struct {
 	Items []PodUnavailableBudget `json:"items"`
 }
 
-// PodUnavailableBudgetSpec is what the user wants.
+// PodUnavailableBudgetSpec is the desired state of a PodUnavailableBudget.
 type PodUnavailableBudgetSpec struct {
-	// Selector selects the Pods by their labels. It excludes TargetRef, and cannot change.
+	// Selector selects the Pods by their labels, excludes TargetRef, and cannot change.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// TargetReference names the workload whose Pods are protected. It excludes Selector, and cannot change.
+	// TargetReference names the workload whose Pods are protected, excludes Selector, and cannot change.
 	// +optional
 	TargetReference *TargetReference `json:"targetRef,omitempty"`
-	// MaxUnavailable is how many Pods may be out of service: a number, or a percentage of those that there should be, rounded up. It
-	// excludes MinAvailable.
+	// MaxUnavailable is how many Pods may be out of service: a number, or a percentage of the Pods that there should
+	// be, rounded up. MaxUnavailable excludes MinAvailable.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MinAvailable is how many Pods have to be in service: a number, or a percentage of those that there should be, rounded up.
+	// MinAvailable is how many Pods have to be in service: a number, or a percentage of the Pods that there should be,
+	// rounded up.
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
-	// ProtectOperations are what the budget is asked about. Empty stands for DELETE, UPDATE and EVICT.
+	// ProtectOperations are the operations limited by the budget. Empty stands for DELETE, UPDATE and EVICT.
 	// +optional
 	ProtectOperations []Operation `json:"protectOperations,omitempty"`
-	// ProtectTotalReplicas is how many Pods there should be. Unset stands for what their workloads say.
+	// ProtectTotalReplicas is how many Pods there should be. Unset stands for the number given by the Pods' workloads.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ProtectTotalReplicas *int32 `json:"protectTotalReplicas,omitempty"`
-	// IgnoredPodSelector selects Pods that are not protected.
+	// IgnoredPodSelector selects Pods to leave unprotected.
 	// +optional
 	IgnoredPodSelector *metav1.LabelSelector `json:"ignoredPodSelector,omitempty"`
 
-	// Undecodable is what of the spec made no sense when it was decoded. Those fields are unset.
+	// Undecodable lists the undecodable fields of the spec. Such fields are unset.
 	Undecodable []decode.Problem `json:"-"`
 }
 
@@ -78,7 +79,7 @@ type TargetReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Operation is something that takes a Pod out of service.
+// Operation is a way to take a Pod out of service.
 //
 // +kubebuilder:validation:Enum=DELETE;UPDATE;EVICT;RESIZE
 type Operation string
@@ -91,26 +92,26 @@ const (
 	OperationResize Operation = "RESIZE"
 )
 
-// PodUnavailableBudgetStatus is what was counted, and what has been let go since.
+// PodUnavailableBudgetStatus holds the numbers of the last count, and the Pods let go since.
 type PodUnavailableBudgetStatus struct {
-	// ObservedGeneration is the generation of the spec that the Pods were counted for.
+	// ObservedGeneration is the generation of the spec used for counting the Pods.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// DisruptedPods are Pods that were let go to be deleted, with the time.
+	// DisruptedPods are Pods let go for deletion, with the time.
 	// +optional
 	DisruptedPods map[string]metav1.Time `json:"disruptedPods,omitempty"`
-	// UnavailablePods are Pods that were let go to be changed, with the time.
+	// UnavailablePods are Pods let go for a change, with the time.
 	// +optional
 	UnavailablePods map[string]metav1.Time `json:"unavailablePods,omitempty"`
 	// UnavailableAllowed is how many more Pods may be taken out of service.
 	UnavailableAllowed int32 `json:"unavailableAllowed"`
-	// CurrentAvailable is how many Pods are in service, without those that were let go.
+	// CurrentAvailable is how many Pods are in service, without Pods let go.
 	CurrentAvailable int32 `json:"currentAvailable"`
-	// DesiredAvailable is how many have to be.
+	// DesiredAvailable is how many Pods have to be in service.
 	DesiredAvailable int32 `json:"desiredAvailable"`
 	// TotalReplicas is how many Pods there should be.
 	TotalReplicas int32 `json:"totalReplicas"`
 
-	// Undecodable is what of the status made no sense when it was decoded. Those fields are unset, and so is ObservedGeneration.
+	// Undecodable lists the undecodable fields of the status. Such fields are unset, and so is ObservedGeneration.
 	Undecodable []decode.Problem `json:"-"`
 }

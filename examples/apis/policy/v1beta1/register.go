@@ -16,7 +16,7 @@ import (
 // GroupVersion is policy.kruise.io/v1beta1. Treat GroupVersion as a constant.
 var GroupVersion = schema.GroupVersion{Group: "policy.kruise.io", Version: "v1beta1"}
 
-// AddToScheme registers the types of this version.
+// AddToScheme registers the types of v1beta1.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &PodUnavailableBudget{}, &PodUnavailableBudgetList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
