@@ -62,8 +62,8 @@ hostile: build ## a soak of ten minutes: one namespace and whoever reaches the w
 	$(GO) build -o bin/ ./examples/hostile
 	bin/hostile --manager bin/kruise-manager $(HOSTILE)
 
-house: ## figures of the repository: lines of each kind by part, prose of each package
-	@$(GO) run ./examples/internal/house -root .
+house: ## figures of the repository: lines of each kind by part, prose of each package; MOST=5 fails above that many pronouns and relatives per 100 words
+	@$(GO) run ./examples/internal/house -root . -most $(or $(MOST),100)
 
 lint: ## go vet and golangci-lint, with the linters listed in .golangci.yml
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(TOOL) golangci-lint run ./...) || exit 1; done

@@ -10,14 +10,15 @@ import (
 
 func main() {
 	root := flag.String("root", ".", "the root of the repository")
+	most := flag.Float64("most", 100, "fail if a package has more pronouns and relatives per 100 words")
 	flag.Parse()
-	if err := run(os.Stdout, *root); err != nil {
+	if err := run(os.Stdout, *root, *most); err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, root string) error {
+func run(out io.Writer, root string, most float64) error {
 	rooms, err := roomsBelow(root)
 	if err != nil {
 		return err
@@ -28,5 +29,5 @@ func run(out io.Writer, root string) error {
 		return err
 	}
 	printProse(out, packages)
-	return nil
+	return above(packages, most)
 }

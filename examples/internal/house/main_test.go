@@ -51,8 +51,10 @@ func TestRun(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := run(&out, root); err != nil {
-		t.Fatal(err)
+	err := run(&out, root, 5)
+	want := "package examples/kinds/cloneset has 33.3 pronouns and relatives per 100 words of comments, at most 5.0 are wanted"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 	var rows []string
 	for line := range strings.Lines(out.String()) {
@@ -60,12 +62,12 @@ func TestRun(t *testing.T) {
 			rows = append(rows, strings.TrimSpace(line))
 		}
 	}
-	want := []string{
+	lines := []string{
 		"| cloneset | 2 | 0 | 0 | 4 | 0 | 1 | 0 | 3 | 3 | 13 |",
 		"| examples/apis/apps/v1beta1 | 0 | 0.0 | 1 | 0 |",
 		"| examples/kinds/cloneset | 9 | 33.3 | 6 | 0 |",
 	}
-	if diff := cmp.Diff(want, rows); diff != "" {
+	if diff := cmp.Diff(lines, rows); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -98,4 +99,15 @@ func printProse(out io.Writer, packages map[string]*prose) {
 		p := packages[name]
 		fmt.Fprintf(out, "| %s | %d | %.1f | %d | %d |\n", name, p.words, p.share(), p.lines, p.wide)
 	}
+}
+
+// above returns an error about packages that send their readers back more often than most.
+func above(packages map[string]*prose, most float64) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(packages)) {
+		if p := packages[name]; p.share() > most {
+			errs = append(errs, fmt.Errorf("package %s has %.1f pronouns and relatives per 100 words of comments, at most %.1f are wanted", name, p.share(), most))
+		}
+	}
+	return errors.Join(errs...)
 }
