@@ -23,21 +23,25 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
+// undefaulted are the kinds of OpenKruise without a webhook for defaults.
+func undefaulted() []string {
+	return []string{"PersistentPodState", "PodUnavailableBudget", "ResourceDistribution"}
+}
+
 func TestPaths(t *testing.T) {
 	handlers := handlersOf(admission.Options{})
 	paths := admission.Paths(append(kind.Endpoints(kinds.All(), admission.Options{}), admission.Protection(admission.Options{}))...)
 	want := []string{
-		"/mutate-apps-kruise-io-advancedcronjob", "/mutate-apps-kruise-io-broadcastjob", mutatePath, "/mutate-apps-kruise-io-containerrecreaterequest", "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-sidecarset",
-		"/mutate-apps-kruise-io-statefulset",
-		"/validate-apps-deployment",
-		"/validate-apps-kruise-io-advancedcronjob",
-		"/validate-apps-kruise-io-broadcastjob",
-		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-persistentpodstate", "/validate-apps-kruise-io-resourcedistribution",
-		"/validate-apps-kruise-io-sidecarset", "/validate-apps-kruise-io-statefulset",
-		"/validate-policy-kruise-io-podunavailablebudget",
-		"/validate-apps-replicaset", "/validate-apps-statefulset", "/validate-customresourcedefinition", "/validate-ingress", "/validate-namespace",
-		"/validate-service",
+		"/validate-apps-deployment", "/validate-apps-replicaset", "/validate-apps-statefulset", "/validate-customresourcedefinition",
+		"/validate-ingress", "/validate-namespace", "/validate-service",
 	}
+	for _, row := range kinds.All() {
+		name := "-" + strings.ReplaceAll(row.Kind.Group, ".", "-") + "-" + row.Name()
+		if want = append(want, "/validate"+name); !slices.Contains(undefaulted(), row.Kind.Kind) {
+			want = append(want, "/mutate"+name)
+		}
+	}
+	want = slices.DeleteFunc(want, func(path string) bool { return path == "/validate-apps-kruise-io-containerrecreaterequest" }) // judged by /mutate
 	slices.Sort(want)
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
@@ -62,12 +66,13 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups := map[string]string{}
+	groups, unprotected := map[string]string{}, map[string]bool{}
 	resources, wanted := map[string]string{}, []string{"mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io"} // by name of the webhook
 	for _, k := range kinds.All() {
 		for _, path := range admission.Paths(k.Admission(admission.Options{})) {
 			name := path[1:2] + k.Name() + ".kb.io" // m or v
 			resources[name], groups[name], wanted = k.Resource, k.Kind.Group, append(wanted, name)
+			unprotected[name] = !k.Protected
 		}
 	}
 	protected := protectedRules()
@@ -86,7 +91,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			w := &c.Webhooks[i]
 			paths, names = append(paths, *w.ClientConfig.Service.Path), append(names, w.Name)
 			operations := []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}
-			if strings.HasPrefix(w.Name, "v") && !slices.Contains([]string{"daemonsets", "sidecarsets", "resourcedistributions", "persistentpodstates", "broadcastjobs", "advancedcronjobs", "podunavailablebudgets"}, resources[w.Name]) { // kinds without protection by label
+			if strings.HasPrefix(w.Name, "v") && !unprotected[w.Name] {
 				operations = append(operations, "DELETE")
 			}
 			rule := admissionregistrationv1.Rule{APIGroups: []string{groups[w.Name]}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{resources[w.Name]}}

@@ -7,7 +7,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
@@ -62,5 +66,43 @@ func TestWithEntries(t *testing.T) {
 		if _, err := withEntries(wrong, ""); err == nil {
 			t.Errorf("%q is taken", wrong)
 		}
+	}
+}
+
+// TestRights: a kind's rights, to objects of further groups too, stand above the rights shared by all kinds.
+func TestRights(t *testing.T) {
+	rows := []kind.Row{{
+		Kind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "ConfigSet"}, Resource: "configsets",
+		Rights: kind.Rights{
+			Objects: []string{"get", "watch"}, Status: true, Owns: true, Why: "ConfigMaps are made.",
+			More: []kind.Right{{Resources: []string{"configmaps"}, Verbs: []string{"create"}}, {Group: "*", Resources: []string{"*/scale"}, Verbs: []string{"get"}}},
+		},
+	}, {Kind: schema.GroupVersionKind{Group: "apps.kruise.io", Kind: "Apart"}, Resource: "aparts"}}
+	const before = "kind: ClusterRole\nrules:\n# Old.\n- apiGroups: [old]\n# Shared by the kinds.\n- apiGroups: [shared]\n  resources: [x]\n  verbs: [get]\n"
+	raw, err := withRights(before, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict([]byte(raw), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps.kruise.io"}, Resources: []string{"configsets"}, Verbs: []string{"get", "watch"}},
+		{APIGroups: []string{"apps.kruise.io"}, Resources: []string{"configsets/status"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{"apps.kruise.io"}, Resources: []string{"configsets/finalizers"}, Verbs: []string{"update"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"*"}, Resources: []string{"*/scale"}, Verbs: []string{"get"}},
+		{
+			APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
+			ResourceNames: []string{"configsets.apps.kruise.io", "aparts.apps.kruise.io"}, Verbs: []string{"get", "list", "watch", "patch"},
+		},
+		{APIGroups: []string{"shared"}, Resources: []string{"x"}, Verbs: []string{"get"}},
+	}
+	if diff := cmp.Diff(want, got.Rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	if _, err := withRights("kind: ClusterRole\n", rows); err == nil {
+		t.Error("a role without the place for rules is accepted")
 	}
 }

@@ -55,9 +55,9 @@ func rights(rows []kind.Row) string {
 	return out.String()
 }
 
-// quoted is a value of YAML, in which an asterisk at the start has a meaning.
+// quoted is a value of YAML, where nothing and an asterisk at the start have a meaning.
 func quoted(value string) string {
-	if strings.HasPrefix(value, "*") {
+	if value == "" || strings.HasPrefix(value, "*") {
 		return `"` + value + `"`
 	}
 	return value
