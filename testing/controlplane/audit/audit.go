@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 )
 
 // Request is an answered request.
@@ -29,6 +30,9 @@ type Request struct {
 	Code int
 	// DryRun is set for dry runs, which change nothing.
 	DryRun bool
+	// Received is when the API server received the request. The log has requests in the order of their answers, a moment
+	// after others may have seen the result.
+	Received time.Time
 }
 
 // IsWrite reports whether the request could have changed something.
@@ -81,6 +85,7 @@ func Select(path string, offset int64, keep func(Request) bool) (requests []Requ
 			User            struct{ Username string }
 			ObjectRef       struct{ Resource, Subresource, Namespace, Name string }
 			ResponseStatus  struct{ Code int }
+			Received        time.Time `json:"requestReceivedTimestamp"`
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			return requests, offset, fmt.Errorf("audit log, line that ends at %d: %w", offset, err)
@@ -88,7 +93,7 @@ func Select(path string, offset int64, keep func(Request) bool) (requests []Requ
 		request := Request{
 			Verb: e.Verb, Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 			User: e.User.Username, UserAgent: e.UserAgent, Code: e.ResponseStatus.Code,
-			DryRun: isDryRun(e.RequestURI),
+			DryRun: isDryRun(e.RequestURI), Received: e.Received,
 		}
 		if e.ObjectRef.Subresource != "" {
 			request.Resource += "/" + e.ObjectRef.Subresource

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -13,7 +14,7 @@ import (
 
 func TestRead(t *testing.T) {
 	const (
-		patch = `{"verb":"patch","userAgent":"me/1 a","objectRef":{"resource":"pods","subresource":"status","namespace":"n","name":"p"},"responseStatus":{"code":409}}` + "\n"
+		patch = `{"verb":"patch","userAgent":"me/1 a","objectRef":{"resource":"pods","subresource":"status","namespace":"n","name":"p"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-11-26T10:00:00.000001Z"}` + "\n"
 		other = `{"verb":"get","userAgent":"you/1","user":{"username":"system:you"},"objectRef":{"resource":"pods"},"responseStatus":{"code":200}}` + "\n"
 		get   = `{"verb":"get","userAgent":"me/1 b","responseStatus":{"code":200}}` + "\n"
 	)
@@ -25,7 +26,7 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []audit.Request{{Verb: "patch", Resource: "pods/status", Namespace: "n", Name: "p", UserAgent: "me/1 a", Code: 409}}
+	want := []audit.Request{{Verb: "patch", Resource: "pods/status", Namespace: "n", Name: "p", UserAgent: "me/1 a", Code: 409, Received: time.Date(2026, 11, 26, 10, 0, 0, 1000, time.UTC)}}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("first part (-want +got):\n%s", diff)
 	}
