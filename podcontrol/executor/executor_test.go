@@ -93,7 +93,11 @@ func newWorld(t *testing.T, edit ...func(*podcontrol.Config)) *world {
 		Observe: func(_ owner, e executor.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.events = append(w.events, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Type, e.Pod.Name, e.Revision)))
+			object := client.Object(e.Pod)
+			if e.Claim != nil {
+				object = e.Claim
+			}
+			w.events = append(w.events, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Type, object.GetName(), e.Revision)))
 		},
 		Permit: func(_ context.Context, _ owner, pod *corev1.Pod, operation disruption.Operation) error {
 			if w.permit == nil {

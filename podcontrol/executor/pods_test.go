@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/reason"
@@ -67,5 +69,19 @@ func TestCreatePodsWithoutTemplate(t *testing.T) {
 	w := newWorld(t)
 	if made, err := w.begin().CreatePods(t.Context(), 1, executor.PodTemplates{}); made != 0 || !reason.IsFinal(err) || len(w.Requests()) > 0 {
 		t.Errorf("CreatePods = %d, %v", made, err)
+	}
+}
+
+// TestReadSelects: the Turn's selector stands in for a missing one.
+func TestReadSelects(t *testing.T) {
+	w := newWorld(t)
+	w.add("a")
+	p := w.begin()
+	if set := p.Read(podcontrol.Want{}); len(set.Active) != 1 || p.Set != set {
+		t.Errorf("without a selector: %+v", set)
+	}
+	p.Selector = labels.Nothing()
+	if set := p.Read(podcontrol.Want{}); len(set.NotSelected) != 1 || len(set.Active) != 0 {
+		t.Errorf("with a selector that selects nothing: %+v", set)
 	}
 }

@@ -47,7 +47,6 @@ type Reconciler struct {
 	*kruise.Parts[*v1beta1.CloneSet]
 
 	options Options
-	client  client.Client
 	unborn  pvc.Unborn
 }
 
@@ -69,7 +68,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if options.NewID == nil {
 		options.NewID = func() string { return rand.String(5) }
 	}
-	r := &Reconciler{options: options, client: c}
+	r := &Reconciler{options: options}
 	config := kruise.Config[*v1beta1.CloneSet]{
 		Name: "cloneset", Controller: ControllerName, Claims: true, Rules: rules, AfterDelete: r.deleteClaimsOf, Labels: apps.ReservedPodLabels(),
 		Control: podcontrol.Config{
@@ -146,7 +145,7 @@ func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observ
 	o := &observation{
 		cs: cs, settings: s, history: h, update: h.Update, current: h.Current(cs.Status.CurrentRevision), claims: t.Claims,
 		pods:  t.Read(podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Delete: cs.Spec.ScaleStrategy.PodsToDelete}),
-		world: r.worldOf(ctx, cs), owner: *metav1.NewControllerRef(cs, r.Cache.Kind()),
+		world: r.worldOf(ctx, t), owner: *metav1.NewControllerRef(cs, r.Cache.Kind()),
 	}
 	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
 	if o.isOver() {
@@ -156,7 +155,8 @@ func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observ
 	return o
 }
 
-func (r *Reconciler) worldOf(ctx context.Context, cs *v1beta1.CloneSet) world {
+func (r *Reconciler) worldOf(ctx context.Context, t *turn) world {
+	cs := t.Owner
 	w := world{
 		pod:   func(name string) (*corev1.Pod, bool) { return r.Cache.Pods.Get(cs.Namespace, name) },
 		claim: func(name string) (*corev1.PersistentVolumeClaim, bool) { return r.Cache.Claims.Get(cs.Namespace, name) },
@@ -164,7 +164,7 @@ func (r *Reconciler) worldOf(ctx context.Context, cs *v1beta1.CloneSet) world {
 		rest:  r.Executor.Rest, users: r.Cache.UsersOf, plan: r.Planner.Plan, newID: r.options.NewID,
 		nodeLabels: func(name string) (map[string]string, bool) {
 			node := &corev1.Node{}
-			err := r.client.Get(ctx, client.ObjectKey{Name: name}, node)
+			err := t.Client.Get(ctx, client.ObjectKey{Name: name}, node)
 			return node.Labels, err == nil
 		},
 	}
@@ -179,7 +179,7 @@ func (r *Reconciler) worldOf(ctx context.Context, cs *v1beta1.CloneSet) world {
 // deleteClaimsOf deletes the claims of a Pod deleted by the controller itself, with or without reuse. Claims also used
 // by a foreign Pod stay.
 func (r *Reconciler) deleteClaimsOf(ctx context.Context, t *turn, pod *corev1.Pod) error {
-	world := r.worldOf(ctx, t.Owner)
+	world := r.worldOf(ctx, t)
 	return t.DeleteClaims(ctx, world.claimsOf(t.Owner).Of(t.Claims, pod))
 }
 

@@ -1,7 +1,6 @@
 package cloneset
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -12,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
@@ -152,7 +150,6 @@ func FuzzResolve(f *testing.F) {
 
 // FuzzFaults: controller and admission find the same faults in any spec.
 func FuzzFaults(f *testing.F) {
-	create := endpoint(admission.Options{}).ValidateCreate
 	faulttest.Fuzz(f, faulttest.Kind[*v1beta1.CloneSet]{
 		Object: func(spec []byte) (objects []*v1beta1.CloneSet, ok bool) {
 			cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
@@ -167,13 +164,7 @@ func FuzzFaults(f *testing.F) {
 			_, problems, warnings = resolve(cs, Options{Options: kruise.Options{}.Complete()})
 			return problems, warnings
 		},
-		Create: func(cs *v1beta1.CloneSet) field.ErrorList {
-			errs, err := create(context.Background(), cs)
-			if err != nil {
-				f.Fatal(err)
-			}
-			return errs
-		},
+		Create: endpoint(admission.Options{}).ValidateCreate,
 		Own: []string{
 			"spec.scaleStrategy.podsToDelete", "spec.updateStrategy.type: Required value", "spec.updateStrategy.rollingUpdate: Required value",
 		},

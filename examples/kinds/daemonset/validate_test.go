@@ -2,7 +2,6 @@ package daemonset
 
 import (
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
 )
 
 type edit = func(*v1beta1.DaemonSet)
@@ -163,22 +163,8 @@ func TestUnusable(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			obj := valid(tc.edit)
-			var got, refused []string
 			_, problems, _ := resolve(obj, nil)
-			for _, err := range problems.Refusals() {
-				got = append(got, err.Error())
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
-			for _, err := range validateCreate(obj) {
-				refused = append(refused, err.Error())
-			}
-			for _, message := range got {
-				if !slices.Contains(refused, message) {
-					t.Errorf("admission does not say %q, but %q", message, refused)
-				}
-			}
+			faulttest.Problems(t, tc.want, problems, validateCreate(obj))
 		})
 	}
 }

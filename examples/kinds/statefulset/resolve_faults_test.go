@@ -2,7 +2,6 @@ package statefulset
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/statefulset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
 )
 
 type change = func(*v1beta1.StatefulSet)
@@ -202,22 +202,8 @@ func TestUnusable(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			obj := valid(tc.edit)
-			var got, refused []string
 			_, problems, _ := resolve(obj, nil)
-			for _, err := range problems.Refusals() {
-				got = append(got, err.Error())
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
-			for _, err := range validateCreate(obj) {
-				refused = append(refused, err.Error())
-			}
-			for _, message := range got {
-				if !slices.Contains(refused, message) {
-					t.Errorf("admission does not say %q, but %q", message, refused)
-				}
-			}
+			faulttest.Problems(t, tc.want, problems, validateCreate(obj))
 		})
 	}
 }

@@ -2,6 +2,7 @@
 package faulttest
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -25,7 +26,7 @@ type Kind[O any] struct {
 	// Resolve returns the controller's findings.
 	Resolve func(O) (problems, warnings kruise.Faults)
 	// Create returns admission's findings about a new object.
-	Create func(O) field.ErrorList
+	Create func(context.Context, O) (field.ErrorList, error)
 	// Own are rules of admission alone, each a path, or a path with the type of the error: about names, about other
 	// objects, and about absent values left to defaulting.
 	Own []string
@@ -52,7 +53,11 @@ func Fuzz[O any](f *testing.F, kind Kind[O]) {
 			if !ok {
 				continue
 			}
-			refused := slices.DeleteFunc(kind.Create(objects[i]),
+			errs, err := kind.Create(t.Context(), objects[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused := slices.DeleteFunc(errs,
 				func(err *field.Error) bool { return begins(err.Field+": "+err.Type.String(), kind.Own) })
 			found := append(reported(problems), reported(warnings)...)
 			if diff := cmp.Diff(values(kruise.Refused(refused)), values(found)); diff != "" {
@@ -162,4 +167,25 @@ func edit(old any, choice byte) any {
 	default:
 		return slices.Repeat(list[:1], apps.MaxTerms+1)
 	}
+}
+
+// Problems compares a spec's problems, and holds that admission says each of them.
+func Problems(t *testing.T, want []string, problems kruise.Faults, refused field.ErrorList) {
+	t.Helper()
+	got, said := texts(problems.Refusals()), texts(refused)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	for _, message := range got {
+		if !slices.Contains(said, message) {
+			t.Errorf("admission does not say %q, but %q", message, said)
+		}
+	}
+}
+
+func texts(errs field.ErrorList) (out []string) {
+	for _, err := range errs {
+		out = append(out, err.Error())
+	}
+	return out
 }

@@ -1,0 +1,47 @@
+package executor_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/pvc"
+)
+
+func (w *world) claim(name string) *corev1.PersistentVolumeClaim {
+	w.t.Helper()
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	w.must(w.Create(w.t.Context(), claim))
+	return claim
+}
+
+// TestDeleteClaims: a refused deletion does not stop the rest, and is told.
+func TestDeleteClaims(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.claim("data-a"), w.claim("data-b")
+	w.Answer = refuses("delete PersistentVolumeClaim data-a")
+	if err := w.begin().DeleteClaims(t.Context(), []*corev1.PersistentVolumeClaim{first, second}); !apierrors.IsForbidden(err) {
+		t.Errorf("DeleteClaims = %v", err)
+	}
+	w.check("deleted", []string{"delete PersistentVolumeClaim data-a", "delete PersistentVolumeClaim data-b"}, []string{"ClaimDeleteFailed data-a"})
+}
+
+// TestGrowClaims: a claim grows or is refused, and either is told.
+func TestGrowClaims(t *testing.T) {
+	w := newWorld(t)
+	template := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
+	template.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	small := []pvc.Small{{PersistentVolumeClaim: w.claim("data-a"), Template: template}, {PersistentVolumeClaim: w.claim("data-b"), Template: template}}
+	if err := w.begin().GrowClaims(t.Context(), small[:1], nil, nil); err != nil {
+		t.Errorf("GrowClaims = %v", err)
+	}
+	w.check("grown", []string{"patch PersistentVolumeClaim data-a"}, []string{"ClaimGrown data-a"})
+	w.Answer = refuses("patch PersistentVolumeClaim data-b")
+	if err := w.begin().GrowClaims(t.Context(), small[1:], nil, nil); !apierrors.IsForbidden(err) {
+		t.Errorf("GrowClaims = %v", err)
+	}
+	w.check("refused", []string{"patch PersistentVolumeClaim data-b"}, []string{"ClaimGrowthFailed data-b"})
+}
