@@ -18,6 +18,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
@@ -113,6 +114,8 @@ type Config[O client.Object] struct {
 	Control podcontrol.Config
 	// Watch adds event sources for owners; nil for none. Owners of numbered Pods with claims are woken by their claims.
 	Watch func(*builder.Builder) *builder.Builder
+	// Status points into an owner: to the status, its observed generation and its conditions.
+	Status func(O) (status any, observed *int64, conditions *v1beta1.Conditions)
 	// Rules are an owner's rules for its Pods.
 	Rules func(O) podcontrol.Rules
 	// AfterDelete may be nil: see executor.Options.

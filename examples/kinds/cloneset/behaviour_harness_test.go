@@ -406,7 +406,7 @@ func observed(cs *v1beta1.CloneSet) error {
 
 // hasCondition waits for a condition with a reason whose message holds all the texts. The empty reason matches any
 // reason.
-func hasCondition(t v1beta1.CloneSetConditionType, status corev1.ConditionStatus, reason string, texts ...string) func(*v1beta1.CloneSet) error {
+func hasCondition(t string, status corev1.ConditionStatus, reason string, texts ...string) func(*v1beta1.CloneSet) error {
 	return func(cs *v1beta1.CloneSet) error {
 		for _, have := range cs.Status.Conditions {
 			missing := func(text string) bool { return !strings.Contains(have.Message, text) }

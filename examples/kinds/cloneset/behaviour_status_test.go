@@ -86,10 +86,10 @@ func minReadySeconds(c *cluster) {
 
 func progressing(c *cluster) {
 	versions := c.history("progress") // a state lasts for 2 seconds
-	is := func(status corev1.ConditionStatus, reason string, texts ...string) *v1beta1.CloneSetCondition {
+	is := func(status corev1.ConditionStatus, reason string, texts ...string) *v1beta1.Condition {
 		c.t.Helper()
 		cs := versions.until(hasCondition(apps.ConditionProgressing, status, reason, texts...))
-		i := slices.IndexFunc(cs.Status.Conditions, func(have v1beta1.CloneSetCondition) bool { return have.Type == apps.ConditionProgressing })
+		i := slices.IndexFunc(cs.Status.Conditions, func(have v1beta1.Condition) bool { return have.Type == apps.ConditionProgressing })
 		return &cs.Status.Conditions[i]
 	}
 	seconds := int32(2)

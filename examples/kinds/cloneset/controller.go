@@ -70,7 +70,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	}
 	r := &Reconciler{options: options}
 	config := kruise.Config[*v1beta1.CloneSet]{
-		Name: "cloneset", Controller: ControllerName, Claims: true, Rules: rules, AfterDelete: r.deleteClaimsOf, Labels: apps.ReservedPodLabels(),
+		Name: "cloneset", Controller: ControllerName, Claims: true, Rules: rules, Status: statusOf, AfterDelete: r.deleteClaimsOf, Labels: apps.ReservedPodLabels(),
 		Control: podcontrol.Config{
 			HashLabel: apps.LabelPodTemplateHash, FullRevisions: !options.Gates[apps.GateCloneSetShortHash], DeleteLabel: apps.LabelSpecifiedDelete,
 		},
@@ -92,14 +92,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	cs := t.Owner
 	s, problems, _ := resolve(cs, r.options)
 	if problems != nil {
-		return r.stop(ctx, t, apps.ConditionInvalidSpec, reason.Final(problems.Reasons()))
+		return r.Stop(ctx, t, apps.ConditionInvalidSpec, apps.EventFailedUpdate, reason.Final(problems.Reasons()))
 	}
 	t.Selector = s.selector
 	if err := r.SyncHistory(ctx, t, executor.Templates{
 		Pod: &cs.Spec.Template, Claims: cs.Spec.VolumeClaimTemplates, Observed: cs.Status.ObservedGeneration, Collisions: kruise.Collisions(cs.Status.CollisionCount),
 		Stamp: func(d *revision.Decision) { kruise.StampClaimTemplates(d, cs.Spec.VolumeClaimTemplates) },
 	}); err != nil || t.History.Update == nil {
-		return r.stop(ctx, t, apps.ConditionFailedUpdate, err)
+		return r.Stop(ctx, t, apps.ConditionFailedUpdate, apps.EventFailedUpdate, err)
 	}
 	o, d := r.observed(ctx, t, s), &todo{}
 	var scaleErr, updateErr error

@@ -570,16 +570,16 @@ func (w *story) checkStatus(cs *v1beta1.CloneSet, pods, updated, expected int) {
 		ExpectedUpdatedReplicas: int32(expected),
 	}
 	got := *s
-	waiting := s.Condition(apps.ConditionWaiting)
+	waiting := s.Conditions.Find(apps.ConditionWaiting)
 	if lacking := w.lacksClaims(cs); (waiting != nil) != lacking {
 		w.Failf("converged status", "condition %+v, Pods lack claims: %t", waiting, lacking)
 	}
-	odd := s.Condition(apps.ConditionOddSpec)
+	odd := s.Conditions.Find(apps.ConditionOddSpec)
 	if reserved := len(validation.Reserved(&cs.Spec.Template, apps.ReservedPodLabels(), nil)) > 0; (odd != nil) != reserved {
 		w.Failf("converged status", "condition %+v, the template has reserved keys: %t", odd, reserved)
 	}
-	got.DropCondition(apps.ConditionWaiting)
-	got.DropCondition(apps.ConditionOddSpec)
+	got.Conditions.Drop(apps.ConditionWaiting)
+	got.Conditions.Drop(apps.ConditionOddSpec)
 	got.UpdateRevision, got.CurrentRevision, got.CollisionCount, got.LabelSelector = "", "", nil, ""
 	if !equality.Semantic.DeepEqual(got, want) {
 		w.Failf("converged status", "status is %s, want %s", asJSON(got), asJSON(want))

@@ -13,7 +13,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/podcontrol"
 )
@@ -39,13 +38,6 @@ func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *tod
 	return t.Pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// stop reports a pass stopped before its start.
-func (r *Reconciler) stop(ctx context.Context, t *turn, condition v1beta1.CloneSetConditionType, err error) (ctrl.Result, error) {
-	status := t.Owner.Status.DeepCopy()
-	status.ObservedGeneration = t.Owner.Generation
-	return kruise.Stop(ctx, r.Parts, t, t.Owner.Status, status, condition, apps.EventFailedUpdate, err)
-}
-
 // nextStatus computes the status, and the wait until a deadline makes a new status necessary: zero for never.
 func nextStatus(o *observation, t *todo, instant time.Time, scaleErr, updateErr error) (v1beta1.CloneSetStatus, time.Duration) {
 	pods := o.pods.Totals()
@@ -57,11 +49,11 @@ func nextStatus(o *observation, t *todo, instant time.Time, scaleErr, updateErr 
 		LabelSelector:           o.settings.selector.String(), Conditions: slices.Clone(o.cs.Status.Conditions),
 	}
 	now := metav1.NewTime(instant)
-	status.SetFailure(apps.ConditionFailedScale, scaleErr, now)
-	status.SetFailure(apps.ConditionFailedUpdate, updateErr, now)
-	status.DropCondition(apps.ConditionInvalidSpec)
-	status.SetFailure(apps.ConditionWaiting, t.waits.Err(), now)
-	status.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
+	status.Conditions.SetFailure(apps.ConditionFailedScale, scaleErr, now)
+	status.Conditions.SetFailure(apps.ConditionFailedUpdate, updateErr, now)
+	status.Conditions.Drop(apps.ConditionInvalidSpec)
+	status.Conditions.SetFailure(apps.ConditionWaiting, t.waits.Err(), now)
+	status.Conditions.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
 	return status, setProgress(o, &status, now)
 }
 
@@ -70,10 +62,10 @@ func nextStatus(o *observation, t *todo, instant time.Time, scaleErr, updateErr 
 func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time) (wake time.Duration) {
 	deadline := o.settings.progressDeadline
 	if deadline == nil {
-		status.DropCondition(apps.ConditionProgressing)
+		status.Conditions.Drop(apps.ConditionProgressing)
 		return 0
 	}
-	c := v1beta1.CloneSetCondition{Type: apps.ConditionProgressing, Status: corev1.ConditionTrue}
+	c := v1beta1.Condition{Type: apps.ConditionProgressing, Status: corev1.ConditionTrue, LastUpdateTime: now}
 	was := &o.cs.Status
 	progressed := status.UpdateRevision != was.UpdateRevision || status.UpdatedAvailableReplicas > was.UpdatedAvailableReplicas
 	switch {
@@ -85,17 +77,17 @@ func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time
 		c.Reason, c.Message = apps.ReasonProgressPartitionAvailable, fmt.Sprintf("%d Pods are at revision %s and available, as many as the partition lets", status.UpdatedAvailableReplicas, status.UpdateRevision)
 	default:
 		c.Reason, c.Message = apps.ReasonProgressUpdated, "rolling out revision "+status.UpdateRevision
-		wake = deadlineWake(&c, was.Condition(apps.ConditionProgressing), *deadline, progressed, now)
+		wake = deadlineWake(&c, was.Conditions.Find(apps.ConditionProgressing), *deadline, progressed, now)
 	}
-	status.SetCondition(c, now)
-	if set := status.Condition(apps.ConditionProgressing); progressed && set.Reason == apps.ReasonProgressUpdated {
+	status.Conditions.Set(c, now)
+	if set := status.Conditions.Find(apps.ConditionProgressing); progressed && set.Reason == apps.ReasonProgressUpdated {
 		set.LastUpdateTime = now
 	}
 	return wake
 }
 
 // deadlineWake turns the condition into DeadlineExceeded after the deadline, and otherwise returns the time left.
-func deadlineWake(c, old *v1beta1.CloneSetCondition, deadline time.Duration, progressed bool, now metav1.Time) time.Duration {
+func deadlineWake(c, old *v1beta1.Condition, deadline time.Duration, progressed bool, now metav1.Time) time.Duration {
 	if old == nil || progressed || (old.Reason != apps.ReasonProgressUpdated && old.Reason != apps.ReasonProgressDeadlineExceeded) {
 		return deadline + time.Second
 	}
@@ -120,4 +112,9 @@ func (r *Reconciler) dropNames(ctx context.Context, t *turn, o *observation, ver
 	}
 	err = t.PatchSpec(ctx, version, map[string]any{"scaleStrategy": map[string]any{"podsToDelete": keep}})
 	return err == nil, err
+}
+
+// statusOf points into the status.
+func statusOf(cs *v1beta1.CloneSet) (status any, observed *int64, conditions *v1beta1.Conditions) {
+	return &cs.Status, &cs.Status.ObservedGeneration, &cs.Status.Conditions
 }

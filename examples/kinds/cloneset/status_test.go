@@ -49,7 +49,7 @@ func TestProgress(t *testing.T) {
 				history: &revision.History{}, current: rev, update: rev,
 			}
 			status, _ := nextStatus(o, &todo{}, time.Unix(1, 0), nil, nil)
-			got := status.Condition(apps.ConditionProgressing)
+			got := status.Conditions.Find(apps.ConditionProgressing)
 			if got == nil || got.Status != corev1.ConditionTrue {
 				t.Fatalf("condition is %+v", got)
 			}

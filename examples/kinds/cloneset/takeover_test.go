@@ -56,9 +56,9 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-func withoutCondition(unwanted v1beta1.CloneSetConditionType) func(*v1beta1.CloneSet) error {
+func withoutCondition(unwanted string) func(*v1beta1.CloneSet) error {
 	return func(cs *v1beta1.CloneSet) error {
-		if slices.ContainsFunc(cs.Status.Conditions, func(have v1beta1.CloneSetCondition) bool { return have.Type == unwanted }) {
+		if slices.ContainsFunc(cs.Status.Conditions, func(have v1beta1.Condition) bool { return have.Type == unwanted }) {
 			return fmt.Errorf("CloneSet %s still has condition %s", cs.Name, unwanted)
 		}
 		return nil

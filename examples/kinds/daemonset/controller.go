@@ -71,7 +71,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	r := &Reconciler{options: options}
 	var err error
 	r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.DaemonSet{}, options.Options, kruise.Config[*v1beta1.DaemonSet]{
-		Name: "daemonset", Controller: ControllerName, Nodes: true, Rules: rules, Labels: apps.ReservedDaemonSetLabels(),
+		Name: "daemonset", Controller: ControllerName, Nodes: true, Rules: rules, Status: statusOf, Labels: apps.ReservedDaemonSetLabels(),
 		HashLabel: apps.LabelRevision, Counting: revision.CountAllOld,
 		Control: podcontrol.Config{OnlyPreDelete: true, NeedsGate: true, GateWhereUpdated: true},
 		Watch:   r.watch,

@@ -638,7 +638,7 @@ func TestStatus(t *testing.T) {
 				t.Errorf("revision %q, generation %d, next after %s", s.UpdateRevision, s.ObservedGeneration, o.pods.NextAvailable)
 			}
 			var waits reason.Code
-			if c := s.Condition(apps.ConditionWaiting); c != nil {
+			if c := s.Conditions.Find(apps.ConditionWaiting); c != nil {
 				waits = reason.Code(c.Reason)
 			}
 			if waits != tc.waits || len(s.Conditions) > 1 || len(s.Conditions) == 1 && waits == "" {

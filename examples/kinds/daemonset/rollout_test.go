@@ -459,7 +459,7 @@ func TestBadInput(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.until(tc.name, func(set *v1beta1.DaemonSet) error {
-			condition := set.Status.Condition(apps.ConditionInvalidSpec)
+			condition := set.Status.Conditions.Find(apps.ConditionInvalidSpec)
 			if condition == nil || !strings.Contains(condition.Message, tc.path) || set.Status.ObservedGeneration != set.Generation {
 				return fmt.Errorf("D-11 condition %+v, want one about %s", condition, tc.path)
 			}

@@ -26,14 +26,12 @@ func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *tod
 }
 
 // stop reports a pass stopped before its start.
-func (r *Reconciler) stop(ctx context.Context, t *turn, condition v1beta1.DaemonSetConditionType, err error) (ctrl.Result, error) {
+func (r *Reconciler) stop(ctx context.Context, t *turn, condition string, err error) (ctrl.Result, error) {
 	event := apps.EventFailedUpdate
 	if selector := t.Owner.Spec.Selector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		event = apps.EventSelectingAll
 	}
-	status := t.Owner.Status.DeepCopy()
-	status.ObservedGeneration = t.Owner.Generation
-	return kruise.Stop(ctx, r.Parts, t, t.Owner.Status, status, condition, event, err)
+	return r.Stop(ctx, t, condition, event, err)
 }
 
 // nextStatus computes the status.
@@ -46,10 +44,15 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 		NumberAvailable: int32(n.Available), NumberUnavailable: int32(n.Desired - n.Available),
 		Conditions: slices.Clone(o.set.Status.Conditions),
 	}
-	status.SetFailure(apps.ConditionFailedCreatePod, scaleErr, now)
-	status.SetFailure(apps.ConditionFailedUpdatePod, updateErr, now)
-	status.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, t.held)), now)
-	status.DropCondition(apps.ConditionInvalidSpec)
-	status.SetFailure(apps.ConditionOddSpec, t.odd.Err(), now)
+	status.Conditions.SetFailure(apps.ConditionFailedCreatePod, scaleErr, now)
+	status.Conditions.SetFailure(apps.ConditionFailedUpdatePod, updateErr, now)
+	status.Conditions.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, t.held)), now)
+	status.Conditions.Drop(apps.ConditionInvalidSpec)
+	status.Conditions.SetFailure(apps.ConditionOddSpec, t.odd.Err(), now)
 	return status
+}
+
+// statusOf points into the status.
+func statusOf(set *v1beta1.DaemonSet) (status any, observed *int64, conditions *v1beta1.Conditions) {
+	return &set.Status, &set.Status.ObservedGeneration, &set.Status.Conditions
 }

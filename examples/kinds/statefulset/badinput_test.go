@@ -41,7 +41,7 @@ type badInput struct {
 	// want are the StatefulSet's Pods in the end. condition and event (if not empty) explain the missing Pods, and the
 	// message contains says.
 	want      []int
-	condition v1beta1.StatefulSetConditionType
+	condition string
 	reason    string
 	says      []string
 	event     string
@@ -379,7 +379,7 @@ func (c *cluster) untilTold(tc *badInput) {
 			}
 			return nil
 		}
-		got := set.Status.Condition(tc.condition)
+		got := set.Status.Conditions.Find(tc.condition)
 		if got == nil || tc.reason != "" && got.Reason != tc.reason || len(set.Status.Conditions) != 1 {
 			return fmt.Errorf("%s: conditions %+v, want %s %s alone", tc.name, set.Status.Conditions, tc.condition, tc.reason)
 		}

@@ -148,7 +148,7 @@ func TestClaimTemplatesOfRevisionsTakenOver(t *testing.T) {
 	c.untilUses("db-0", "data-db-0")
 	c.lose(true)
 	c.until("db", func(set *v1beta1.StatefulSet) error {
-		if failed := set.Status.Condition(apps.ConditionFailedCreatePod); failed == nil || failed.Reason != string(revision.ClaimTemplateUnknown) {
+		if failed := set.Status.Conditions.Find(apps.ConditionFailedCreatePod); failed == nil || failed.Reason != string(revision.ClaimTemplateUnknown) {
 			return fmt.Errorf("condition %+v", failed)
 		}
 		return nil
@@ -203,7 +203,7 @@ func withLogs(set *v1beta1.StatefulSet) {
 func (c *cluster) untilLacking(template, pod string) {
 	c.t.Helper()
 	c.until("db", func(set *v1beta1.StatefulSet) error {
-		waiting := set.Status.Condition(apps.ConditionWaiting)
+		waiting := set.Status.Conditions.Find(apps.ConditionWaiting)
 		switch {
 		case template == "" && waiting == nil:
 			return settled(set)

@@ -214,7 +214,7 @@ func TestVolumesCannotGrow(t *testing.T) {
 	}), 0)
 	c.change("db", withClaims(class, "2Gi"))
 	c.until("db", func(set *v1beta1.StatefulSet) error {
-		if failed := set.Status.Condition(apps.ConditionFailedUpdatePod); failed == nil || failed.Reason != "ClassCannotExpand" || !strings.Contains(failed.Message, class) {
+		if failed := set.Status.Conditions.Find(apps.ConditionFailedUpdatePod); failed == nil || failed.Reason != "ClassCannotExpand" || !strings.Contains(failed.Message, class) {
 			return fmt.Errorf("condition %+v", failed)
 		}
 		return nil

@@ -53,7 +53,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	parts, err := kruise.NewParts(ctx, mgr, c, &v1beta1.StatefulSet{}, options.Complete(), kruise.Config[*v1beta1.StatefulSet]{
-		Name: "statefulset", Controller: ControllerName, Claims: true, Numbered: true, Rules: rules, Labels: apps.ReservedStatefulSetLabels(),
+		Name: "statefulset", Controller: ControllerName, Claims: true, Numbered: true, Rules: rules, Status: statusOf, Labels: apps.ReservedStatefulSetLabels(),
 		Control: podcontrol.Config{FullRevisions: true, CountUnscheduled: true, GateWhereUpdated: true, DeleteLabel: apps.LabelSpecifiedDelete},
 	})
 	return &Reconciler{parts}, err
@@ -68,18 +68,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	set := t.Owner
 	s, problems, _ := resolve(set, r.Options.Gates)
 	if problems != nil {
-		return r.stop(ctx, t, apps.ConditionInvalidSpec, reason.Final(problems.Reasons()))
+		return r.Stop(ctx, t, apps.ConditionInvalidSpec, apps.EventFailedUpdate, reason.Final(problems.Reasons()))
 	}
 	t.Selector = s.selector
 	if err := r.SyncHistory(ctx, t, executor.Templates{
 		Pod: &set.Spec.Template, Claims: set.Spec.VolumeClaimTemplates, Observed: set.Status.ObservedGeneration, Collisions: kruise.Collisions(set.Status.CollisionCount),
 	}); err != nil || t.History.Update == nil {
-		return r.stop(ctx, t, apps.ConditionFailedUpdatePod, err)
+		return r.Stop(ctx, t, apps.ConditionFailedUpdatePod, apps.EventFailedUpdate, err)
 	}
 	o := r.observed(t, s)
 	d, err := decide(o)
 	if err != nil {
-		return r.stop(ctx, t, apps.ConditionInvalidSpec, reason.Final(err))
+		return r.Stop(ctx, t, apps.ConditionInvalidSpec, apps.EventFailedUpdate, reason.Final(err))
 	}
 	var scaleErr, updateErr error
 	if set.DeletionTimestamp == nil {

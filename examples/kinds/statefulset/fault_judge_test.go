@@ -367,7 +367,7 @@ func (w *story) converged() {
 	if list := slices.Sorted(maps.Keys(got)); !slices.Equal(list, wanted) {
 		w.Failf("converged", "Pods %v, want %v", list, wanted)
 	}
-	oddSpec := func(c v1beta1.StatefulSetCondition) bool { return c.Type == apps.ConditionOddSpec }
+	oddSpec := func(c v1beta1.Condition) bool { return c.Type == apps.ConditionOddSpec }
 	if has := slices.ContainsFunc(set.Status.Conditions, oddSpec); has != w.hasUselessLimit(set) {
 		w.Failf("converged", "conditions %+v, a limit is useless: %t", set.Status.Conditions, !has)
 	}

@@ -241,7 +241,7 @@ func TestOrderedScaleInHalts(t *testing.T) {
 	recorder := controllertest.Watch(t, c, c.namespace, func(map[types.UID]*corev1.Pod) {})
 	c.change("seq", func(set *v1beta1.StatefulSet) { set.Spec.Replicas = ptr.To[int32](0) })
 	c.until("seq", func(set *v1beta1.StatefulSet) error {
-		waiting := set.Status.Condition(apps.ConditionWaiting)
+		waiting := set.Status.Conditions.Find(apps.ConditionWaiting)
 		if waiting == nil || !strings.Contains(waiting.Message, "seq-2") || !strings.Contains(waiting.Message, "unready status: [app]") || set.Status.Replicas != 3 {
 			return fmt.Errorf("%d Pods, condition %+v", set.Status.Replicas, waiting)
 		}

@@ -23,13 +23,6 @@ func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *tod
 	return t.Pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// stop reports a pass stopped before its start.
-func (r *Reconciler) stop(ctx context.Context, t *turn, condition v1beta1.StatefulSetConditionType, err error) (ctrl.Result, error) {
-	status := t.Owner.Status.DeepCopy()
-	status.ObservedGeneration = t.Owner.Generation
-	return kruise.Stop(ctx, r.Parts, t, t.Owner.Status, status, condition, apps.EventFailedUpdate, err)
-}
-
 // nextStatus computes the status.
 func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr error) v1beta1.StatefulSetStatus {
 	pods := o.pods.Totals()
@@ -53,10 +46,15 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 		}
 	}
 	status.VolumeClaims = o.claimStatus()
-	status.SetFailure(apps.ConditionFailedCreatePod, scaleErr, now)
-	status.SetFailure(apps.ConditionFailedUpdatePod, updateErr, now)
-	status.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, t.held, o.pods.LackedClaims(o.claims.Templates))), now)
-	status.DropCondition(apps.ConditionInvalidSpec)
-	status.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
+	status.Conditions.SetFailure(apps.ConditionFailedCreatePod, scaleErr, now)
+	status.Conditions.SetFailure(apps.ConditionFailedUpdatePod, updateErr, now)
+	status.Conditions.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, t.held, o.pods.LackedClaims(o.claims.Templates))), now)
+	status.Conditions.Drop(apps.ConditionInvalidSpec)
+	status.Conditions.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
 	return status
+}
+
+// statusOf points into the status.
+func statusOf(set *v1beta1.StatefulSet) (status any, observed *int64, conditions *v1beta1.Conditions) {
+	return &set.Status, &set.Status.ObservedGeneration, &set.Status.Conditions
 }

@@ -74,16 +74,16 @@ func TestNextStatus(t *testing.T) {
 func TestConditions(t *testing.T) {
 	set := db(1, budget("100%"), rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.MinReadySeconds = ptr.To[int32](-1) }))
 	earlier := metav1.NewTime(decidedAt.Add(-1))
-	set.Status.Conditions = []v1beta1.StatefulSetCondition{
+	set.Status.Conditions = v1beta1.Conditions{
 		{Type: apps.ConditionFailedCreatePod, Status: corev1.ConditionTrue, Reason: "Old", Message: "an earlier one", LastTransitionTime: earlier},
 		{Type: apps.ConditionFailedUpdatePod, Status: corev1.ConditionTrue, Reason: "Gone", LastTransitionTime: earlier},
 		{Type: apps.ConditionInvalidSpec, Status: corev1.ConditionTrue, Reason: "Gone", LastTransitionTime: earlier},
 	}
 	why := reason.Reason{Code: "NameTaken", Object: reason.Object{Kind: "Pod", Namespace: "default", Name: "db-0"}, Detail: "it is somebody else's"}
-	set.Status.Conditions = append(set.Status.Conditions, v1beta1.StatefulSetCondition{Type: apps.ConditionWaiting, Status: corev1.ConditionTrue, Reason: "Gone"})
+	set.Status.Conditions = append(set.Status.Conditions, v1beta1.Condition{Type: apps.ConditionWaiting, Status: corev1.ConditionTrue, Reason: "Gone"})
 	before := set.DeepCopy()
 	got := nextStatus(observe(t, situation{set: set}), &todo{}, metav1.NewTime(decidedAt), errors.Join(why), nil)
-	want := []v1beta1.StatefulSetCondition{
+	want := v1beta1.Conditions{
 		{
 			Type: apps.ConditionFailedCreatePod, Status: corev1.ConditionTrue, Reason: "NameTaken", LastTransitionTime: earlier,
 			Message: "Pod default/db-0: it is somebody else's",
@@ -125,7 +125,7 @@ func TestWaiting(t *testing.T) {
 				t.Fatal(err)
 			}
 			status, got := nextStatus(o, todo, metav1.NewTime(decidedAt), nil, nil), ""
-			if c := status.Condition(apps.ConditionWaiting); c != nil {
+			if c := status.Conditions.Find(apps.ConditionWaiting); c != nil {
 				got = c.Message
 			}
 			if !strings.HasPrefix(got, tc.want) || got != "" && tc.want == "" {

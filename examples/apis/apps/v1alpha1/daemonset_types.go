@@ -98,7 +98,7 @@ type DaemonSetStatus struct {
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// Conditions report problems.
 	// +optional
-	Conditions []v1beta1.DaemonSetCondition `json:"conditions,omitempty"`
+	Conditions v1beta1.Conditions `json:"conditions,omitempty"`
 	// DaemonSetHash is the hash of the newest revision, as in a label of the Pods.
 	// +optional
 	DaemonSetHash string `json:"daemonSetHash,omitempty"`

@@ -205,31 +205,8 @@ type CloneSetStatus struct {
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// Conditions say how scaling and the rollout go.
 	// +optional
-	Conditions []CloneSetCondition `json:"conditions,omitempty"`
+	Conditions Conditions `json:"conditions,omitempty"`
 	// LabelSelector is the selector as a string, for autoscalers.
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
-}
-
-// CloneSetConditionType is a condition type from package apps.
-type CloneSetConditionType string
-
-// CloneSetCondition is a condition of a CloneSet.
-type CloneSetCondition struct {
-	// Type is Progressing, FailedScale or FailedUpdate.
-	Type CloneSetConditionType `json:"type"`
-	// Status is True, False or Unknown.
-	Status corev1.ConditionStatus `json:"status"`
-	// LastUpdateTime is when the current reason began; the progress deadline counts from here.
-	// +optional
-	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitzero"`
-	// LastTransitionTime is when Status last changed.
-	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
-	// Reason is a CamelCase word.
-	// +optional
-	Reason string `json:"reason,omitempty"`
-	// Message is for humans.
-	// +optional
-	Message string `json:"message,omitempty"`
 }

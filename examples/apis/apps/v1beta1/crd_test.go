@@ -205,7 +205,7 @@ func statefulSetFields() map[string]string {
 		array conditions volumeClaims
 		object conditions[] volumeClaims[]
 		string conditions[].type* conditions[].status* conditions[].reason conditions[].message
-		date-time conditions[].lastTransitionTime
+		date-time conditions[].lastUpdateTime conditions[].lastTransitionTime
 		string volumeClaims[].volumeClaimName*
 		int32 volumeClaims[].compatibleReplicas* volumeClaims[].compatibleReadyReplicas*`))
 	fields[""] = "object"

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -58,7 +56,7 @@ func daemonSetFields() map[string]string {
 		array conditions
 		object conditions[]
 		string conditions[].type* conditions[].status* conditions[].reason conditions[].message
-		date-time conditions[].lastTransitionTime`))
+		date-time conditions[].lastUpdateTime conditions[].lastTransitionTime`))
 	fields[""] = "object"
 	return fields
 }
@@ -176,24 +174,5 @@ func TestDaemonSetSpecIsEncodedAsItIs(t *testing.T) {
 	}
 	if !strings.Contains(string(raw), `"spec":`+spec) {
 		t.Errorf("encoded as %s", raw)
-	}
-}
-
-func TestDaemonSetConditions(t *testing.T) {
-	first, later := metav1.Unix(1, 0), metav1.Unix(2, 0)
-	var s v1beta1.DaemonSetStatus
-	s.SetCondition(v1beta1.DaemonSetCondition{Type: "A", Status: corev1.ConditionTrue, Reason: "x"}, first)
-	s.SetCondition(v1beta1.DaemonSetCondition{Type: "B", Status: corev1.ConditionTrue}, first)
-	s.SetCondition(v1beta1.DaemonSetCondition{Type: "A", Status: corev1.ConditionTrue, Reason: "y"}, later)
-	s.SetCondition(v1beta1.DaemonSetCondition{Type: "B", Status: corev1.ConditionFalse}, later)
-	want := []v1beta1.DaemonSetCondition{
-		{Type: "A", Status: corev1.ConditionTrue, Reason: "y", LastTransitionTime: first}, {Type: "B", Status: corev1.ConditionFalse, LastTransitionTime: later},
-	}
-	if diff := cmp.Diff(want, s.Conditions); diff != "" {
-		t.Errorf("conditions (-want +got):\n%s", diff)
-	}
-	s.DropCondition("A")
-	if s.Condition("A") != nil || s.Condition("B") == nil {
-		t.Errorf("conditions after one was dropped: %+v", s.Conditions)
 	}
 }

@@ -166,28 +166,8 @@ type DaemonSetStatus struct {
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// Conditions report problems.
 	// +optional
-	Conditions []DaemonSetCondition `json:"conditions,omitempty"`
+	Conditions Conditions `json:"conditions,omitempty"`
 	// UpdateRevision is the hash of the newest revision, as in a label of the Pods.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
-}
-
-// DaemonSetConditionType is a condition type from package apps.
-type DaemonSetConditionType string
-
-// DaemonSetCondition is a condition of a DaemonSet.
-type DaemonSetCondition struct {
-	// Type is the name of the condition.
-	Type DaemonSetConditionType `json:"type"`
-	// Status is True, False or Unknown.
-	Status corev1.ConditionStatus `json:"status"`
-	// LastTransitionTime is when Status last changed.
-	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
-	// Reason is a CamelCase word.
-	// +optional
-	Reason string `json:"reason,omitempty"`
-	// Message is for humans.
-	// +optional
-	Message string `json:"message,omitempty"`
 }

@@ -207,33 +207,13 @@ type StatefulSetStatus struct {
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// Conditions say how scaling and the rollout go.
 	// +optional
-	Conditions []StatefulSetCondition `json:"conditions,omitempty"`
+	Conditions Conditions `json:"conditions,omitempty"`
 	// LabelSelector is the selector as a string, for autoscalers.
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
 	// VolumeClaims says how far the claims of Pods follow each claim template.
 	// +optional
 	VolumeClaims []VolumeClaimStatus `json:"volumeClaims,omitempty"`
-}
-
-// StatefulSetConditionType is a condition type from package apps.
-type StatefulSetConditionType string
-
-// StatefulSetCondition is a condition of a StatefulSet.
-type StatefulSetCondition struct {
-	// Type is FailedCreatePod or FailedUpdatePod.
-	Type StatefulSetConditionType `json:"type"`
-	// Status is True, False or Unknown.
-	Status corev1.ConditionStatus `json:"status"`
-	// LastTransitionTime is when Status last changed.
-	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
-	// Reason is a CamelCase word.
-	// +optional
-	Reason string `json:"reason,omitempty"`
-	// Message is for humans.
-	// +optional
-	Message string `json:"message,omitempty"`
 }
 
 // VolumeClaimStatus says how far the claims of Pods follow a claim template.
