@@ -93,7 +93,7 @@ type Rights struct {
 	// Owns is true if the controller makes objects that block the deletion of their owner. OpenShift and others ask for the
 	// right to update finalizers then.
 	Owns bool
-	// Why says what the objects, or More, are for, in a sentence for the ClusterRole. Optional.
+	// Why says what the objects are for, in whole sentences. Optional.
 	Why string
 	// More are rights to objects of other kinds.
 	More []Right
@@ -104,11 +104,21 @@ type Right struct {
 	Group     string
 	Resources []string
 	Verbs     []string
+	// Why says what the right is for, in whole sentences.
+	Why string
 }
 
 // IsOn reports whether the controller runs under the gates.
 func (r Row) IsOn(gates map[apps.Gate]bool) bool {
 	return len(r.Gates) == 0 || slices.ContainsFunc(r.Gates, func(gate apps.Gate) bool { return gates[gate] })
+}
+
+// RegisterMetrics makes and registers the metrics of the controller.
+func (r Row) RegisterMetrics(registry prometheus.Registerer) (*kruise.Metrics, error) {
+	if r.Metrics != nil {
+		return r.Metrics(registry, r.Name())
+	}
+	return kruise.NewMetrics(registry, r.Name(), r.KeepsPods())
 }
 
 // Name is the kind in lower case, as in paths, flags and metrics.

@@ -72,7 +72,7 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 		if k.Setup == nil {
 			continue
 		}
-		_, err := metricsOf(registry, k)
+		_, err := k.RegisterMetrics(registry)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

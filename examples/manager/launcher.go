@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -200,19 +199,11 @@ func (l *launcher) awaitWebhooks(ctx context.Context) error {
 	})
 }
 
-// metricsOf makes the metrics of a kind's controller.
-func metricsOf(registry prometheus.Registerer, k kind.Row) (*kruise.Metrics, error) {
-	if k.Metrics != nil {
-		return k.Metrics(registry, k.Name())
-	}
-	return kruise.NewMetrics(registry, k.Name(), k.KeepsPods())
-}
-
 // controller returns the options of a kind's controller.
 func (o *Options) controller(k kind.Row, serverVersion string) (kruise.Options, error) {
 	out := o.shared(*k.Workers, serverVersion)
 	var err error
-	if out.Metrics, err = metricsOf(o.Registry, k); err != nil {
+	if out.Metrics, err = k.RegisterMetrics(o.Registry); err != nil {
 		return kruise.Options{}, fmt.Errorf("metrics of %s: %w", k.Controller, err)
 	}
 	return out, nil

@@ -1,6 +1,6 @@
-// Command manifests writes the manifests that follow from the rows of kinds: entries of the webhook configurations, roles
-// of editors and viewers, and the lists of kustomizations. The hand-written entries about Pods and about deletions stay:
-// they begin with the first comment below the entries of kinds.
+// Command manifests writes everything that follows from the rows of kinds into the repository: entries of the webhook
+// configurations, roles, the lists of kustomizations, the tables of rights and metrics. The hand-written entries of the
+// webhook configurations stay: they begin with the first comment below the entries of kinds.
 package main
 
 import (
@@ -26,8 +26,12 @@ func main() {
 	}
 }
 
-// write writes the manifests below a directory.
-func write(dir string, rows []kind.Row) error {
+// write writes manifests and tables below the root of the repository.
+func write(root string, rows []kind.Row) error {
+	if err := tables(root, rows); err != nil {
+		return err
+	}
+	dir := filepath.Join(root, "examples", "config")
 	files := map[string]string{"crd/Kustomization": crds(rows), "rbac/Kustomization": roles(rows)}
 	for i := range rows {
 		name := rows[i].Name()

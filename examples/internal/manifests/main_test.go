@@ -15,12 +15,21 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// TestManifestsAreCurrent: the committed manifests follow from the rows.
+// TestManifestsAreCurrent: the committed manifests and tables follow from the rows.
 func TestManifestsAreCurrent(t *testing.T) {
-	const config = "../../config"
+	const root = "../../.."
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(config)); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "examples", "config"), os.DirFS(filepath.Join(root, "examples", "config"))); err != nil {
 		t.Fatal(err)
+	}
+	for _, page := range []string{"SECURITY.md", "examples/README.md"} {
+		raw, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, page), raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := write(dir, kinds.All()); err != nil {
 		t.Fatal(err)
@@ -34,7 +43,7 @@ func TestManifestsAreCurrent(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		got, err := os.ReadFile(filepath.Join(config, name))
+		got, err := os.ReadFile(filepath.Join(root, name))
 		if diff := cmp.Diff(string(want), string(got)); diff != "" || err != nil {
 			t.Errorf("%s, %v; run make generate (-want +got):\n%s", name, err, diff)
 		}
@@ -52,6 +61,19 @@ func TestRolesOfKinds(t *testing.T) {
 		edit, view := strings.Contains(editor(&r), "aggregate-to-edit"), strings.Contains(viewer(&r), "aggregate-to-view")
 		if edit == r.ClusterScoped || view == (r.Secret != "") || r.ClusterScoped != (r.Reach != "") {
 			t.Errorf("%s: editors by edit %t, viewers by view %t", r.Kind.Kind, edit, view)
+		}
+	}
+}
+
+func TestWithTable(t *testing.T) {
+	const before = "Rights:\n\n<!-- make generate: rights -->\nold\n<!-- end -->\n\nMore.\n"
+	got, err := withTable(before, "rights", "new\n")
+	if want := "Rights:\n\n<!-- make generate: rights -->\nnew\n<!-- end -->\n\nMore.\n"; err != nil || got != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	for _, wrong := range []string{"", "<!-- end -->", "<!-- make generate: rights -->\nold\n", "<!-- make generate: metrics -->\nold\n<!-- end -->\n"} {
+		if _, err := withTable(wrong, "rights", ""); err == nil {
+			t.Errorf("%q is taken", wrong)
 		}
 	}
 }

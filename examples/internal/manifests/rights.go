@@ -47,6 +47,9 @@ func rights(rows []kind.Row) string {
 			rule(r.Kind.Group, r.Resource+"/finalizers", "update")
 		}
 		for _, more := range r.Rights.More {
+			if more.Why != "" {
+				fmt.Fprintf(&out, "# %s\n", more.Why)
+			}
 			rule(quoted(more.Group), quoted(strings.Join(more.Resources, ", ")), strings.Join(more.Verbs, ", "))
 		}
 	}

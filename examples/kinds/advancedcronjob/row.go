@@ -19,9 +19,11 @@ func Row() kind.Row {
 		Setup:  Setup,
 		Rights: kind.Rights{
 			Objects: []string{"get", "list", "watch"}, Status: true, Owns: true,
-			Why: "Jobs are started, and deleted when they are over or replaced. Admission has the API server judge their templates in dry runs.",
 			More: []kind.Right{
-				{Group: "batch", Resources: []string{"jobs"}, Verbs: []string{"get", "list", "watch", "create", "delete"}},
+				{
+					Group: "batch", Resources: []string{"jobs"}, Verbs: []string{"get", "list", "watch", "create", "delete"},
+					Why: "Runs of AdvancedCronJobs. Admission judges templates by dry runs of creations. Metadata, start and conditions are kept in memory.",
+				},
 			},
 		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },

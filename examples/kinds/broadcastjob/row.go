@@ -29,7 +29,7 @@ func Row() kind.Row {
 		},
 		Rights: kind.Rights{
 			Objects: []string{"get", "list", "watch", "create", "delete"}, Status: true, Owns: true,
-			Why: "Jobs that are over are deleted when their spec says so. AdvancedCronJobs start some.",
+			Why: "Finished jobs are deleted when their spec says so. AdvancedCronJobs start some.",
 		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}

@@ -12,7 +12,7 @@ func Row() kind.Row {
 		Kind: v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), Resource: "containerrecreaterequests", Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
 		Rights: kind.Rights{
-			Objects: []string{"get", "list", "watch", "create"}, Why: "The end of sidecars is asked for. A request whose answer was lost is looked up.",
+			Objects: []string{"get", "list", "watch", "create"}, Why: "The end of sidecars of Pods that run to completion (gate SidecarTerminator). A request whose answer was lost is looked up.",
 		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}

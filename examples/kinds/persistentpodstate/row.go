@@ -26,9 +26,12 @@ func Row() kind.Row {
 		},
 		Rights: kind.Rights{
 			Objects: []string{"get", "list", "watch", "create", "patch", "delete"}, Status: true,
-			Why: "PersistentPodStates are generated for StatefulSets, too. Other kinds that kruise-configuration lists have to be granted: get, list and watch.",
+			Why: "Some are generated, and deleted when no workload asks for them any more.",
 			More: []kind.Right{
-				{Group: "apps", Resources: []string{"statefulsets"}, Verbs: []string{"get", "list", "watch"}},
+				{
+					Group: "apps", Resources: []string{"statefulsets"}, Verbs: []string{"get", "list", "watch"},
+					Why: "Owners of Pods with records. Further kinds, listed in kruise-configuration, have to be granted apart: get, list and watch.",
+				},
 			},
 		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },

@@ -32,10 +32,13 @@ func Row() kind.Row {
 		},
 		Rights: kind.Rights{
 			Objects: []string{"get", "list", "watch"}, Status: true,
-			Why: "Workloads say how many Pods they should have: Kubernetes' own by their spec, further kinds by their scale, where it may be read.",
+			Why: "The status counts Pods, and names the Pods let go by the webhooks.",
 			More: []kind.Right{
-				{Group: "apps", Resources: []string{"deployments", "replicasets", "daemonsets"}, Verbs: []string{"list", "watch"}},
-				{Group: "*", Resources: []string{"*/scale"}, Verbs: []string{"get"}},
+				{
+					Group: "apps", Resources: []string{"deployments", "replicasets", "daemonsets"}, Verbs: []string{"list", "watch"},
+					Why: "The wanted number of Pods, and the owners of Pods. Metadata and replicas are kept in memory.",
+				},
+				{Group: "*", Resources: []string{"*/scale"}, Verbs: []string{"get"}, Why: "The wanted number of Pods of further workloads named by a budget."},
 			},
 		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
