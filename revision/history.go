@@ -88,6 +88,10 @@ type History struct {
 	Update *appsv1.ControllerRevision
 	// Collisions is the count to keep in the owner's status. The count grows when other data has taken a name.
 	Collisions *int32
+	// Left reports whether a revision without a controller was left by an earlier owner of the name, and is used for the
+	// owner of today. history.Write asks when the name of a new revision is taken, by data equal to its own: a cache may
+	// still show the earlier owner. Optional: without Left, no such revision is used.
+	Left func(*appsv1.ControllerRevision) bool
 
 	owner   Owner
 	keys    Keys

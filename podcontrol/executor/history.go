@@ -31,6 +31,7 @@ type Templates struct {
 // the history's Update is nil.
 func (p *Parts[O]) SyncHistory(ctx context.Context, t *Turn[O], from Templates) error {
 	h := p.Histories.Of(revision.OwnerOf(t.Owner, p.Cache.Kind()), from.Collisions, append(t.Revisions, p.Left(t)...))
+	h.Left = func(rev *appsv1.ControllerRevision) bool { return p.isLeft(t, rev) }
 	t.History = h
 	return t.Pass.Once(ctx, fanout.Task{Name: "write the revision"}, func() (bool, error) {
 		decision, err := h.Decide(from.Pod)
@@ -53,15 +54,16 @@ func (p *Parts[O]) SyncHistory(ctx context.Context, t *Turn[O], from Templates) 
 // Left returns the revisions without an owner left by an earlier owner of the name, with labels matched by the Turn's
 // Selector, none without a Selector. SyncHistory uses left revisions; the controller decides about adoption.
 func (p *Parts[O]) Left(t *Turn[O]) (out []*appsv1.ControllerRevision) {
-	if t.Selector == nil {
-		return nil
-	}
 	for _, orphan := range p.Cache.Revisions.Orphans(t.Owner.GetNamespace()) {
-		if t.Selector.Matches(labels.Set(orphan.Labels)) && p.Histories.IsNamedFor(orphan, t.Owner.GetName()) {
+		if p.isLeft(t, orphan) {
 			out = append(out, orphan)
 		}
 	}
 	return out
+}
+
+func (p *Parts[O]) isLeft(t *Turn[O], orphan *appsv1.ControllerRevision) bool {
+	return t.Selector != nil && t.Selector.Matches(labels.Set(orphan.Labels)) && p.Histories.IsNamedFor(orphan, t.Owner.GetName())
 }
 
 // TruncateHistory deletes revisions without a Pod in the Set, beyond the limit. keep are the names of further revisions

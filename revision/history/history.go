@@ -75,12 +75,19 @@ func create(ctx context.Context, c client.Writer, apiReader client.Reader, h *re
 		if err := apiReader.Get(ctx, client.ObjectKeyFromObject(want), &taken); err != nil {
 			return nil, fmt.Errorf("reading ControllerRevision %s/%s, whose name is taken: %w", want.Namespace, want.Name, err)
 		}
-		if ref := metav1.GetControllerOf(&taken); ref != nil && ref.UID == h.Owner().Reference.UID && string(taken.Data.Raw) == string(want.Data.Raw) {
-			return &taken, nil // our own revision, from before the cache knew the revision
+		if string(taken.Data.Raw) == string(want.Data.Raw) && isOurs(h, &taken) {
+			return &taken, nil // from before the cache knew the revision
 		}
 		want = h.Rename(want)
 	}
 	return nil, fmt.Errorf("creating a ControllerRevision for %s/%s: %d names in a row are taken", want.Namespace, h.Owner().Name, maxCollisions)
+}
+
+func isOurs(h *revision.History, rev *appsv1.ControllerRevision) bool {
+	if ref := metav1.GetControllerOf(rev); ref != nil {
+		return ref.UID == h.Owner().Reference.UID
+	}
+	return h.Left != nil && rev.DeletionTimestamp == nil && h.Left(rev)
 }
 
 // patch writes annotations and the number of a revision. For revision.Keep the number stays.

@@ -224,6 +224,45 @@ func TestBump(t *testing.T) {
 	}
 }
 
+// TestLeft: the name of a new revision is taken by the revision of an earlier owner, shown by the cache as owned still.
+func TestLeft(t *testing.T) {
+	d := decide(t, "app:v1", nil)
+	for _, tc := range []struct {
+		name  string
+		asked bool
+		left  bool
+		edit  func(*appsv1.ControllerRevision)
+		used  bool
+	}{
+		{"R-3 left by an earlier owner of the name", true, true, func(*appsv1.ControllerRevision) {}, true},
+		{"not for this owner", true, false, func(*appsv1.ControllerRevision) {}, false},
+		{"nobody says", false, false, func(*appsv1.ControllerRevision) {}, false},
+		{"other data", true, true, func(rev *appsv1.ControllerRevision) { rev.Data.Raw = []byte(`{"spec":{}}`) }, false},
+		{"being deleted", true, true, func(rev *appsv1.ControllerRevision) {
+			rev.DeletionTimestamp, rev.Finalizers = ptr.To(metav1.Unix(1, 0)), []string{"example.com/hold"}
+		}, false},
+		{"of another owner", true, true, func(rev *appsv1.ControllerRevision) {
+			rev.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Web", Name: "web", UID: "u2", Controller: ptr.To(true)}}
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			taken := stored(t, "app:v1", 7)
+			taken.Name, taken.OwnerReferences = d.Revision.Name, nil
+			tc.edit(taken)
+			s, h := newServer(taken), of(t, nil)
+			if tc.asked {
+				h.Left = func(rev *appsv1.ControllerRevision) bool { return rev.Name == taken.Name && tc.left }
+			}
+			if _, err := history.Write(t.Context(), s, live{s}, h, d); err != nil {
+				t.Fatal(err)
+			}
+			if used := h.Update.Name == taken.Name; used != tc.used || used != (h.Collisions == nil) || len(s.all(t)) == 1 != used {
+				t.Errorf("revision %s, %v collisions; the API server has %v", h.Update.Name, h.Collisions, s.all(t))
+			}
+		})
+	}
+}
+
 func TestCreate(t *testing.T) {
 	d, h := decide(t, "app:v1", nil), of(t, nil)
 	base := d.Revision.Name
