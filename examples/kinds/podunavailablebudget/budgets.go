@@ -66,6 +66,12 @@ type Budgets struct {
 // New returns Budgets that read from the manager's cache and write with c. Call New once for each manager, before the
 // manager starts. A nil gates stands for the default gates, a nil clock for the real clock.
 func New(ctx context.Context, mgr ownercache.Manager, c client.Client, gates map[apps.Gate]bool, now clock.PassiveClock) (*Budgets, error) {
+	return newBudgets(ctx, mgr, c, gates, now, newShares())
+}
+
+func newBudgets(
+	ctx context.Context, mgr ownercache.Manager, c client.Client, gates map[apps.Gate]bool, now clock.PassiveClock, shares *shares,
+) (*Budgets, error) {
 	if gates == nil {
 		gates = apps.DefaultGates()
 	}
@@ -84,7 +90,7 @@ func New(ctx context.Context, mgr ownercache.Manager, c client.Client, gates map
 		return nil, err
 	}
 	b.guard, err = guard.New(c, mgr.GetAPIReader(), &v1beta1.PodUnavailableBudget{}, guard.Config[*v1beta1.PodUnavailableBudget]{
-		Ledger: ledgerOf, Store: store, Clock: b.clock,
+		Ledger: shares.ledger, Store: shares.store, Clock: b.clock,
 	})
 	return b, err
 }
@@ -93,7 +99,7 @@ func New(ctx context.Context, mgr ownercache.Manager, c client.Client, gates map
 // from the budgets where necessary, unless dryRun is set. Pass the Pod's present state: Ask lets a Pod go for nothing
 // if an old cache shows the Pod as not serving. On an error the answer is unknown, and the caller must keep the Pod.
 func (b *Budgets) Ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool) (Answer, error) {
-	return b.ask(ctx, pod, operation, dryRun, askWaits)
+	return b.ask(ctx, pod, operation, dryRun, askWaits, false)
 }
 
 const (
@@ -103,7 +109,7 @@ const (
 	permitWaits = 50 * time.Millisecond
 )
 
-func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool, patience time.Duration) (Answer, error) {
+func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool, patience time.Duration, gated bool) (Answer, error) {
 	free := func(code reason.Code, budget, detail string) (Answer, error) {
 		why := reason.Reason{Code: code, Object: reason.ObjectOf("Pod", pod), Detail: detail}
 		return Answer{disruption.Decision{Admitted: true, Reason: why}, budget}, nil
@@ -145,7 +151,7 @@ func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	if len(keys) == 0 {
 		return free(NotCovered, all[0].Name, "the budget is not about "+string(operation)+", or leaves Pods of these labels out")
 	}
-	request := disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves}
+	request := disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves, Gated: gated}
 	decision, by, err := b.guard.AskAll(ctx, keys, request, dryRun)
 	return Answer{decision, by.Name}, err
 }
@@ -156,10 +162,10 @@ func isExempt(pod *corev1.Pod) bool {
 	return err == nil && exempt
 }
 
-// Permit is Ask for a controller about to act. nil means: the controller may act, and the budgets will also grant its
-// request to the API server.
+// Permit is Ask for a controller about to act, that closes the Pod's readiness gate before a change, if the Pod has one.
+// nil means: the controller may act, and the budgets will also grant its request to the API server.
 func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error {
-	answer, err := b.ask(ctx, pod, operation, false, permitWaits)
+	answer, err := b.ask(ctx, pod, operation, false, permitWaits, true)
 	if err != nil {
 		return fmt.Errorf("asking the budget of Pod %s: %w", pod.Name, err)
 	}

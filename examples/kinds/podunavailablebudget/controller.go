@@ -65,14 +65,18 @@ type view = ownercache.View[*v1beta1.PodUnavailableBudget]
 // Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
 // scheme must know the types of PodUnavailableBudgets, of the workloads of Kubernetes and of this project's workloads.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
-	r, err := newReconciler(ctx, mgr, c, options)
+	return setup(ctx, mgr, c, options, newShares())
+}
+
+func setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options, shares *shares) error {
+	r, err := newReconciler(ctx, mgr, c, options, shares)
 	if err != nil {
 		return err
 	}
 	return r.cache.AddController(mgr, "podunavailablebudget", r, options.Loop(options.Workers, r.watch))
 }
 
-func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options, shares *shares) (*Reconciler, error) {
 	options = options.Complete()
 	r := &Reconciler{fanout: fanout.New(options.Calls), events: mgr.GetEventRecorderFor(ControllerName)}
 	workloads, err := workloads.NewOwners(ctx, mgr, c, options.Clock)
@@ -86,7 +90,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if r.finder, err = newFinder(ctx, mgr.GetCache(), workloads); err != nil {
 		return nil, err
 	}
-	r.counts = newCounter(r.finder, workloads, serving)
+	r.counts = newCounter(r.finder, workloads, serving, shares)
 	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.PodUnavailableBudget{}, options, ownercache.Options{
 		Namespace: options.Namespace,
 		Members:   NamesIn,

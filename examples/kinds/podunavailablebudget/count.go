@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -40,6 +41,7 @@ type counter struct {
 	workloads *workloads.Owners
 	serving   *Serving
 	policy    disruption.Policy
+	shares    *shares
 
 	mu    sync.Mutex
 	known map[types.UID]map[types.UID]judged
@@ -55,8 +57,8 @@ type judged struct {
 	doubted time.Time     // since when the containers may be about to end
 }
 
-func newCounter(finder *finder, workloads *workloads.Owners, serving *Serving) *counter {
-	return &counter{finder: finder, workloads: workloads, serving: serving, known: map[types.UID]map[types.UID]judged{}, needed: map[types.UID]time.Time{}}
+func newCounter(finder *finder, workloads *workloads.Owners, serving *Serving, shares *shares) *counter {
+	return &counter{finder: finder, workloads: workloads, serving: serving, shares: shares, known: map[types.UID]map[types.UID]judged{}, needed: map[types.UID]time.Time{}}
 }
 
 func (c *counter) forget(uid types.UID) {
@@ -64,13 +66,14 @@ func (c *counter) forget(uid types.UID) {
 	defer c.mu.Unlock()
 	delete(c.known, uid)
 	delete(c.needed, uid)
+	c.shares.forget(uid)
 }
 
-// before returns the ledger of the last count. The status has no place for the time since when Pods are needed.
+// before returns the ledger of the last count, with the parts that have no place in the status.
 func (c *counter) before(v *view) disruption.Ledger {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ledger := ledgerOf(v.Owner)
+	ledger := c.shares.ledger(v.Owner)
 	if since, ok := c.needed[v.Owner.UID]; ok {
 		ledger.NeededSince = &metav1.Time{Time: since}
 	}
@@ -112,11 +115,13 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 			census.Gone = append(census.Gone, pod.Name)
 		}
 	}
-	counted, err := c.policy.Count(c.before(v), census, v.Now)
+	before := c.before(v)
+	counted, err := c.policy.Count(before, census, v.Now)
 	if err != nil { // an object that no API server has stored
 		out.invalid = err
 	}
 	c.remember(v, &counted.Ledger)
+	c.shares.counted(v.Owner.UID, &before, &counted.Ledger)
 	out.ledger, out.stayed = counted.Ledger, counted.Stayed
 	wake(counted.Wait)
 	out.members = len(census.Members)
@@ -150,7 +155,9 @@ func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member
 			wake(j.again)
 		}
 		known[pod.UID] = j
-		members = append(members, disruption.MemberOf(pod, j.serves))
+		member := disruption.MemberOf(pod, j.serves)
+		member.Settled = podstate.HasGate(pod, apps.ConditionInPlaceUpdateReady)
+		members = append(members, member)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

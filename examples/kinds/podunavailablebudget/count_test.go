@@ -19,7 +19,7 @@ func TestDoubtfulPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCounter(nil, nil, serving)
+	c := newCounter(nil, nil, serving, newShares())
 	changed := func(edit func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "u", Generation: 2}}
 		p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](20)

@@ -93,7 +93,9 @@ type story struct {
 	idle map[string]time.Time
 	// strict is true if only granted requests take Pods out of service.
 	strict bool
-	pods   int
+	// updates is true if most requests are updates.
+	updates bool
+	pods    int
 	// behind is the time since when the Pods' cache of a process is behind.
 	behind map[int]time.Time
 }
@@ -109,7 +111,10 @@ type request struct {
 	pod       types.NamespacedName
 	uid       types.UID
 	operation disruption.Operation
-	begun     bool
+	version   string // of the Pod, for which the request was granted
+	// gated is true for a controller that closes the Pod's readiness gate, where the Pod has one, before its change.
+	gated bool
+	begun bool
 }
 
 func (w *story) must(err error) {
@@ -124,10 +129,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	limiter := func() workqueue.TypedRateLimiter[ctrl.Request] {
 		return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
 	}
-	if err := podunavailablebudget.Setup(ctx, mgr, mgr.GetClient(), podunavailablebudget.Options{Gates: gates, RateLimiter: limiter}); err != nil {
-		return err
-	}
-	asked, err := podunavailablebudget.New(ctx, mgr, mgr.GetClient(), gates, nil)
+	asked, err := podunavailablebudget.Linked(ctx, mgr, mgr.GetClient(), podunavailablebudget.Options{Gates: gates, RateLimiter: limiter})
 	if err != nil {
 		return err
 	}
@@ -159,11 +161,16 @@ func (h webhook) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, nil
 	}
 	served := w.serves(pod)
-	answer, err := h.asked.Ask(ctx, pod, r.operation, false)
+	ask := func() (podunavailablebudget.Answer, error) { return h.asked.Ask(ctx, pod, r.operation, false) }
+	if r.gated {
+		ask = func() (podunavailablebudget.Answer, error) { return h.asked.AskGated(ctx, pod, r.operation) }
+	}
+	answer, err := ask()
 	if err == nil && answer.Admitted {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.passed = append(w.passed, passed{req.Name, r, pod, answer, served})
+		r.version = pod.ResourceVersion
+		w.passed = append(w.passed, passed{req.Name, r, pod, answer, served, time.Now()})
 	}
 	return ctrl.Result{}, nil
 }
@@ -187,6 +194,7 @@ type passed struct {
 	pod    *corev1.Pod
 	answer podunavailablebudget.Answer
 	served bool
+	at     time.Time
 }
 
 // check carries out the granted requests, in an order independent of goroutines.
@@ -197,6 +205,13 @@ func (w *story) check() {
 	w.mu.Unlock()
 	slices.SortFunc(all, func(a, b passed) int { return strings.Compare(a.name, b.name) })
 	for _, p := range all {
+		if p.r.gated && w.Chance(70) {
+			w.passed = append(w.passed, p) // the controller is slow
+			continue
+		}
+		if p.r.gated && time.Since(p.at) > 5*time.Second {
+			continue // the controller has ended
+		}
 		w.admitted(p.r, p.pod, p.answer, p.served)
 	}
 	w.keepUp()
@@ -269,6 +284,12 @@ func (w *story) carryOut(r *request) {
 		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), pod, client.Preconditions{UID: &r.uid})))
 		return
 	}
+	if r.gated && pod.ResourceVersion != r.version {
+		return // the controller's patch is refused
+	}
+	if r.gated {
+		w.report(pod, false)
+	}
 	pod.Spec.Containers[0].Image = fmt.Sprintf("app:v%d", w.Server.Version())
 	w.must(w.User.Update(context.Background(), pod))
 	w.report(pod, false) // the Pod's Node restarts the container at once
@@ -281,7 +302,7 @@ func (w *story) report(pod *corev1.Pod, ready bool) {
 		status = corev1.ConditionTrue
 	}
 	pod.Status.Phase = corev1.PodRunning
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}, {Type: apps.ConditionInPlaceUpdateReady, Status: status}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: pod.Spec.Containers[0].Image, ImageID: pod.Spec.Containers[0].Image, Ready: ready}}
 	w.must(w.User.Status().Update(context.Background(), pod))
 }
@@ -327,7 +348,7 @@ func (w *story) protected() []*corev1.Pod {
 }
 
 func (w *story) begin() {
-	w.strict = w.Chance(60)
+	w.strict, w.updates = w.Chance(60), w.Chance(30)
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: workload}}
 	set.Spec.Replicas = ptr.To(int32(3 + w.Rand().IntN(5)))
 	w.must(w.User.Create(context.Background(), set))
@@ -400,6 +421,9 @@ func (w *story) replace() (changed bool) {
 		}
 		nodefit.Pin(&pod.Spec, "nowhere") // the story's own node: simulated ones have Pods fail by themselves
 		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+		if w.Chance(70) {
+			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: apps.ConditionInPlaceUpdateReady}}
+		}
 		w.must(w.User.Create(context.Background(), pod))
 		changed = true
 	}
@@ -436,13 +460,18 @@ func (w *story) ask() {
 	}
 	pod := all[w.Rand().IntN(len(all))]
 	operation := []disruption.Operation{disruption.Delete, disruption.Evict, disruption.Evict, disruption.Update}[w.Rand().IntN(4)]
+	if w.updates && w.Chance(80) {
+		operation = disruption.Update
+	}
 	w.request(pod, operation)
 }
 
 func (w *story) request(pod *corev1.Pod, operation disruption.Operation) {
 	name := fmt.Sprintf("ask-%d", len(w.requests))
-	w.requests[name] = &request{pod: client.ObjectKeyFromObject(pod), uid: pod.UID, operation: operation}
-	w.Logf("user: %s %s of Pod %s", name, operation, pod.Name)
+	r := &request{pod: client.ObjectKeyFromObject(pod), uid: pod.UID, operation: operation}
+	r.gated = operation == disruption.Update && podstate.HasGate(pod, apps.ConditionInPlaceUpdateReady) && w.Chance(70)
+	w.requests[name] = r
+	w.Logf("user: %s %s of Pod %s, gated %t", name, operation, pod.Name, r.gated)
 	w.must(w.User.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}))
 }
 

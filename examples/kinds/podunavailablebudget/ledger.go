@@ -9,8 +9,8 @@ import (
 )
 
 // ledgerOf returns the status of a budget as a ledger. The ledger shares the maps of the status, and ledgers do not
-// write to the maps. The status, as OpenKruise has it, has no place for identities and for the time since when Pods are
-// needed.
+// write to the maps. The status, as OpenKruise has it, has no place for identities, which shares remembers, and for the
+// time since when Pods are needed.
 func ledgerOf(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
 	s := &budget.Status
 	return disruption.Ledger{

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -14,16 +15,18 @@ import (
 
 // Row is the line of the kind in the table of kinds.
 func Row() kind.Row {
-	workers := 3
+	workers, shares := 3, newShares()
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("PodUnavailableBudget"), Resource: "podunavailablebudgets", Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers, Metrics: kruise.Work{}.Metrics,
-		Gates:     []apps.Gate{apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate},
-		Setup:     Setup,
+		Gates: []apps.Gate{apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate},
+		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, options Options) error {
+			return setup(ctx, mgr, c, options, shares)
+		},
 		PodFields: podFields,
 		Guard: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (kind.Guard, error) {
-			asked, err := New(ctx, mgr, mgr.GetClient(), in.Gates, nil)
+			asked, err := newBudgets(ctx, mgr, mgr.GetClient(), in.Gates, nil, shares)
 			if err != nil {
 				return nil, err
 			}

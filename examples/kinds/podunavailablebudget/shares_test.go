@@ -1,0 +1,68 @@
+package podunavailablebudget
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+)
+
+// TestShares: PUB-27 the share of a Pod changed by its gate ends when the Pod serves again, where the process has let the
+// Pod go itself.
+func TestShares(t *testing.T) {
+	now := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
+	changed := disruption.Member{Name: "web-0", UID: "pod", Generation: 2, Serves: true, Settled: true}
+	for name, tc := range map[string]struct {
+		gated   bool
+		edit    func(*disruption.Member)
+		another bool // process
+		want    int32
+	}{
+		"changed, and serves again":     {gated: true, edit: func(*disruption.Member) {}, want: 1},
+		"not changed yet":               {gated: true, edit: func(m *disruption.Member) { m.Generation = 1 }},
+		"does not serve yet":            {gated: true, edit: func(m *disruption.Member) { m.Serves = false }},
+		"a Pod without the gate":        {gated: true, edit: func(m *disruption.Member) { m.Settled = false }},
+		"a successor of the same name":  {gated: true, edit: func(m *disruption.Member) { m.UID = "successor" }},
+		"let go for somebody else":      {edit: func(*disruption.Member) {}},
+		"let go by another process":     {gated: true, edit: func(*disruption.Member) {}, another: true},
+		"and its own change comes next": {gated: true, edit: func(m *disruption.Member) { m.Generation = 3 }, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			budget, shares := &v1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{UID: "budget"}}, newShares()
+			shares.store(budget, disruption.Ledger{
+				ObservedGeneration: 1, Expected: 1, Changing: map[string]metav1.Time{"web-0": metav1.NewTime(now)},
+				Identities: map[string]disruption.Identity{"web-0": {UID: "pod", Generation: 1, Gated: tc.gated}},
+			})
+			budget.Status.ObservedGeneration = 1
+			if tc.another {
+				shares = newShares()
+			}
+			member := changed
+			tc.edit(&member)
+			before := shares.ledger(budget)
+			counted, err := disruption.Policy{}.Count(before, disruption.Census{
+				Generation: 1, Expected: 1, Bounds: disruption.Bounds{MaxUnavailable: ptr.To(intstr.FromInt32(1))}, Path: "spec", Members: []disruption.Member{member},
+			}, now.Add(time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, counted.Ledger.Current); diff != "" {
+				t.Errorf("Pods in service (-want +got):\n%s", diff)
+			}
+			shares.counted(budget.UID, &before, &counted.Ledger)
+			if kept := len(shares.ledger(budget).Identities); kept > 0 && (tc.want == 1 || !tc.gated || tc.another) {
+				t.Errorf("%d identities kept", kept)
+			}
+			shares.forget(budget.UID)
+			if len(shares.of) > 0 {
+				t.Errorf("remembers %v of a budget that is gone", shares.of)
+			}
+		})
+	}
+}
