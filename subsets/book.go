@@ -120,7 +120,8 @@ func (p Policy) Take(book Book, places []Place, key string, now time.Time) (Book
 		return book, c
 	case key == "":
 		return book, Choice{Why: reason.List{{
-			Code: NoKey, Path: places[chosen].path(), Detail: "the place needs a name", Remedy: "give the Pod a name or a key",
+			Code: NoKey, Path: places[chosen].path(), Detail: "the place needs a name",
+			Remedy: "give the Pod a name or a key",
 		}}}
 	}
 	c.Changed = true

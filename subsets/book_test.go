@@ -64,8 +64,18 @@ func TestTake(t *testing.T) {
 		want   []string
 	}{
 		{"WS-17 a of 2, then b", places{limited("a", 2), unlimited("b")}, 4, []string{"a", "a", "b", "b"}},
-		{"WS-17 pod 6 finds no subset", places{limited("a", 2), limited("b", 3)}, 6, []string{"a", "a", "b", "b", "b", ""}},
-		{"WS-17 an unschedulable subset is skipped", places{shut(limited("a", 2)), limited("b", 1), unlimited("c")}, 2, []string{"b", "c"}},
+		{
+			"WS-17 pod 6 finds no subset",
+			places{limited("a", 2), limited("b", 3)},
+			6,
+			[]string{"a", "a", "b", "b", "b", ""},
+		},
+		{
+			"WS-17 an unschedulable subset is skipped",
+			places{shut(limited("a", 2)), limited("b", 1), unlimited("c")},
+			2,
+			[]string{"b", "c"},
+		},
 		{"WS-17 nor is an unlimited one taken", places{shut(unlimited("a")), limited("b", 1)}, 2, []string{"b", ""}},
 		{"no place at all", nil, 1, []string{""}},
 		{"a place of nobody", places{{}}, 1, []string{""}},
@@ -94,7 +104,12 @@ func TestTakeChangesTheBook(t *testing.T) {
 		want   subsets.Book
 		choice subsets.Choice
 	}{
-		{"WS-15 a single unlimited subset needs no book", nil, places{unlimited("a")}, "", nil, subsets.Choice{Subset: "a"}},
+		{
+			"WS-15 a single unlimited subset needs no book", nil,
+			places{unlimited("a")},
+			"", nil,
+			subsets.Choice{Subset: "a"},
+		},
 		{
 			"WS-16 no list yet", nil,
 			places{limited("a", 2), unlimited("b")},
@@ -293,7 +308,13 @@ func TestRelease(t *testing.T) {
 			subsets.Book{{Name: "a", Replicas: 3, Deleting: times{"p": ago(9)}}},
 			false,
 		},
-		{"WS-27 unlimited", subsets.Book{{Name: "b", Replicas: 3}}, subsets.Member{Name: "p", Subset: "b"}, subsets.Book{{Name: "b", Replicas: 3}}, false},
+		{
+			"WS-27 unlimited",
+			subsets.Book{{Name: "b", Replicas: 3}},
+			subsets.Member{Name: "p", Subset: "b"},
+			subsets.Book{{Name: "b", Replicas: 3}},
+			false,
+		},
 		{"WS-27 unknown", nil, subsets.Member{Name: "p", Subset: "c"}, nil, false},
 		{"no name", nil, subsets.Member{Key: "3f0c", Subset: "a"}, nil, false},
 		{
@@ -341,8 +362,18 @@ func TestCount(t *testing.T) {
 		missing int
 	}{
 		{"WS-33 nothing there", nil, nil, subsets.Tally{Book: subsets.Book{{Name: "a"}, {Name: "b"}}}, 3},
-		{"WS-33 counted", subsets.Book{{Name: "a", Replicas: 9}}, in("a", "p", "q"), subsets.Tally{Book: subsets.Book{{Name: "a", Replicas: 2}, {Name: "b"}}}, 1},
-		{"WS-33 too many", nil, in("a", "p", "q", "r", "s"), subsets.Tally{Book: subsets.Book{{Name: "a", Replicas: 4}, {Name: "b"}}}, 0},
+		{
+			"WS-33 counted",
+			subsets.Book{{Name: "a", Replicas: 9}},
+			in("a", "p", "q"),
+			subsets.Tally{Book: subsets.Book{{Name: "a", Replicas: 2}, {Name: "b"}}},
+			1,
+		},
+		{
+			"WS-33 too many", nil, in("a", "p", "q", "r", "s"),
+			subsets.Tally{Book: subsets.Book{{Name: "a", Replicas: 4}, {Name: "b"}}},
+			0,
+		},
 		{
 			"WS-33 arrived, by name",
 			subsets.Book{{Name: "a", Creating: times{"p": ago(5 * time.Second)}}},
@@ -357,7 +388,25 @@ func TestCount(t *testing.T) {
 			subsets.Tally{Book: subsets.Book{{Name: "a", Replicas: 1}, {Name: "b"}}},
 			2,
 		},
-		{"WS-30 Pods of no subset count nowhere", nil, in("", "p"), subsets.Tally{Book: subsets.Book{{Name: "a"}, {Name: "b"}}}, 3},
+		{
+			"a former Pod of the name has not arrived",
+			subsets.Book{{Name: "a", Creating: times{"p": ago(5 * time.Second)}}},
+			[]subsets.Member{{Name: "p", Subset: "a", Created: start.Add(-time.Minute)}},
+			subsets.Tally{Book: subsets.Book{{Name: "a", Replicas: 1, Creating: times{"p": ago(5 * time.Second)}}, {Name: "b"}}, RequeueAfter: 25 * time.Second},
+			1,
+		},
+		{
+			"a Pod may be created a little before its admission",
+			subsets.Book{{Name: "a", Creating: times{"p": ago(5 * time.Second)}}},
+			[]subsets.Member{{Name: "p", Subset: "a", Created: start.Add(-10 * time.Second)}},
+			subsets.Tally{Book: subsets.Book{{Name: "a", Replicas: 1}, {Name: "b"}}},
+			2,
+		},
+		{
+			"WS-30 Pods of no subset count nowhere", nil, in("", "p"),
+			subsets.Tally{Book: subsets.Book{{Name: "a"}, {Name: "b"}}},
+			3,
+		},
 		{
 			"WS-34 younger than 15 s and still there",
 			subsets.Book{{Name: "a", Replicas: 3, Deleting: times{"p": ago(14 * time.Second)}}},

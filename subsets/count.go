@@ -15,6 +15,9 @@ type Member struct {
 	Name, Key string
 	// Subset is the name of the Pod's subset, as a Matcher tells, empty for none.
 	Subset string
+	// Created is the Pod's creationTimestamp, so that a late view of a former Pod does not pass for a new Pod of the
+	// name. Not needed for Pods with generated names.
+	Created time.Time
 }
 
 // Tally is a counted book.
@@ -43,7 +46,7 @@ func (p Policy) Count(book Book, places []Place, members []Member, now time.Time
 		t.Book[i] = Line{Name: places[i].Name}
 		at[places[i].Name] = i
 	}
-	arrived := make(map[[2]string]bool)
+	arrived, remains := make(map[[2]string]bool), make(map[[2]string]bool) // by subset and key
 	for _, m := range members {
 		i, ok := at[m.Subset]
 		if !ok || m.Subset == "" {
@@ -53,18 +56,28 @@ func (p Policy) Count(book Book, places []Place, members []Member, now time.Time
 			t.Book[i].Replicas++
 		}
 		for _, key := range [...]string{m.Key, m.Name} {
-			if key != "" && (has(old[i].Creating, key) || has(old[i].Deleting, key)) {
+			if p.fulfils(m, key, old[i].Creating) {
 				arrived[[2]string{m.Subset, key}] = true
+			}
+			if key != "" && has(old[i].Deleting, key) {
+				remains[[2]string{m.Subset, key}] = true
 			}
 		}
 	}
 	for i := range places {
 		c := counter{Tally: &t, place: &places[i], now: now}
-		there := func(key string) bool { return arrived[[2]string{places[i].Name, key}] }
-		t.Book[i].Creating = c.keep(old[i].Creating, NotCreated, p.CreatingFor, func(key string) bool { return !there(key) })
+		awaited := func(key string) bool { return !arrived[[2]string{places[i].Name, key}] }
+		there := func(key string) bool { return remains[[2]string{places[i].Name, key}] }
+		t.Book[i].Creating = c.keep(old[i].Creating, NotCreated, p.CreatingFor, awaited)
 		t.Book[i].Deleting = c.keep(old[i].Deleting, NotDeleted, p.DeletingFor, there)
 	}
 	return t
+}
+
+// fulfils reports whether the Pod is the one awaited under the key, and not an older Pod of the name.
+func (p Policy) fulfils(m Member, key string, creating map[string]metav1.Time) bool {
+	since, ok := creating[key]
+	return ok && key != "" && (m.Created.IsZero() || !m.Created.Before(since.Add(-p.CreatingFor)))
 }
 
 type counter struct {

@@ -16,8 +16,8 @@ const (
 	Open Standing = "Open"
 	// Closed subsets take no further Pods: Pods could not be scheduled there. See Policy.Next.
 	Closed Standing = "Closed"
-	// OnTrial subsets were closed and are open again: with Config.Reserve, Pods get a substitute elsewhere until they
-	// have settled. Without Reserve OnTrial is Open.
+	// OnTrial subsets were closed and are open again, or are new in a workload with Pods. With Config.Reserve, new Pods
+	// have substitutes elsewhere until the Pods have settled. Without Reserve OnTrial is Open.
 	OnTrial Standing = "OnTrial"
 )
 
@@ -148,7 +148,8 @@ func (r *Rules) check(replicas int, states []State) error {
 	if states != nil && len(states) != len(r.subsets) {
 		return reason.Reason{
 			Code: InvalidState, Path: paths.Subsets, New: strconv.Itoa(len(states)),
-			Detail: fmt.Sprintf("states for %d subsets", len(r.subsets)), Remedy: "give a state for each subset, or none",
+			Detail: fmt.Sprintf("states for %d subsets", len(r.subsets)),
+			Remedy: "give a state for each subset, or none",
 		}
 	}
 	for i := range states {

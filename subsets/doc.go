@@ -32,6 +32,7 @@
 //   - Free places are computed from the counted and the awaited Pods and from today's maximum, so a lowered, raised or
 //     scaled maximum counts at once, and a deletion in an overfull subset makes no room.
 //   - A Pod with the name of a Pod just deleted takes a place like any Pod, and does not return to a closed subset.
+//   - A late view of a Pod that is gone does not pass for a new Pod of the name.
 //   - A Pod deleted before the first count gives its place back at once.
 //   - A closed subset is closed for the Pods of every revision.
 //   - A Pod counts as pending since the scheduler gave up, and not since its creation.

@@ -52,7 +52,9 @@ func spread(site *Site, clusters []Cluster, now time.Time) (subsets.Division, []
 			}
 		}
 		marks[i], _ = policy.Next(c.Mark, stuck, now) // and here
-		states[i] = subsets.State{Replicas: c.Replicas, Settled: c.Scheduled, Capacity: c.Room, Standing: marks[i].Standing}
+		states[i] = subsets.State{
+			Replicas: c.Replicas, Settled: c.Scheduled, Capacity: c.Room, Standing: marks[i].Standing,
+		}
 	}
 	division, err := rules.Divide(site.Replicas, states)
 	return division, marks, err
@@ -114,8 +116,13 @@ type Crawler struct {
 const poolLabel = "example.com/pool"
 
 // plan returns for each Pod to create its node pool, and the Pods to delete. closed are the pools without room.
-func plan(crawler *Crawler, pods []*corev1.Pod, closed map[string]bool) (create []string, remove []*corev1.Pod, limits reason.List, err error) {
-	rules, err := subsets.New(subsets.Config{Fill: subsets.ByWeight, Paths: subsets.Paths{Total: "spec.replicas", Subsets: "spec.pools"}}, []subsets.Subset{
+func plan(
+	crawler *Crawler, pods []*corev1.Pod, closed map[string]bool,
+) (create []string, remove []*corev1.Pod, limits reason.List, err error) {
+	config := subsets.Config{
+		Fill: subsets.ByWeight, Paths: subsets.Paths{Total: "spec.replicas", Subsets: "spec.pools"},
+	}
+	rules, err := subsets.New(config, []subsets.Subset{
 		{Name: "spot", Weight: crawler.Spot},
 		{Name: "on-demand", Weight: crawler.OnDemand, Min: ptr.To(intstr.FromInt32(crawler.LeastOnDemand))},
 	})

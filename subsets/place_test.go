@@ -68,8 +68,16 @@ func TestPick(t *testing.T) {
 		want   subsets.Choice
 	}{
 		{"the first with room", places{limited("a", 3), limited("b", 1)}, subsets.Choice{Subset: "a"}},
-		{"the first is full", places{limited("a", 2), limited("b", 1)}, subsets.Choice{Subset: "b", Why: full("a", "2")}},
-		{"the first is closed", places{shut(limited("a", 3)), limited("b", 1)}, subsets.Choice{Subset: "b", Why: closed("a")}},
+		{
+			"the first is full",
+			places{limited("a", 2), limited("b", 1)},
+			subsets.Choice{Subset: "b", Why: full("a", "2")},
+		},
+		{
+			"the first is closed",
+			places{shut(limited("a", 3)), limited("b", 1)},
+			subsets.Choice{Subset: "b", Why: closed("a")},
+		},
 		{"no room", places{limited("c", 5)}, subsets.Choice{Why: full("c", "5")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -93,7 +101,11 @@ func TestPickNumbered(t *testing.T) {
 		{"WS-23 an unschedulable subset", places{limited("a", 2), shut(limited("b", 3)), limited("c", 2)}, "aacc-"},
 		{"WS-23 an unschedulable first subset", places{shut(limited("a", 2)), unlimited("b")}, "bbb"},
 		{"no room for anybody", places{{Name: "a"}, limited("b", 1)}, "b-"},
-		{"the largest numbers", places{limited("a", 1), limited("b", math.MaxInt32), limited("c", math.MaxInt32)}, "abb"},
+		{
+			"the largest numbers",
+			places{limited("a", 1), limited("b", math.MaxInt32), limited("c", math.MaxInt32)},
+			"abb",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got strings.Builder
@@ -155,14 +167,31 @@ func TestMatcher(t *testing.T) {
 	}{
 		{"WS-30 named", labelled("b"), nil, "b", ""},
 		{"WS-30 named, though another fits", labelled("b"), map[string]subsets.Fit{"a": preferred(5)}, "b", ""},
-		{"WS-30 the named subset is gone", labelled("z"), map[string]subsets.Fit{"a": preferred(5)}, "", subsets.UnknownSubset},
+		{
+			"WS-30 the named subset is gone", labelled("z"),
+			map[string]subsets.Fit{"a": preferred(5)},
+			"",
+			subsets.UnknownSubset,
+		},
 		{"WS-31 the only fit", podNamed("p"), map[string]subsets.Fit{"c": runs}, "c", ""},
 		{"WS-31 nothing fits", podNamed("p"), nil, "", subsets.NoSubsetFits},
 		{"WS-31 ties go to the first", podNamed("p"), map[string]subsets.Fit{"b": runs, "c": runs}, "b", ""},
-		{"WS-31 preferences first", podNamed("p"), map[string]subsets.Fit{"a": {Runs: true, Same: true, Room: true}, "b": preferred(1)}, "b", ""},
-		{"WS-31 then the patch", podNamed("p"), map[string]subsets.Fit{"a": {Runs: true, Room: true}, "b": {Runs: true, Same: true}}, "b", ""},
+		{
+			"WS-31 preferences first", podNamed("p"),
+			map[string]subsets.Fit{"a": {Runs: true, Same: true, Room: true}, "b": preferred(1)},
+			"b", "",
+		},
+		{
+			"WS-31 then the patch", podNamed("p"),
+			map[string]subsets.Fit{"a": {Runs: true, Room: true}, "b": {Runs: true, Same: true}},
+			"b", "",
+		},
 		{"WS-31 then room", podNamed("p"), map[string]subsets.Fit{"a": runs, "b": {Runs: true, Room: true}}, "b", ""},
-		{"WS-31 a preference does not replace a fit", podNamed("p"), map[string]subsets.Fit{"a": {Preferred: 100, Same: true, Room: true}, "b": runs}, "b", ""},
+		{
+			"WS-31 a preference does not replace a fit", podNamed("p"),
+			map[string]subsets.Fit{"a": {Preferred: 100, Same: true, Room: true}, "b": runs},
+			"b", "",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			matcher, err := subsets.NewMatcher([]string{"a", "b", "c"}, subsetLabel, fits(tc.fits))
@@ -307,18 +336,33 @@ func TestRankSurplus(t *testing.T) {
 		first *corev1.Pod
 		then  *corev1.Pod
 	}{
-		{"WS-40 unassigned", change(func(p *corev1.Pod) { p.Spec.NodeName = "" }), change(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })},
-		{"WS-40 pending", change(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }), change(func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown })},
+		{
+			"WS-40 unassigned", change(func(p *corev1.Pod) { p.Spec.NodeName = "" }),
+			change(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
+		},
+		{
+			"WS-40 pending", change(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
+			change(func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }),
+		},
 		{"WS-40 unknown", change(func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }), change(unready)},
-		{"WS-40 not ready", change(unready), change(func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = ago(time.Second) })},
+		{
+			"WS-40 not ready", change(unready),
+			change(func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = ago(time.Second) }),
+		},
 		{"WS-40 later ready", change(func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = ago(time.Second) }), change(func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 3}}
 		})},
 		{"WS-40 restarted more often", change(func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 3}}
 		}), change(func(p *corev1.Pod) { p.CreationTimestamp = ago(time.Second) })},
-		{"WS-40 newer", change(func(p *corev1.Pod) { p.CreationTimestamp = ago(time.Second) }), change(func(*corev1.Pod) {})},
-		{"WS-41 whatever cost the Pod had", change(unready), change(func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.PodDeletionCost: "-500"} })},
+		{
+			"WS-40 newer", change(func(p *corev1.Pod) { p.CreationTimestamp = ago(time.Second) }),
+			change(func(*corev1.Pod) {}),
+		},
+		{
+			"WS-41 whatever cost the Pod had", change(unready),
+			change(func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.PodDeletionCost: "-500"} }),
+		},
 		{"WS-41 also on a crowded Node", change(func(p *corev1.Pod) { p.CreationTimestamp = ago(time.Second) }), change(func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.PodDeletionCost: "-500"}
 		})},
@@ -359,11 +403,20 @@ func TestIsStuck(t *testing.T) {
 		{"WS-44 for too long", policy, late(), true, 0},
 		{"WS-44 not yet", policy, pendingPod(20*s, 20*s, corev1.PodReasonUnschedulable), false, 10 * s},
 		{"WS-44 exactly now", policy, pendingPod(30*s, 30*s, corev1.PodReasonUnschedulable), false, 1},
-		{"WS-44 since the scheduler gave up, not since creation", policy, pendingPod(60*s, 5*s, corev1.PodReasonUnschedulable), false, 25 * s},
+		{
+			"WS-44 since the scheduler gave up, not since creation", policy,
+			pendingPod(60*s, 5*s, corev1.PodReasonUnschedulable), false, 25 * s,
+		},
 		{"WS-44 not unschedulable", policy, pendingPod(60*s, 60*s, corev1.PodReasonSchedulingGated), false, 0},
-		{"WS-44 terminating", policy, change(late(), func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(ago(0)) }), false, 0},
+		{
+			"WS-44 terminating", policy, change(late(), func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(ago(0)) }),
+			false, 0,
+		},
 		{"WS-44 on a Node", policy, change(late(), func(p *corev1.Pod) { p.Spec.NodeName = "n" }), false, 0},
-		{"WS-44 scheduled", policy, change(late(), func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue }), false, 0},
+		{
+			"WS-44 scheduled", policy,
+			change(late(), func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue }), false, 0,
+		},
 		{"WS-43 without a limit", subsets.Policy{}, late(), false, 0},
 		{"UD-21 no condition yet", policy, change(late(), func(p *corev1.Pod) { p.Status.Conditions = nil }), false, 0},
 	} {
@@ -394,12 +447,20 @@ func TestNext(t *testing.T) {
 		{"WS-45 a stuck Pod closes", policy, was(open, 50*s), 1, was(closed, now), 0},
 		{"WS-46 still closed", policy, was(closed, 299*s), 0, was(closed, 299*s), s},
 		{"WS-46 open again", policy, was(closed, 301*s), 0, was(open, now), 0},
-		{"UD-23 after the caller's time", subsets.Policy{PendingFor: s, ClosedFor: 10 * s}, was(closed, 11*s), 0, was(open, now), 0},
+		{
+			"UD-23 after the caller's time",
+			subsets.Policy{PendingFor: s, ClosedFor: 10 * s},
+			was(closed, 11*s), 0,
+			was(open, now), 0,
+		},
 		{"UD-23 not while Pods are stuck", policy, was(closed, 301*s), 2, was(closed, 301*s), 0},
 		{"WS-43 without a limit everything is open", subsets.Policy{}, was(closed, 10*s), 5, was(open, now), 0},
 		{"an open subset stays open since then", policy, was(open, 500*s), 0, was(open, 500*s), 0},
 		{"the clocks differ a little", policy, was(closed, -2*s), 0, was(closed, -2*s), 300 * s},
-		{"a time from far in the future does not close for ever", policy, was(closed, -time.Hour), 0, was(open, now), 0},
+		{
+			"a time from far in the future does not close for ever", policy, was(closed, -time.Hour), 0,
+			was(open, now), 0,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, wait := tc.policy.Next(tc.was, tc.stuck, start)

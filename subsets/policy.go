@@ -44,11 +44,10 @@ func (p Policy) complete() Policy {
 // IsStuck reports whether a Pod has been unschedulable for longer than PendingFor. If not yet, wait says when the Pod
 // will be, 0 for a Pod that is not unschedulable.
 func (p Policy) IsStuck(pod *corev1.Pod, now time.Time) (stuck bool, wait time.Duration) {
-	if p.PendingFor <= 0 || !podstate.IsActive(pod) || podstate.IsScheduled(pod) || pod.Status.Phase != corev1.PodPending {
-		return false, 0
-	}
+	pending := podstate.IsActive(pod) && !podstate.IsScheduled(pod) && pod.Status.Phase == corev1.PodPending
 	scheduled := podstate.Condition(pod, corev1.PodScheduled)
-	if scheduled == nil || scheduled.Status != corev1.ConditionFalse || scheduled.Reason != corev1.PodReasonUnschedulable {
+	if p.PendingFor <= 0 || !pending || scheduled == nil || scheduled.Status != corev1.ConditionFalse ||
+		scheduled.Reason != corev1.PodReasonUnschedulable {
 		return false, 0
 	}
 	since := pod.CreationTimestamp.Time
@@ -68,7 +67,8 @@ type Mark struct {
 }
 
 // Next returns the standing of a subset with that many stuck Pods, and when to look again, 0 for no need. A subset with
-// stuck Pods is closed. A closed subset opens again after ClosedFor, if no Pod is stuck then.
+// stuck Pods is closed. A closed subset opens again after ClosedFor, if no Pod is stuck then. A caller whose Pods must
+// go somewhere does not ask for the last subset.
 func (p Policy) Next(was Mark, stuck int, now time.Time) (Mark, time.Duration) {
 	p = p.complete()
 	closed := was.Standing == Closed

@@ -107,8 +107,8 @@ func New(config Config, subsets []Subset) (*Rules, error) {
 	var problems reason.List
 	if config.Fill != InOrder && config.Fill != ByWeight && config.Fill != Fixed {
 		problems = append(problems, reason.Reason{
-			Code: InvalidSubsets, Path: config.Paths.Subsets, New: strconv.Quote(reason.Shorten(string(config.Fill), 40)),
-			Detail: "no way to fill subsets", Remedy: "use InOrder, ByWeight or Fixed",
+			Code: InvalidSubsets, Path: config.Paths.Subsets,
+			New: strconv.Quote(reason.Shorten(string(config.Fill), 40)), Detail: "no way to fill subsets", Remedy: "use InOrder, ByWeight or Fixed",
 		})
 	}
 	if config.Rounding > partition.Nearest {
@@ -119,8 +119,8 @@ func New(config Config, subsets []Subset) (*Rules, error) {
 	}
 	if config.Reserve && (config.Stay || config.Fill == Fixed) {
 		problems = append(problems, reason.Reason{
-			Code: InvalidSubsets, Path: config.Paths.Subsets, Detail: "Pods that stay and fixed shares have no substitutes",
-			Remedy: "leave out Reserve, or Stay and Fixed",
+			Code: InvalidSubsets, Path: config.Paths.Subsets,
+			Detail: "Pods that stay and fixed shares have no substitutes", Remedy: "leave out Reserve, or Stay and Fixed",
 		})
 	}
 	seen := make(map[string]bool, len(subsets))
