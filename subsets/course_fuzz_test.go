@@ -47,7 +47,7 @@ const tick = 15 * time.Second
 type runner struct {
 	pod      *corev1.Pod
 	runs     time.Time // since when; zero while pending
-	reserved bool
+	reserved *bool
 }
 
 // zone is a subset with hidden room.
@@ -93,7 +93,7 @@ func newCourse(t *testing.T, seed uint64) *course {
 		c.subsets, c.lo, c.hi = append(c.subsets, s), append(c.lo, lo), append(c.hi, hi)
 	}
 	config := subsets.Config{Fill: subsets.InOrder, Stay: !c.reserve, Reserve: c.reserve}
-	if c.rng.IntN(3) == 0 {
+	if !c.reserve && c.rng.IntN(3) == 0 {
 		config.Fill = subsets.ByWeight
 		for i := range c.subsets {
 			c.subsets[i].Weight = 1 + c.rng.Int32N(3)
@@ -129,9 +129,15 @@ func (z *zone) schedule(now time.Time) {
 			continue
 		}
 		if r.runs.IsZero() {
-			r.runs = now
+			r.runs, r.pod = now, readySince(now)
 		}
 	}
+}
+
+func readySince(now time.Time) *corev1.Pod {
+	return &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)},
+	}}}
 }
 
 // pendingSince is the Pod, or its successor if the Pod ran.
@@ -177,14 +183,11 @@ func (c *course) observe(z *zone) subsets.State {
 	for _, r := range z.runners {
 		if !r.runs.IsZero() {
 			running++
-			if c.now.Sub(r.runs) >= c.policy.ClosedFor {
-				r.reserved = false
-			}
 		} else if is, _ := c.policy.IsStuck(r.pod, c.now); is {
 			stuck++
-			r.reserved = true
 		}
-		if r.reserved {
+		is, _ := c.policy.IsReserved(r.pod, r.reserved, z.mark.Standing, c.now)
+		if r.reserved = &is; is {
 			reserved++
 		}
 	}
@@ -214,7 +217,7 @@ func (z *zone) carryOut(now time.Time) {
 		z.runners = z.runners[:z.told]
 	}
 	for len(z.runners) < z.told {
-		z.runners = append(z.runners, &runner{pod: pendingSince(nil, now), reserved: z.mark.Standing == subsets.Closed})
+		z.runners = append(z.runners, &runner{pod: pendingSince(nil, now)})
 	}
 }
 

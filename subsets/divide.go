@@ -108,7 +108,7 @@ func (r *Rules) Divide(replicas int, states []State) (Division, error) {
 	if r.config.Fill == InOrder {
 		demand = r.inOrder(spans, states, demand)
 	} else {
-		demand = r.byWeight(spans, states, replicas, demand)
+		demand = r.byWeight(spans, states, demand)
 	}
 	d := Division{Replicas: make([]int, len(spans)), Left: demand, subsets: r.subsets}
 	for i := range spans {

@@ -47,7 +47,7 @@ func newProblem(t *testing.T, seed, n uint64) *problem {
 		Rounding: partition.Rounding(rng.IntN(3)), //nolint:gosec // small
 		Stay:     rng.IntN(2) == 0, Reserve: rng.IntN(3) == 0,
 	}}
-	p.config.Reserve = p.config.Reserve && p.config.Fill != subsets.Fixed
+	p.config.Reserve = p.config.Reserve && p.config.Fill == subsets.InOrder
 	p.config.Stay = p.config.Stay && !p.config.Reserve
 	left := p.replicas
 	for i := range 1 + rng.IntN(6) {

@@ -423,8 +423,6 @@ func TestStayByWeight(t *testing.T) {
 
 // TestReserved: the Pods expected to pend are told, and the others make the replicas.
 func TestReserved(t *testing.T) {
-	weights := subsets.Config{Fill: subsets.ByWeight, Reserve: true}
-	half := list{weighted("a", 1, "", ""), weighted("b", 1, "", "")}
 	for _, tc := range []struct {
 		name     string
 		config   subsets.Config
@@ -455,17 +453,9 @@ func TestReserved(t *testing.T) {
 			subsets.Division{Replicas: []int{4, 3}, Reserved: []int{3, 0}},
 		},
 		{
-			"by weight, a closed subset keeps its share", weights, half, 6,
-			[]subsets.State{state(5, 1, subsets.Closed), state(3, 3, "")},
-			subsets.Division{Replicas: []int{3, 5}, Reserved: []int{2, 0}},
-		},
-		{
-			"by weight, on trial", weights, half, 6,
-			[]subsets.State{state(1, 1, subsets.OnTrial), state(5, 5, "")},
-			subsets.Division{Replicas: []int{3, 5}, Reserved: []int{2, 0}},
-		},
-		{
-			"nothing is reserved", weights, half, 6, settled(3, 3),
+			"nothing is reserved", reserve,
+			list{bounded("a", "", "3"), bounded("b", "", "")},
+			6, settled(3, 3),
 			subsets.Division{Replicas: []int{3, 3}, Reserved: []int{0, 0}},
 		},
 	} {
@@ -686,13 +676,19 @@ func TestNewRefuses(t *testing.T) {
 			"substitutes for Pods that stay",
 			subsets.Config{Fill: subsets.InOrder, Stay: true, Reserve: true},
 			nil,
-			"InvalidSubsets: subsets: Pods that stay and fixed shares have no substitutes; leave out Reserve, or Stay and Fixed",
+			"InvalidSubsets: subsets: substitutes are for subsets filled in order, whose Pods may move; leave out Reserve, or use InOrder without Stay",
+		},
+		{
+			"substitutes by weight",
+			subsets.Config{Fill: subsets.ByWeight, Reserve: true},
+			nil,
+			"InvalidSubsets: subsets: substitutes are for subsets filled in order, whose Pods may move; leave out Reserve, or use InOrder without Stay",
 		},
 		{
 			"substitutes for fixed shares",
 			subsets.Config{Fill: subsets.Fixed, Reserve: true},
 			nil,
-			"InvalidSubsets: subsets: Pods that stay and fixed shares have no substitutes; leave out Reserve, or Stay and Fixed",
+			"InvalidSubsets: subsets: substitutes are for subsets filled in order, whose Pods may move; leave out Reserve, or use InOrder without Stay",
 		},
 		{
 			"no rounding",

@@ -8,8 +8,8 @@
 // scheduled there. The [Division] names the replicas left over and the limits, with the paths of the caller's fields.
 //
 // A kind that lets pending Pods move on keeps settled Pods in place (Config.Stay), and closes a subset by
-// [Policy.IsStuck] and [Policy.Next]. A kind that lets pending Pods keep their place gives them substitutes elsewhere
-// (Config.Reserve) and asks [Proving].
+// [Policy.IsStuck] and [Policy.Next]. A kind that lets pending Pods keep their place has substitutes elsewhere
+// meanwhile (Config.Reserve), and asks [Policy.IsReserved] and [Proving].
 //
 // # To which
 //
@@ -38,8 +38,9 @@
 //   - A Pod counts as pending since the scheduler gave up, and not since its creation.
 //   - Numbered Pods are placed by their position, so a start and reserved numbers are no gaps.
 //
-// Maximums are kept for Pods that come and go within the times of a Policy. A Pod created later than CreatingFor after
-// its admission, or a deletion refused after Release, may make a subset a Pod too large until a Pod goes.
+// Maximums are kept for Pods that come and go within the times of a Policy. A Pod created later than CreatingFor
+// after its admission, or a deletion refused after Release, may make a subset a Pod too large until a Pod goes. A
+// bound given to a subset without holds from the next count on.
 //
 // All functions are pure and safe for concurrent use, and never modify their arguments. The clocks of counting
 // controllers and deciding webhooks should agree to a few seconds.

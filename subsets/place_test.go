@@ -471,6 +471,46 @@ func TestNext(t *testing.T) {
 	}
 }
 
+func TestIsReserved(t *testing.T) {
+	const s = time.Second
+	policy := subsets.Policy{PendingFor: 30 * s, ClosedFor: 60 * s}
+	ready := func(d time.Duration) *corev1.Pod {
+		pod := podsIn("a", 1)[0]
+		pod.Status.Conditions[0].LastTransitionTime = ago(d)
+		return pod
+	}
+	late := pendingPod(40*s, 40*s, corev1.PodReasonUnschedulable)
+	early := pendingPod(20*s, 20*s, corev1.PodReasonUnschedulable)
+	unready := ready(90 * s)
+	unready.Status.Conditions[0].Status = corev1.ConditionFalse
+	yes, no := ptr.To(true), ptr.To(false)
+	for _, tc := range []struct {
+		name string
+		pod  *corev1.Pod
+		was  *bool
+		in   subsets.Standing
+		want bool
+		wait time.Duration
+	}{
+		{"UD-28 unschedulable for long", late, no, subsets.Open, true, 0},
+		{"UD-28 not yet", early, no, subsets.Open, false, 10 * s},
+		{"UD-28 new in a closed subset", early, nil, subsets.Closed, true, 0},
+		{"UD-28 new in an open subset", early, nil, subsets.Open, false, 10 * s},
+		{"UD-28 not new in a closed subset", early, no, subsets.Closed, false, 10 * s},
+		{"UD-29 pending", late, yes, subsets.Closed, true, 0},
+		{"UD-29 not ready", unready, yes, subsets.Closed, true, 0},
+		{"UD-29 ready for a moment", ready(50 * s), yes, subsets.Closed, true, 10 * s},
+		{"UD-29 ready for long", ready(60 * s), yes, subsets.Closed, false, 0},
+		{"UD-29 stays so", ready(s), no, subsets.Closed, false, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got, wait := policy.IsReserved(tc.pod, tc.was, tc.in, start); got != tc.want || wait != tc.wait {
+				t.Errorf("%v, %v; want %v, %v", got, wait, tc.want, tc.wait)
+			}
+		})
+	}
+}
+
 func TestProving(t *testing.T) {
 	for _, tc := range []struct {
 		name     string

@@ -45,9 +45,9 @@ type Config struct {
 	// Stay leaves settled Pods in their subset, although a preferred subset has room again. Without Stay the subset
 	// that comes back gets its whole share at once, at the cost of running Pods elsewhere.
 	Stay bool
-	// Reserve lets the pending Pods of a closed subset keep their place: the subset keeps State.Replicas Pods, and
-	// other subsets get substitutes until the Pods have settled. Without Reserve pending Pods give up their place.
-	// Not together with Stay, as substitutes would stay, too, nor with Fixed, as substitutes would change the shares.
+	// Reserve lets the pending Pods of a closed subset keep their place: the subset keeps State.Replicas Pods, and other
+	// subsets get substitutes until the Pods have settled. Without Reserve pending Pods give up their place. For InOrder
+	// alone, and not together with Stay: substitutes would stay, too.
 	Reserve bool
 	// Paths are the paths of the caller's fields, for errors and reasons alone.
 	Paths Paths
@@ -108,7 +108,8 @@ func New(config Config, subsets []Subset) (*Rules, error) {
 	if config.Fill != InOrder && config.Fill != ByWeight && config.Fill != Fixed {
 		problems = append(problems, reason.Reason{
 			Code: InvalidSubsets, Path: config.Paths.Subsets,
-			New: strconv.Quote(reason.Shorten(string(config.Fill), 40)), Detail: "no way to fill subsets", Remedy: "use InOrder, ByWeight or Fixed",
+			New: strconv.Quote(reason.Shorten(string(config.Fill), 40)), Detail: "no way to fill subsets",
+			Remedy: "use InOrder, ByWeight or Fixed",
 		})
 	}
 	if config.Rounding > partition.Nearest {
@@ -117,10 +118,11 @@ func New(config Config, subsets []Subset) (*Rules, error) {
 			Detail: "no rounding", Remedy: "use Down, Up or Nearest of package partition",
 		})
 	}
-	if config.Reserve && (config.Stay || config.Fill == Fixed) {
+	if config.Reserve && (config.Stay || config.Fill != InOrder) {
 		problems = append(problems, reason.Reason{
 			Code: InvalidSubsets, Path: config.Paths.Subsets,
-			Detail: "Pods that stay and fixed shares have no substitutes", Remedy: "leave out Reserve, or Stay and Fixed",
+			Detail: "substitutes are for subsets filled in order, whose Pods may move",
+			Remedy: "leave out Reserve, or use InOrder without Stay",
 		})
 	}
 	seen := make(map[string]bool, len(subsets))

@@ -8,14 +8,11 @@ import (
 )
 
 // byWeight fills the subsets in proportion to their weights, and returns the remaining demand.
-func (r *Rules) byWeight(spans []span, states []State, replicas, demand int) int {
+func (r *Rules) byWeight(spans []span, states []State, demand int) int {
 	f := filling{rules: r, has: make([]int, len(spans)), caps: make([]int, len(spans)), old: make([]int, len(spans))}
 	for i := range spans {
 		now := stateOf(states, i)
 		f.has[i], f.caps[i], f.old[i] = spans[i].c, spans[i].counted, now.Replicas
-		if r.config.Reserve && now.Standing != Open && now.Standing != "" {
-			f.old[i] = now.Settled
-		}
 		if r.config.Stay {
 			f.caps[i] = max(f.has[i], min(now.Settled, f.caps[i]))
 		}
@@ -27,32 +24,12 @@ func (r *Rules) byWeight(spans []span, states []State, replicas, demand int) int
 		}
 	}
 	left := f.fill(demand)
-	if r.config.Reserve {
-		r.keepShares(spans, f.has, replicas)
-	}
 	for i := range spans {
 		s := &spans[i]
-		s.n, s.c = max(f.has[i], s.n), f.has[i]
+		s.n, s.c = f.has[i], f.has[i]
 		s.short = s.n == s.total
 	}
 	return left
-}
-
-// keepShares leaves pending Pods in closed subsets within the share that all subsets would have if they were open.
-// Which of equals gets a Pod must not depend on the substitutes.
-func (r *Rules) keepShares(spans []span, counts []int, replicas int) {
-	f := filling{rules: r, has: make([]int, len(spans)), caps: make([]int, len(spans)), old: make([]int, len(spans))}
-	left := replicas
-	for i := range spans {
-		f.has[i], f.caps[i] = spans[i].n, spans[i].total
-		left -= spans[i].n
-	}
-	f.fill(left)
-	for i := range spans {
-		if s := &spans[i]; s.counted < s.total {
-			s.n = max(s.n, f.has[i], counts[i])
-		}
-	}
 }
 
 // filling gives Pods to the subsets that are furthest below their weight, as if one after the other.
@@ -64,10 +41,10 @@ type filling struct {
 
 // fill gives out as many Pods as the subsets take, and returns the rest.
 //
-// The next Pod goes to the subset with the least (2*has+1)/weight (the method of Webster and Sainte-Laguë), as any
-// order of single Pods would need too long for millions of Pods. Subsets filled to a common level have got the Pods
-// with (2*has+1)/weight up to the level. A binary search finds the highest level that does not need too many Pods.
-// Levels have the distance of 1/heaviest, so between two levels each subset gets a single Pod at most.
+// The next Pod goes to the subset with the least (2*has+1)/weight (the method of Webster and Sainte-Laguë). Millions of
+// Pods are not given out one by one: subsets filled to a common level have got all Pods with (2*has+1)/weight up to the
+// level, and a binary search finds the highest level that does not need too many Pods. Levels have the distance of
+// 1/heaviest, so between two levels each subset gets a single Pod at most.
 func (f *filling) fill(amount int) int {
 	if amount <= 0 {
 		return amount
