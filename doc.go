@@ -9,6 +9,7 @@
 //	rollout/numbered     which numbered Pods to create, delete and update now, and why no more?
 //	rollout/pernode      on which Nodes to create, delete and update Pods now, and why no more?
 //	rollout/partition    how many is that?
+//	subsets              how many Pods in which subset (a zone, a node pool, a cluster), and to which does this Pod go?
 //	completion           is a job over, how many Pods may run now, and when do I have to look again?
 //	podorder             which Pod first, to update and to delete?
 //	inplaceupdate        can a Pod get a new template without being recreated, and is the update done?

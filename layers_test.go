@@ -59,6 +59,7 @@ func layers() []layer {
 		{"disruption", pure, "reason rollout/partition"},
 		{"revision", pure, "decode pvc reason"},
 		{"podorder", pure, "podstate reason"},
+		{"subsets", pure, "podorder podstate reason rollout/partition"},
 		{"podpatch", pure, "podstate reason"},
 		{"podreadiness", pure, "podpatch podstate reason"},
 		{"lifecycle", pure, "podpatch podstate reason"},

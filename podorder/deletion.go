@@ -20,6 +20,9 @@ type Deletion struct {
 	// NodeLabels returns a node's labels, and false for an unknown node. Sort calls NodeLabels once per node. NodeLabels
 	// may be nil without Constraints.
 	NodeLabels func(node string) (map[string]string, bool)
+	// StateAlone leaves out deletion costs, crowded nodes and Constraints. A caller that computes deletion costs from the
+	// order must not read the costs again.
+	StateAlone bool
 }
 
 // Sort orders Pods for deletion, the first Pod to delete in front: not assigned to a node; phase Pending, then Unknown,
@@ -40,12 +43,18 @@ func (d Deletion) Sort(pods []*corev1.Pod) {
 		if available(pod) {
 			facts[i].stage |= stageAvailable
 		}
-		facts[i].cost = deletionCost(pod)
+		if !d.StateAlone {
+			facts[i].cost = deletionCost(pod)
+		}
 	}
 	compare := func(a, b int32) int { return facts[a].compare(&facts[b]) }
 
 	// Sorting once without ranks sorts within each node, too.
 	unranked := sorted(len(pods), compare)
+	if d.StateAlone {
+		arrange(pods, unranked)
+		return
+	}
 	for i, position := range fromEnd(unranked, func(i int32) (string, bool) {
 		return pods[i].Spec.NodeName, podstate.IsScheduled(pods[i])
 	}).positions {

@@ -463,6 +463,20 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
+// TestDeletionByStateAlone: neither costs nor crowded nodes count.
+func TestDeletionByStateAlone(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		want []*corev1.Pod
+	}{
+		{"WS-40 not the cost", []*corev1.Pod{newPod("a", cost("5"), readyAfter(time.Hour)), newPod("b", cost("-5"))}},
+		{"WS-40 not the node", []*corev1.Pod{newPod("c", node("n2"), readyAfter(time.Hour)), newPod("a", node("n1"), readyAfter(time.Minute)), newPod("b", node("n1"))}},
+		{"WS-40 the state", []*corev1.Pod{newPod("a", unready(), cost("5")), newPod("b", restarts(3), cost("5")), newPod("c", createdAfter(time.Hour)), newPod("d")}},
+	} {
+		t.Run(tc.name, func(t *testing.T) { expectOrder(t, podorder.Deletion{StateAlone: true}.Sort, tc.want) })
+	}
+}
+
 func TestDeletionSpreads(t *testing.T) {
 	nodes := map[string]map[string]string{
 		"a1": {"zone": "a", corev1.LabelHostname: "a1"}, "a2": {"zone": "a", corev1.LabelHostname: "a2"},

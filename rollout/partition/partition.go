@@ -43,10 +43,15 @@ const (
 	Down Rounding = iota
 	// Up rounds to the next whole number.
 	Up
+	// Nearest rounds to the nearest whole number, and a half up.
+	Nearest
 )
 
+// goesUp reports whether to round up, if there is a rest, or a rest of a half at least.
+func (r Rounding) goesUp(rest, half bool) bool { return r == Up && rest || r == Nearest && half }
+
 // Resolve turns value into a number. An absolute number is returned unchanged, even if larger than total. A percentage
-// is taken of total and rounded as round says. Any value of round except [Up] rounds down.
+// is taken of total and rounded as round says. Any value of round except [Up] and [Nearest] rounds down.
 //
 // path is the field's path, for the error alone. The error is a reason.Reason: MissingValue for nil, otherwise
 // InvalidValue: a negative number, a string that is no decimal percentage (signs, exponents, blanks and a missing "%"
@@ -173,7 +178,7 @@ func percentOf(s string, total uint64, round Rounding, capped bool) (int, string
 		return 0, "too large"
 	}
 	quotient, rest := bits.Div64(hi, lo, divisor)
-	if rest > 0 && round == Up {
+	if round.goesUp(rest > 0, rest >= divisor-rest) {
 		quotient++
 	}
 	if quotient > math.MaxInt32 {
@@ -188,7 +193,7 @@ func longPercentOf(digits string, decimals int, total uint64, round Rounding) (i
 	numerator.Mul(numerator, new(big.Int).SetUint64(total))
 	divisor := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)+2), nil)
 	quotient, rest := numerator.QuoRem(numerator, divisor, new(big.Int))
-	if rest.Sign() > 0 && round == Up {
+	if round.goesUp(rest.Sign() > 0, new(big.Int).Lsh(rest, 1).Cmp(divisor) >= 0) {
 		quotient.Add(quotient, big.NewInt(1))
 	}
 	if !quotient.IsInt64() || quotient.Int64() > math.MaxInt32 {

@@ -49,6 +49,10 @@ func up(path string, value *intstr.IntOrString, total int) (int, error) {
 	return partition.Resolve(path, value, total, partition.Up)
 }
 
+func nearest(path string, value *intstr.IntOrString, total int) (int, error) {
+	return partition.Resolve(path, value, total, partition.Nearest)
+}
+
 func downUncapped(path string, value *intstr.IntOrString, total int) (int, error) {
 	return partition.ResolveUncapped(path, value, total, partition.Down)
 }
@@ -85,6 +89,11 @@ func TestResolve(t *testing.T) {
 		{"zero", intstr.FromString("0%"), 10, up, 0},
 		{"zeros", intstr.FromString("000.000%"), 10, up, 0},
 		{"leading zeros", intstr.FromString("050%"), 10, up, 5},
+		{"UD-2 a half is rounded up", intstr.FromString("50%"), 5, nearest, 3},
+		{"UD-2 less than a half is rounded down", intstr.FromString("9%"), 5, nearest, 0},
+		{"the nearest of more digits than 64 bits, a half", intstr.FromString("0.50000000000000000000%"), 100, nearest, 1},
+		{"the nearest of more digits than 64 bits, a little less", intstr.FromString("0.49999999999999999999%"), 100, nearest, 0},
+		{"the nearest of 17 digits", intstr.FromString("99.999999999999999%"), 1, nearest, 1},
 		{"no whole digits", intstr.FromString(".5%"), 1000, down, 5},
 		{"no decimals after the point", intstr.FromString("5.%"), 100, down, 5},
 		{"of nothing", intstr.FromString("100%"), 0, up, 0},
@@ -278,6 +287,10 @@ func FuzzResolve(f *testing.F) {
 		}
 		tooBig := exact.Cmp(big.NewRat(100, 1)) > 0 && !uncapped
 		exact.Mul(exact, big.NewRat(int64(total), 100))
+		half := new(big.Rat).Add(exact, big.NewRat(1, 2))
+		if near, err := nearest("p", &value, int(total)); err == nil && new(big.Int).Quo(half.Num(), half.Denom()).Int64() != int64(near) {
+			t.Fatalf("the nearest to %q of %d is %d", s, total, near)
+		}
 		want := new(big.Int).Quo(exact.Num(), exact.Denom())
 		if isUp && !exact.IsInt() {
 			want.Add(want, big.NewInt(1))

@@ -1,0 +1,208 @@
+package subsets
+
+import (
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Book says which places of the subsets are taken, by Pods that were counted and by Pods on their way. Several webhooks
+// and a counting controller write the same book, each on condition that nobody else has written meanwhile. A book is
+// for the Pods of one namespace and, if each revision has places of its own, of one revision. Lines and maps are
+// replaced and never written to, so books of cached objects may be given. The zero Book has no Pods.
+type Book []Line
+
+// Line is a subset in a Book. The JSON form may stand in the status of an API type.
+type Line struct {
+	Name string `json:"name"`
+	// Replicas is the number of active Pods at the last count.
+	Replicas int32 `json:"replicas"`
+	// Creating are places taken since the last count, by key, with the time. Deleting are counted Pods that were let go
+	// since, by name.
+	Creating map[string]metav1.Time `json:"creating,omitempty"`
+	Deleting map[string]metav1.Time `json:"deleting,omitempty"`
+}
+
+// DeepCopyInto copies the line, for API types with a book.
+func (l *Line) DeepCopyInto(out *Line) {
+	*out = *l
+	out.Creating, out.Deleting = maps.Clone(l.Creating), maps.Clone(l.Deleting)
+}
+
+// DeepCopy copies the book, for API types with a book.
+func (b Book) DeepCopy() Book {
+	if b == nil {
+		return nil
+	}
+	out := make(Book, len(b))
+	for i := range b {
+		b[i].DeepCopyInto(&out[i])
+	}
+	return out
+}
+
+// Taken is how many places of the subset are taken.
+func (l *Line) Taken() int {
+	return max(int(l.Replicas)-len(l.Deleting), 0) + len(l.Creating)
+}
+
+// Missing is how many places of the subset are free, Unlimited if the place has no bound.
+func (l *Line) Missing(place Place) int {
+	if place.isUnlimited() {
+		return Unlimited
+	}
+	return max(place.Max-l.Taken(), 0)
+}
+
+// IsIdle reports whether no Pod has a place, and none is on the way. The book of an old revision may go then.
+func (b Book) IsIdle() bool {
+	for i := range b {
+		if b[i].Replicas != 0 || len(b[i].Creating) > 0 || len(b[i].Deleting) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Line returns the line of a subset, an empty line if the book has none.
+func (b Book) Line(subset string) Line {
+	for i := range b {
+		if b[i].Name == subset {
+			return b[i]
+		}
+	}
+	return Line{Name: subset}
+}
+
+// aligned returns the lines in the order of the places. Subsets that are gone have none.
+func (b Book) aligned(places []Place) Book {
+	out := make(Book, len(places))
+	lines := make(map[string]int, len(b))
+	for i := range b {
+		lines[b[i].Name] = i
+	}
+	for i := range places {
+		if at, ok := lines[places[i].Name]; ok {
+			out[i] = b[at]
+			continue
+		}
+		out[i].Name = places[i].Name
+	}
+	return out
+}
+
+// Take takes a place for a new Pod in the first subset with room, and returns the book to store if Choice.Changed is
+// true. key is the Pod's name, or a generated id that the Pod carries from then on. A Pod that asks again under its key
+// has the same answer, and takes no second place. A subset without bound has no places to write down.
+//
+// A new Pod with the name of a Pod just let go prefers the old Pod's subset, if the subset is open and the place is
+// still free. Without room anywhere Choice.Subset is empty: create the Pod without a subset, or refuse the Pod.
+func (p Policy) Take(book Book, places []Place, key string, now time.Time) (Book, Choice) {
+	p = p.complete()
+	lines := book.aligned(places)
+	if key != "" {
+		if i := indexOf(lines, func(l *Line) bool { return has(l.Creating, key) }); i >= 0 {
+			c := Choice{Subset: places[i].Name}
+			if age := now.Sub(lines[i].Creating[key].Time); age >= 0 && age < p.CreatingFor/2 {
+				return book, c
+			}
+			c.Changed = true // The place would be given away soon.
+			lines[i].Creating = with(lines[i].Creating, key, now)
+			return lines, c
+		}
+	}
+	chosen, c := p.choose(lines, places, key)
+	switch {
+	case chosen < 0 || places[chosen].isUnlimited():
+		return book, c
+	case key == "":
+		return book, Choice{Why: reason.List{{
+			Code: NoKey, Path: places[chosen].path(), Detail: "the place needs a name",
+			Remedy: "give the Pod a name or a key",
+		}}}
+	}
+	c.Changed = true
+	for i := range lines { // The old Pod of the name is gone, or the new Pod could not be created.
+		lines[i].Deleting = without(lines[i].Deleting, key)
+	}
+	lines[chosen].Creating = with(lines[chosen].Creating, key, now)
+	return lines, c
+}
+
+// choose returns the index of the chosen subset, -1 for none.
+func (p Policy) choose(lines Book, places []Place, key string) (int, Choice) {
+	if i := indexOf(lines, func(l *Line) bool { return has(l.Deleting, key) }); i >= 0 {
+		var c Choice
+		if places[i].takes(lines[i].Taken(), &c.Why) {
+			c.Subset = places[i].Name
+			return i, c
+		}
+	}
+	var c Choice
+	for i := range places {
+		if places[i].takes(lines[i].Taken(), &c.Why) {
+			c.Subset = places[i].Name
+			return i, c
+		}
+	}
+	return -1, c
+}
+
+// Release gives back the place of a Pod that is about to be deleted, and returns the book to store if changed is true.
+// Ask for active Pods alone. Subsets without bound, unknown subsets and Pods already let go change nothing.
+func (p Policy) Release(book Book, places []Place, m Member, now time.Time) (after Book, changed bool) {
+	place := find(places, m.Subset)
+	if place == nil || place.isUnlimited() || m.Name == "" {
+		return book, false
+	}
+	lines := book.aligned(places)
+	i := indexOf(lines, func(l *Line) bool { return l.Name == m.Subset })
+	line := &lines[i]
+	for _, key := range []string{m.Key, m.Name} {
+		if key != "" && has(line.Creating, key) { // not counted yet
+			line.Creating = without(line.Creating, key)
+			return lines, true
+		}
+	}
+	if has(line.Deleting, m.Name) {
+		return book, false
+	}
+	line.Deleting = with(line.Deleting, m.Name, now)
+	return lines, true
+}
+
+func indexOf(lines Book, is func(*Line) bool) int {
+	for i := range lines {
+		if is(&lines[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+func has(m map[string]metav1.Time, key string) bool {
+	_, ok := m[key]
+	return ok
+}
+
+// with and without copy the map.
+func with(m map[string]metav1.Time, key string, now time.Time) map[string]metav1.Time {
+	out := make(map[string]metav1.Time, len(m)+1)
+	maps.Copy(out, m)
+	out[key] = metav1.NewTime(now.Truncate(time.Second)) // the precision of the API
+	return out
+}
+
+func without(m map[string]metav1.Time, key string) map[string]metav1.Time {
+	if !has(m, key) {
+		return m
+	}
+	out := maps.Clone(m)
+	if delete(out, key); len(out) == 0 {
+		return nil
+	}
+	return out
+}

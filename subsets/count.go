@@ -1,0 +1,125 @@
+package subsets
+
+import (
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Member is an active Pod in a subset.
+type Member struct {
+	// Name is the Pod's name, Key the key of the taken place if not the name.
+	Name, Key string
+	// Subset is the name of the Pod's subset, as a Matcher tells, empty for none.
+	Subset string
+	// Created is the Pod's creationTimestamp, so that a late view of a former Pod does not pass for a new Pod of the
+	// name. Not needed for Pods with generated names.
+	Created time.Time
+}
+
+// Tally is a counted book.
+type Tally struct {
+	// Book is the book to store, with a line for each place.
+	Book Book
+	// Lost are the Pods that did not appear or did not go in time: NotCreated and NotDeleted. Object names the Pod, and
+	// Path the subset.
+	Lost reason.List
+	// RequeueAfter is when to count again because no event will tell, 0 for never.
+	RequeueAfter time.Duration
+}
+
+// Count counts the Pods into the book. members are all active Pods of the book's revision, from a cache that never goes
+// back. A Pod on its way keeps its place for Policy.CreatingFor, and a Pod let go keeps its place free for
+// Policy.DeletingFor.
+//
+// Store the book on condition that nobody has written meanwhile: a book written over a webhook's taking gives a place
+// away twice. Count again after a conflict.
+func (p Policy) Count(book Book, places []Place, members []Member, now time.Time) Tally {
+	p = p.complete()
+	old := book.aligned(places)
+	t := Tally{Book: make(Book, len(places))}
+	at := make(map[string]int, len(places))
+	for i := range places {
+		t.Book[i] = Line{Name: places[i].Name}
+		at[places[i].Name] = i
+	}
+	arrived, remains := make(map[[2]string]bool), make(map[[2]string]bool) // by subset and key
+	for _, m := range members {
+		i, ok := at[m.Subset]
+		if !ok || m.Subset == "" {
+			continue
+		}
+		if t.Book[i].Replicas < math.MaxInt32 {
+			t.Book[i].Replicas++
+		}
+		for _, key := range [...]string{m.Key, m.Name} {
+			if p.fulfils(m, key, old[i].Creating) {
+				arrived[[2]string{m.Subset, key}] = true
+			}
+			if key != "" && has(old[i].Deleting, key) {
+				remains[[2]string{m.Subset, key}] = true
+			}
+		}
+	}
+	for i := range places {
+		c := counter{Tally: &t, place: &places[i], now: now}
+		awaited := func(key string) bool { return !arrived[[2]string{places[i].Name, key}] }
+		there := func(key string) bool { return remains[[2]string{places[i].Name, key}] }
+		t.Book[i].Creating = c.keep(old[i].Creating, NotCreated, p.CreatingFor, awaited)
+		t.Book[i].Deleting = c.keep(old[i].Deleting, NotDeleted, p.DeletingFor, there)
+	}
+	return t
+}
+
+// fulfils reports whether the Pod is the one awaited under the key, and not an older Pod of the name.
+func (p Policy) fulfils(m Member, key string, creating map[string]metav1.Time) bool {
+	since, ok := creating[key]
+	return ok && key != "" && (m.Created.IsZero() || !m.Created.Before(since.Add(-p.CreatingFor)))
+}
+
+type counter struct {
+	*Tally
+
+	place *Place
+	now   time.Time
+}
+
+// keep returns the entries that are awaited and still young. An old awaited entry is lost. An entry from further in the
+// future than its life cannot be a difference of clocks, and counts as old.
+func (c counter) keep(
+	entries map[string]metav1.Time, code reason.Code, life time.Duration, awaited func(key string) bool,
+) (kept map[string]metav1.Time) {
+	for _, key := range sortedKeys(entries) {
+		if !awaited(key) || c.place.isUnlimited() {
+			continue
+		}
+		age := c.now.Sub(entries[key].Time)
+		if age >= life || age < -life {
+			add(&c.Lost, lost(code, c.place, key, life))
+			continue
+		}
+		if kept == nil {
+			kept = make(map[string]metav1.Time, len(entries))
+		}
+		kept[key] = entries[key]
+		if wait := life - age; c.RequeueAfter == 0 || wait < c.RequeueAfter {
+			c.RequeueAfter = wait
+		}
+	}
+	return kept
+}
+
+func lost(code reason.Code, place *Place, key string, life time.Duration) reason.Reason {
+	pod := reason.Object{Kind: "Pod", Name: reason.Shorten(key, 253)}
+	why := reason.Reason{Code: code, Object: pod, Path: place.path()}
+	if code == NotCreated {
+		why.Detail = "admitted, and not there after " + life.String()
+		why.Remedy = "see the events of the Pod's owner: a quota or another webhook may refuse the Pod"
+		return why
+	}
+	why.Detail, why.Remedy = "to be deleted, and still there after "+life.String(), "see who refuses the deletion"
+	return why
+}

@@ -1,0 +1,300 @@
+package subsets
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Standing says whether a subset takes further Pods.
+type Standing string
+
+const (
+	// Open subsets take Pods. The zero Standing is open, too.
+	Open Standing = "Open"
+	// Closed subsets take no further Pods: Pods could not be scheduled there. See Policy.Next.
+	Closed Standing = "Closed"
+	// OnTrial subsets were closed and are open again, or are new in a workload with Pods. With Config.Reserve, new Pods
+	// have substitutes elsewhere until the Pods have settled. Without Reserve OnTrial is Open.
+	OnTrial Standing = "OnTrial"
+)
+
+// State is what a subset has now. The zero value is a new, open subset.
+type State struct {
+	// Replicas is the number of Pods that the subset was told to have.
+	Replicas int
+	// Settled is how many of the Pods hold their place: the Pods with a Node, or the Pods that are ready. Of ready Pods
+	// alone, a Pod that is unready for a moment loses its place in a closed subset.
+	Settled int
+	// Standing says whether the subset takes further Pods.
+	Standing Standing
+	// Capacity is how many Pods, with the present ones, the subset has room for; nil if unknown.
+	Capacity *int
+}
+
+// Division says how many Pods go into each subset.
+type Division struct {
+	// Replicas are the Pods of each subset, in the order of the subsets.
+	Replicas []int
+	// Reserved says how many of the Replicas are expected to pend, and have substitutes in other subsets. Only with
+	// Config.Reserve, otherwise nil.
+	Reserved []int
+	// Left are replicas without a place in any subset. All Replicas without the Reserved, and Left, make the divided
+	// number.
+	Left int
+	// Limits say which subsets wanted more Pods, and why they got no more. The first ten are told.
+	Limits reason.List
+
+	subsets []compiled
+}
+
+// Places are the Replicas as places, for Pick and Rank: a new Pod goes where a place is free.
+func (d Division) Places() []Place {
+	out := make([]Place, len(d.Replicas))
+	for i, n := range d.Replicas {
+		out[i] = Place{Name: d.subsets[i].Name, Max: n, Path: d.subsets[i].path}
+	}
+	return out
+}
+
+// span is the range of a subset in a division.
+type span struct {
+	least, most int // bounds of the user
+	open        int // the most Pods, if the subset were open
+	total       int // the most Pods now
+	counted     int // the most Pods that count as replicas; others need substitutes
+	n, c        int // Pods given, and how many of the Pods count
+	short       bool
+}
+
+// give adds up to want Pods, as far as there is demand, and returns the remaining demand.
+func (s *span) give(want, demand int) int {
+	want = max(min(want, demand), 0)
+	counts := min(want, s.counted-s.c)
+	s.n, s.c = s.n+want, s.c+counts
+	return demand - counts
+}
+
+// Divide divides replicas among the subsets. states are the present states in the order of the subsets, or nil for a
+// new workload. The same input always gives the same answer, and dividing again after the answer was carried out
+// changes nothing.
+//
+// Minimums come first, in the order of the subsets while replicas last. With Config.Stay settled Pods come next, then
+// Config.Fill decides. A closed subset keeps its settled Pods and its minimum. No maximum is ever exceeded.
+//
+// The error is a reason: InvalidState, BoundsCross, SharesExceed or SharesShort, or partition.InvalidValue. The caller
+// then changes nothing.
+func (r *Rules) Divide(replicas int, states []State) (Division, error) {
+	if err := r.check(replicas, states); err != nil {
+		return Division{}, err
+	}
+	spans := make([]span, len(r.subsets))
+	for i := range r.subsets {
+		lo, hi, err := r.bounds(&r.subsets[i], replicas)
+		if err != nil {
+			return Division{}, err
+		}
+		spans[i] = r.span(lo, hi, stateOf(states, i))
+	}
+	if err := r.checkShares(replicas, spans); err != nil {
+		return Division{}, err
+	}
+	demand := replicas
+	for i := range spans {
+		demand = spans[i].give(min(spans[i].least, spans[i].open), demand)
+	}
+	if r.config.Fill == InOrder {
+		demand = r.inOrder(spans, states, demand)
+	} else {
+		demand = r.byWeight(spans, states, demand)
+	}
+	d := Division{Replicas: make([]int, len(spans)), Left: demand, subsets: r.subsets}
+	for i := range spans {
+		d.Replicas[i] = spans[i].n
+	}
+	if r.config.Reserve {
+		d.Reserved = make([]int, len(spans))
+		for i := range spans {
+			d.Reserved[i] = spans[i].n - spans[i].c
+		}
+	}
+	d.Limits = r.limits(spans, states, demand)
+	return d, nil
+}
+
+func stateOf(states []State, i int) State {
+	if states == nil {
+		return State{}
+	}
+	return states[i]
+}
+
+// check refuses states that no workload can have.
+func (r *Rules) check(replicas int, states []State) error {
+	paths := r.config.Paths.orDefaults()
+	if r.config.Fill == "" {
+		return reason.Reason{
+			Code: InvalidSubsets, Path: paths.Subsets, Detail: "the rules were not compiled", Remedy: "call New",
+		}
+	}
+	if replicas < 0 || replicas > math.MaxInt32 {
+		return reason.Reason{
+			Code: InvalidState, Path: paths.Total, New: strconv.Itoa(replicas), Detail: "no number of replicas",
+			Remedy: "use 0 to 2147483647",
+		}
+	}
+	if states != nil && len(states) != len(r.subsets) {
+		return reason.Reason{
+			Code: InvalidState, Path: paths.Subsets, New: strconv.Itoa(len(states)),
+			Detail: fmt.Sprintf("states for %d subsets", len(r.subsets)),
+			Remedy: "give a state for each subset, or none",
+		}
+	}
+	for i := range states {
+		if wrong := states[i].problem(); wrong != "" {
+			return reason.Reason{
+				Code: InvalidState, Path: r.subsets[i].path, New: wrong, Detail: "no state of a subset",
+				Remedy: "count 0 or more Pods, and use Open, Closed or OnTrial",
+			}
+		}
+	}
+	return nil
+}
+
+// problem names an impossible part of the state.
+func (s *State) problem() string {
+	switch {
+	case min(s.Replicas, s.Settled) < 0 || max(s.Replicas, s.Settled) > math.MaxInt32:
+		return fmt.Sprintf("%d Pods, %d settled", s.Replicas, s.Settled)
+	case s.Capacity != nil && *s.Capacity < 0:
+		return fmt.Sprintf("a capacity of %d", *s.Capacity)
+	case s.Standing != "" && s.Standing != Open && s.Standing != Closed && s.Standing != OnTrial:
+		return strconv.Quote(reason.Shorten(string(s.Standing), 40))
+	}
+	return ""
+}
+
+// checkShares refuses fixed shares that do not make the replicas.
+func (r *Rules) checkShares(replicas int, spans []span) error {
+	if r.config.Fill != Fixed {
+		return nil
+	}
+	sum, all := 0, true
+	for i := range spans {
+		if r.subsets[i].Replicas == nil {
+			all = false
+			continue
+		}
+		sum += spans[i].least
+	}
+	why := reason.Reason{
+		Path: r.config.Paths.Subsets, New: strconv.Itoa(sum),
+		Detail: fmt.Sprintf("the sum of the shares, of %d replicas", replicas),
+	}
+	switch {
+	case sum > replicas:
+		why.Code, why.Remedy = SharesExceed, "lower a share, or raise "+r.config.Paths.Total
+	case all && sum < replicas:
+		why.Code, why.Remedy = SharesShort, "raise a share, or leave a subset without share"
+	default:
+		return nil
+	}
+	return why
+}
+
+// span applies the state of a subset to its bounds.
+func (r *Rules) span(lo, hi int, now State) span {
+	s := span{least: lo, most: hi, open: hi}
+	if now.Capacity != nil {
+		s.open = min(hi, *now.Capacity)
+	}
+	lo = min(lo, s.open)
+	s.total, s.counted = s.open, s.open
+	switch {
+	case now.Standing == Closed && r.config.Reserve:
+		s.total, s.counted = max(lo, min(max(now.Replicas, now.Settled), s.open)), min(now.Settled, s.open)
+	case now.Standing == Closed:
+		s.total = max(lo, min(now.Settled, s.open))
+		s.counted = s.total
+	case now.Standing == OnTrial && r.config.Reserve:
+		s.counted = min(now.Settled, s.open)
+	}
+	return s
+}
+
+// inOrder fills the subsets one after the other, and returns the remaining demand.
+func (r *Rules) inOrder(spans []span, states []State, demand int) int {
+	if r.config.Stay {
+		for i := range spans {
+			s := &spans[i]
+			demand = s.give(min(stateOf(states, i).Settled, s.total)-s.n, demand)
+		}
+	}
+	for i := range spans {
+		s := &spans[i]
+		s.short = demand > s.total-s.n
+		demand = s.give(s.total-s.n, demand)
+	}
+	return demand
+}
+
+// limits explains which subsets would take more Pods. left are replicas without a place.
+func (r *Rules) limits(spans []span, states []State, left int) reason.List {
+	var out reason.List
+	if len(spans) == 0 && left > 0 {
+		add(&out, reason.Reason{
+			Code: MaxReached, Path: r.config.Paths.Subsets, Detail: "there is no subset", Remedy: "add a subset",
+		})
+	}
+	for i := range spans {
+		s, subset := &spans[i], &r.subsets[i]
+		if s.n < s.least {
+			add(&out, reason.Reason{
+				Code: MinUnmet, Path: subset.leastPath(), New: strconv.Itoa(s.least),
+				Detail: fmt.Sprintf("%d Pods for this subset", s.n),
+				Remedy: "raise " + r.config.Paths.Total + ", or make room in the subset",
+			})
+		}
+		if left > 0 || s.short && s.total < s.open {
+			add(&out, subset.limit(s, stateOf(states, i).Standing))
+		}
+	}
+	return out
+}
+
+// limit says why a subset has no more Pods.
+func (s *compiled) limit(now *span, standing Standing) reason.Reason {
+	switch {
+	case now.counted < now.open:
+		return reason.Reason{
+			Code: SubsetClosed, Path: s.path, New: string(standing),
+			Detail: fmt.Sprintf("%d of %d Pods count, further Pods could not be scheduled", now.c, now.n),
+			Remedy: "make room in the subset",
+		}
+	case now.open < now.most:
+		return reason.Reason{
+			Code: CapacityReached, Path: s.path, New: strconv.Itoa(now.open), Detail: "no further Pod fits",
+			Remedy: "make room in the subset",
+		}
+	}
+	return reason.Reason{
+		Code: MaxReached, Path: s.mostPath(), New: strconv.Itoa(now.most),
+		Remedy: "raise the maximum, or add a subset without",
+	}
+}
+
+func (s *compiled) leastPath() string {
+	if s.Replicas != nil {
+		return s.sharePath
+	}
+	return s.minPath
+}
+
+func (s *compiled) mostPath() string {
+	if s.Replicas != nil {
+		return s.sharePath
+	}
+	return s.maxPath
+}

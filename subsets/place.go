@@ -1,0 +1,124 @@
+package subsets
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Unlimited is the Max of a Place without bound.
+const Unlimited = -1
+
+// Place is a subset with room for new Pods. The zero value takes none.
+type Place struct {
+	// Name is the subset's name.
+	Name string
+	// Max is how many Pods may be in the subset, Unlimited for any number.
+	Max int
+	// Closed subsets get no new Pods.
+	Closed bool
+	// Path is the path of the subset in the caller's API, used only in reasons.
+	Path string
+}
+
+// isUnlimited reports whether any number of Pods may be in the subset.
+func (p *Place) isUnlimited() bool { return p.Max < 0 }
+
+// takes reports whether a Pod more may go to a subset with that many Pods, or why not.
+func (p *Place) takes(have int, why *reason.List) bool {
+	switch {
+	case p.Closed:
+		add(why, reason.Reason{
+			Code: SubsetClosed, Path: p.path(), Detail: "Pods could not be scheduled there",
+			Remedy: "make room in the subset",
+		})
+	case p.isUnlimited() || have < p.Max:
+		return true
+	default:
+		add(why, reason.Reason{
+			Code: MaxReached, Path: p.path(), New: strconv.Itoa(p.Max),
+			Detail: "the subset has as many Pods as allowed", Remedy: "raise the maximum",
+		})
+	}
+	return false
+}
+
+func (p *Place) path() string {
+	if p.Path != "" {
+		return p.Path
+	}
+	return "subsets[" + p.Name + "]"
+}
+
+// Places are the maximums of the subsets for a number of replicas, for kinds that send each new Pod to the first subset
+// with room. closed tells the closed subsets, nil for none. The errors are those of Divide.
+func (r *Rules) Places(replicas int, closed func(subset string) bool) ([]Place, error) {
+	if err := r.check(replicas, nil); err != nil {
+		return nil, err
+	}
+	out := make([]Place, len(r.subsets))
+	for i := range r.subsets {
+		s := &r.subsets[i]
+		_, hi, err := r.bounds(s, replicas)
+		if err != nil {
+			return nil, err
+		}
+		if s.Max == nil && s.Replicas == nil {
+			hi = Unlimited
+		}
+		out[i] = Place{Name: s.Name, Max: hi, Closed: closed != nil && closed(s.Name), Path: s.path}
+	}
+	return out, nil
+}
+
+// Choice is the subset for a new Pod.
+type Choice struct {
+	// Subset is the name of the subset, empty if no subset takes the Pod.
+	Subset string
+	// Changed says that the book has changed and must be stored before the Pod is created.
+	Changed bool
+	// Why says why not an earlier subset, the first ten reasons.
+	Why reason.List
+}
+
+// Pick returns the first subset with room for another Pod. have says how many Pods a subset has. For a caller that
+// creates the Pods itself, and sees its own creations; callers in several processes need a Book.
+func Pick(places []Place, have func(subset string) int) Choice {
+	var c Choice
+	for i := range places {
+		if places[i].takes(have(places[i].Name), &c.Why) {
+			c.Subset = places[i].Name
+			break
+		}
+	}
+	return c
+}
+
+// PickNumbered returns the subset of a numbered Pod: the first Max Pods go to the first subset, the next to the second,
+// without the closed subsets. index counts from 0 and is the position of the Pod's number among all numbers of the
+// workload, as ordinals.Set.Index tells: with a start or reserved numbers the number itself is too high.
+func PickNumbered(places []Place, index int) Choice {
+	var c Choice
+	before := 0 // Pods of earlier subsets
+	for i := range places {
+		have := max(index-before, 0)
+		if index >= 0 && places[i].takes(have, &c.Why) {
+			c.Subset = places[i].Name
+			break
+		}
+		if !places[i].Closed {
+			before += min(max(places[i].Max, 0), math.MaxInt32)
+		}
+	}
+	return c
+}
+
+func find(places []Place, name string) *Place {
+	for i := range places {
+		if places[i].Name == name {
+			return &places[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package subsets
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/podorder"
+)
+
+// Ranked is a Pod with its rank for deletion.
+type Ranked struct {
+	Pod *corev1.Pod
+	// Subset is the name of the Pod's subset, empty for none.
+	Subset string
+	// Cost is the Pod's deletion cost: a Pod with a lower cost goes first. Below 0 are the Pods beyond the maximum of
+	// their subset, and the Pods without a subset.
+	Cost int
+}
+
+// Order says from which end subsets lose Pods.
+type Order bool
+
+const (
+	// LastFirst takes Pods from the last subset first: the preferred subsets keep their Pods.
+	LastFirst Order = false
+	// FirstFirst takes Pods from the first subset first. For Pods of an old revision, whose successors go to the first
+	// subset.
+	FirstFirst Order = true
+)
+
+// Rank returns the active Pods of a workload's revision in the order of deletion, the first Pod to delete in front. of
+// returns the name of a Pod's subset, as Matcher.Of does.
+//
+// Of N subsets, a Pod in the subset i, from 0 on, costs 100*(N-i), and a Pod beyond the maximum -100*(i+1); FirstFirst
+// counts the subsets from the other end. A Pod without subset costs -100*(N+1). Beyond the maximum are the Pods that
+// everybody deletes first: without a Node, pending, unknown, not ready, later ready, restarted more often, newer. A
+// former deletion cost of the Pods has no influence.
+func Rank(places []Place, pods []*corev1.Pod, of func(*corev1.Pod) string, order Order) []Ranked {
+	sorted := slices.Clone(pods)
+	podorder.Deletion{StateAlone: true}.Sort(sorted)
+	at := make(map[string]int, len(places))
+	for i := range places {
+		at[places[i].Name] = i
+	}
+	out := make([]Ranked, len(sorted))
+	in := make([]int, len(sorted))      // the index of each Pod's subset, -1 for none
+	surplus := make([]int, len(places)) // Pods beyond the maximum
+	for i, pod := range sorted {
+		out[i].Pod, in[i] = pod, -1
+		if index, ok := at[of(pod)]; ok {
+			out[i].Subset, in[i] = places[index].Name, index
+			surplus[index]++
+		}
+	}
+	for i := range places {
+		if places[i].isUnlimited() {
+			surplus[i] = 0
+			continue
+		}
+		surplus[i] = max(surplus[i]-places[i].Max, 0)
+	}
+	n := len(places)
+	for i := range out {
+		index := in[i]
+		switch {
+		case index < 0:
+			out[i].Cost = -100 * (n + 1)
+			continue
+		case surplus[index] > 0:
+			surplus[index]--
+			out[i].Cost = -100 * (position(index, n, order) + 1)
+			continue
+		}
+		out[i].Cost = 100 * (n - position(index, n, order))
+	}
+	slices.SortStableFunc(out, func(a, b Ranked) int { return cmp.Compare(a.Cost, b.Cost) })
+	return out
+}
+
+func position(index, n int, order Order) int {
+	if order == FirstFirst {
+		return n - index - 1
+	}
+	return index
+}
