@@ -203,6 +203,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, cou
 	store(after, count.ledger)
 	after.Status.ObservedGeneration, after.Status.Undecodable = v.Owner.Generation, nil
 	if equality.Semantic.DeepEqual(v.Owner.Status, after.Status) {
+		count.stored()
 		return nil
 	}
 	patch, err := patchOf(v.Owner, after)
@@ -219,6 +220,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, cou
 	case err != nil:
 		return fmt.Errorf("writing the status of PodUnavailableBudget %s/%s: %w", v.Owner.Namespace, v.Owner.Name, err)
 	}
+	count.stored()
 	r.tell(v, count)
 	return nil
 }

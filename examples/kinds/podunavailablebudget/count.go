@@ -27,6 +27,8 @@ type count struct {
 	members int
 	// stayed are Pods let go and still present.
 	stayed []string
+	// stored has to be called when the API server has the ledger.
+	stored func()
 	// invalid is the reason why the bounds of the budget make no sense.
 	invalid error
 }
@@ -121,7 +123,7 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 		out.invalid = err
 	}
 	c.remember(v, &counted.Ledger)
-	c.shares.counted(v.Owner.UID, &before, &counted.Ledger)
+	out.stored = func() { c.shares.counted(v.Owner.UID, &before, &counted.Ledger, census.Members) }
 	out.ledger, out.stayed = counted.Ledger, counted.Stayed
 	wake(counted.Wait)
 	out.members = len(census.Members)

@@ -2,6 +2,7 @@ package podunavailablebudget
 
 import (
 	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -29,31 +30,41 @@ func (s *shares) ledger(budget *v1beta1.PodUnavailableBudget) disruption.Ledger 
 	return ledger
 }
 
-// store is the function store with identities.
+// store is the function store with identities. Requests about several Pods may store at the same time, one with an older
+// ledger than another: an identity of a later generation stays.
 func (s *shares) store(budget *v1beta1.PodUnavailableBudget, ledger disruption.Ledger) {
 	store(budget, ledger)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept := map[string]disruption.Identity{}
 	for name, identity := range ledger.Identities {
-		if identity.Gated {
-			kept[name] = identity
+		was := s.of[budget.UID][name]
+		switch {
+		case !identity.Gated:
+			delete(s.of[budget.UID], name)
+		case was.UID == identity.UID && was.Generation > identity.Generation:
+		case s.of[budget.UID] == nil:
+			s.of[budget.UID] = map[string]disruption.Identity{name: identity}
+		default:
+			s.of[budget.UID][name] = identity
 		}
-	}
-	if delete(s.of, budget.UID); len(kept) > 0 {
-		s.of[budget.UID] = kept
 	}
 }
 
-// counted forgets the identities of Pods whose share has ended by a count from before to after. Others may have been let
-// go since the count began.
-func (s *shares) counted(budget types.UID, before, after *disruption.Ledger) {
+// counted forgets the identities of Pods whose share has ended by a count from before to after, and of Pods that have
+// gone, once the ledger is stored. Others may have been let go since the count began.
+func (s *shares) counted(budget types.UID, before, after *disruption.Ledger, members []disruption.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, identity := range before.Identities {
-		if _, still := after.Identities[name]; !still && s.of[budget][name] == identity {
+		_, still := after.Identities[name]
+		_, changed := before.Changing[name]
+		is := func(m disruption.Member) bool { return m.UID == identity.UID }
+		if !still && s.of[budget][name] == identity && (changed || !slices.ContainsFunc(members, is)) {
 			delete(s.of[budget], name)
 		}
+	}
+	if len(s.of[budget]) == 0 {
+		delete(s.of, budget)
 	}
 }
 

@@ -1,11 +1,13 @@
 package podunavailablebudget
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -55,7 +57,7 @@ func TestShares(t *testing.T) {
 			if diff := cmp.Diff(tc.want, counted.Ledger.Current); diff != "" {
 				t.Errorf("Pods in service (-want +got):\n%s", diff)
 			}
-			shares.counted(budget.UID, &before, &counted.Ledger)
+			shares.counted(budget.UID, &before, &counted.Ledger, []disruption.Member{member})
 			if kept := len(shares.ledger(budget).Identities); kept > 0 && (tc.want == 1 || !tc.gated || tc.another) {
 				t.Errorf("%d identities kept", kept)
 			}
@@ -64,5 +66,35 @@ func TestShares(t *testing.T) {
 				t.Errorf("remembers %v of a budget that is gone", shares.of)
 			}
 		})
+	}
+}
+
+// TestSharesOfSeveralPods: requests about two Pods have read the same ledger.
+func TestSharesOfSeveralPods(t *testing.T) {
+	budget, shares := &v1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{UID: "budget"}}, newShares()
+	let := func(ledger disruption.Ledger, name string, generation int64, gated bool) {
+		ledger.Identities = maps.Clone(ledger.Identities)
+		if ledger.Identities == nil {
+			ledger.Identities = map[string]disruption.Identity{}
+		}
+		ledger.Identities[name] = disruption.Identity{UID: types.UID(name), Generation: generation, Gated: gated}
+		shares.store(budget, ledger)
+	}
+	read := shares.ledger(budget)
+	let(read, "web-0", 1, true)
+	let(read, "web-1", 1, true)
+	old := shares.ledger(budget)
+	let(old, "web-0", 2, true)
+	let(old, "web-2", 1, true) // its ledger has web-0 as before
+	let(old, "web-1", 1, false)
+	want := map[string]disruption.Identity{"web-0": {UID: "web-0", Generation: 2, Gated: true}, "web-2": {UID: "web-2", Generation: 1, Gated: true}}
+	if diff := cmp.Diff(want, shares.ledger(budget).Identities); diff != "" {
+		t.Errorf("identities (-want +got):\n%s", diff)
+	}
+	late, none := shares.ledger(budget), disruption.Ledger{} // a count begun before the status has the entries
+	shares.counted(budget.UID, &late, &none, []disruption.Member{{Name: "web-0", UID: "web-0"}, {Name: "web-1", UID: "web-1"}})
+	delete(want, "web-2") // its Pod has gone
+	if diff := cmp.Diff(want, shares.ledger(budget).Identities); diff != "" {
+		t.Errorf("identities after a count (-want +got):\n%s", diff)
 	}
 }
