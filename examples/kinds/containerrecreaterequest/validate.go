@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// validateCreate returns the problems of a new, defaulted object, independent of the Pod. Preset values of fields copied
-// from the Pod are refused: a user's own hook would run with the rights of the node agent.
+// validateCreate returns the problems of a new, defaulted object, independent of the Pod. Preset values of fields
+// copied from the Pod are refused: a user's own hook would run with the rights of the node agent.
 func validateCreate(obj *v1beta1.ContainerRecreateRequest) field.ErrorList {
 	_, problems, warnings := resolve(&obj.Spec)
 	errs := append(problems.Refusals(), warnings.Refusals()...)

@@ -41,8 +41,8 @@ func unlisted(obj *v1beta1.PersistentPodState, s *settings, listed []schema.Grou
 	if api.IsStatefulSet(s.kind) || slices.ContainsFunc(listed, is) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(targetPath(), shown(obj.Spec.TargetReference), "must be a StatefulSet of apps or "+
-		"apps.kruise.io, or of a kind that the ConfigMap kruise-configuration lists")}
+	return field.ErrorList{field.Invalid(targetPath(), shown(obj.Spec.TargetReference), "must be a StatefulSet of apps "+
+		"or apps.kruise.io, or of a kind that the ConfigMap kruise-configuration lists")}
 }
 
 // rivals refuses a target with a PersistentPodState among others.
