@@ -3,6 +3,7 @@ package containerrecreaterequest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // endpoint defaults and judges ContainerRecreateRequests. As in OpenKruise, the kind has a mutating
@@ -35,7 +37,7 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.ContainerRecrea
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
 		Undecodable: func(obj *v1beta1.ContainerRecreateRequest) []decode.Problem { return obj.Spec.Undecodable },
 		Admit:       requests.admit,
-		ValidateOld: api.ValidateV1alpha1,
+		ValidateOld: validateV1alpha1,
 	}
 }
 
@@ -47,14 +49,14 @@ type requestAdmission struct {
 
 func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.ContainerRecreateRequest) (field.ErrorList, error) {
 	if stored != nil {
-		return api.ValidateUpdate(obj, stored), nil
+		return validateUpdate(obj, stored), nil
 	}
 	if !a.agents {
 		return nil, apierrors.NewForbidden(schema.GroupResource{Group: apps.Group, Resource: "containerrecreaterequests"}, obj.Name,
 			fmt.Errorf("feature gate %s is off: there is no node agent to carry it out", apps.GateKruiseDaemon))
 	}
 	api.Default(obj)
-	problems := api.ValidateCreate(obj)
+	problems := validateCreate(obj)
 	if a.reader == nil || obj.Spec.PodName == "" {
 		return problems, nil
 	}
@@ -62,7 +64,7 @@ func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.Contai
 	if err != nil {
 		return nil, err
 	}
-	problems = append(problems, api.ValidatePod(obj, pod)...)
+	problems = append(problems, validatePod(obj, pod)...)
 	if len(problems) > 0 {
 		return problems, nil
 	}
@@ -70,12 +72,12 @@ func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.Contai
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	err = a.reader.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node)
 	if apierrors.IsNotFound(err) {
-		return api.ValidateNode(obj, pod), nil
+		return validateNode(obj, pod), nil
 	}
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("looking up Node %s: %w", pod.Spec.NodeName, err))
 	}
-	api.Complete(obj, pod, node.Labels)
+	complete(obj, pod, node.Labels)
 	return nil, nil
 }
 
@@ -92,4 +94,45 @@ func (a requestAdmission) pod(ctx context.Context, obj *v1beta1.ContainerRecreat
 		return nil, apierrors.NewInternalError(fmt.Errorf("looking up Pod %s: %w", key, err))
 	}
 	return pod, nil
+}
+
+// complete copies the Pod's facts for the node agent onto a valid, defaulted new request, and adds labels for the agent
+// to find the request. nodeLabels are the labels of the Pod's Node.
+//
+// An HTTP hook without a host gets the Pod's address: the meaning is the same, and the agent has no other way to learn
+// the address.
+func complete(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, nodeLabels map[string]string) {
+	if obj.Labels == nil {
+		obj.Labels = map[string]string{}
+	}
+	obj.Labels[apps.LabelRequestActive] = "true"
+	obj.Labels[apps.LabelRequestNodeName] = pod.Spec.NodeName
+	obj.Labels[apps.LabelRequestPodUID] = string(pod.UID)
+	if nodeLabels[apps.LabelNodeType] == apps.NodeTypeVirtualKubelet {
+		obj.Labels[apps.LabelNodeType] = apps.NodeTypeVirtualKubelet
+	}
+	grace := pod.Spec.TerminationGracePeriodSeconds
+	if obj.Spec.Strategy.TerminationGracePeriodSeconds == nil && grace != nil {
+		obj.Spec.Strategy.TerminationGracePeriodSeconds = new(*grace)
+	}
+	for i := range obj.Spec.Containers {
+		completeContainer(&obj.Spec.Containers[i], pod)
+	}
+}
+
+func completeContainer(c *v1beta1.ContainerRecreateRequestContainer, pod *corev1.Pod) {
+	of := podstate.Container(pod, c.Name)
+	if of.Lifecycle != nil && of.Lifecycle.PreStop != nil {
+		c.PreStop = of.Lifecycle.PreStop.DeepCopy()
+		if get := c.PreStop.HTTPGet; get != nil {
+			c.Ports = slices.Clone(of.Ports)
+			if get.Host == "" {
+				get.Host = pod.Status.PodIP
+			}
+		}
+	}
+	status := podstate.ContainerStatus(pod, c.Name)
+	c.StatusContext = &v1beta1.ContainerRecreateRequestContainerContext{
+		ContainerID: status.ContainerID, RestartCount: status.RestartCount,
+	}
 }

@@ -3,7 +3,6 @@ package persistentpodstate
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +30,7 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.PersistentPodSt
 		Undecodable:    func(obj *v1beta1.PersistentPodState) []decode.Problem { return obj.Spec.Undecodable },
 		ValidateCreate: look.validate,
 		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.PersistentPodState) (field.ErrorList, error) {
-			return api.ValidateUpdate(obj, stored), nil
+			return validateUpdate(obj, stored), nil
 		},
 		OldField: func(hubField string) string {
 			if strings.HasPrefix(hubField, "spec.requiredPersistentTopology.") || strings.HasPrefix(hubField, "spec.preferredPersistentTopology") {
@@ -49,22 +48,16 @@ type podStateLookups struct {
 }
 
 func (l *podStateLookups) validate(ctx context.Context, obj *v1beta1.PersistentPodState) (field.ErrorList, error) {
-	if l.reader == nil {
-		return api.ValidateCreate(obj, api.Lookups{}), nil
+	s, errs := validateSpec(&obj.Spec)
+	if l.reader == nil || len(errs) > 0 {
+		return errs, nil
 	}
-	if errs := api.ValidateCreate(obj, api.Lookups{}); len(errs) > 0 {
-		return errs, nil // without lookups
-	}
-	var lookups api.Lookups
-	kind, err := api.TargetKind(obj.Spec.TargetReference)
-	if err == nil && !api.IsStatefulSet(kind) && l.namespace != "" {
+	if !api.IsStatefulSet(s.kind) && l.namespace != "" {
 		listed, err := l.kinds(ctx)
 		if err != nil {
 			return nil, err
 		}
-		lookups.Listed = func(kind schema.GroupKind) bool {
-			return slices.ContainsFunc(listed, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind })
-		}
+		errs = unlisted(obj, s, listed)
 	}
 	// Records are large: memory holds at most a page of objects at a time.
 	for list := (&v1beta1.PersistentPodStateList{}); ; {
@@ -73,8 +66,7 @@ func (l *podStateLookups) validate(ctx context.Context, obj *v1beta1.PersistentP
 		if err := l.reader.List(ctx, list, page...); err != nil {
 			return nil, fmt.Errorf("listing the other PersistentPodStates of namespace %s: %w", obj.Namespace, err)
 		}
-		lookups.Others = list.Items
-		if errs := api.ValidateCreate(obj, lookups); len(errs) > 0 || list.Continue == "" {
+		if errs = append(errs, rivals(obj, s, list.Items)...); len(errs) > 0 || list.Continue == "" {
 			return errs, nil
 		}
 	}

@@ -1,6 +1,7 @@
 package persistentpodstate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,23 +125,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, err
 	}
 	pass := r.fanout.Begin(v)
-	kind, workload, err := target(r.workloads, v.Owner)
-	if err != nil {
+	s, problems, _ := resolve(&v.Owner.Spec)
+	workload, err := target(r.workloads, v.Owner.Namespace, s)
+	if err = cmp.Or(problems.Reasons().Err(), err); err != nil {
 		r.tell(v.Owner, apps.EventInvalidPersistentPodState, err)
 		return pass.Result()
 	}
 	r.tell(v.Owner, apps.EventInvalidPersistentPodState, nil)
 	pods := r.podsOf(v.Owner, workload)
-	status := r.decide(v.Owner, workload, pods)
+	status := r.decide(v.Owner, s, workload, pods)
 	if forgets(v.Owner.Status.PodStates, status.PodStates) {
-		if workload, err = r.workloads.Read(ctx, kind, v.Owner.Namespace, v.Owner.Spec.TargetReference.Name); err != nil {
+		if workload, err = r.workloads.Read(ctx, s.kind, v.Owner.Namespace, s.name); err != nil {
 			return pass.Result(err)
 		}
 		pods = r.podsOf(v.Owner, workload)
-		status = r.decide(v.Owner, workload, pods)
+		status = r.decide(v.Owner, s, workload, pods)
 	}
 	err = r.write(ctx, pass, v, status)
-	r.tell(v.Owner, apps.EventTopologyGone, stranded(v.Owner, pods, r.nodes.All).Err())
+	r.tell(v.Owner, apps.EventTopologyGone, stranded(v.Owner, s, pods, r.nodes.All).Err())
 	return pass.Result(err)
 }
 
@@ -152,9 +154,9 @@ func (r *Reconciler) podsOf(owner *v1beta1.PersistentPodState, workload *workloa
 }
 
 // decide returns the new status of a PersistentPodState, and tells of records without room.
-func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, workload *workloads.Workload, pods []*corev1.Pod) v1beta1.PersistentPodStateStatus {
+func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, s *settings, workload *workloads.Workload, pods []*corev1.Pod) v1beta1.PersistentPodStateStatus {
 	before := owner.Status.PodStates
-	fitting, differs := recordOf(&owner.Spec, before, workload, pods, func(name string) (*corev1.Node, bool) { return r.nodes.Get("", name) })
+	fitting, differs := recordOf(s, before, workload, pods, func(name string) (*corev1.Node, bool) { return r.nodes.Get("", name) })
 	var left []string
 	if differs {
 		fitting, left = fit(before, fitting, maxSize)

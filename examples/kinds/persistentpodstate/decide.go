@@ -30,13 +30,12 @@ type records = map[string]v1beta1.PodState
 //   - Otherwise a record stays as long as the Pod exists or is wanted. With the policy WhenDeleted the record always
 //     stays. So does the record of a name without an ordinal, and every record while the wanted ordinals are unknown.
 func recordOf(
-	spec *v1beta1.PersistentPodStateSpec, before map[string]v1beta1.PodState, workload *workloads.Workload, pods []*corev1.Pod, nodes func(name string) (*corev1.Node, bool),
+	s *settings, before map[string]v1beta1.PodState, workload *workloads.Workload, pods []*corev1.Pod, nodes func(name string) (*corev1.Node, bool),
 ) (after map[string]v1beta1.PodState, differs bool) {
 	if workload == nil || workload.Ending {
 		return nil, len(before) > 0
 	}
 	d := &draft{records: before}
-	keys, annotations := topologyKeys(spec), annotationKeys(spec)
 	for _, pod := range pods {
 		if !podstate.IsReady(pod) || !podstate.IsScheduled(pod) || pod.DeletionTimestamp != nil {
 			continue
@@ -45,11 +44,11 @@ func recordOf(
 		if !ok {
 			continue
 		}
-		if was, ok := before[pod.Name]; !ok || was.NodeName != node.Name || !isPartOf(was.NodeTopologyLabels, node.Labels, keys) || !isPartOf(was.Annotations, pod.Annotations, annotations) {
-			d.put(pod.Name, v1beta1.PodState{NodeName: node.Name, NodeTopologyLabels: part(node.Labels, keys), Annotations: part(pod.Annotations, annotations)})
+		if was, ok := before[pod.Name]; !ok || was.NodeName != node.Name || !isPartOf(was.NodeTopologyLabels, node.Labels, s.topology) || !isPartOf(was.Annotations, pod.Annotations, s.annotations) {
+			d.put(pod.Name, v1beta1.PodState{NodeName: node.Name, NodeTopologyLabels: part(node.Labels, s.topology), Annotations: part(pod.Annotations, s.annotations)})
 		}
 	}
-	if spec.PersistentPodStateRetentionPolicy == v1beta1.PersistentPodStateWhenDeleted || workload.Wanted.IsZero() {
+	if s.keepsAll || workload.Wanted.IsZero() {
 		return d.records, d.changed
 	}
 	d.dropGone(workload.Wanted, pods)
@@ -162,26 +161,6 @@ func put(to *map[string]string, key, value string) {
 		*to = map[string]string{}
 	}
 	(*to)[key] = value
-}
-
-// topologyKeys returns the topology keys of a spec, each key once.
-func topologyKeys(spec *v1beta1.PersistentPodStateSpec) (keys []string) {
-	if spec.RequiredPersistentTopology != nil {
-		keys = append(keys, spec.RequiredPersistentTopology.Keys...)
-	}
-	for i := range spec.PreferredPersistentTopology {
-		keys = append(keys, spec.PreferredPersistentTopology[i].Preference.Keys...)
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
-}
-
-func annotationKeys(spec *v1beta1.PersistentPodStateSpec) (keys []string) {
-	for _, annotation := range spec.PersistentPodAnnotations {
-		keys = append(keys, annotation.Key)
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
 }
 
 // equal reports whether two records say the same.

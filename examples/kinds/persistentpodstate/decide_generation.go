@@ -43,7 +43,7 @@ func generated(workload *workloads.Workload) (*v1beta1.PersistentPodStateSpec, e
 	for _, key := range list(annotations[apps.AnnotationPersistentPodAnnotations]) {
 		spec.PersistentPodAnnotations = append(spec.PersistentPodAnnotations, v1beta1.PersistentPodAnnotation{Key: key})
 	}
-	if wrong := api.ValidateCreate(&v1beta1.PersistentPodState{Spec: *spec}, api.Lookups{}); len(wrong) > 0 {
+	if _, wrong := validateSpec(spec); len(wrong) > 0 {
 		return nil, kruise.Refused(wrong)
 	}
 	return spec, nil

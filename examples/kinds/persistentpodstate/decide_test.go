@@ -52,6 +52,11 @@ func annotated(list ...string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Annotations = pairs(list...) }
 }
 
+func read(spec *v1beta1.PersistentPodStateSpec) *settings {
+	s, _, _ := resolve(spec)
+	return s
+}
+
 func spec(edits ...func(*v1beta1.PersistentPodStateSpec)) *v1beta1.PersistentPodStateSpec {
 	s := &v1beta1.PersistentPodStateSpec{
 		RequiredPersistentTopology: &v1beta1.NodeTopologyTerm{Keys: []string{"zone"}},
@@ -129,7 +134,7 @@ func TestRecord(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			kept := maps.Clone(c.before)
-			got, differs := recordOf(c.spec, c.before, c.workload, c.pods, nodes)
+			got, differs := recordOf(read(c.spec), c.before, c.workload, c.pods, nodes)
 			if differs == cmp.Equal(c.before, got, cmpopts.EquateEmpty()) {
 				t.Errorf("it differs: %t", differs)
 			}
@@ -223,7 +228,7 @@ func FuzzRecord(f *testing.F) {
 				pods = append(pods, readyPod(name, []string{"n1", "gone"}[i%2]))
 			}
 		}
-		after, _ := recordOf(s, before, workload, pods, nodes)
+		after, _ := recordOf(read(s), before, workload, pods, nodes)
 		fitting, left := fit(before, after, most)
 		for i := range 8 {
 			name := fmt.Sprintf("db-%d", i)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -32,25 +31,24 @@ func Inject(pod *corev1.Pod, state *v1beta1.PersistentPodState) (replaced reason
 	if len(recorded) == 0 {
 		return nil
 	}
-	if required := state.Spec.RequiredPersistentTopology; required != nil {
-		for i, key := range required.Keys {
-			value, ok := usable(recorded, key)
-			if !ok {
-				continue
-			}
-			if asked, ok := pod.Spec.NodeSelector[key]; ok && asked != value {
-				replaced = append(replaced, reason.Reason{
-					Code: NodeSelectorReplaced, Object: reason.ObjectOf("PersistentPodState", state), Path: fmt.Sprintf("spec.requiredPersistentTopology.keys[%d]", i),
-					Old: key + "=" + asked, New: key + "=" + value,
-					Detail: "Pod " + pod.Name + " asks for another topology than the one it ran in, and gets that",
-					Remedy: "take the key out of the PersistentPodState, or the label out of the Pod template",
-				})
-			}
-			put(&pod.Spec.NodeSelector, key, value)
+	s, _, _ := resolve(&state.Spec)
+	for i, key := range s.required {
+		value, ok := usable(recorded, key)
+		if !ok {
+			continue
 		}
+		if asked, ok := pod.Spec.NodeSelector[key]; ok && asked != value {
+			replaced = append(replaced, reason.Reason{
+				Code: NodeSelectorReplaced, Object: reason.ObjectOf("PersistentPodState", state), Path: fmt.Sprintf("spec.requiredPersistentTopology.keys[%d]", i),
+				Old: key + "=" + asked, New: key + "=" + value,
+				Detail: "Pod " + pod.Name + " asks for another topology than the one it ran in, and gets that",
+				Remedy: "take the key out of the PersistentPodState, or the label out of the Pod template",
+			})
+		}
+		put(&pod.Spec.NodeSelector, key, value)
 	}
-	for i := range state.Spec.PreferredPersistentTopology {
-		prefer(pod, &state.Spec.PreferredPersistentTopology[i], recorded)
+	for i := range s.preferred {
+		prefer(pod, &s.preferred[i], recorded)
 	}
 	put(&pod.Annotations, apps.AnnotationInjectedPersistentPodState, state.Name)
 	return replaced
@@ -63,14 +61,14 @@ func usable(recorded map[string]string, key string) (string, bool) {
 
 // prefer adds a preference.
 func prefer(pod *corev1.Pod, wish *v1beta1.PreferredTopologyTerm, recorded map[string]string) {
-	term := corev1.PreferredSchedulingTerm{Weight: min(wish.Weight, api.MaxWeight)}
+	term := corev1.PreferredSchedulingTerm{Weight: wish.Weight}
 	for _, key := range wish.Preference.Keys {
 		if value, ok := usable(recorded, key); ok {
 			term.Preference.MatchExpressions = append(term.Preference.MatchExpressions,
 				corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}})
 		}
 	}
-	if term.Weight < api.MinWeight || len(term.Preference.MatchExpressions) == 0 {
+	if len(term.Preference.MatchExpressions) == 0 {
 		return
 	}
 	if pod.Spec.Affinity == nil {
@@ -90,18 +88,14 @@ const TopologyGone reason.Code = "TopologyGone"
 
 // stranded returns the waiting Pods that no Node can take because of Inject: no Node has all required labels together.
 // nodes returns all Nodes. stranded calls nodes only if a Pod waits.
-func stranded(state *v1beta1.PersistentPodState, pods []*corev1.Pod, nodes func() []*corev1.Node) (stranded reason.List) {
-	required := state.Spec.RequiredPersistentTopology
-	if required == nil {
-		return nil
-	}
+func stranded(state *v1beta1.PersistentPodState, s *settings, pods []*corev1.Pod, nodes func() []*corev1.Node) (stranded reason.List) {
 	all := sync.OnceValue(nodes)
 	for _, pod := range pods {
 		if !waits(pod, state.Name) {
 			continue
 		}
 		wanted := map[string]string{}
-		for _, key := range required.Keys {
+		for _, key := range s.required {
 			if value, ok := usable(state.Status.PodStates[pod.Name].NodeTopologyLabels, key); ok {
 				wanted[key] = value
 			}

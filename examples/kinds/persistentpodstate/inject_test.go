@@ -115,13 +115,13 @@ func TestStranded(t *testing.T) {
 		{"another has injected it", waiting("db-1", annotated("kruise.io/injected-persistent-pod-state=other")), 0},
 	} {
 		t.Run("PS-3 "+c.name, func(t *testing.T) {
-			if got := stranded(state, []*corev1.Pod{c.pod}, all); len(got) != c.want {
+			if got := stranded(state, read(&state.Spec), []*corev1.Pod{c.pod}, all); len(got) != c.want {
 				t.Errorf("%v", got)
 			}
 		})
 	}
 	state.Spec.RequiredPersistentTopology = nil
-	if got := stranded(state, []*corev1.Pod{waiting("db-1")}, nil); len(got) > 0 {
+	if got := stranded(state, read(&state.Spec), []*corev1.Pod{waiting("db-1")}, nil); len(got) > 0 {
 		t.Errorf("nothing is required: %v", got)
 	}
 }

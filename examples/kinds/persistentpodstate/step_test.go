@@ -155,11 +155,12 @@ func BenchmarkRecord(b *testing.B) {
 		pods = append(pods, readyPod(fmt.Sprintf("db-%d", i), "n1"))
 	}
 	workload := wants(b, 0, len(pods))
-	before, _ := recordOf(spec(), nil, workload, pods, nodes)
+	s := read(spec())
+	before, _ := recordOf(s, nil, workload, pods, nodes)
 	node, _ := nodes("n1")
 	b.ReportAllocs()
 	for b.Loop() {
-		after, differs := recordOf(spec(), before, workload, pods, func(string) (*corev1.Node, bool) { return node, true })
+		after, differs := recordOf(s, before, workload, pods, func(string) (*corev1.Node, bool) { return node, true })
 		paths := pathsOf(v1beta1.PersistentPodStateStatus{PodStates: before}, v1beta1.PersistentPodStateStatus{PodStates: after})
 		if differs || len(paths) > 0 {
 			b.Fatal(paths)

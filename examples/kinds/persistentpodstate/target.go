@@ -16,26 +16,18 @@ import (
 // readable.
 const TargetUnknown reason.Code = "TargetUnknown"
 
-// target finds the target of a PersistentPodState in memory, or nil for a missing target. The error means: the spec
-// makes no sense, or the answer is unknown.
-func target(of *workloads.Numbered, state *v1beta1.PersistentPodState) (schema.GroupKind, *workloads.Workload, error) {
-	if undecodable := state.Spec.Undecodable; len(undecodable) > 0 {
-		return schema.GroupKind{}, nil, undecodable[0]
-	}
-	ref := state.Spec.TargetReference
-	kind, err := api.TargetKind(ref)
-	if err != nil {
-		return kind, nil, reason.Reason{Code: TargetUnknown, Path: "spec.targetRef.apiVersion", New: ref.APIVersion, Detail: err.Error()}
-	}
-	workload, known := of.Get(kind, state.Namespace, ref.Name)
+// target finds the target of a PersistentPodState in memory, or nil for a missing target. The error means: the answer
+// is unknown.
+func target(of *workloads.Numbered, namespace string, s *settings) (*workloads.Workload, error) {
+	workload, known := of.Get(s.kind, namespace, s.name)
 	if !known {
-		return kind, nil, reason.Reason{
-			Code: TargetUnknown, Path: "spec.targetRef", New: kind.String(),
+		return nil, reason.Reason{
+			Code: TargetUnknown, Path: "spec.targetRef", New: s.kind.String(),
 			Detail: "it is no StatefulSet, and no kind that is listed, installed and may be watched: nothing is recorded, and records stay",
 			Remedy: "list the kind in ConfigMap " + apps.ConfigurationName + ", install its CRD, and let the manager get, list and watch it",
 		}
 	}
-	return kind, workload, nil
+	return workload, nil
 }
 
 // byTarget are the keys of a PersistentPodState in an index by target.

@@ -13,7 +13,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
-	api "github.com/workloadkit/workloadkit/examples/apis/policy/podunavailablebudget"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
@@ -38,7 +37,7 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.PodUnavailableB
 			return validateWithOthers(ctx, options.Reader, obj)
 		},
 		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.PodUnavailableBudget) (field.ErrorList, error) {
-			return api.ValidateUpdate(obj, stored), nil
+			return validateUpdate(obj, stored), nil
 		},
 	}
 }
@@ -47,23 +46,21 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.PodUnavailableB
 const budgetsPerPage = 100
 
 // validateWithOthers judges a new budget beside the budgets of its namespace, a page at a time.
-func validateWithOthers(ctx context.Context, reader client.Reader, obj *v1beta1.PodUnavailableBudget) (field.ErrorList, error) {
-	errs := api.ValidateCreate(obj, nil)
+func validateWithOthers(ctx context.Context, reader client.Reader, obj *v1beta1.PodUnavailableBudget,
+) (field.ErrorList, error) {
+	own, errs := validateCreate(obj)
 	if reader == nil || len(errs) > 0 {
 		return errs, nil
 	}
-	list := &v1beta1.PodUnavailableBudgetList{}
-	for {
-		page := []client.ListOption{client.InNamespace(obj.Namespace), client.Limit(budgetsPerPage), client.Continue(list.Continue)}
+	for list := (&v1beta1.PodUnavailableBudgetList{}); ; {
+		page := []client.ListOption{
+			client.InNamespace(obj.Namespace), client.Limit(budgetsPerPage), client.Continue(list.Continue),
+		}
 		list = &v1beta1.PodUnavailableBudgetList{}
 		if err := reader.List(ctx, list, page...); err != nil {
 			return nil, fmt.Errorf("listing the PodUnavailableBudgets of namespace %s: %w", obj.Namespace, err)
 		}
-		others := make([]*v1beta1.PodUnavailableBudget, len(list.Items))
-		for i := range list.Items {
-			others[i] = &list.Items[i]
-		}
-		if errs = api.ValidateCreate(obj, others); len(errs) > 0 || list.Continue == "" {
+		if errs = conflicts(obj, own, list.Items); len(errs) > 0 || list.Continue == "" {
 			return errs, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -144,7 +145,8 @@ func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	}
 	var keys []client.ObjectKey
 	for _, budget := range all {
-		if !selects(budget.Spec.IgnoredPodSelector, pod.Labels) && covers(&budget.Spec, operation, b.gates) {
+		spec := b.specOf(budget)
+		if !spec.ignored.Matches(labels.Set(pod.Labels)) && covers(spec.operations, operation, b.gates) {
 			keys = append(keys, client.ObjectKeyFromObject(budget))
 		}
 	}

@@ -112,8 +112,7 @@ func TestCovers(t *testing.T) {
 		{"PUB-25 evictions alone: no resize", []v1beta1.Operation{"EVICT"}, false, disruption.Resize, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			spec := &v1beta1.PodUnavailableBudgetSpec{ProtectOperations: tc.list}
-			if got := covers(spec, tc.operation, map[apps.Gate]bool{apps.GateInPlacePodVerticalScaling: tc.vertical}); got != tc.want {
+			if got := covers(tc.list, tc.operation, map[apps.Gate]bool{apps.GateInPlacePodVerticalScaling: tc.vertical}); got != tc.want {
 				t.Errorf("%t, want %t", got, tc.want)
 			}
 		})

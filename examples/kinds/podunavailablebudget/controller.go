@@ -26,6 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // ControllerName is the source of the controller's events and the controller's name in logs.
@@ -244,7 +245,7 @@ func patchOf(before, after *v1beta1.PodUnavailableBudget) (client.Patch, error) 
 func (r *Reconciler) tell(v *view, count count) {
 	isNew := v.Owner.Status.ObservedGeneration != v.Owner.Generation
 	if count.invalid != nil && isNew {
-		r.events.Event(v.Owner, corev1.EventTypeWarning, eventFailed, "protects no Pods: "+count.invalid.Error())
+		r.events.Event(v.Owner, corev1.EventTypeWarning, eventFailed, "protects no Pods: "+reason.From(count.invalid).Summary(kruise.ReasonsInEvent))
 	}
 	for _, name := range count.stayed {
 		if pod, ok := r.cache.Pods.Get(v.Owner.Namespace, name); ok {

@@ -1,6 +1,7 @@
 package podunavailablebudget
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -10,12 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/podstate"
 )
@@ -29,7 +28,7 @@ type count struct {
 	stayed []string
 	// stored has to be called when the API server has the ledger.
 	stored func()
-	// invalid is the reason why the bounds of the budget make no sense.
+	// invalid is the reason why the budget makes no sense.
 	invalid error
 }
 
@@ -96,22 +95,19 @@ func (c *counter) remember(v *view, ledger *disruption.Ledger) {
 // count counts the Pods carrying the budget's name, and the strays about to carry the name. count calls wake with the
 // wait before the next count, for changes without an event.
 func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake func(time.Duration)) (out count) {
-	pods := c.members(v)
+	pods, spec := c.members(v), c.finder.specOf(v.Owner)
 	census := disruption.Census{
-		Generation: v.Owner.Generation, Bounds: Bounds(&v.Owner.Spec), Path: "spec", Members: make([]disruption.Member, 0, len(pods)+len(strays)),
+		Generation: v.Owner.Generation, Bounds: spec.bounds, Path: "spec", Members: make([]disruption.Member, 0, len(pods)+len(strays)),
 	}
 	census.Members = c.judge(v, pods, census.Members, wake)
 	for _, pod := range strays { // the cache may not keep the annotations of a stray: strays serve only after the budget has marked them
 		census.Members = append(census.Members, disruption.MemberOf(pod, false))
 	}
-	expected, watched := c.expected(ctx, v.Owner, append(pods, strays...))
+	expected, watched := c.expected(ctx, v.Owner.Namespace, spec.settings, append(pods, strays...))
 	if !watched {
 		wake(unwatchedAgain)
 	}
 	census.Expected = expected
-	if _, out.invalid = census.Bounds.Need(census.Path, expected); out.invalid != nil {
-		census.Bounds = disruption.Bounds{MinAvailable: new(intstr.FromInt32(0))} // the budget protects nobody, and says so
-	}
 	for _, pod := range v.Pods {
 		if !podstate.IsActive(pod) {
 			census.Gone = append(census.Gone, pod.Name)
@@ -119,9 +115,7 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	}
 	before := c.before(v)
 	counted, err := c.policy.Count(before, census, v.Now)
-	if err != nil { // an object that no API server has stored
-		out.invalid = err
-	}
+	out.invalid = cmp.Or(err, spec.problems.Reasons().Err()) // err: of an object that no API server has stored
 	c.remember(v, &counted.Ledger)
 	out.stored = func() { c.shares.counted(v.Owner.UID, &before, &counted.Ledger, census.Members) }
 	out.ledger, out.stayed = counted.Ledger, counted.Stayed
@@ -197,17 +191,16 @@ func instances(pod *corev1.Pod) (ids []string) {
 }
 
 // expected returns the expected number of Pods. watched is false if no watch reports changes of the number.
-func (c *counter) expected(ctx context.Context, budget *v1beta1.PodUnavailableBudget, pods []*corev1.Pod) (n int32, watched bool) {
-	if total := budget.Spec.ProtectTotalReplicas; total != nil {
-		return *total, true
+func (c *counter) expected(ctx context.Context, namespace string, s *settings, pods []*corev1.Pod) (n int32, watched bool) {
+	if s.total != nil {
+		return *s.total, true
 	}
-	if target := budget.Spec.TargetReference; target != nil {
-		ref := workloads.RefOf(target.APIVersion, target.Kind, target.Name)
-		n, known := c.workloads.Expected(ctx, budget.Namespace, ref)
+	if s.target != nil {
+		n, known := c.workloads.Expected(ctx, namespace, *s.target)
 		if !known { // the kind does not give a number: the present Pods count as the expected Pods
 			n = int32(len(pods)) //nolint:gosec // Pods of one namespace
 		}
-		return n, known && c.workloads.Knows(ref.GroupKind)
+		return n, known && c.workloads.Knows(s.target.GroupKind)
 	}
 	watched = true
 	type workload struct { // in any version named by an owner reference
@@ -224,7 +217,7 @@ func (c *counter) expected(ctx context.Context, budget *v1beta1.PodUnavailableBu
 		key := workload{ref.GroupKind, ref.Name}
 		said, counted := seen[key]
 		if !counted {
-			replicas, known := c.workloads.Expected(ctx, budget.Namespace, ref)
+			replicas, known := c.workloads.Expected(ctx, namespace, ref)
 			seen[key], said = known, known
 			n, watched = n+replicas, watched && c.workloads.Knows(ref.GroupKind)
 		}

@@ -645,7 +645,8 @@ func (w *story) counted(budget *v1beta1.PodUnavailableBudget) {
 			serve++
 		}
 	}
-	need, err := podunavailablebudget.Bounds(&budget.Spec).Need("spec", *set.Spec.Replicas)
+	bounds := disruption.Bounds{MaxUnavailable: budget.Spec.MaxUnavailable, MinAvailable: budget.Spec.MinAvailable}
+	need, err := bounds.Need("spec", *set.Spec.Replicas)
 	w.must(err)
 	want := v1beta1.PodUnavailableBudgetStatus{
 		ObservedGeneration: budget.Generation, TotalReplicas: *set.Spec.Replicas, DesiredAvailable: need, CurrentAvailable: serve, UnavailableAllowed: max(serve-need, 0),

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/ownercache"
 )
@@ -78,34 +78,36 @@ type finder struct {
 	budgets   *ownercache.Index[*v1beta1.PodUnavailableBudget]
 	workloads *workloads.Owners
 
-	mu       sync.Mutex
-	compiled map[types.UID]compiled
-	sweepAt  int // the number of compiled selectors at which the finder drops selectors of deleted budgets
+	mu      sync.Mutex
+	specs   map[types.UID]spec
+	sweepAt int // the number of specs at which the finder drops specs of deleted budgets
 }
 
-// compiled is the selector of a budget at a generation.
-type compiled struct {
+// spec is the spec of a budget as read at a generation.
+type spec struct {
+	*settings
+
 	generation int64
-	selector   labels.Selector
+	problems   kruise.Faults
 }
 
-// fewCompiled is the number of selectors below which a sweep is not worth the work.
-const fewCompiled = 100
+// fewSpecs is the number of specs below which a sweep is not worth the work.
+const fewSpecs = 100
 
-// selectorOf compiles the selector of a budget once per generation.
-func (f *finder) selectorOf(budget *v1beta1.PodUnavailableBudget) labels.Selector {
+// specOf reads the spec of a budget once per generation.
+func (f *finder) specOf(budget *v1beta1.PodUnavailableBudget) spec {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if known, ok := f.compiled[budget.UID]; ok && known.generation == budget.Generation {
-		return known.selector
+	if known, ok := f.specs[budget.UID]; ok && known.generation == budget.Generation {
+		return known
 	}
-	if len(f.compiled) >= max(f.sweepAt, fewCompiled) {
-		maps.DeleteFunc(f.compiled, func(uid types.UID, _ compiled) bool { return !f.budgets.IsPresent(uid) })
-		f.sweepAt = 2 * len(f.compiled)
+	if len(f.specs) >= max(f.sweepAt, fewSpecs) {
+		maps.DeleteFunc(f.specs, func(uid types.UID, _ spec) bool { return !f.budgets.IsPresent(uid) })
+		f.sweepAt = 2 * len(f.specs)
 	}
-	selector := compile(budget.Spec.Selector)
-	f.compiled[budget.UID] = compiled{budget.Generation, selector}
-	return selector
+	s, problems, _ := resolve(&budget.Spec)
+	f.specs[budget.UID] = spec{s, budget.Generation, problems}
+	return f.specs[budget.UID]
 }
 
 // newFinder returns a finder that reads from the caches. Call newFinder before the caches start.
@@ -117,7 +119,7 @@ func newFinder(ctx context.Context, informers cache.Informers, workloads *worklo
 	if err := index.Ensure(byPods, whoseBudget); err != nil {
 		return nil, err
 	}
-	return &finder{budgets: index, workloads: workloads, compiled: map[types.UID]compiled{}}, nil
+	return &finder{budgets: index, workloads: workloads, specs: map[types.UID]spec{}}, nil
 }
 
 // byPods is the index of budgets by a property of their Pods. The index saves comparing a Pod with all budgets of its
@@ -126,8 +128,8 @@ const byPods = "budgets.pods"
 
 // whoseBudget returns the index key of a budget: the target workload, a label of the selector, or the key for any Pod.
 func whoseBudget(budget *v1beta1.PodUnavailableBudget) []string {
-	if target := budget.Spec.TargetReference; target != nil {
-		return []string{workloadKey(budget.Namespace, workloads.RefOf(target.APIVersion, target.Kind, target.Name))}
+	if target := targetOf(&budget.Spec); target != nil {
+		return []string{workloadKey(budget.Namespace, *target)}
 	}
 	selector := budget.Spec.Selector
 	if selector == nil || len(selector.MatchLabels) == 0 {
@@ -200,7 +202,7 @@ func (f *finder) among(
 	var first *v1beta1.PodUnavailableBudget
 	for i, name := range NamesIn(pod) {
 		budget := get(name)
-		if budget == nil || !f.isFor(budget, pod, chain) && (known || budget.Spec.TargetReference == nil) {
+		if budget == nil || !f.isFor(budget, pod, chain) && (known || f.specOf(budget).target == nil) {
 			continue
 		}
 		if i == 0 {
@@ -236,7 +238,7 @@ func has(budgets []*v1beta1.PodUnavailableBudget, budget *v1beta1.PodUnavailable
 // IsFor reports whether a budget is for a Pod that names the budget. If the controller of the Pod is unknown, the Pod's
 // own claim counts.
 func (f *finder) IsFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
-	if budget.Spec.TargetReference == nil {
+	if f.specOf(budget).target == nil {
 		return f.isFor(budget, pod, nil)
 	}
 	chain, known := f.workloads.Above(pod)
@@ -250,45 +252,9 @@ func order(a, b *v1beta1.PodUnavailableBudget) int {
 
 // isFor reports whether a budget is for a Pod with the given controllers.
 func (f *finder) isFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []workloads.Ref) bool {
-	if target := budget.Spec.TargetReference; target != nil {
-		ref := workloads.RefOf(target.APIVersion, target.Kind, target.Name)
-		return slices.ContainsFunc(chain, ref.Is)
+	s := f.specOf(budget)
+	if s.target != nil {
+		return slices.ContainsFunc(chain, s.target.Is)
 	}
-	return f.selects(budget, pod.Labels)
-}
-
-// selects reports whether the selector of a budget matches.
-func (f *finder) selects(budget *v1beta1.PodUnavailableBudget, set labels.Set) bool {
-	return matches(budget.Spec.Selector, set, func() labels.Selector { return f.selectorOf(budget) })
-}
-
-// selects reports whether a selector matches.
-func selects(selector *metav1.LabelSelector, set labels.Set) bool {
-	return matches(selector, set, func() labels.Selector { return compile(selector) })
-}
-
-// matches reports whether a non-empty selector matches. Most selectors use matchLabels only and need no preparation.
-func matches(selector *metav1.LabelSelector, set labels.Set, prepare func() labels.Selector) bool {
-	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		return false
-	}
-	for key, value := range selector.MatchLabels {
-		if got, ok := set[key]; !ok || got != value {
-			return false
-		}
-	}
-	if len(selector.MatchExpressions) == 0 {
-		return true
-	}
-	prepared := prepare()
-	return prepared != nil && prepared.Matches(set)
-}
-
-// compile returns nil for an invalid selector.
-func compile(selector *metav1.LabelSelector) labels.Selector {
-	compiled, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil
-	}
-	return compiled
+	return s.selector.Matches(labels.Set(pod.Labels))
 }

@@ -28,11 +28,6 @@ func store(budget *v1beta1.PodUnavailableBudget, ledger disruption.Ledger) {
 	s.DisruptedPods, s.UnavailablePods = ledger.Leaving, ledger.Changing
 }
 
-// Bounds returns the bounds of a budget.
-func Bounds(spec *v1beta1.PodUnavailableBudgetSpec) disruption.Bounds {
-	return disruption.Bounds{MaxUnavailable: spec.MaxUnavailable, MinAvailable: spec.MinAvailable}
-}
-
 // isOn reports whether the gates turn the operation on for any budget.
 func isOn(gates map[apps.Gate]bool, operation disruption.Operation) bool {
 	if operation == disruption.Delete || operation == disruption.Evict {
@@ -41,14 +36,14 @@ func isOn(gates map[apps.Gate]bool, operation disruption.Operation) bool {
 	return gates[apps.GatePodUnavailableBudgetUpdate]
 }
 
-// covers reports whether a budget covers the operation. While the gate InPlacePodVerticalScaling is off, a budget
+// covers reports whether a budget of the listed operations covers the operation. While the gate InPlacePodVerticalScaling is off, a budget
 // covering updates covers resizes too. While the gate is on, the budget has to list resizes.
-func covers(spec *v1beta1.PodUnavailableBudgetSpec, operation disruption.Operation, gates map[apps.Gate]bool) bool {
+func covers(list []v1beta1.Operation, operation disruption.Operation, gates map[apps.Gate]bool) bool {
 	listed := func(operation disruption.Operation) bool {
-		if len(spec.ProtectOperations) == 0 {
+		if len(list) == 0 {
 			return operation != disruption.Resize
 		}
-		return slices.Contains(spec.ProtectOperations, v1beta1.Operation(operation))
+		return slices.Contains(list, v1beta1.Operation(operation))
 	}
 	if operation == disruption.Resize && !gates[apps.GateInPlacePodVerticalScaling] && listed(disruption.Update) {
 		return true

@@ -138,12 +138,12 @@ func (l *sidecarSetLookups) validate(ctx context.Context, obj, stored *v1beta1.S
 	if err != nil {
 		return nil, err
 	}
-	options := api.Options{Annotations: rules, OthersUnknown: l.reader == nil}
+	options := validateOptions{annotations: rules, othersUnknown: l.reader == nil}
 	var errs field.ErrorList
 	if stored == nil {
-		errs = api.ValidateCreate(obj, others, options)
+		errs = validateCreate(obj, others, options)
 	} else {
-		errs = api.ValidateUpdate(obj, stored, others, options)
+		errs = validateUpdate(obj, stored, others, options)
 	}
 	missing, err := l.revision(ctx, obj, stored)
 	return append(errs, missing...), err
@@ -165,7 +165,7 @@ func (l *sidecarSetLookups) others(ctx context.Context) ([]*v1beta1.SidecarSet, 
 }
 
 // rules reads the allowed annotations, if the annotation patches change.
-func (l *sidecarSetLookups) rules(ctx context.Context, obj, stored *v1beta1.SidecarSet) (*api.AnnotationRules, error) {
+func (l *sidecarSetLookups) rules(ctx context.Context, obj, stored *v1beta1.SidecarSet) (*annotationRules, error) {
 	patches := obj.Spec.PatchPodMetadata
 	if l.reader == nil || l.namespace == "" || len(patches) == 0 ||
 		stored != nil && apiequality.Semantic.DeepEqual(patches, stored.Spec.PatchPodMetadata) && maps.Equal(obj.Labels, stored.Labels) {
@@ -176,7 +176,7 @@ func (l *sidecarSetLookups) rules(ctx context.Context, obj, stored *v1beta1.Side
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s/%s: %w", l.namespace, apps.ConfigurationName, err)
 	}
-	rules, err := api.ParseAnnotationRules(configuration.Data[apps.ConfigurationAnnotationRules], l.lenient)
+	rules, err := parseAnnotationRules(configuration.Data[apps.ConfigurationAnnotationRules], l.lenient)
 	if err != nil {
 		return nil, fmt.Errorf("ConfigMap %s/%s: %w", l.namespace, apps.ConfigurationName, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/rollout/partition"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
-	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
 // Compile returns the sidecars of a SidecarSet, or the reason why the SidecarSet makes no sense. revision is the
@@ -115,13 +114,7 @@ func sidecars(list []pub.SidecarContainer, usual pub.PodInjectPolicy) []sidecarc
 			s.TransferEnv = append(s.TransferEnv, t)
 		}
 		if p := c.ResourcesPolicy; p != nil {
-			s.ResourcesPolicy = &sizing.Policy{Mode: sizing.Mode(p.TargetContainersMode), Containers: p.TargetContainersNameRegex}
-			if l := p.ResourcesExpr.Limits; l != nil {
-				s.ResourcesPolicy.Limits = sizing.Expressions{CPU: l.CPU, Memory: l.Memory}
-			}
-			if r := p.ResourcesExpr.Requests; r != nil {
-				s.ResourcesPolicy.Requests = sizing.Expressions{CPU: r.CPU, Memory: r.Memory}
-			}
+			s.ResourcesPolicy = new(sizingOf(p))
 		}
 	}
 	return out

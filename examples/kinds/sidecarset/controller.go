@@ -97,18 +97,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, err
 	}
 	pass := r.Fanout.Begin(v)
-	if _, err := Compile(v.Owner, "", nil); err != nil {
-		return r.refuse(ctx, v, pass, err)
+	s, problems, _ := resolve(v.Owner, byIndex)
+	if problems != nil {
+		return r.refuse(ctx, v, pass, problems.Reasons())
 	}
 	h, err := r.syncHistory(ctx, v, pass)
 	if err != nil || h.Update == nil {
 		return pass.Result(err)
 	}
 	set, err := Compile(v.Owner, h.Update.Name, nil)
-	if err != nil {
-		return r.refuse(ctx, v, pass, err)
-	}
-	s, err := resolve(v.Owner)
 	if err != nil {
 		return r.refuse(ctx, v, pass, err)
 	}

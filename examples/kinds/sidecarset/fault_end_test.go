@@ -36,8 +36,8 @@ func (w *story) converged() {
 		}
 		e := w.end(&sight{set: set, compiled: compiled, team: team})
 		u := &set.Spec.UpdateStrategy
-		settings, err := resolve(set)
-		w.must(err)
+		settings, problems, _ := resolve(set, byIndex)
+		w.must(problems.Reasons().Err())
 		limits := settings.of(e.all)
 		if !u.Paused && u.Type != pub.SidecarSetNotUpdate && e.waiting > limits.Partition && (e.away < limits.MaxUnavailable || e.idle > 0) {
 			w.Failf("stuck", "%d Pods wait for set %s, %d of them out of service, with a partition of %d", e.waiting, name, e.idle, limits.Partition)

@@ -279,8 +279,8 @@ func (w *story) judgeWanted(v *sight, before *corev1.Pod) {
 			waiting++
 		}
 	}
-	s, err := resolve(v.set)
-	if err != nil {
+	s, problems, _ := resolve(v.set, byIndex)
+	if problems != nil {
 		w.Failf("invalid", "Pod %s is upgraded, while the spec makes no sense", before.Name)
 	}
 	if kept := s.of(all).Partition; len(v.upgraded) > waiting-kept {
@@ -356,8 +356,8 @@ func (w *story) judgeBudget(v *sight, pod *corev1.Pod) {
 			}
 		}
 	}
-	s, err := resolve(v.set)
-	if err != nil {
+	s, problems, _ := resolve(v.set, byIndex)
+	if problems != nil {
 		return
 	}
 	if most := s.of(all).MaxUnavailable; away+1 > most {

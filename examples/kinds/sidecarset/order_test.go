@@ -51,9 +51,9 @@ func TestOrder(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			all := intstr.FromString("100%")
 			tc.update.MaxUnavailable = &all
-			s, err := resolve(&v1beta1.SidecarSet{Spec: v1beta1.SidecarSetSpec{UpdateStrategy: tc.update}})
-			if err != nil {
-				t.Fatal(err)
+			s, problems, _ := resolve(&v1beta1.SidecarSet{Spec: v1beta1.SidecarSetSpec{UpdateStrategy: tc.update}}, byIndex)
+			if problems != nil {
+				t.Fatal(problems.Reasons())
 			}
 			var pods []sidecarcontrol.Standing
 			for _, text := range tc.pods {

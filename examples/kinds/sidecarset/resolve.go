@@ -2,15 +2,24 @@ package sidecarset
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/rollout/partition"
@@ -28,20 +37,120 @@ type settings struct {
 
 const strategyPath = "spec.updateStrategy"
 
-func resolve(set *v1beta1.SidecarSet) (*settings, error) {
-	update, read := &set.Spec.UpdateStrategy, &kruise.Reading{}
-	s := &settings{update: update, selector: labels.Everything()}
+// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: running
+// Pods stay as they are. Warnings are values that work, but are a mistake. at makes the paths.
+func resolve(set *v1beta1.SidecarSet, at indexing) (s *settings, problems, warnings kruise.Faults) {
+	if left := kruise.Undecodable(set.Spec.Undecodable); left != nil {
+		return nil, left, nil // the rest would only complain of missing values
+	}
+	read, spec, path := &kruise.Reading{}, &set.Spec, field.NewPath("spec")
+	readSelector(read, spec.Selector, path.Child("selector"))
+	if spec.NamespaceSelector != nil {
+		readSelector(read, spec.NamespaceSelector, path.Child("namespaceSelector"))
+	}
+	readContainers(read, spec, at)
+	s = readStrategy(read, &spec.UpdateStrategy)
+	if pin := spec.InjectionStrategy.Revision; pin != nil {
+		at := path.Child("injectionStrategy", "revision")
+		if cmp.Or(ptr.Deref(pin.RevisionName, ""), ptr.Deref(pin.CustomVersion, "")) == "" {
+			read.Warn(field.Required(at, "name a revisionName or a customVersion"))
+		}
+		oneOf(read, at.Child("policy"), pin.Policy, pub.InjectRevisionAlways, pub.InjectRevisionPartial)
+	}
+	readPatches(read, spec.PatchPodMetadata, path.Child("patchPodMetadata"), at)
+	for _, msg := range utilvalidation.IsValidLabelValue(spec.CustomVersion) {
+		read.Warn(field.Invalid(path.Child("customVersion"), spec.CustomVersion, msg))
+	}
+	if isCanary(set) && spec.UpdateStrategy.Type != pub.SidecarSetNotUpdate {
+		read.Warn(field.Invalid(path.Child("updateStrategy", "type"), spec.UpdateStrategy.Type,
+			"must be NotUpdate: the object stands in for SidecarSet "+set.Annotations[apps.AnnotationSidecarSetBase]))
+	}
+	return s, read.Problems, read.Warnings
+}
+
+// readSelector compiles a selector. A selector that is empty, or has too many terms, works.
+func readSelector(read *kruise.Reading, selector *metav1.LabelSelector, path *field.Path) labels.Selector {
+	errs := validation.Selects(selector, path)
+	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil && len(errs) > 0 {
+		read.Refuse(errs...)
+		return labels.Nothing()
+	}
+	read.Warn(errs...)
+	return read.Selector(path.String(), selector)
+}
+
+// readStrategy also judges the fields unused with NotUpdate, because the fields choose the revision of new Pods. The
+// rules of mutual exclusion are left out then.
+func readStrategy(read *kruise.Reading, update *pub.SidecarSetUpdateStrategy) *settings {
+	s, path := &settings{update: update, selector: labels.Everything()}, field.NewPath(strategyPath)
+	oneOf(read, path.Child("type"), update.Type, pub.SidecarSetNotUpdate, pub.SidecarSetRollingUpdate)
+	readCount(read, path.Child("partition"), update.Partition)
+	readCount(read, path.Child("maxUnavailable"), update.MaxUnavailable)
 	if update.Selector != nil {
-		s.selector = read.Selector(strategyPath+".selector", update.Selector)
+		s.selector = readSelector(read, update.Selector, path.Child("selector"))
+		p := update.Partition
+		if update.Type != pub.SidecarSetNotUpdate && p != nil && (p.Type == intstr.String || p.IntVal != 0) {
+			read.Warn(field.Forbidden(path.Child("selector"), "excludes a partition; set that to 0"))
+		}
 	}
 	s.order.Priority, s.order.Scatter = read.Order(strategyPath, update.PriorityStrategy, update.ScatterStrategy)
-	// A value that fails for a single Pod fails for any number.
-	read.Count(strategyPath+".maxUnavailable", s.maxUnavailable(), 1, partition.Up)
-	read.Kept(strategyPath+".partition", update.Partition, 1)
 	if update.Type != pub.SidecarSetNotUpdate && !update.Paused {
 		s.rollout = s.of
 	}
-	return s, read.Problems.Reasons().Err()
+	return s
+}
+
+// readCount judges an integer or percentage. OpenKruise cannot read decimals.
+func readCount(read *kruise.Reading, path *field.Path, value *intstr.IntOrString) {
+	before := len(read.Problems)
+	read.Count(path.String(), value, 1, partition.Up) // a value that fails for a single Pod fails for any number
+	if len(read.Problems) == before && value != nil && value.Type == intstr.String &&
+		len(utilvalidation.IsValidPercent(value.StrVal)) > 0 {
+		read.Warn(field.Invalid(path, value.StrVal,
+			`has decimals; use an integer of at least 0, or a whole percentage such as "30%"`))
+	}
+}
+
+// patchName tells patches apart.
+func patchName(patch *pub.SidecarSetPatchPodMetadata) string {
+	return strings.Join(slices.Sorted(maps.Keys(patch.Annotations)), ",")
+}
+
+// roomForPatches is the maximum size of all annotations of a set, in bytes: half of the API server's limit for a Pod,
+// because Pods have annotations of their own.
+const roomForPatches = apivalidation.TotalAnnotationSizeLimitB / 2
+
+func readPatches(read *kruise.Reading, patches []pub.SidecarSetPatchPodMetadata, path *field.Path, at indexing) {
+	seen, size := map[string]bool{}, 0
+	for i := range patches {
+		patch := &patches[i]
+		where := at(path, i, patchName(patch))
+		if policy := where.Child("patchPolicy"); patch.PatchPolicy == "" {
+			oneOf(read, policy, patch.PatchPolicy, patchPolicies()...)
+		} else {
+			kruise.OneOf(read, policy.String(), patch.PatchPolicy, patchPolicies()...)
+		}
+		if len(patch.Annotations) == 0 {
+			read.Warn(field.Required(where.Child("annotations"), "add at least one annotation"))
+		}
+		for _, key := range slices.Sorted(maps.Keys(patch.Annotations)) {
+			for _, msg := range utilvalidation.IsQualifiedName(strings.ToLower(key)) {
+				read.Warn(field.Invalid(where.Child("annotations"), key, msg))
+			}
+			if seen[key] {
+				read.Warn(field.Duplicate(where.Child("annotations").Key(key), key))
+			}
+			seen[key] = true
+			size += len(key) + len(patch.Annotations[key])
+		}
+	}
+	if size > roomForPatches {
+		read.Warn(field.TooLong(path, field.OmitValueType{}, roomForPatches))
+	}
+}
+
+func patchPolicies() []pub.SidecarSetPatchPolicy {
+	return []pub.SidecarSetPatchPolicy{pub.SidecarSetRetain, pub.SidecarSetOverwrite, pub.SidecarSetMergePatchJSON}
 }
 
 func (s *settings) maxUnavailable() *intstr.IntOrString {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/apis/policy/podunavailablebudget"
+	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
 // plain shows a value in its own letters, as far as read has a value for the text.
@@ -81,7 +81,7 @@ func count() codec {
 }
 
 func operations() codec {
-	return plain(func(text string) any { return decoded(encoded(podunavailablebudget.OperationsIn(text))) })
+	return plain(func(text string) any { return decoded(encoded(policyv1beta1.OperationsIn(text))) })
 }
 
 // snapshot is a list of containers, shown as JSON. An empty list is none.

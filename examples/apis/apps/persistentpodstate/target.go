@@ -1,4 +1,4 @@
-// Package persistentpodstate answers "is this PersistentPodState valid?", and lists the possible kinds of targets.
+// Package persistentpodstate answers "of which kinds can the target of a PersistentPodState be?"
 package persistentpodstate
 
 import (

@@ -1,4 +1,4 @@
-// Package sidecarset answers "what does the API do with a SidecarSet written by a user: the defaults and the refusals?"
+// Package sidecarset answers "what does a SidecarSet say where a user has left a field out?"
 package sidecarset
 
 import (

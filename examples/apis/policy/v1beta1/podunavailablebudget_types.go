@@ -1,6 +1,9 @@
 package v1beta1
 
 import (
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -91,6 +94,23 @@ const (
 	OperationEvict  Operation = "EVICT"
 	OperationResize Operation = "RESIZE"
 )
+
+// Operations returns all operations for a budget to cover.
+func Operations() []Operation {
+	return []Operation{OperationDelete, OperationUpdate, OperationEvict, OperationResize}
+}
+
+// OperationsIn returns the operations listed by a text with commas, or nil if an operation is unknown.
+func OperationsIn(text string) (list []Operation) {
+	for word := range strings.SplitSeq(text, ",") {
+		operation := Operation(strings.TrimSpace(word))
+		if !slices.Contains(Operations(), operation) {
+			return nil
+		}
+		list = append(list, operation)
+	}
+	return list
+}
 
 // PodUnavailableBudgetStatus holds the numbers of the last count, and the Pods let go since.
 type PodUnavailableBudgetStatus struct {

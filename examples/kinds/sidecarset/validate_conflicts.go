@@ -24,7 +24,7 @@ func standsInFor(canary, base *v1beta1.SidecarSet) bool {
 	return isCanary(canary) && canary.Annotations[apps.AnnotationSidecarSetBase] == base.Name
 }
 
-func validateBase(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts Options) field.ErrorList {
+func validateBase(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts validateOptions) field.ErrorList {
 	if !isCanary(obj) {
 		return nil
 	}
@@ -34,7 +34,7 @@ func validateBase(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts Op
 	}
 	i := slices.IndexFunc(others, func(other *v1beta1.SidecarSet) bool { return other.Name == name })
 	switch {
-	case i < 0 && opts.OthersUnknown:
+	case i < 0 && opts.othersUnknown:
 		return nil
 	case i < 0:
 		return field.ErrorList{field.NotFound(path, name)}
@@ -60,9 +60,9 @@ type place struct {
 
 func takenBy(obj *v1beta1.SidecarSet, at indexing) taken {
 	t := taken{names: map[string]place{}, volumes: map[string]int{}, annotations: map[string]int{}}
-	sidecars(&obj.Spec, func(list string, i int, c *pub.SidecarContainer) {
+	eachSidecar(&obj.Spec, func(list string, i int, c *pub.SidecarContainer) {
 		for _, name := range injectedNames(c) {
-			t.names[name] = place{at(specPath().Child(list), i, c.Name).Child("name"), list, i}
+			t.names[name] = place{at(field.NewPath("spec", list), i, c.Name).Child("name"), list, i}
 		}
 	})
 	for i := range obj.Spec.Volumes {
@@ -76,23 +76,17 @@ func takenBy(obj *v1beta1.SidecarSet, at indexing) taken {
 	return t
 }
 
-// Conflicts returns the conflicts between obj and others about the same Pods, by name: all such Pods are refused.
-// Admission does not see two objects created at the same moment.
-func Conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
-	return conflicts(obj, others, byName)
-}
-
-// conflicts returns the conflicts between obj and others about the same Pods. The check for common Pods comes last:
-// with few objects there is a reason for the check. conflicts checks others in order; the stored form of obj may be
-// among others.
+// conflicts returns the conflicts between obj and others about the same Pods: all such Pods are refused. Admission does
+// not see two objects created at the same moment. The check for common Pods comes last: with few objects there is a
+// reason for the check. conflicts checks others in order; the stored form of obj may be among others.
 func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexing) field.ErrorList {
 	var errs field.ErrorList
-	mine, selectors := takenBy(obj, at), compile(&obj.Spec)
+	mine, own := takenBy(obj, at), selectorsOf(&obj.Spec)
 	for _, other := range others {
 		if other.Name == obj.Name || standsInFor(obj, other) || standsInFor(other, obj) {
 			continue
 		}
-		if found := mine.conflicts(obj, other, at); len(found) > 0 && selectors.overlaps(&other.Spec) {
+		if found := mine.conflicts(obj, other, at); len(found) > 0 && own.overlaps(&other.Spec) {
 			errs = append(errs, found...)
 		}
 	}
@@ -104,7 +98,7 @@ func (t taken) conflicts(obj, other *v1beta1.SidecarSet, at indexing) field.Erro
 	var errs field.ErrorList
 	by := "; SidecarSet " + other.Name + " is for some of the same Pods"
 	told := map[place]bool{}
-	sidecars(&other.Spec, func(list string, _ int, c *pub.SidecarContainer) {
+	eachSidecar(&other.Spec, func(list string, _ int, c *pub.SidecarContainer) {
 		for _, name := range injectedNames(c) {
 			mine, clash := t.names[name]
 			id := place{list: mine.list, i: mine.i}
@@ -117,7 +111,7 @@ func (t taken) conflicts(obj, other *v1beta1.SidecarSet, at indexing) field.Erro
 	for j := range other.Spec.Volumes {
 		volume := &other.Spec.Volumes[j]
 		if i, both := t.volumes[volume.Name]; both && !apiequality.Semantic.DeepEqual(&obj.Spec.Volumes[i], volume) {
-			errs = append(errs, field.Invalid(at(specPath().Child("volumes"), i, volume.Name), volume.Name, "is another volume there"+by))
+			errs = append(errs, field.Invalid(at(field.NewPath("spec", "volumes"), i, volume.Name), volume.Name, "is another volume there"+by))
 		}
 	}
 	for j := range other.Spec.PatchPodMetadata {
@@ -128,7 +122,7 @@ func (t taken) conflicts(obj, other *v1beta1.SidecarSet, at indexing) field.Erro
 				continue
 			}
 			if ours := &obj.Spec.PatchPodMetadata[i]; overwrites(ours.PatchPolicy, theirs.PatchPolicy) {
-				errs = append(errs, field.Invalid(at(specPath().Child("patchPodMetadata"), i, anyPatch).Child("annotations").Key(key), ours.PatchPolicy,
+				errs = append(errs, field.Invalid(at(field.NewPath("spec", "patchPodMetadata"), i, anyPatch).Child("annotations").Key(key), ours.PatchPolicy,
 					"is set with "+string(theirs.PatchPolicy)+" there"+by))
 			}
 		}
@@ -141,25 +135,22 @@ func overwrites(a, b pub.SidecarSetPatchPolicy) bool {
 	return a != pub.SidecarSetRetain && b != pub.SidecarSetRetain && (a == pub.SidecarSetOverwrite || b == pub.SidecarSetOverwrite)
 }
 
-// Overlap reports whether both selectors can match a common Pod. An empty selector matches no Pod and overlaps with
-// none.
-func Overlap(a, b *v1beta1.SidecarSetSpec) bool { return compile(a).overlaps(b) }
-
-// compiled are the selectors of an object for many comparisons.
-type compiled struct{ pods, namespaces terms }
+// selectors are the selectors of an object for many comparisons.
+type selectors struct{ pods, namespaces terms }
 
 // terms are a selector's demands on labels, by key. Nil selects all.
 type terms map[string]*wanted
 
-func compile(spec *v1beta1.SidecarSetSpec) compiled {
-	c := compiled{pods: termsOf(spec.Selector)}
+func selectorsOf(spec *v1beta1.SidecarSetSpec) selectors {
+	c := selectors{pods: termsOf(spec.Selector)}
 	if spec.NamespaceSelector != nil {
 		c.namespaces = termsOf(spec.NamespaceSelector)
 	}
 	return c
 }
 
-func (c compiled) overlaps(other *v1beta1.SidecarSetSpec) bool {
+// overlaps reports whether both can match a common Pod. An empty selector matches no Pod and overlaps with none.
+func (c selectors) overlaps(other *v1beta1.SidecarSetSpec) bool {
 	if len(c.pods) == 0 || isEmpty(other.Selector) || !c.pods.compatible(other.Selector) {
 		return false
 	}

@@ -7,22 +7,18 @@ import (
 	"slices"
 	"strings"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// AnnotationRules limit the annotations added to Pods by SidecarSets. AnnotationRules are immutable. Make
-// AnnotationRules with ParseAnnotationRules.
-type AnnotationRules struct {
+// annotationRules limit the annotations added to Pods by SidecarSets. annotationRules are immutable. Make
+// annotationRules with parseAnnotationRules.
+type annotationRules struct {
 	rules   []annotationRule
 	lenient bool
 }
@@ -32,11 +28,11 @@ type annotationRule struct {
 	keys     []*regexp.Regexp
 }
 
-// ParseAnnotationRules reads the rules of the ConfigMap [apps.ConfigurationName]; an empty text has none. With lenient,
+// parseAnnotationRules reads the rules of the ConfigMap [apps.ConfigurationName]; an empty text has none. With lenient,
 // SidecarSets without a rule may add all annotations, as wanted by the gate
 // [apps.GateSidecarSetPatchPodMetadataDefaults]; otherwise none.
-func ParseAnnotationRules(text string, lenient bool) (*AnnotationRules, error) {
-	out := &AnnotationRules{lenient: lenient}
+func parseAnnotationRules(text string, lenient bool) (*annotationRules, error) {
+	out := &annotationRules{lenient: lenient}
 	if strings.TrimSpace(text) == "" {
 		return out, nil
 	}
@@ -70,7 +66,7 @@ func ParseAnnotationRules(text string, lenient bool) (*AnnotationRules, error) {
 }
 
 // validate refuses annotations not allowed by the rules. Nil rules allow all.
-func (r *AnnotationRules) validate(obj *v1beta1.SidecarSet, path *field.Path, at indexing) field.ErrorList {
+func (r *annotationRules) validate(obj *v1beta1.SidecarSet, at indexing) field.ErrorList {
 	if r == nil {
 		return nil
 	}
@@ -88,7 +84,7 @@ func (r *AnnotationRules) validate(obj *v1beta1.SidecarSet, path *field.Path, at
 		patch := &obj.Spec.PatchPodMetadata[i]
 		for _, key := range slices.Sorted(maps.Keys(patch.Annotations)) {
 			if !slices.ContainsFunc(allowed, func(expr *regexp.Regexp) bool { return expr.MatchString(key) }) {
-				errs = append(errs, field.Forbidden(at(path, i, anyPatch).Child("annotations").Key(key),
+				errs = append(errs, field.Forbidden(at(field.NewPath("spec", "patchPodMetadata"), i, anyPatch).Child("annotations").Key(key),
 					"is not allowed by "+apps.ConfigurationAnnotationRules+" of ConfigMap "+apps.ConfigurationName))
 			}
 		}
@@ -98,42 +94,3 @@ func (r *AnnotationRules) validate(obj *v1beta1.SidecarSet, path *field.Path, at
 
 // anyPatch names no patch: a key is in a single patch, and stays the same when the patch gets more keys.
 const anyPatch = ""
-
-// patchName tells patches apart.
-func patchName(patch *pub.SidecarSetPatchPodMetadata) string {
-	return strings.Join(slices.Sorted(maps.Keys(patch.Annotations)), ",")
-}
-
-func validatePatches(patches []pub.SidecarSetPatchPodMetadata, path *field.Path, at indexing) field.ErrorList {
-	var errs field.ErrorList
-	policies := []pub.SidecarSetPatchPolicy{pub.SidecarSetRetain, pub.SidecarSetOverwrite, pub.SidecarSetMergePatchJSON}
-	seen, size := map[string]bool{}, 0
-	for i := range patches {
-		patch := &patches[i]
-		where := at(path, i, patchName(patch))
-		if !slices.Contains(policies, patch.PatchPolicy) {
-			errs = append(errs, field.NotSupported(where.Child("patchPolicy"), patch.PatchPolicy, policies))
-		}
-		if len(patch.Annotations) == 0 {
-			errs = append(errs, field.Required(where.Child("annotations"), "add at least one annotation"))
-		}
-		for _, key := range slices.Sorted(maps.Keys(patch.Annotations)) {
-			for _, msg := range utilvalidation.IsQualifiedName(strings.ToLower(key)) {
-				errs = append(errs, field.Invalid(where.Child("annotations"), key, msg))
-			}
-			if seen[key] {
-				errs = append(errs, field.Duplicate(where.Child("annotations").Key(key), key))
-			}
-			seen[key] = true
-			size += len(key) + len(patch.Annotations[key])
-		}
-	}
-	if size > roomForPatches {
-		errs = append(errs, field.TooLong(path, field.OmitValueType{}, roomForPatches))
-	}
-	return errs
-}
-
-// roomForPatches is the maximum size of all annotations of a set, in bytes: half of the API server's limit for a Pod,
-// because Pods have annotations of their own.
-const roomForPatches = apivalidation.TotalAnnotationSizeLimitB / 2

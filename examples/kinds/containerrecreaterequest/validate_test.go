@@ -1,4 +1,4 @@
-package containerrecreaterequest_test
+package containerrecreaterequest
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
@@ -68,7 +68,7 @@ func TestValidateCreate(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			obj := request("app")
 			tc.edit(obj)
-			if diff := cmp.Diff(tc.want, texts(containerrecreaterequest.ValidateCreate(obj))); diff != "" {
+			if diff := cmp.Diff(tc.want, texts(validateCreate(obj))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -121,14 +121,14 @@ func TestValidatePod(t *testing.T) {
 				pod = runningPod()
 				tc.edit(pod)
 			}
-			if diff := cmp.Diff(tc.want, texts(containerrecreaterequest.ValidatePod(request(tc.containers...), pod))); diff != "" {
+			if diff := cmp.Diff(tc.want, texts(validatePod(request(tc.containers...), pod))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 	t.Run("CR-2 no Node", func(t *testing.T) {
 		want := []string{`spec.podName: Invalid value: "web-0": the Pod's Node node-1 does not exist`}
-		if diff := cmp.Diff(want, texts(containerrecreaterequest.ValidateNode(request("app"), runningPod()))); diff != "" {
+		if diff := cmp.Diff(want, texts(validateNode(request("app"), runningPod()))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
@@ -157,11 +157,11 @@ func TestValidateUpdate(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			old := request("app")
-			containerrecreaterequest.Default(old)
-			containerrecreaterequest.Complete(old, runningPod(), nil)
+			api.Default(old)
+			complete(old, runningPod(), nil)
 			obj := old.DeepCopy()
 			tc.edit(obj)
-			if diff := cmp.Diff(tc.want, texts(containerrecreaterequest.ValidateUpdate(obj, old))); diff != "" {
+			if diff := cmp.Diff(tc.want, texts(validateUpdate(obj, old))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -190,7 +190,7 @@ func TestValidateV1alpha1(t *testing.T) {
 		{"CR-4 none", at(""), at(first), []string{head + `"": cannot change, is "` + first + `"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, texts(containerrecreaterequest.ValidateV1alpha1(tc.obj, tc.old))); diff != "" {
+			if diff := cmp.Diff(tc.want, texts(validateV1alpha1(tc.obj, tc.old))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

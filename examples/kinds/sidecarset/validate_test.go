@@ -1,6 +1,7 @@
-package sidecarset_test
+package sidecarset
 
 import (
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
@@ -25,10 +27,10 @@ type edit = func(*v1beta1.SidecarSet)
 func valid(t testing.TB, edits ...edit) *v1beta1.SidecarSet {
 	t.Helper()
 	obj := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "mesh"}}
-	obj.Spec.Selector = labels("mesh", "on")
-	obj.Spec.Containers = []pub.SidecarContainer{container("a"), container("b")}
-	obj.Spec.InitContainers = []pub.SidecarContainer{container("i")}
-	if err := sidecarset.Default(obj); err != nil {
+	obj.Spec.Selector = matching("mesh", "on")
+	obj.Spec.Containers = []pub.SidecarContainer{sidecar("a"), sidecar("b")}
+	obj.Spec.InitContainers = []pub.SidecarContainer{sidecar("i")}
+	if err := api.Default(obj); err != nil {
 		t.Fatal(err)
 	}
 	for _, edit := range edits {
@@ -37,11 +39,11 @@ func valid(t testing.TB, edits ...edit) *v1beta1.SidecarSet {
 	return obj
 }
 
-func labels(key, value string) *metav1.LabelSelector {
+func matching(key, value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 }
 
-func container(name string) pub.SidecarContainer {
+func sidecar(name string) pub.SidecarContainer {
 	return pub.SidecarContainer{Container: corev1.Container{Name: name, Image: name + ":v1"}}
 }
 
@@ -63,7 +65,7 @@ func hot(c *pub.SidecarContainer) {
 
 func named(name string) edit { return func(obj *v1beta1.SidecarSet) { obj.Name = name } }
 
-func patches(list ...pub.SidecarSetPatchPodMetadata) edit {
+func patchedBy(list ...pub.SidecarSetPatchPodMetadata) edit {
 	return func(obj *v1beta1.SidecarSet) { obj.Spec.PatchPodMetadata = list }
 }
 
@@ -113,8 +115,8 @@ func check(t *testing.T, want []string, errs field.ErrorList) {
 
 func TestValidateCreate(t *testing.T) {
 	const c0 = "spec.containers[0]."
-	always := ptr(corev1.ContainerRestartPolicyAlways)
-	number, text := ptr(intstr.FromInt32(5)), ptr(intstr.FromString("5"))
+	always := new(corev1.ContainerRestartPolicyAlways)
+	number, text := new(intstr.FromInt32(5)), new(intstr.FromString("5"))
 	for _, tc := range []struct {
 		name string
 		edit edit
@@ -128,9 +130,9 @@ func TestValidateCreate(t *testing.T) {
 		{"SC-62 generateName leaves room", func(obj *v1beta1.SidecarSet) { obj.Name, obj.GenerateName = "", strings.Repeat("a", 59) }, []string{"metadata.generateName: Too long"}},
 		{"1.2 no selector", func(obj *v1beta1.SidecarSet) { obj.Spec.Selector = nil }, []string{"spec.selector: Required value"}},
 		{"1.2 an empty selector", func(obj *v1beta1.SidecarSet) { obj.Spec.Selector = &metav1.LabelSelector{} }, []string{"spec.selector: Required value"}},
-		{"1.2 a bad selector", func(obj *v1beta1.SidecarSet) { obj.Spec.Selector = labels("a", "%") }, []string{`spec.selector.matchLabels: Invalid value: "%"`}},
+		{"1.2 a bad selector", func(obj *v1beta1.SidecarSet) { obj.Spec.Selector = matching("a", "%") }, []string{`spec.selector.matchLabels: Invalid value: "%"`}},
 		{"1.2 an empty namespaceSelector", func(obj *v1beta1.SidecarSet) { obj.Spec.NamespaceSelector = &metav1.LabelSelector{} }, []string{"spec.namespaceSelector: Required value"}},
-		{"1.2 a namespaceSelector", func(obj *v1beta1.SidecarSet) { obj.Spec.NamespaceSelector = labels("a", "b") }, nil},
+		{"1.2 a namespaceSelector", func(obj *v1beta1.SidecarSet) { obj.Spec.NamespaceSelector = matching("a", "b") }, nil},
 		{"selectors that nobody reads through", func(obj *v1beta1.SidecarSet) {
 			obj.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "In", Values: make([]string, 1000)}}}
 			obj.Spec.NamespaceSelector, obj.Spec.UpdateStrategy.Selector = obj.Spec.Selector, obj.Spec.Selector
@@ -164,7 +166,7 @@ func TestValidateCreate(t *testing.T) {
 			"a barrier of its own", first(func(c *pub.SidecarContainer) { c.Env = []corev1.EnvVar{{Name: apps.EnvContainerBarrier, Value: "x"}} }),
 			[]string{c0 + `env[0].name: Forbidden: is written by admission of Pods`},
 		},
-		{"annotations that no Pod has room for", patches(pub.SidecarSetPatchPodMetadata{
+		{"annotations that no Pod has room for", patchedBy(pub.SidecarSetPatchPodMetadata{
 			PatchPolicy: pub.SidecarSetRetain, Annotations: map[string]string{"a": strings.Repeat("x", 128<<10)},
 		}), []string{`spec.patchPodMetadata: Too long: may not be more than 131072 bytes`}},
 		{"space around an image", first(func(c *pub.SidecarContainer) { c.Image = " a:v1" }), []string{c0 + `image: Invalid value: " a:v1": must not begin or end with space`}},
@@ -223,43 +225,61 @@ func TestValidateCreate(t *testing.T) {
 		{"1.2 counts in quotes", strategy(func(s *pub.SidecarSetUpdateStrategy) { s.Partition, s.MaxUnavailable = text, text }), []string{
 			`spec.updateStrategy.partition: Invalid value: "5"`, `spec.updateStrategy.maxUnavailable: Invalid value: "5"`,
 		}},
-		{"1.2 decimals", strategy(func(s *pub.SidecarSetUpdateStrategy) { s.Partition = ptr(intstr.FromString("12.5%")) }), []string{`spec.updateStrategy.partition: Invalid value: "12.5%": has decimals`}},
-		{"1.2 no Pod may be unavailable", strategy(func(s *pub.SidecarSetUpdateStrategy) { s.MaxUnavailable = ptr(intstr.FromInt32(0)) }), nil},
+		{"1.2 decimals", strategy(func(s *pub.SidecarSetUpdateStrategy) { s.Partition = new(intstr.FromString("12.5%")) }), []string{`spec.updateStrategy.partition: Invalid value: "12.5%": has decimals`}},
+		{"1.2 no Pod may be unavailable", strategy(func(s *pub.SidecarSetUpdateStrategy) { s.MaxUnavailable = new(intstr.FromInt32(0)) }), nil},
 		{"1.2 negative", strategy(func(s *pub.SidecarSetUpdateStrategy) {
-			s.Type, s.Partition = pub.SidecarSetNotUpdate, ptr(intstr.FromInt32(-1))
+			s.Type, s.Partition = pub.SidecarSetNotUpdate, new(intstr.FromInt32(-1))
 		}), []string{`spec.updateStrategy.partition: Invalid value: -1`}},
-		{"1.2 a selector", strategy(func(s *pub.SidecarSetUpdateStrategy) { s.Selector = labels("a", "b") }), nil},
+		{"1.2 a selector", strategy(func(s *pub.SidecarSetUpdateStrategy) { s.Selector = matching("a", "b") }), nil},
 		{"1.2 an empty selector of Pods to upgrade", strategy(func(s *pub.SidecarSetUpdateStrategy) { s.Selector = &metav1.LabelSelector{} }), []string{"spec.updateStrategy.selector: Required value"}},
-		{"1.2 a selector and a partition", strategy(func(s *pub.SidecarSetUpdateStrategy) { s.Selector, s.Partition = labels("a", "b"), number }), []string{"spec.updateStrategy.selector: Forbidden"}},
+		{"1.2 a selector and a partition", strategy(func(s *pub.SidecarSetUpdateStrategy) { s.Selector, s.Partition = matching("a", "b"), number }), []string{"spec.updateStrategy.selector: Forbidden"}},
 		{"1.2 a selector and a partition of 0%", strategy(func(s *pub.SidecarSetUpdateStrategy) {
-			s.Selector, s.Partition = labels("a", "b"), ptr(intstr.FromString("0%"))
+			s.Selector, s.Partition = matching("a", "b"), new(intstr.FromString("0%"))
 		}), []string{"spec.updateStrategy.selector: Forbidden"}},
 		{"1.2 both are not read", strategy(func(s *pub.SidecarSetUpdateStrategy) {
-			s.Type, s.Selector, s.Partition = pub.SidecarSetNotUpdate, labels("a", "b"), number
+			s.Type, s.Selector, s.Partition = pub.SidecarSetNotUpdate, matching("a", "b"), number
 		}), nil},
 		{"1.2 two orders", strategy(func(s *pub.SidecarSetUpdateStrategy) {
 			s.PriorityStrategy = &pub.PriorityStrategy{
-				OrderPriority: []pub.OrderPriorityTerm{{OrderedKey: "a"}}, WeightPriority: []pub.WeightPriorityTerm{{Weight: 1, MatchSelector: *labels("a", "b")}},
+				OrderPriority: []pub.OrderPriorityTerm{{OrderedKey: "a"}}, WeightPriority: []pub.WeightPriorityTerm{{Weight: 1, MatchSelector: *matching("a", "b")}},
 			}
 		}), []string{"spec.updateStrategy.priorityStrategy: Forbidden"}},
 		{"1.2 scatter terms", strategy(func(s *pub.SidecarSetUpdateStrategy) {
 			s.ScatterStrategy = []pub.ScatterTerm{{Key: "a", Value: "b"}, {Key: "a", Value: "c"}, {Key: "a", Value: "b"}, {}}
 		}), []string{"spec.updateStrategy.scatterStrategy[2]: Duplicate value", "spec.updateStrategy.scatterStrategy[3].key: Required value"}},
 		{"1.2 a revision of no name", func(obj *v1beta1.SidecarSet) {
-			obj.Spec.InjectionStrategy.Revision = &pub.SidecarSetInjectRevision{RevisionName: ptr(""), Policy: pub.InjectRevisionAlways}
+			obj.Spec.InjectionStrategy.Revision = &pub.SidecarSetInjectRevision{RevisionName: new(""), Policy: pub.InjectRevisionAlways}
 		}, []string{"spec.injectionStrategy.revision: Required value"}},
 		{"1.2 an unknown policy of the revision", func(obj *v1beta1.SidecarSet) {
-			obj.Spec.InjectionStrategy.Revision = &pub.SidecarSetInjectRevision{CustomVersion: ptr("v1"), Policy: "Never"}
+			obj.Spec.InjectionStrategy.Revision = &pub.SidecarSetInjectRevision{CustomVersion: new("v1"), Policy: "Never"}
 		}, []string{`spec.injectionStrategy.revision.policy: Unsupported value: "Never"`}},
-		{"1.2 no annotations", patches(patch(pub.SidecarSetRetain)), []string{"spec.patchPodMetadata[0].annotations: Required value"}},
-		{"an unknown patchPolicy", patches(patch("Sometimes", "a")), []string{`spec.patchPodMetadata[0].patchPolicy: Unsupported value: "Sometimes"`}},
-		{"1.2 no key of an annotation", patches(patch(pub.SidecarSetRetain, "a b")), []string{`spec.patchPodMetadata[0].annotations: Invalid value: "a b"`}},
-		{"1.2 a key twice", patches(patch(pub.SidecarSetRetain, "a"), patch(pub.SidecarSetOverwrite, "a")), []string{`spec.patchPodMetadata[1].annotations[a]: Duplicate value: "a"`}},
+		{"1.2 no annotations", patchedBy(patch(pub.SidecarSetRetain)), []string{"spec.patchPodMetadata[0].annotations: Required value"}},
+		{"an unknown patchPolicy", patchedBy(patch("Sometimes", "a")), []string{`spec.patchPodMetadata[0].patchPolicy: Unsupported value: "Sometimes"`}},
+		{"1.2 no key of an annotation", patchedBy(patch(pub.SidecarSetRetain, "a b")), []string{`spec.patchPodMetadata[0].annotations: Invalid value: "a b"`}},
+		{"1.2 a key twice", patchedBy(patch(pub.SidecarSetRetain, "a"), patch(pub.SidecarSetOverwrite, "a")), []string{`spec.patchPodMetadata[1].annotations[a]: Duplicate value: "a"`}},
 		{"SR-3 no value of a label", func(obj *v1beta1.SidecarSet) { obj.Spec.CustomVersion = "v 1" }, []string{`spec.customVersion: Invalid value: "v 1"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			check(t, tc.want, sidecarset.ValidateCreate(valid(t, tc.edit), nil, sidecarset.Options{}))
+			check(t, tc.want, validateCreate(valid(t, tc.edit), nil, validateOptions{}))
 		})
+	}
+}
+
+// TestStoredObjectsAreValid: a take-over refuses nothing.
+func TestStoredObjectsAreValid(t *testing.T) {
+	var others []*v1beta1.SidecarSet
+	for _, name := range []string{"mesh", "native"} {
+		raw, err := os.ReadFile("../../apis/apps/sidecarset/testdata/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, &v1beta1.SidecarSet{})
+		if err := yaml.UnmarshalStrict(raw, others[len(others)-1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, stored := range others {
+		check(t, nil, validateCreate(stored, others, validateOptions{}))
 	}
 }
 
@@ -317,13 +337,13 @@ func TestValidateUpdate(t *testing.T) {
 				tc.next(next)
 			}
 			others := []*v1beta1.SidecarSet{valid(t, named("base"), away), valid(t, named("other"), away)}
-			check(t, tc.want, sidecarset.ValidateUpdate(next, stored, others, sidecarset.Options{}))
+			check(t, tc.want, validateUpdate(next, stored, others, validateOptions{}))
 		})
 	}
 }
 
 // away selects different Pods.
-func away(obj *v1beta1.SidecarSet) { obj.Spec.Selector = labels("mesh", "off") }
+func away(obj *v1beta1.SidecarSet) { obj.Spec.Selector = matching("mesh", "off") }
 
 func TestAnnotationRules(t *testing.T) {
 	const text = `{"rules":[{"allowedAnnotationKeyExprs":["^oom-score$"]},{"selector":{"matchLabels":{"team":"mesh"}},"allowedAnnotationKeyExprs":["^mesh\\..*"]}]}`
@@ -355,7 +375,7 @@ func TestAnnotationRules(t *testing.T) {
 		{name: "SC-52 nothing to allow"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			rules, err := sidecarset.ParseAnnotationRules(tc.text, tc.lenient)
+			rules, err := parseAnnotationRules(tc.text, tc.lenient)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -366,12 +386,12 @@ func TestAnnotationRules(t *testing.T) {
 			if len(tc.keys) > 0 {
 				obj.Spec.PatchPodMetadata = []pub.SidecarSetPatchPodMetadata{patch(pub.SidecarSetRetain, tc.keys...)}
 			}
-			check(t, tc.want, sidecarset.ValidateCreate(obj, nil, sidecarset.Options{Annotations: rules}))
-			check(t, nil, sidecarset.ValidateUpdate(obj, obj, nil, sidecarset.Options{Annotations: rules})) // SC-53
+			check(t, tc.want, validateCreate(obj, nil, validateOptions{annotations: rules}))
+			check(t, nil, validateUpdate(obj, obj, nil, validateOptions{annotations: rules})) // SC-53
 			more := obj.DeepCopy()
 			if len(tc.keys) > 0 {
 				more.Spec.PatchPodMetadata[0].Annotations["zz"] = ""
-				if got := sidecarset.ValidateUpdate(more, obj, nil, sidecarset.Options{Annotations: rules}); tc.want != nil && len(got) != 1 {
+				if got := validateUpdate(more, obj, nil, validateOptions{annotations: rules}); tc.want != nil && len(got) != 1 {
 					t.Errorf("one more key: %v", got)
 				}
 			}
@@ -383,7 +403,7 @@ func TestAnnotationRules(t *testing.T) {
 		`{"rules":[{"selector":{"matchExpressions":[{"key":"a"}]}}]}`:     "SidecarSet_PatchPodMetadata_WhiteList: rules[0].selector: ",
 		`{"rules":[{"allowedAnnotationKeyExprs":"oom-score","x":false}]}`: "SidecarSet_PatchPodMetadata_WhiteList: ",
 	} {
-		if _, err := sidecarset.ParseAnnotationRules(text, false); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := parseAnnotationRules(text, false); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
@@ -490,11 +510,11 @@ func TestConflicts(t *testing.T) {
 				other.Name = tc.otherName
 			}
 			others := []*v1beta1.SidecarSet{valid(t, named("base"), away), other}
-			check(t, tc.want, sidecarset.ValidateCreate(obj, others, sidecarset.Options{}))
+			check(t, tc.want, validateCreate(obj, others, validateOptions{}))
 			if len(tc.want) > 0 { // A stored conflict can be edited, and moved.
 				next := obj.DeepCopy()
 				slices.Reverse(next.Spec.Containers)
-				check(t, nil, sidecarset.ValidateUpdate(next, obj, others, sidecarset.Options{}))
+				check(t, nil, validateUpdate(next, obj, others, validateOptions{}))
 			}
 		})
 	}
@@ -504,10 +524,10 @@ func TestConflicts(t *testing.T) {
 			obj.Spec.Containers[1].Name = "a"
 		}
 		other := valid(t, named("other"), only("a", hot))
-		check(t, nil, sidecarset.ValidateUpdate(valid(t, twice), valid(t, twice), []*v1beta1.SidecarSet{other}, sidecarset.Options{}))
+		check(t, nil, validateUpdate(valid(t, twice), valid(t, twice), []*v1beta1.SidecarSet{other}, validateOptions{}))
 	})
 	t.Run("others that are not known", func(t *testing.T) {
-		check(t, nil, sidecarset.ValidateCreate(valid(t, canary("mesh", "base")), nil, sidecarset.Options{OthersUnknown: true}))
+		check(t, nil, validateCreate(valid(t, canary("mesh", "base")), nil, validateOptions{othersUnknown: true}))
 	})
 }
 
@@ -520,47 +540,47 @@ func TestOverlap(t *testing.T) {
 		a, b *metav1.LabelSelector
 		want bool
 	}{
-		{"SC-64 equal", labels("a", "b"), labels("a", "b"), true},
-		{"SC-64 two values", labels("a", "b"), labels("a", "c"), false},
-		{"SC-64 two keys", labels("a", "b"), labels("c", "d"), true},
+		{"SC-64 equal", matching("a", "b"), matching("a", "b"), true},
+		{"SC-64 two values", matching("a", "b"), matching("a", "c"), false},
+		{"SC-64 two keys", matching("a", "b"), matching("c", "d"), true},
 		{"SC-64 in and notin", expr("a", "In", "b"), expr("a", "NotIn", "b", "c"), false},
 		{"SC-64 one of in is left", expr("a", "In", "b", "d"), expr("a", "NotIn", "b", "c"), true},
-		{"SC-64 a value and absent", labels("a", "b"), expr("a", "DoesNotExist"), false},
-		{"SC-64 a value and in", labels("a", "b"), expr("a", "In", "b", "c"), true},
+		{"SC-64 a value and absent", matching("a", "b"), expr("a", "DoesNotExist"), false},
+		{"SC-64 a value and in", matching("a", "b"), expr("a", "In", "b", "c"), true},
 		{"SC-64 in and in", expr("a", "In", "b", "c"), expr("a", "In", "c", "d"), true},
 		{"SC-64 in and other in", expr("a", "In", "b"), expr("a", "In", "c"), false},
-		{"SC-64 a value and notin", labels("a", "b"), expr("a", "NotIn", "b"), false},
+		{"SC-64 a value and notin", matching("a", "b"), expr("a", "NotIn", "b"), false},
 		{"one that selects nothing, and an expression", &metav1.LabelSelector{
 			MatchLabels: map[string]string{"a": "b"}, MatchExpressions: expr("a", "In", "c").MatchExpressions,
 		}, expr("d", "Exists"), false},
 		{"SC-64 notin and notin", expr("a", "NotIn", "b"), expr("a", "NotIn", "c"), true},
 		{"SC-64 notin and absent", expr("a", "NotIn", "b"), expr("a", "DoesNotExist"), true},
 		{"SC-64 exists and absent", expr("a", "Exists"), expr("a", "DoesNotExist"), false},
-		{"SC-64 exists and a value", expr("a", "Exists"), labels("a", "b"), true},
-		{"SC-65 exists and another key", expr("a", "Exists"), labels("b", "c"), true},
-		{"SC-64 absent and another key", expr("a", "DoesNotExist"), labels("b", "c"), true},
-		{"one that selects nothing", &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}, MatchExpressions: expr("a", "In", "c").MatchExpressions}, labels("d", "e"), false},
+		{"SC-64 exists and a value", expr("a", "Exists"), matching("a", "b"), true},
+		{"SC-65 exists and another key", expr("a", "Exists"), matching("b", "c"), true},
+		{"SC-64 absent and another key", expr("a", "DoesNotExist"), matching("b", "c"), true},
+		{"one that selects nothing", &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}, MatchExpressions: expr("a", "In", "c").MatchExpressions}, matching("d", "e"), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, pair := range [][2]*metav1.LabelSelector{{tc.a, tc.b}, {tc.b, tc.a}} {
 				a, b := &v1beta1.SidecarSetSpec{Selector: pair[0]}, &v1beta1.SidecarSetSpec{Selector: pair[1]}
-				if got := sidecarset.Overlap(a, b); got != tc.want {
+				if got := selectorsOf(a).overlaps(b); got != tc.want {
 					t.Errorf("Pods overlap: %t", got)
 				}
-				all := labels("all", "")
+				all := matching("all", "")
 				a, b = &v1beta1.SidecarSetSpec{Selector: all, NamespaceSelector: pair[0]}, &v1beta1.SidecarSetSpec{Selector: all, NamespaceSelector: pair[1]}
-				if got := sidecarset.Overlap(a, b); got != tc.want {
+				if got := selectorsOf(a).overlaps(b); got != tc.want {
 					t.Errorf("namespaces overlap: %t", got)
 				}
 				b.NamespaceSelector = nil
-				if !sidecarset.Overlap(a, b) || !sidecarset.Overlap(b, a) {
+				if !selectorsOf(a).overlaps(b) || !selectorsOf(b).overlaps(a) {
 					t.Error("no selector of namespaces does not overlap with one")
 				}
 			}
 		})
 	}
-	if all := labels("a", "b"); sidecarset.Overlap(&v1beta1.SidecarSetSpec{Selector: all}, &v1beta1.SidecarSetSpec{}) ||
-		sidecarset.Overlap(&v1beta1.SidecarSetSpec{Selector: &metav1.LabelSelector{}}, &v1beta1.SidecarSetSpec{Selector: all}) {
+	if all := matching("a", "b"); selectorsOf(&v1beta1.SidecarSetSpec{Selector: all}).overlaps(&v1beta1.SidecarSetSpec{}) ||
+		selectorsOf(&v1beta1.SidecarSetSpec{Selector: &metav1.LabelSelector{}}).overlaps(&v1beta1.SidecarSetSpec{Selector: all}) {
 		t.Error("a selector that selects nothing overlaps with one")
 	}
 }
@@ -595,7 +615,7 @@ func BenchmarkValidateCreate(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if errs := sidecarset.ValidateCreate(obj, others, sidecarset.Options{}); len(errs) > 0 {
+				if errs := validateCreate(obj, others, validateOptions{}); len(errs) > 0 {
 					b.Fatal(errs)
 				}
 			}

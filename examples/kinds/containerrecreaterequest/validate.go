@@ -1,0 +1,108 @@
+package containerrecreaterequest
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// validateCreate returns the problems of a new, defaulted object, independent of the Pod. Preset values of fields
+// copied from the Pod are refused: a user's own hook would run with the rights of the node agent.
+func validateCreate(obj *v1beta1.ContainerRecreateRequest) field.ErrorList {
+	_, problems, warnings := resolve(&obj.Spec)
+	errs := append(problems.Refusals(), warnings.Refusals()...)
+	for i := range obj.Spec.Containers {
+		c, at := &obj.Spec.Containers[i], containerPath(i)
+		for _, preset := range []struct {
+			name string
+			is   bool
+		}{{"preStop", c.PreStop != nil}, {"ports", len(c.Ports) > 0}, {"statusContext", c.StatusContext != nil}} {
+			if preset.is {
+				errs = append(errs, field.Forbidden(at.Child(preset.name), "is copied from the Pod; leave it out"))
+			}
+		}
+	}
+	return errs
+}
+
+// validatePod returns the problems of a new object because of its Pod. nil stands for a missing Pod.
+func validatePod(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) field.ErrorList {
+	path, name := podPath(), obj.Spec.PodName
+	switch {
+	case pod == nil:
+		return field.ErrorList{field.NotFound(path, name)}
+	case pod.DeletionTimestamp != nil:
+		return field.ErrorList{field.Invalid(path, name, "the Pod is being deleted; name one that runs")}
+	// The phase may be set before the end of the last sidecars: such sidecars may still be stopped.
+	case podstate.HasEnded(pod) && !podstate.IsTrue(pod, apps.ConditionSidecarTerminated):
+		return field.ErrorList{field.Invalid(path, name,
+			"the Pod has ended with phase "+string(pod.Status.Phase)+"; name one that runs")}
+	case pod.Spec.NodeName == "":
+		return field.ErrorList{field.Invalid(path, name, "the Pod is on no Node yet; wait until it is scheduled")}
+	}
+	var errs field.ErrorList
+	for _, problem := range utilvalidation.IsValidLabelValue(pod.Spec.NodeName) {
+		errs = append(errs, field.Invalid(path, name, "the name of the Pod's Node, "+pod.Spec.NodeName+", becomes a label: "+problem))
+	}
+	for i := range obj.Spec.Containers {
+		errs = append(errs, validateContainer(obj.Spec.Containers[i].Name, pod, containerPath(i).Child("name"))...)
+	}
+	return errs
+}
+
+// validateNode returns the problem of a new object with a Pod on a missing Node.
+func validateNode(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) field.ErrorList {
+	return field.ErrorList{field.Invalid(podPath(), obj.Spec.PodName, "the Pod's Node "+pod.Spec.NodeName+" does not exist")}
+}
+
+func validateContainer(name string, pod *corev1.Pod, path *field.Path) field.ErrorList {
+	var names []string
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Name)
+	}
+	if !slices.Contains(names, name) {
+		return field.ErrorList{field.NotSupported(path, name, names)}
+	}
+	if status := podstate.ContainerStatus(pod, name); status == nil || status.ContainerID == "" {
+		return field.ErrorList{field.Invalid(path, name, "has never started, as the Pod's status says; there is nothing to recreate")}
+	}
+	return nil
+}
+
+// validateUpdate returns the problems of an update: a request is carried out as created.
+func validateUpdate(obj, old *v1beta1.ContainerRecreateRequest) field.ErrorList {
+	var errs field.ErrorList
+	if !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec"), "cannot change; delete the request and make another"))
+	}
+	labels := field.NewPath("metadata", "labels")
+	for _, key := range []string{apps.LabelRequestNodeName, apps.LabelRequestPodUID} {
+		if was, is := old.Labels[key], obj.Labels[key]; was != is {
+			errs = append(errs, field.Invalid(labels.Key(key), is, fmt.Sprintf("cannot change, is %q", was)))
+		}
+	}
+	return errs
+}
+
+// validateV1alpha1 returns the problems of an update hidden by conversion to v1beta1: a change of the time since when
+// the Pod is not ready. old is nil on creation.
+func validateV1alpha1(obj, old *v1alpha1.ContainerRecreateRequest) field.ErrorList {
+	if old == nil {
+		return nil
+	}
+	const key = apps.AnnotationRequestUnreadyAcquired
+	was, is := old.Annotations[key], obj.Annotations[key]
+	if was == "" || was == is {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(key), is, fmt.Sprintf("cannot change, is %q", was))}
+}

@@ -1,0 +1,127 @@
+package persistentpodstate
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+)
+
+// settings are a PersistentPodState's spec with its keys gathered.
+type settings struct {
+	kind                  schema.GroupKind // of the target, and
+	name                  string
+	required              []string                        // in the order of the spec
+	preferred             []v1beta1.PreferredTopologyTerm // with weights for Pods
+	topology, annotations []string                        // the keys to record, sorted, and each once
+	keepsAll              bool                            // as long as the target exists
+}
+
+const (
+	minWeight, maxWeight = 1, 100 // of preferences, as accepted by the API server in Pods
+	// mostListed is how many keys, preferences and annotations a spec may list: there is a record of each, of every Pod.
+	mostListed = 50
+)
+
+func targetPath() *field.Path { return field.NewPath("spec", "targetRef") }
+
+// resolve reads and judges the spec. Problems are values that no controller can work with: records stay as they are
+// then. Warnings are values that work, but are a mistake. A weight above the maximum is read as the maximum.
+func resolve(spec *v1beta1.PersistentPodStateSpec) (s *settings, problems, warnings kruise.Faults) {
+	read, path := &kruise.Reading{}, field.NewPath("spec")
+	s = &settings{
+		name:     spec.TargetReference.Name,
+		keepsAll: spec.PersistentPodStateRetentionPolicy == v1beta1.PersistentPodStateWhenDeleted,
+	}
+	s.readTarget(read, spec.TargetReference)
+	required := path.Child("requiredPersistentTopology")
+	if term := spec.RequiredPersistentTopology; term != nil {
+		s.required = term.Keys
+		s.readKeys(read, term.Keys, required.Child("keys"))
+	} else if len(spec.PreferredPersistentTopology) == 0 {
+		read.Warn(field.Required(required, "or spec.preferredPersistentTopology: without both nothing is kept"))
+	}
+	s.readPreferred(read, spec.PreferredPersistentTopology, path.Child("preferredPersistentTopology"))
+	listed := path.Child("persistentPodAnnotations")
+	for _, annotation := range spec.PersistentPodAnnotations {
+		s.annotations = append(s.annotations, annotation.Key)
+	}
+	for i, key := range limited(read, s.annotations, listed) {
+		for _, problem := range validation.IsQualifiedName(strings.ToLower(key)) {
+			read.Warn(field.Invalid(listed.Index(i).Child("key"), key, problem))
+		}
+	}
+	s.topology = slices.Compact(slices.Sorted(slices.Values(s.topology)))
+	s.annotations = slices.Compact(slices.Sorted(slices.Values(s.annotations)))
+	policies := []v1beta1.PersistentPodStateRetentionPolicy{
+		"", v1beta1.PersistentPodStateWhenScaled, v1beta1.PersistentPodStateWhenDeleted,
+	}
+	if policy := spec.PersistentPodStateRetentionPolicy; !slices.Contains(policies, policy) {
+		read.Warn(field.NotSupported(path.Child("persistentPodStateRetentionPolicy"), policy, policies[1:]))
+	}
+	if left := kruise.Undecodable(spec.Undecodable); left != nil {
+		return s, left, nil // the rest would only complain of missing values
+	}
+	return s, read.Problems, read.Warnings
+}
+
+func (s *settings) readTarget(read *kruise.Reading, ref v1beta1.PersistentPodStateTarget) {
+	path, version := targetPath(), "group and version of the workload"
+	for _, part := range [][3]string{
+		{"apiVersion", ref.APIVersion, version}, {"kind", ref.Kind, "its kind"}, {"name", ref.Name, "its name"},
+	} {
+		if part[1] == "" {
+			read.Refuse(field.Required(path.Child(part[0]), part[2]))
+		}
+	}
+	var err error
+	if s.kind, err = api.TargetKind(ref); err != nil {
+		read.Refuse(field.Invalid(path.Child("apiVersion"), ref.APIVersion, err.Error()))
+	}
+	for _, problem := range apivalidation.NameIsDNSSubdomain(cmp.Or(ref.Name, "missing"), false) {
+		read.Refuse(field.Invalid(path.Child("name"), ref.Name, problem))
+	}
+}
+
+func (s *settings) readPreferred(read *kruise.Reading, terms []v1beta1.PreferredTopologyTerm, path *field.Path) {
+	limited(read, terms, path)
+	for i := range terms {
+		term, at := terms[i], path.Index(i)
+		if term.Weight < minWeight || term.Weight > maxWeight {
+			read.Warn(field.Invalid(at.Child("weight"), term.Weight, validation.InclusiveRangeError(minWeight, maxWeight)))
+		}
+		s.readKeys(read, term.Preference.Keys, at.Child("preference", "keys"))
+		if term.Weight = min(term.Weight, maxWeight); term.Weight >= minWeight {
+			s.preferred = append(s.preferred, term)
+		}
+	}
+}
+
+// readKeys reads keys of labels of Nodes.
+func (s *settings) readKeys(read *kruise.Reading, keys []string, path *field.Path) {
+	s.topology = append(s.topology, keys...)
+	if len(keys) == 0 {
+		read.Warn(field.Required(path, "keys of labels that Nodes have"))
+	}
+	for i, key := range limited(read, keys, path) {
+		read.Warn(metav1validation.ValidateLabelName(key, path.Index(i))...)
+	}
+}
+
+// limited returns a list to be judged, or nil with a warning for a list without end.
+func limited[T any](read *kruise.Reading, list []T, path *field.Path) []T {
+	if len(list) > mostListed {
+		read.Warn(field.TooMany(path, len(list), mostListed))
+		return nil
+	}
+	return list
+}

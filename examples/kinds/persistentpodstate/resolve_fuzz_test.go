@@ -1,0 +1,31 @@
+package persistentpodstate
+
+import (
+	"encoding/json"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+)
+
+// FuzzFaults: controller and admission find the same faults in any spec.
+func FuzzFaults(f *testing.F) {
+	faulttest.Fuzz(f, faulttest.Kind[*v1beta1.PersistentPodState]{
+		Object: func(spec []byte) (objects []*v1beta1.PersistentPodState, ok bool) {
+			obj := &v1beta1.PersistentPodState{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "keep"}}
+			if err := json.Unmarshal(spec, &obj.Spec); err != nil {
+				return nil, false
+			}
+			return []*v1beta1.PersistentPodState{obj}, len(obj.Spec.Undecodable) == 0
+		},
+		Resolve: func(obj *v1beta1.PersistentPodState) (problems, warnings kruise.Faults) {
+			_, problems, warnings = resolve(&obj.Spec)
+			return problems, warnings
+		},
+		Create: endpoint(admission.Options{}).ValidateCreate,
+	})
+}

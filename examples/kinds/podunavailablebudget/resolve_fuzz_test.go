@@ -1,0 +1,31 @@
+package podunavailablebudget
+
+import (
+	"encoding/json"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+)
+
+// FuzzFaults: controller and admission find the same faults in any spec.
+func FuzzFaults(f *testing.F) {
+	faulttest.Fuzz(f, faulttest.Kind[*v1beta1.PodUnavailableBudget]{
+		Object: func(spec []byte) (objects []*v1beta1.PodUnavailableBudget, ok bool) {
+			obj := &v1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+			if err := json.Unmarshal(spec, &obj.Spec); err != nil {
+				return nil, false
+			}
+			return []*v1beta1.PodUnavailableBudget{obj}, len(obj.Spec.Undecodable) == 0
+		},
+		Resolve: func(obj *v1beta1.PodUnavailableBudget) (problems, warnings kruise.Faults) {
+			_, problems, warnings = resolve(&obj.Spec)
+			return problems, warnings
+		},
+		Create: endpoint(admission.Options{}).ValidateCreate,
+	})
+}

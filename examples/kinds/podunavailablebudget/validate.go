@@ -1,0 +1,134 @@
+package podunavailablebudget
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
+)
+
+// validateAnnotations: annotations in place of v1alpha1 fields must be valid, and the number of Pods must equal the
+// field if both exist.
+func validateAnnotations(obj *v1beta1.PodUnavailableBudget) (errs field.ErrorList) {
+	path := field.NewPath("metadata", "annotations")
+	if text, ok := obj.Annotations[policy.AnnotationProtectOperations]; ok && text != "" {
+		if v1beta1.OperationsIn(text) == nil {
+			errs = append(errs, field.Invalid(path.Key(policy.AnnotationProtectOperations), text,
+				fmt.Sprintf("must list operations with commas: %v", v1beta1.Operations())))
+		}
+	}
+	if text, ok := obj.Annotations[policy.AnnotationProtectTotalReplicas]; ok {
+		at := path.Key(policy.AnnotationProtectTotalReplicas)
+		switch n, err := strconv.ParseInt(text, 10, 32); {
+		case err != nil || n < 1:
+			errs = append(errs, field.Invalid(at, text, "must be a decimal number of at least 1"))
+		case obj.Spec.ProtectTotalReplicas != nil && n != int64(*obj.Spec.ProtectTotalReplicas):
+			errs = append(errs, field.Invalid(at, text, "differs from spec.protectTotalReplicas"))
+		}
+	}
+	return errs
+}
+
+// validateCreate returns the spec of a new object, and all problems but those with further budgets. The API server
+// judges the name.
+func validateCreate(obj *v1beta1.PodUnavailableBudget) (*settings, field.ErrorList) {
+	s, problems, warnings := resolve(&obj.Spec)
+	return s, slices.Concat(validateAnnotations(obj), problems.Refusals(), warnings.Refusals())
+}
+
+// validateUpdate returns the problems of an update: all problems of [validateCreate] missing in stored, and every
+// change of the selected Pods. So validateUpdate need not look at further budgets of the namespace.
+func validateUpdate(obj, stored *v1beta1.PodUnavailableBudget) field.ErrorList {
+	_, found := validateCreate(obj)
+	_, known := validateCreate(stored)
+	errs, path := validation.NewProblems(found, known), field.NewPath("spec")
+	if !apiequality.Semantic.DeepEqual(obj.Spec.Selector, stored.Spec.Selector) {
+		errs = append(errs, field.Forbidden(path.Child("selector"), "cannot change; create another budget"))
+	}
+	if !apiequality.Semantic.DeepEqual(obj.Spec.TargetReference, stored.Spec.TargetReference) {
+		errs = append(errs, field.Forbidden(path.Child("targetRef"), "cannot change; create another budget"))
+	}
+	return errs
+}
+
+// conflicts returns the budgets among others for the same Pods as obj with the settings own: with the same target, or
+// with labels possible on a common Pod. If the selectors use different keys, a Pod may match both by accident, and
+// conflicts lets such selectors pass.
+func conflicts(obj *v1beta1.PodUnavailableBudget, own *settings, others []v1beta1.PodUnavailableBudget,
+) (errs field.ErrorList) {
+	path, keys := field.NewPath("spec"), byKey(own.selector)
+	for i := range others {
+		other := &others[i]
+		if other.Name == obj.Name || other.Namespace != obj.Namespace || other.DeletionTimestamp != nil {
+			continue
+		}
+		of, _, _ := resolve(&other.Spec)
+		switch {
+		case own.target != nil && of.target != nil && own.target.Is(*of.target):
+			errs = append(errs, field.Invalid(path.Child("targetRef"), own.target.Name,
+				"is protected by PodUnavailableBudget "+other.Name+" already"))
+		case len(keys) > 0 && overlap(keys, byKey(of.selector)):
+			errs = append(errs, field.Invalid(path.Child("selector"), shown(obj.Spec.Selector),
+				"selects Pods of PodUnavailableBudget "+other.Name+", too"))
+		}
+	}
+	return errs
+}
+
+// overlap reports whether a Pod could have labels for both selectors, if both use the same keys.
+func overlap(a, b map[string]labels.Requirements) bool {
+	if !sets.KeySet(a).Equal(sets.KeySet(b)) {
+		return false
+	}
+	for key := range a {
+		if !canBe(slices.Concat(a[key], b[key])) {
+			return false
+		}
+	}
+	return true
+}
+
+// byKey returns the requirements of a selector by key.
+func byKey(selector labels.Selector) map[string]labels.Requirements {
+	out := map[string]labels.Requirements{}
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		out[r.Key()] = append(out[r.Key()], r)
+	}
+	return out
+}
+
+// canBe reports whether a label could satisfy all requirements for a key: with a value, or by absence.
+func canBe(all labels.Requirements) bool {
+	exists, absent := false, false
+	var in, notIn sets.Set[string] // a nil in stands for any value
+	for i := range all {
+		values := sets.New(all[i].ValuesUnsorted()...)
+		switch all[i].Operator() {
+		case selection.NotIn:
+			notIn = notIn.Union(values)
+		case selection.Exists:
+			exists = true
+		case selection.DoesNotExist:
+			absent = true
+		default: // the value of matchLabels, or In
+			if exists = true; in != nil {
+				values = values.Intersection(in)
+			}
+			in = values
+		}
+	}
+	if absent {
+		return !exists
+	}
+	return in == nil || in.Difference(notIn).Len() > 0 // without in, some value is named by nobody
+}

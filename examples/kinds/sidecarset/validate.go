@@ -1,0 +1,100 @@
+package sidecarset
+
+import (
+	"slices"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
+)
+
+// validateOptions are the facts known beside the objects. The zero value skips the rules about annotations and needs
+// all SidecarSets.
+type validateOptions struct {
+	// annotations limits the annotations added to Pods by SidecarSets. Nil skips the check.
+	annotations *annotationRules
+	// othersUnknown is true if the remaining SidecarSets could not be read: a missing base may exist all the same.
+	othersUnknown bool
+}
+
+// validateCreate returns the problems of a new, defaulted object beside the remaining SidecarSets of the cluster. The
+// API server judges the general rules of containers and volumes.
+func validateCreate(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts validateOptions) field.ErrorList {
+	errs := validation.NameUpTo(utilvalidation.DNS1123LabelMaxLength, obj, apivalidation.NameIsDNSLabel)
+	return append(errs, validate(obj, others, opts, byIndex)...)
+}
+
+// validateUpdate returns the problems of an update: added or renamed containers, a change of a container's upgrade type
+// or of the base, and all problems of [validateCreate] except the name. Problems already in stored are left out, even
+// after containers, volumes and patches have changed their places.
+func validateUpdate(obj, stored *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts validateOptions,
+) field.ErrorList {
+	errs := validate(obj, others, opts, byIndex)
+	if len(errs) > 0 {
+		errs = fresh(errs, validate(obj, others, opts, byName), validate(stored, others, opts, byName))
+	}
+	errs = append(errs, validateChange(obj, stored)...)
+	base := apps.AnnotationSidecarSetBase
+	if obj.Annotations[base] != stored.Annotations[base] {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations").Key(base),
+			"cannot change; create another SidecarSet"))
+	}
+	return errs
+}
+
+// validate returns the faults of the spec, and the problems with the remaining SidecarSets.
+func validate(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts validateOptions, at indexing,
+) field.ErrorList {
+	_, problems, warnings := resolve(obj, at)
+	return slices.Concat(problems.Refusals(), warnings.Refusals(), opts.annotations.validate(obj, at),
+		validateBase(obj, others, opts), conflicts(obj, others, at))
+}
+
+// indexing makes the path of an element of a list. Reports use the index; comparisons use the name.
+type indexing func(list *field.Path, i int, name string) *field.Path
+
+func byIndex(list *field.Path, i int, _ string) *field.Path   { return list.Index(i) }
+func byName(list *field.Path, _ int, name string) *field.Path { return list.Key(name) }
+
+// fresh returns the errors missing in before. named are the same errors by name.
+func fresh(errs, named, before field.ErrorList) field.ErrorList {
+	known := map[string]bool{}
+	for _, err := range before {
+		known[err.Error()] = true
+	}
+	var out field.ErrorList
+	for i, err := range errs {
+		if !known[named[i].Error()] {
+			out = append(out, err)
+		}
+	}
+	return out
+}
+
+// validateChange checks the immutable parts.
+func validateChange(obj, stored *v1beta1.SidecarSet) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("spec", "containers")
+	had := map[string][]pub.SidecarUpgradeType{} // several entries for a name stored twice
+	for i := range stored.Spec.Containers {
+		c := &stored.Spec.Containers[i]
+		had[c.Name] = append(had[c.Name], c.UpgradeStrategy.UpgradeType)
+	}
+	for i := range obj.Spec.Containers {
+		c, at := &obj.Spec.Containers[i], path.Index(i)
+		switch types := had[c.Name]; {
+		case len(types) == 0:
+			errs = append(errs, field.Forbidden(at.Child("name"), "container "+c.Name+
+				" is new; updates cannot add or rename containers, create another SidecarSet"))
+		case !slices.Contains(types, "") && !slices.Contains(types, c.UpgradeStrategy.UpgradeType):
+			errs = append(errs, field.Forbidden(at.Child("upgradeStrategy", "upgradeType"),
+				"cannot change from "+string(types[0])))
+		}
+	}
+	return errs
+}
