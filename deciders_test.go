@@ -13,7 +13,7 @@ import (
 )
 
 // named are the packages of the examples with names and values shared by deciding and acting files.
-const named = "examples/apis/... examples/kinds/advancedcronjob/schedule examples/kruise examples/workloads"
+const named = "examples/apis/... examples/kinds/advancedcronjob/schedule examples/kruise examples/kruise/judge examples/workloads"
 
 // TestDecidingFilesArePure: the files decide*.go and resolve*.go of a kind's room have no effects, and no input besides
 // their arguments.

@@ -100,18 +100,20 @@ func layers() []layer {
 		// Admission reads counts like the controllers, and explains refusals in the same words.
 		{"examples/apis/...", types, "examples/apis/... decode ordinals podstate pvc reason rollout/partition sidecarcontrol/sizing"},
 		{"examples/launchorder", pure, "podpatch podstate reason"},
-		{"examples/kruise", free, "KIT examples/apis/... examples/launchorder"}, // shared by all kinds
-		{"examples/kruise/faulttest", free, "examples/apis/apps examples/kruise reason"},
+		{"examples/kruise/metrics", free, "expectations reason"},
+		{"examples/kruise/judge", pure, "examples/apis/... decode podorder reason rollout/partition"}, // of specs
+		{"examples/kruise/faulttest", free, "examples/apis/apps examples/kruise/judge reason"},
+		{"examples/kruise", free, "KIT examples/apis/... examples/kruise/metrics examples/launchorder"}, // shared by all kinds
 		{"examples/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
 		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
-		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise"},
-		{"examples/workloads", free, "KIT examples/apis/..."},                                                                   // of all kinds, also those that users list
-		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kruise examples/workloads"}, // a room for each kind: no kind knows another
+		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise/..."},
+		{"examples/workloads", free, "KIT examples/apis/..."},                                                                       // of all kinds, also those that users list
+		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kruise/... examples/workloads"}, // a room for each kind: no kind knows another
 		{"examples/controllers/launchpriority", free, "KIT examples/launchorder examples/kruise"},
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/kruise"}, // of Pods, without a kind of the API
 		{"examples/admission", free, "decode examples/apis/... podstate reason sidecarcontrol/podwebhook"},
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                                              // no type of Kruise
-		{"examples/kind", free, "KIT examples/admission examples/apis/... examples/kruise"},                                 // what a row is
+		{"examples/kind", free, "KIT examples/admission examples/apis/... examples/kruise/..."},                             // what a row is
 		{"examples/kinds", free, "examples/apis/... examples/controllers/* examples/kind examples/kinds/* examples/kruise"}, // all rows
 		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds examples/kruise"},
 		{"examples/storagemigration", free, ""}, // objects of any CRD

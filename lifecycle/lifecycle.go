@@ -138,14 +138,14 @@ type Hooks struct {
 	PreDelete, InPlaceUpdate, PreNormal *Hook
 }
 
-// Kind names a hook that can take a Pod's readiness away.
-type Kind string
+// HookName names a hook that can take a Pod's readiness away.
+type HookName string
 
 // The kinds of hooks, as the fields of OpenKruise's API are called.
 const (
-	PreDelete     Kind = "preDelete"
-	InPlaceUpdate Kind = "inPlaceUpdate"
-	preNormal     Kind = "preNormal"
+	PreDelete     HookName = "preDelete"
+	InPlaceUpdate HookName = "inPlaceUpdate"
+	preNormal     HookName = "preNormal"
 )
 
 // hooked reports whether the Pod has any of the hook's labels, with its value, or any of its finalizers. A nil or empty
@@ -217,7 +217,7 @@ func (h Hooks) CancelDeletions(replicas, staying, waiting int) int {
 	return max(0, min(replicas-staying, waiting))
 }
 
-func (h Hooks) of(kind Kind) *Hook {
+func (h Hooks) of(kind HookName) *Hook {
 	switch kind {
 	case PreDelete:
 		return h.PreDelete

@@ -106,9 +106,9 @@ func TestNext(t *testing.T) {
 		To     State
 		Act    Action
 		Awaits awaited
-		Hook   Kind
+		Hook   HookName
 		Rearm  bool
-		Hold   Kind
+		Hold   HookName
 	}
 	for _, tc := range []struct {
 		name  string
@@ -246,7 +246,7 @@ func honour(f facts, d decision) facts {
 	if d.Rearm {
 		f.inPlaceUpdate.hooked, f.inPlaceUpdate.allHooked = true, true
 	}
-	hooks := map[Kind]*hookFacts{
+	hooks := map[HookName]*hookFacts{
 		PreDelete: &f.preDelete, InPlaceUpdate: &f.inPlaceUpdate, preNormal: &f.preNormal,
 	}
 	switch d.awaits {
@@ -303,7 +303,7 @@ func TestNoStateWithoutExit(t *testing.T) {
 func checkTransition(t *testing.T, f facts, n decision) {
 	t.Helper()
 	fail := func(what string) { t.Fatalf("%s\nfacts %+v\ntransition %+v", what, f, n) }
-	holding := map[Kind]hookFacts{PreDelete: f.preDelete, InPlaceUpdate: f.inPlaceUpdate}
+	holding := map[HookName]hookFacts{PreDelete: f.preDelete, InPlaceUpdate: f.inPlaceUpdate}
 	switch {
 	case n.Act != 0 && n.awaits != nothing:
 		fail("acts and waits")
@@ -675,7 +675,7 @@ func TestWalks(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &simulation{
 				t: t, m: Machine{keys: keys, hooks: tc.hooks}, pod: newPod(preparingNormal, map[string]string{"del": "on", "upd": "on"}, "f/del", "f/upd"),
-				atTarget: true, holders: map[Kind]bool{},
+				atTarget: true, holders: map[HookName]bool{},
 			}
 			var got []string
 			for _, step := range tc.steps {
@@ -719,7 +719,7 @@ func FuzzSchedules(f *testing.F) {
 		m := Machine{keys: keys, hooks: Hooks{
 			PreDelete: hook(0, "del"), InPlaceUpdate: hook(1, "upd"), PreNormal: hook(2, "nrm"),
 		}}
-		s := &simulation{t: t, m: m, pod: newPod(preparingNormal, nil), atTarget: true, holders: map[Kind]bool{}}
+		s := &simulation{t: t, m: m, pod: newPod(preparingNormal, nil), atTarget: true, holders: map[HookName]bool{}}
 		for _, b := range schedule {
 			name := []string{"del", "upd", "nrm"}[b>>4%3]
 			switch b % 12 {
@@ -770,7 +770,7 @@ type simulation struct {
 	m                            Machine
 	pod                          *corev1.Pod
 	atTarget, complete, deleting bool
-	holders                      map[Kind]bool
+	holders                      map[HookName]bool
 	last                         decision
 	path                         []string
 }

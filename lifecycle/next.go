@@ -58,7 +58,7 @@ type Transition struct {
 	Rearm bool
 	// Hold is the hook whose holder must hold the Pod's readiness gate, empty for none. The caller chooses the
 	// podreadiness.Holder of a hook, always the same.
-	Hold Kind
+	Hold HookName
 	// ReleaseDelete and ReleaseUpdate say that the holders of the hooks must not hold the gate. If they do not, nothing is
 	// written.
 	ReleaseDelete, ReleaseUpdate bool
@@ -97,7 +97,7 @@ type decision struct {
 	Transition
 
 	awaits awaited
-	hook   Kind
+	hook   HookName
 }
 
 // next decides from facts alone.
@@ -216,7 +216,7 @@ func (d *decision) toNormal(f *facts) {
 	}
 }
 
-func (d *decision) wait(what awaited, hook Kind) { d.awaits, d.hook = what, hook }
+func (d *decision) wait(what awaited, hook HookName) { d.awaits, d.hook = what, hook }
 
 // readiness decides about the gate from the state alone, in each pass, so no way out of a state can leave a writer
 // behind.

@@ -42,7 +42,7 @@ type Config struct {
 	// gate. Older Pods without the gate stay in service while they wait. Holder names the gate's holder, a different
 	// holder for each kind of hook. Both fields or none are needed.
 	HookGate corev1.PodConditionType
-	Holder   func(lifecycle.Kind) podreadiness.Holder
+	Holder   func(lifecycle.HookName) podreadiness.Holder
 	// CountUnscheduled lets new Pods count as normal before they have a node. Pods are created as normal, unless a
 	// preNormal hook waits for a mark missing in their template.
 	CountUnscheduled bool

@@ -59,7 +59,7 @@ func config(t testing.TB) podcontrol.Config {
 	}
 	return podcontrol.Config{
 		InPlace: updater(t), RevisionLabel: revisionLabel, FullRevisions: true, HashLabel: hashLabel, DeleteLabel: deleteLabel, Lifecycle: machine,
-		HookGate: hookGate, Holder: func(kind lifecycle.Kind) podreadiness.Holder {
+		HookGate: hookGate, Holder: func(kind lifecycle.HookName) podreadiness.Holder {
 			return podreadiness.Holder{UserAgent: "hooks", Key: string(kind)}
 		},
 	}
@@ -219,10 +219,10 @@ func TestNew(t *testing.T) {
 		{"one label for hash and deletion", func(c *podcontrol.Config) { c.DeleteLabel = hashLabel }, "Config.DeleteLabel"},
 		{"the state would take the revision's place", func(c *podcontrol.Config) { c.RevisionLabel = stateLabel }, "Config.RevisionLabel"},
 		{"a holder without a name", func(c *podcontrol.Config) {
-			c.Holder = func(lifecycle.Kind) podreadiness.Holder { return podreadiness.Holder{} }
+			c.Holder = func(lifecycle.HookName) podreadiness.Holder { return podreadiness.Holder{} }
 		}, "Config.Holder"},
 		{"one holder for both", func(c *podcontrol.Config) {
-			c.Holder = func(lifecycle.Kind) podreadiness.Holder { return podreadiness.Holder{UserAgent: "hooks"} }
+			c.Holder = func(lifecycle.HookName) podreadiness.Holder { return podreadiness.Holder{UserAgent: "hooks"} }
 		}, "Config.Holder"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

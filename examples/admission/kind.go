@@ -21,10 +21,10 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 )
 
-// Kind describes an API kind to the handlers: names, versions, and judging functions. Hub is the Go type of the stored
+// Rules describe an API kind to the handlers: names, versions, and judging functions. Hub is the Go type of the stored
 // version, and all functions take Hub unless documented otherwise. Old is the type of the older version. All fields are
 // required unless documented otherwise, and none may change after handlers are made.
-type Kind[Hub, Old any] struct {
+type Rules[Hub, Old any] struct {
 	// GroupKind is the kind's API name, and Resource its plural.
 	GroupKind schema.GroupKind
 	Resource  string
@@ -85,13 +85,13 @@ const (
 )
 
 // MutatePath is where defaulting is served.
-func (k *Kind[Hub, Old]) MutatePath() string { return k.path(mutates) }
+func (k *Rules[Hub, Old]) MutatePath() string { return k.path(mutates) }
 
 // ValidatePath is where validation is served.
-func (k *Kind[Hub, Old]) ValidatePath() string { return k.path(validates) }
+func (k *Rules[Hub, Old]) ValidatePath() string { return k.path(validates) }
 
 // path is OpenKruise's: the group with dashes, and the kind.
-func (k *Kind[Hub, Old]) path(verb string) string {
+func (k *Rules[Hub, Old]) path(verb string) string {
 	group := []byte(k.GroupKind.Group)
 	for i := range group {
 		if group[i] == '.' {
@@ -101,7 +101,7 @@ func (k *Kind[Hub, Old]) path(verb string) string {
 	return "/" + verb + "-" + string(group) + "-" + k.Name
 }
 
-func (k *Kind[Hub, Old]) endpoint() endpoint {
+func (k *Rules[Hub, Old]) endpoint() endpoint {
 	handlers := map[string]admission.Handler{}
 	if k.Admit != nil || k.Default != nil {
 		handlers[k.MutatePath()] = admission.HandlerFunc(k.Mutate)
@@ -123,7 +123,7 @@ type object[Hub, Old any] struct {
 }
 
 // about returns an error unless the request is about the kind in a known version.
-func (k *Kind[Hub, Old]) about(req admission.Request) error {
+func (k *Rules[Hub, Old]) about(req admission.Request) error {
 	kind := schema.GroupVersionKind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind}
 	if kind.GroupKind() != k.GroupKind || kind.Version == "" || (kind.Version != k.HubVersion && kind.Version != k.OldVersion) {
 		versions := k.HubVersion
@@ -136,7 +136,7 @@ func (k *Kind[Hub, Old]) about(req admission.Request) error {
 }
 
 // decode reads an object of the given version. The error is a [apierrors.StatusError].
-func (k *Kind[Hub, Old]) decode(raw []byte, version, name string) (object[Hub, Old], error) {
+func (k *Rules[Hub, Old]) decode(raw []byte, version, name string) (object[Hub, Old], error) {
 	var o object[Hub, Old]
 	if len(raw) == 0 {
 		return o, apierrors.NewBadRequest("the request has no object of kind " + k.GroupKind.String())
@@ -166,7 +166,7 @@ func (k *Kind[Hub, Old]) decode(raw []byte, version, name string) (object[Hub, O
 }
 
 // decodeStored reads the object before an update, or nothing for an undecodable object.
-func (k *Kind[Hub, Old]) decodeStored(ctx context.Context, req admission.Request) object[Hub, Old] {
+func (k *Rules[Hub, Old]) decodeStored(ctx context.Context, req admission.Request) object[Hub, Old] {
 	o, err := k.decode(req.OldObject.Raw, req.Kind.Version, req.Name)
 	if err != nil {
 		logf.FromContext(ctx).Info("update judged like a creation: the stored object cannot be decoded", "reason", err.Error())
@@ -191,7 +191,7 @@ func leavesSpec(req admission.Request) bool {
 }
 
 // undecodable reports the fault of an object, with the path if a value has the wrong type.
-func (k *Kind[Hub, Old]) undecodable(err error, name string) error {
+func (k *Rules[Hub, Old]) undecodable(err error, name string) error {
 	if err == nil {
 		return nil
 	}

@@ -33,8 +33,8 @@ type thingItem struct {
 	Mode string `json:"mode,omitempty"`
 }
 
-func things(f func(obj, stored *thing)) *Kind[thing, struct{}] {
-	return &Kind[thing, struct{}]{
+func things(f func(obj, stored *thing)) *Rules[thing, struct{}] {
+	return &Rules[thing, struct{}]{
 		GroupKind: schema.GroupKind{Group: "a.test", Kind: "Thing"}, Resource: "things", Name: "thing", HubVersion: "v1",
 		Default: f,
 		ValidateCreate: func(_ context.Context, obj *thing) (field.ErrorList, error) {

@@ -33,7 +33,7 @@ const (
 
 // tooMuch returns why an object is refused before decoding. stored is the object before an update, and excess already
 // stored may stay.
-func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
+func (k *Rules[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 	if len(raw) > maxObject && len(raw) > len(stored) {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q has %d bytes, at most %d are taken", k.GroupKind, name, len(raw), maxObject))
 	}

@@ -18,7 +18,7 @@ import (
 
 // Mutate answers a request with the missing defaults as a JSON patch, and for kinds with Admit with all problems.
 // Mutate is an [admission.HandlerFunc].
-func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admission.Response {
+func (k *Rules[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admission.Response {
 	if err := k.about(req); err != nil {
 		return Refuse(ctx, err)
 	}
@@ -48,7 +48,7 @@ func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admi
 }
 
 // defaulted returns the object before and after defaulting, both in the version of the request.
-func (k *Kind[Hub, Old]) defaulted(ctx context.Context, req admission.Request, obj, stored object[Hub, Old]) (before, after map[string]any, err error) {
+func (k *Rules[Hub, Old]) defaulted(ctx context.Context, req admission.Request, obj, stored object[Hub, Old]) (before, after map[string]any, err error) {
 	tree := runtime.DefaultUnstructuredConverter.ToUnstructured
 	if obj.old == nil {
 		if before, err = tree(obj.hub); err != nil {
@@ -81,7 +81,7 @@ func (k *Kind[Hub, Old]) defaulted(ctx context.Context, req admission.Request, o
 }
 
 // complete sets missing fields in the hub version of an object. An error is the refusal.
-func (k *Kind[Hub, Old]) complete(ctx context.Context, req admission.Request, obj, stored object[Hub, Old]) error {
+func (k *Rules[Hub, Old]) complete(ctx context.Context, req admission.Request, obj, stored object[Hub, Old]) error {
 	if k.Admit == nil {
 		k.Default(obj.hub, stored.hub)
 		return nil
@@ -101,7 +101,7 @@ func (k *Kind[Hub, Old]) complete(ctx context.Context, req admission.Request, ob
 }
 
 // patched answers with the changes, applied to the object as sent, and removes withdrawn fields.
-func (k *Kind[Hub, Old]) patched(ctx context.Context, req admission.Request, before, after map[string]any) admission.Response {
+func (k *Rules[Hub, Old]) patched(ctx context.Context, req admission.Request, before, after map[string]any) admission.Response {
 	var sent map[string]any
 	if err := utiljson.Unmarshal(req.Object.Raw, &sent); err != nil {
 		return Refuse(ctx, fmt.Errorf("decoding: %w", err))

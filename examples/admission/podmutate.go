@@ -46,8 +46,8 @@ func (h handlerOfPods) Handle(ctx context.Context, request admission.Request) ad
 
 // ReadinessGate is the step that adds the readiness gate shared by several writers to Pods of the kinds of this group,
 // and with the gate KruisePodReadinessGate to all Pods.
-func ReadinessGate(gates map[apps.Gate]bool) podwebhook.Step {
-	return podwebhook.Step{Name: "readiness gate", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
+func ReadinessGate(gates map[apps.Gate]bool) podwebhook.Mutator {
+	return podwebhook.Mutator{Name: "readiness gate", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
 		if podstate.HasGate(pod, apps.ConditionKruisePodReady) || !gates[apps.GateKruisePodReadiness] && !isControlledHere(pod) {
 			return nil
 		}

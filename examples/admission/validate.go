@@ -18,7 +18,7 @@ import (
 
 // Validate answers a request with all problems: 422 for invalid objects, 403 for forbidden deletions. Validate is an
 // [admission.HandlerFunc].
-func (k *Kind[Hub, Old]) Validate(ctx context.Context, req admission.Request) admission.Response {
+func (k *Rules[Hub, Old]) Validate(ctx context.Context, req admission.Request) admission.Response {
 	if err := k.about(req); err != nil {
 		return Refuse(ctx, err)
 	}
@@ -45,7 +45,7 @@ func (k *Kind[Hub, Old]) Validate(ctx context.Context, req admission.Request) ad
 }
 
 // validateWrite judges a creation, if there is no stored object, or an update.
-func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Request, stored object[Hub, Old]) (warnings []string, err error) {
+func (k *Rules[Hub, Old]) validateWrite(ctx context.Context, req admission.Request, stored object[Hub, Old]) (warnings []string, err error) {
 	if k.Closed != nil && !leavesSpec(req) {
 		if err := k.Closed(); err != nil {
 			return nil, apierrors.NewForbidden(schema.GroupResource{Group: k.GroupKind.Group, Resource: k.Resource}, req.Name, err)
@@ -80,7 +80,7 @@ func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Reques
 }
 
 // warnings returns the new warnings about an object.
-func (k *Kind[Hub, Old]) warnings(obj, stored object[Hub, Old]) []string {
+func (k *Rules[Hub, Old]) warnings(obj, stored object[Hub, Old]) []string {
 	if k.Warn == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (k *Kind[Hub, Old]) warnings(obj, stored object[Hub, Old]) []string {
 }
 
 // problems returns the problems visible in the object, in the terms of its version.
-func (k *Kind[Hub, Old]) problems(ctx context.Context, obj, stored object[Hub, Old]) (problems field.ErrorList, err error) {
+func (k *Rules[Hub, Old]) problems(ctx context.Context, obj, stored object[Hub, Old]) (problems field.ErrorList, err error) {
 	if stored.hub == nil {
 		problems, err = k.ValidateCreate(ctx, obj.hub)
 	} else {
@@ -107,7 +107,7 @@ func (k *Kind[Hub, Old]) problems(ctx context.Context, obj, stored object[Hub, O
 
 // lost returns the parts of the object that conversion would lose. Parts of the stored object already lost do not block
 // edits.
-func (k *Kind[Hub, Old]) lost(req admission.Request, stored object[Hub, Old]) field.ErrorList {
+func (k *Rules[Hub, Old]) lost(req admission.Request, stored object[Hub, Old]) field.ErrorList {
 	if k.OldVersion == "" {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (k *Kind[Hub, Old]) lost(req admission.Request, stored object[Hub, Old]) fi
 }
 
 // inOldVersion adds problems of the older version, and translates the rest into its terms.
-func (k *Kind[Hub, Old]) inOldVersion(problems field.ErrorList, obj, stored *Old) field.ErrorList {
+func (k *Rules[Hub, Old]) inOldVersion(problems field.ErrorList, obj, stored *Old) field.ErrorList {
 	if k.OldField != nil {
 		for _, problem := range problems {
 			problem.Field = k.OldField(problem.Field)
@@ -131,7 +131,7 @@ func (k *Kind[Hub, Old]) inOldVersion(problems field.ErrorList, obj, stored *Old
 	return append(k.ValidateOld(obj, stored), problems...)
 }
 
-func (k *Kind[Hub, Old]) validateDelete(req admission.Request) error {
+func (k *Rules[Hub, Old]) validateDelete(req admission.Request) error {
 	obj, err := k.decode(req.OldObject.Raw, req.Kind.Version, req.Name)
 	if err != nil && obj.hub == nil {
 		return err

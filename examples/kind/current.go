@@ -11,7 +11,7 @@ import (
 )
 
 // OnceCurrent makes Pods wait, for a while, until the input of a step is current.
-func OnceCurrent(step podwebhook.Step, current func(context.Context) error) podwebhook.Step {
+func OnceCurrent(step podwebhook.Mutator, current func(context.Context) error) podwebhook.Mutator {
 	mutate := step.Mutate
 	step.Mutate = func(ctx context.Context, pod *corev1.Pod, request *webhookadmission.Request) error {
 		if err := current(ctx); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
@@ -59,7 +60,7 @@ type Row struct {
 	// webhooks answer in any case.
 	Gates []apps.Gate
 	// Metrics makes the metrics of the controller. Nil stands for the metrics of a controller for Pods with revisions.
-	Metrics func(registry prometheus.Registerer, kind string) (*kruise.Metrics, error)
+	Metrics func(registry prometheus.Registerer, kind string) (*metrics.Controller, error)
 	// Setup adds the controller to a manager. c writes, and reads from the manager's cache. Setup is nil for a kind served
 	// and converted here without a controller.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
@@ -72,8 +73,8 @@ type Row struct {
 	// into the part kept by the cache. Both are optional; Pods of this project's owners are kept whole.
 	WholePod  func(*corev1.Pod) bool
 	PodFields func(kept, pod *corev1.Pod)
-	// PodStep makes the kind's step of the webhook for new Pods. The steps come in the order of the rows. Optional.
-	PodStep func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (podwebhook.Step, error)
+	// PodMutator makes the kind's step of the webhook for new Pods. The steps come in the order of the rows. Optional.
+	PodMutator func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (podwebhook.Mutator, error)
 	// Guard makes the judge of Pods about to be taken out of service, while the gates of the row are on. Optional.
 	Guard func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (Guard, error)
 	// Admission makes the endpoint for defaulting and validating the kind.
@@ -114,11 +115,11 @@ func (r Row) IsOn(gates map[apps.Gate]bool) bool {
 }
 
 // RegisterMetrics makes and registers the metrics of the controller.
-func (r Row) RegisterMetrics(registry prometheus.Registerer) (*kruise.Metrics, error) {
+func (r Row) RegisterMetrics(registry prometheus.Registerer) (*metrics.Controller, error) {
 	if r.Metrics != nil {
 		return r.Metrics(registry, r.Name())
 	}
-	return kruise.NewMetrics(registry, r.Name(), r.KeepsPods())
+	return metrics.New(registry, r.Name(), r.KeepsPods())
 }
 
 // Name is the kind in lower case, as in paths, flags and metrics.
@@ -164,7 +165,7 @@ type Guard interface {
 	// Handler answers reviews about Pods that are about to be taken out of service.
 	Handler(options admission.Options) webhookadmission.Handler
 	// Step marks new Pods.
-	Step() podwebhook.Step
+	Mutator() podwebhook.Mutator
 	// Permit is asked by controllers: see kruise.Options.
 	Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
 }

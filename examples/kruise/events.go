@@ -59,7 +59,7 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 			text += ", not in place: " + e.Why.Summary(ReasonsInEvent)
 		}
 		normal(apps.EventSuccessfulUpdatePodReCreate, "%s", text)
-		p.Options.Metrics.recreated(e.Why)
+		p.Options.Metrics.Recreated(e.Why)
 	case executor.RecreateFailed:
 		warn(apps.EventFailedUpdatePodReCreate, "failed to recreate Pod %s: %v", pod, e.Err)
 	case executor.FinishFailed:

@@ -117,7 +117,7 @@ func hook(h *pub.LifecycleHook) *lifecycle.Hook {
 }
 
 // Holder returns a hook's holder of the shared readiness gate.
-func Holder(kind lifecycle.Kind) podreadiness.Holder {
+func Holder(kind lifecycle.HookName) podreadiness.Holder {
 	key := apps.NotReadyKeyPreDelete
 	if kind == lifecycle.InPlaceUpdate {
 		key = apps.NotReadyKeyPreUpdate

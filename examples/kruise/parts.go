@@ -19,6 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
@@ -54,7 +55,7 @@ type Options struct {
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 	// Metrics may be nil.
-	Metrics *Metrics
+	Metrics *metrics.Controller
 	// Serves reports whether the API server has a kind. The answer may change at any time. nil stands for kinds always
 	// present.
 	Serves func(kind schema.GroupVersionKind) bool

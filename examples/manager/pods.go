@@ -69,13 +69,13 @@ func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Optio
 // start makes the steps in the order in which the steps see a Pod: steps reading the containers come after steps adding
 // containers.
 func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Options, served *served, guards []kind.Guard) error {
-	steps := []podwebhook.Step{kruiseadmission.ReadinessGate(options.Gates)}
+	steps := []podwebhook.Mutator{kruiseadmission.ReadinessGate(options.Gates)}
 	for i := range options.Kinds {
 		row := &options.Kinds[i]
-		if row.PodStep == nil {
+		if row.PodMutator == nil {
 			continue
 		}
-		step, err := row.PodStep(ctx, mgr, podInputs(options, row, served))
+		step, err := row.PodMutator(ctx, mgr, podInputs(options, row, served))
 		if err != nil {
 			return fmt.Errorf("%s in the webhook for Pods: %w", row.Kind.Kind, err)
 		}
@@ -87,7 +87,7 @@ func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Optio
 	}
 	steps = append(steps, order)
 	for _, g := range guards {
-		steps = append(steps, g.Step())
+		steps = append(steps, g.Mutator())
 	}
 	handler, err := podwebhook.New(steps...)
 	if err != nil {
@@ -140,13 +140,13 @@ func permitOf(guards []kind.Guard) func(context.Context, *corev1.Pod, disruption
 
 // launchOrder makes containers wait for each other. The ConfigMap of the wait is named after the Pod, so a nameless Pod
 // gets a name.
-func launchOrder() (podwebhook.Step, error) {
+func launchOrder() (podwebhook.Mutator, error) {
 	order, err := kruise.LaunchOrder()
 	if err != nil {
-		return podwebhook.Step{}, err
+		return podwebhook.Mutator{}, err
 	}
 	const suffix, longest = 5, 63 // as the API server expands generateName
-	return podwebhook.Step{Name: "launch order", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
+	return podwebhook.Mutator{Name: "launch order", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
 		prefix := pod.GenerateName
 		_, err := order.Inject(pod, prefix[:min(len(prefix), longest-suffix)]+utilrand.String(suffix))
 		return err

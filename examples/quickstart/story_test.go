@@ -65,7 +65,7 @@ func TestParse(t *testing.T) {
 // its spec.
 func TestStatefulSetStory(t *testing.T) {
 	gates := statefulSet().gates
-	kind := statefulset.Row().Admission(admission.Options{}).(*admission.Kind[v1beta1.StatefulSet, v1alpha1.StatefulSet])
+	kind := statefulset.Row().Admission(admission.Options{}).(*admission.Rules[v1beta1.StatefulSet, v1alpha1.StatefulSet])
 	ordinalsOf := func(set *v1beta1.StatefulSet) map[string]int {
 		wanted, err := api.Ordinals(set, gates[apps.GateStatefulSetStartOrdinal])
 		if err != nil {

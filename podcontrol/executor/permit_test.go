@@ -67,7 +67,7 @@ func TestPermit(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, func(config *podcontrol.Config) {
 				config.HookGate = hookGate
-				config.Holder = func(kind lifecycle.Kind) podreadiness.Holder {
+				config.Holder = func(kind lifecycle.HookName) podreadiness.Holder {
 					return podreadiness.Holder{UserAgent: "test", Key: fmt.Sprint(kind)}
 				}
 			})

@@ -52,7 +52,7 @@ func benchmarkHandle(b *testing.B, pod []byte) {
 		Sets: func(_ context.Context, pod *corev1.Pod) ([]*sidecarcontrol.Set, error) {
 			return index.Match(pod, nil), nil
 		},
-	}.Step("sidecars")
+	}.Mutator("sidecars")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 // A [Handler] runs steps on a Pod, in an order fixed by [New], and answers with the difference made by the steps: a
 // JSON patch, or none without a difference. Injection of sidecars is a step ([Injection]). Add further steps as needed:
 //
-//	sidecars, err := podwebhook.Injection{Control: control, Sets: setsOf}.Step("sidecars")
+//	sidecars, err := podwebhook.Injection{Control: control, Sets: setsOf}.Mutator("sidecars")
 //	handler, err := podwebhook.New(gates, sidecars, launchOrder)
 //	server.Register("/mutate-pod", &admission.Webhook{Handler: handler})
 //

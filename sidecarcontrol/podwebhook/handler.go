@@ -20,8 +20,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Step is a single change of Pods.
-type Step struct {
+// Mutator is a single change of Pods.
+type Mutator struct {
 	// Name stands in errors and logs. Required.
 	Name string
 	// Mutate changes the Pod, which Mutate may modify. The Pod's namespace is filled in. Required. Mutate must be safe for
@@ -36,12 +36,12 @@ type Step struct {
 // operations, other resources, and subresources. A Handler is an admission.Handler of controller-runtime, safe for
 // concurrent use. Make a Handler with New.
 type Handler struct {
-	steps  []Step
+	steps  []Mutator
 	shapes shapes
 }
 
 // New returns a Handler that runs the steps in order. The error names an incomplete step, or a step with a taken name.
-func New(steps ...Step) (*Handler, error) {
+func New(steps ...Mutator) (*Handler, error) {
 	seen := map[string]bool{}
 	for i, step := range steps {
 		switch {
@@ -112,7 +112,7 @@ func (h *Handler) warnings(ctx context.Context, before, after *corev1.Pod) (warn
 }
 
 // run runs a part of a step. A panic becomes an error.
-func (s *Step) run(ctx context.Context, part func() error) (err error) {
+func (s *Mutator) run(ctx context.Context, part func() error) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			logr.FromContextOrDiscard(ctx).Error(fmt.Errorf("%v", panicked), "a step panicked", "step", s.Name, "stack", string(debug.Stack()))
@@ -123,7 +123,7 @@ func (s *Step) run(ctx context.Context, part func() error) (err error) {
 }
 
 // refused says why a Pod is not admitted.
-func refused(ctx context.Context, step *Step, err error) admission.Response {
+func refused(ctx context.Context, step *Mutator, err error) admission.Response {
 	logr.FromContextOrDiscard(ctx).V(1).Info("Pod refused", "step", step.Name, "error", err.Error())
 	wrapped := fmt.Errorf("%s: %w", step.Name, err)
 	var status apierrors.APIStatus

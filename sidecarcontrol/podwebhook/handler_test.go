@@ -33,11 +33,11 @@ func request(t testing.TB, raw string, edits ...func(*admission.Request)) admiss
 	return r
 }
 
-func step(name string, mutate func(pod *corev1.Pod) error) podwebhook.Step {
-	return podwebhook.Step{Name: name, Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error { return mutate(pod) }}
+func step(name string, mutate func(pod *corev1.Pod) error) podwebhook.Mutator {
+	return podwebhook.Mutator{Name: name, Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error { return mutate(pod) }}
 }
 
-func handler(t testing.TB, steps ...podwebhook.Step) *podwebhook.Handler {
+func handler(t testing.TB, steps ...podwebhook.Mutator) *podwebhook.Handler {
 	t.Helper()
 	h, err := podwebhook.New(steps...)
 	if err != nil {
@@ -213,7 +213,7 @@ func TestLeftAlone(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	fine := step("one", func(*corev1.Pod) error { return nil })
-	for want, steps := range map[string][]podwebhook.Step{
+	for want, steps := range map[string][]podwebhook.Mutator{
 		"step 0 needs a name":                         {{Mutate: fine.Mutate}},
 		`step 0 ("one") needs Mutate`:                 {{Name: "one"}},
 		`step 1 ("one") has the name of another step`: {fine, fine},
@@ -222,7 +222,7 @@ func TestNew(t *testing.T) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
-	if _, err := (podwebhook.Injection{}).Step("one"); err == nil {
+	if _, err := (podwebhook.Injection{}).Mutator("one"); err == nil {
 		t.Error("no error for an injection without a control")
 	}
 	if diff := cmp.Diff([]string{"one"}, handler(t, fine).Steps()); diff != "" {

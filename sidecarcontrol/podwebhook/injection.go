@@ -26,16 +26,16 @@ type Injection struct {
 	Clock clock.PassiveClock
 }
 
-// Step returns the step that injects sidecars. The step warns if a sidecar replaces a container of the Pod; OpenKruise
+// Mutator returns the Mutator that injects sidecars. The Mutator warns if a sidecar replaces a container of the Pod; OpenKruise
 // replaces silently.
-func (i Injection) Step(name string) (Step, error) {
+func (i Injection) Mutator(name string) (Mutator, error) {
 	if i.Control == nil || i.Sets == nil {
-		return Step{}, fmt.Errorf("podwebhook: step %q needs a Control and Sets", name)
+		return Mutator{}, fmt.Errorf("podwebhook: step %q needs a Control and Sets", name)
 	}
 	if i.Clock == nil {
 		i.Clock = clock.RealClock{}
 	}
-	return Step{Name: name, Mutate: i.inject, Warn: i.warn}, nil
+	return Mutator{Name: name, Mutate: i.inject, Warn: i.warn}, nil
 }
 
 func (i Injection) inject(ctx context.Context, pod *corev1.Pod, request *admission.Request) error {

@@ -78,7 +78,7 @@ func setup(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	step, err := podwebhook.Injection{Control: control, Sets: sets.For}.Step("sidecars")
+	step, err := podwebhook.Injection{Control: control, Sets: sets.For}.Mutator("sidecars")
 	if err != nil {
 		return err
 	}

@@ -25,9 +25,9 @@ import (
 
 // endpoint defaults and judges AdvancedCronJobs. Templates are stored as written. The API server judges the
 // templates; Job templates by a dry-run creation.
-func endpoint(options admission.Options) *admission.Kind[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob] {
+func endpoint(options admission.Options) *admission.Rules[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob] {
 	judge := runJudge{admission.NewTemplateJudge(options, api.BroadcastJobPath().String()+" was"), admission.NewDryRun(options)}
-	return &admission.Kind[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob]{
+	return &admission.Rules[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "AdvancedCronJob"},
 		Resource:   "advancedcronjobs",
 		Name:       "advancedcronjob",

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
@@ -39,7 +39,7 @@ type bench struct {
 	user     *faultapi.Client
 	clock    *testingclock.FakePassiveClock
 	registry *prometheus.Registry
-	metrics  *kruise.Metrics
+	metrics  *metrics.Controller
 }
 
 func newBench(t *testing.T) *bench {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -18,8 +18,8 @@ const (
 )
 
 // runs are counted by their outcome.
-func runs() kruise.Work {
-	return kruise.Work{Things: "runs", Label: "outcome", Help: "Runs that schedules asked for, by what has become of them: started, missed."}
+func runs() metrics.Work {
+	return metrics.Work{Things: "runs", Label: "outcome", Help: "Runs that schedules asked for, by what has become of them: started, missed."}
 }
 
 // started tells of a started run, and of slots missed before.

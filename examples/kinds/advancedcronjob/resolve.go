@@ -11,24 +11,24 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob/schedule"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
 // resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with, and
 // nothing starts then. Warnings are values that work, but are a mistake. The schedule is in the controller's time
 // without a zone.
-func resolve(obj *v1beta1.AdvancedCronJob, now time.Time) (when *schedule.Schedule, problems, warnings kruise.Faults) {
+func resolve(obj *v1beta1.AdvancedCronJob, now time.Time) (when *schedule.Schedule, problems, warnings judge.Faults) {
 	spec := &obj.Spec
-	if left := kruise.Undecodable(spec.Undecodable); left != nil {
+	if left := judge.Undecodable(spec.Undecodable); left != nil {
 		return nil, left, nil // the rest would only complain of missing values
 	}
-	read, path := &kruise.Reading{}, field.NewPath("spec")
+	read, path := &judge.Reading{}, field.NewPath("spec")
 	oneTemplate(read, &spec.Template, path.Child("template"))
 	if broadcast := spec.Template.BroadcastJobTemplate; broadcast != nil {
 		read.BroadcastJob(api.BroadcastJobPath().Child("spec"), &broadcast.Spec)
 	}
-	kruise.OneOf(read, "spec.concurrencyPolicy", spec.ConcurrencyPolicy, v1beta1.AllowConcurrent,
+	judge.OneOf(read, "spec.concurrencyPolicy", spec.ConcurrencyPolicy, v1beta1.AllowConcurrent,
 		v1beta1.ForbidConcurrent, v1beta1.ReplaceConcurrent)
 	read.Refuse(validation.NotNegative(spec.StartingDeadlineSeconds, path.Child("startingDeadlineSeconds"))...)
 	read.Refuse(validation.NotNegative(spec.SuccessfulJobsHistoryLimit, path.Child("successfulJobsHistoryLimit"))...)
@@ -38,7 +38,7 @@ func resolve(obj *v1beta1.AdvancedCronJob, now time.Time) (when *schedule.Schedu
 }
 
 // oneTemplate refuses all but one template, of a kind that is run here.
-func oneTemplate(read *kruise.Reading, t *v1beta1.CronJobTemplate, path *field.Path) {
+func oneTemplate(read *judge.Reading, t *v1beta1.CronJobTemplate, path *field.Path) {
 	n := 0
 	for _, is := range []bool{t.JobTemplate != nil, t.BroadcastJobTemplate != nil, t.ImageListPullJobTemplate != nil} {
 		if is {
@@ -58,7 +58,7 @@ func oneTemplate(read *kruise.Reading, t *v1beta1.CronJobTemplate, path *field.P
 }
 
 // readSchedule reads schedule and time zone. A schedule that is due too often, or never, is carried out as written.
-func readSchedule(read *kruise.Reading, spec *v1beta1.AdvancedCronJobSpec, now time.Time) *schedule.Schedule {
+func readSchedule(read *judge.Reading, spec *v1beta1.AdvancedCronJobSpec, now time.Time) *schedule.Schedule {
 	zone := spec.TimeZone
 	if spec.Schedule == "" {
 		zone = nil // the missing schedule is the fault
@@ -68,7 +68,7 @@ func readSchedule(read *kruise.Reading, spec *v1beta1.AdvancedCronJobSpec, now t
 	if !errors.As(cmp.Or(unreadable, schedule.Check(spec.Schedule, zone, now)), &why) {
 		return when
 	}
-	fault := kruise.Fault{Reason: why, Refusal: field.Invalid(field.NewPath(why.Path), why.New,
+	fault := judge.Fault{Reason: why, Refusal: field.Invalid(field.NewPath(why.Path), why.New,
 		why.Detail+"; "+why.Remedy)}
 	switch {
 	case spec.Schedule == "":

@@ -16,9 +16,9 @@ import (
 
 // endpoint defaults and judges BroadcastJobs. Pod templates are stored as written; the API server judges the
 // templates with its own defaults.
-func endpoint(options admission.Options) *admission.Kind[v1beta1.BroadcastJob, v1alpha1.BroadcastJob] {
+func endpoint(options admission.Options) *admission.Rules[v1beta1.BroadcastJob, v1alpha1.BroadcastJob] {
 	judge := admission.NewTemplateJudge(options, "spec.template was")
-	return &admission.Kind[v1beta1.BroadcastJob, v1alpha1.BroadcastJob]{
+	return &admission.Rules[v1beta1.BroadcastJob, v1alpha1.BroadcastJob]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "BroadcastJob"},
 		Resource:   "broadcastjobs",
 		Name:       "broadcastjob",

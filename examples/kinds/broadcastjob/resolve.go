@@ -7,6 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/completion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -33,11 +34,11 @@ func settingsOf(job *v1beta1.BroadcastJob) *settings {
 
 // resolve reads and judges a job's spec, defaulted or not. Problems are values that no controller can work with: the
 // settings are unusable then. Warnings are values that work, but are a mistake.
-func resolve(job *v1beta1.BroadcastJob) (s *settings, problems, warnings kruise.Faults) {
-	if left := kruise.Undecodable(job.Spec.Undecodable); left != nil {
+func resolve(job *v1beta1.BroadcastJob) (s *settings, problems, warnings judge.Faults) {
+	if left := judge.Undecodable(job.Spec.Undecodable); left != nil {
 		return nil, left, nil // the rest would only complain of missing values
 	}
-	read, pod := &kruise.Reading{}, &job.Spec.Template.Spec
+	read, pod := &judge.Reading{}, &job.Spec.Template.Spec
 	read.BroadcastJob(field.NewPath("spec"), &job.Spec)
 	if len(read.Problems) > 0 { // requirements beyond the limit are not looked into
 		return nil, read.Problems, read.Warnings
@@ -46,7 +47,7 @@ func resolve(job *v1beta1.BroadcastJob) (s *settings, problems, warnings kruise.
 	terms := reason.From(err)
 	for _, why := range terms[:min(len(terms), kruise.ReasonsInEvent)] { // the first few show the fault of thousands
 		why.Path = "spec.template." + why.Path
-		read.Problems = append(read.Problems, kruise.Fault{Reason: why}) // the API server refuses templates
+		read.Problems = append(read.Problems, judge.Fault{Reason: why}) // the API server refuses templates
 	}
 	unmoved, _ := nodefit.New(pod, nodefit.HealthTolerations()...)
 	s = &settings{rules: rulesOf(&job.Spec), requirements: requirements, unmoved: unmoved, size: nodefit.SizeOf(pod)}

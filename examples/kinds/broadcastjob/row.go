@@ -11,6 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 )
 
 // Row is the line of the kind in the table of kinds.
@@ -19,7 +20,7 @@ func Row() kind.Row {
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("BroadcastJob"), Resource: "broadcastjobs", Converted: true,
 		AddToScheme: v1beta1.AddToScheme,
-		Controller:  ControllerName, Workers: &workers, Metrics: kruise.Work{Things: "pods", Label: "action", Help: "Pods of jobs, by what was done to them: created, deleted."}.Metrics,
+		Controller:  ControllerName, Workers: &workers, Metrics: metrics.Work{Things: "pods", Label: "action", Help: "Pods of jobs, by what was done to them: created, deleted."}.Metrics,
 		Flags: func(fs *pflag.FlagSet) {
 			fs.BoolVar(&byScheduler, "assign-bcj-pods-by-scheduler", true,
 				"leave it to the scheduler to bind Pods of BroadcastJobs to their Nodes; without it they are bound when they are created")

@@ -21,7 +21,7 @@ import (
 )
 
 // endpoint defaults and judges CloneSets.
-func endpoint(options admission.Options) *admission.Kind[v1beta1.CloneSet, v1alpha1.CloneSet] {
+func endpoint(options admission.Options) *admission.Rules[v1beta1.CloneSet, v1alpha1.CloneSet] {
 	gates := apps.ResolveGates(options.Gates)
 	defaults := api.DefaultOptions{
 		TemplateNoDefaults:   gates[apps.GateTemplateNoDefaults],
@@ -29,7 +29,7 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.CloneSet, v1alp
 	}
 	validate := validateOptions{inPlaceResources: gates[apps.GateInPlaceWorkloadVerticalScaling]}
 	judge := admission.NewTemplateJudge(options, "spec.template was")
-	kind := &admission.Kind[v1beta1.CloneSet, v1alpha1.CloneSet]{
+	kind := &admission.Rules[v1beta1.CloneSet, v1alpha1.CloneSet]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "CloneSet"},
 		Resource:   "clonesets",
 		Name:       "cloneset",

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -189,7 +189,7 @@ func oddInput(c *cluster) {
 		cs.Spec.ScaleStrategy.MaxUnavailable = new(intstr.FromString("5"))
 		cs.Spec.MinReadySeconds = -1
 	})
-	c.until("odd", hasCondition(apps.ConditionOddSpec, corev1.ConditionTrue, string(kruise.OddValue), `spec.scaleStrategy.maxUnavailable: "5": read as "5%"`, "spec.minReadySeconds"))
+	c.until("odd", hasCondition(apps.ConditionOddSpec, corev1.ConditionTrue, string(judge.OddValue), `spec.scaleStrategy.maxUnavailable: "5": read as "5%"`, "spec.minReadySeconds"))
 	if err := c.Delete(c.t.Context(), &lost); err != nil {
 		c.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/reason"
@@ -64,11 +65,11 @@ const rollingUpdate = "spec.updateStrategy.rollingUpdate"
 //
 // resolve does not look into lists of more than [apps.MaxTerms], so its time has a bound. The order of the faults
 // depends on the object alone, so a condition with the faults does not change from pass to pass.
-func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warnings kruise.Faults) {
-	if left := kruise.Undecodable(cs.Spec.Undecodable); left != nil {
+func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warnings judge.Faults) {
+	if left := judge.Undecodable(cs.Spec.Undecodable); left != nil {
 		return nil, left, nil // the rest would only complain of missing values
 	}
-	read, spec := &kruise.Reading{}, &cs.Spec
+	read, spec := &judge.Reading{}, &cs.Spec
 	s = &settings{
 		rules:              rules(cs),
 		onDelete:           spec.UpdateStrategy.Type == v1beta1.OnDelete,
@@ -102,7 +103,7 @@ func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warn
 func replicasOf(cs *v1beta1.CloneSet) int32 { return ptr.Deref(cs.Spec.Replicas, api.DefaultReplicas) }
 
 // progressDeadline implements v1alpha1's rule: off, or longer than minReadySeconds. Nil is off.
-func progressDeadline(read *kruise.Reading, spec *v1beta1.CloneSetSpec) *time.Duration {
+func progressDeadline(read *judge.Reading, spec *v1beta1.CloneSetSpec) *time.Duration {
 	const path = "spec.progressDeadlineSeconds"
 	seconds := ptr.Deref(spec.ProgressDeadlineSeconds, math.MaxInt32)
 	switch {
@@ -116,9 +117,9 @@ func progressDeadline(read *kruise.Reading, spec *v1beta1.CloneSetSpec) *time.Du
 }
 
 // readStrategy reads the update strategy. OnDelete has no defaults, so everything may be missing.
-func (s *settings) readStrategy(read *kruise.Reading, strategy *v1beta1.CloneSetUpdateStrategy) {
+func (s *settings) readStrategy(read *judge.Reading, strategy *v1beta1.CloneSetUpdateStrategy) {
 	const path = "spec.updateStrategy.type"
-	kruise.OneOf(read, path, strategy.Type, v1beta1.RollingUpdate, v1beta1.OnDelete)
+	judge.OneOf(read, path, strategy.Type, v1beta1.RollingUpdate, v1beta1.OnDelete)
 	switch {
 	case strategy.Type == "":
 		read.Absent(field.Required(field.NewPath(path), "use RollingUpdate or OnDelete"))
@@ -126,7 +127,7 @@ func (s *settings) readStrategy(read *kruise.Reading, strategy *v1beta1.CloneSet
 		read.Absent(field.Required(field.NewPath(rollingUpdate), "type RollingUpdate needs it"))
 	}
 	ru, plan := ptr.Deref(strategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{}), &s.rollout
-	kruise.OneOf(read, rollingUpdate+".podUpdatePolicy", ru.PodUpdatePolicy, v1beta1.ReCreate,
+	judge.OneOf(read, rollingUpdate+".podUpdatePolicy", ru.PodUpdatePolicy, v1beta1.ReCreate,
 		v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly)
 	if ru.PodUpdatePolicy == v1beta1.InPlaceOnly {
 		read.NoneWith(rollingUpdate+".maxSurge", ru.MaxSurge, plan.Replicas,

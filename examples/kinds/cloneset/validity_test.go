@@ -20,6 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
@@ -150,7 +151,7 @@ func FuzzResolve(f *testing.F) {
 
 // FuzzFaults: controller and admission find the same faults in any spec.
 func FuzzFaults(f *testing.F) {
-	faulttest.Fuzz(f, faulttest.Kind[*v1beta1.CloneSet]{
+	faulttest.Fuzz(f, faulttest.Sides[*v1beta1.CloneSet]{
 		Object: func(spec []byte) (objects []*v1beta1.CloneSet, ok bool) {
 			cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 			if err := json.Unmarshal(spec, &cs.Spec); err != nil {
@@ -160,7 +161,7 @@ func FuzzFaults(f *testing.F) {
 			api.Default(defaulted, nil, api.DefaultOptions{})
 			return []*v1beta1.CloneSet{cs, defaulted}, len(cs.Spec.Undecodable) == 0
 		},
-		Resolve: func(cs *v1beta1.CloneSet) (problems, warnings kruise.Faults) {
+		Resolve: func(cs *v1beta1.CloneSet) (problems, warnings judge.Faults) {
 			_, problems, warnings = resolve(cs, Options{Options: kruise.Options{}.Complete()})
 			return problems, warnings
 		},

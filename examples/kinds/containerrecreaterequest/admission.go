@@ -28,9 +28,9 @@ import (
 //
 // Unlike further kinds, no request is created while the feature gate KruiseDaemon is off: nobody would ever carry the
 // request out. Existing requests may be updated then, or their finalizers could not go.
-func endpoint(options admission.Options) *admission.Kind[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest] {
+func endpoint(options admission.Options) *admission.Rules[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest] {
 	requests := requestAdmission{reader: options.Reader, agents: apps.ResolveGates(options.Gates)[apps.GateKruiseDaemon]}
-	return &admission.Kind[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest]{
+	return &admission.Rules[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "ContainerRecreateRequest"},
 		Resource:   "containerrecreaterequests",
 		Name:       "containerrecreaterequest",

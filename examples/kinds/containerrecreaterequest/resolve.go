@@ -12,7 +12,7 @@ import (
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
 // settings are a request with its defaults filled in. Unset times are nil.
@@ -32,11 +32,11 @@ func containerPath(i int) *field.Path { return field.NewPath("spec", "containers
 // resolve reads and judges the spec, defaulted or not. Problems are values that nobody can work with: no container is
 // recreated then. No value is a mere warning. OpenKruise 1.9 accepts a negative minStartedSeconds and
 // ttlSecondsAfterFinished in v1alpha1.
-func resolve(spec *v1beta1.ContainerRecreateRequestSpec) (s *settings, problems, warnings kruise.Faults) {
-	if left := kruise.Undecodable(spec.Undecodable); left != nil {
+func resolve(spec *v1beta1.ContainerRecreateRequestSpec) (s *settings, problems, warnings judge.Faults) {
+	if left := judge.Undecodable(spec.Undecodable); left != nil {
 		return nil, left, nil // the rest would only complain of missing values
 	}
-	read, path := &kruise.Reading{}, field.NewPath("spec")
+	read, path := &judge.Reading{}, field.NewPath("spec")
 	if spec.PodName == "" {
 		read.Refuse(field.Required(podPath(), "name a Pod of this namespace"))
 	}
@@ -53,7 +53,7 @@ func resolve(spec *v1beta1.ContainerRecreateRequestSpec) (s *settings, problems,
 	}
 	const ignore = v1beta1.ContainerRecreateRequestFailurePolicyIgnore
 	strategy, at := ptr.Deref(spec.Strategy, v1beta1.ContainerRecreateRequestStrategy{}), path.Child("strategy")
-	kruise.OneOf(read, at.Child("failurePolicy").String(), strategy.FailurePolicy,
+	judge.OneOf(read, at.Child("failurePolicy").String(), strategy.FailurePolicy,
 		v1beta1.ContainerRecreateRequestFailurePolicyFail, ignore)
 	s = &settings{
 		pod: spec.PodName, containers: spec.Containers, ordered: strategy.OrderedRecreate, force: strategy.ForceRecreate,
@@ -69,7 +69,7 @@ func resolve(spec *v1beta1.ContainerRecreateRequestSpec) (s *settings, problems,
 }
 
 // seconds reads an optional time.
-func seconds[T int32 | int64](read *kruise.Reading, path *field.Path, n *T, least T) *time.Duration {
+func seconds[T int32 | int64](read *judge.Reading, path *field.Path, n *T, least T) *time.Duration {
 	if n == nil {
 		return nil
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
 // FuzzFaults: agent and admission find the same faults in any spec, apart from values preset by the user: admission
 // writes these values.
 func FuzzFaults(f *testing.F) {
 	admits := endpoint(admission.Options{Gates: map[apps.Gate]bool{apps.GateKruiseDaemon: true}}).Admit
-	faulttest.Fuzz(f, faulttest.Kind[*v1beta1.ContainerRecreateRequest]{
+	faulttest.Fuzz(f, faulttest.Sides[*v1beta1.ContainerRecreateRequest]{
 		Object: func(spec []byte) (objects []*v1beta1.ContainerRecreateRequest, ok bool) {
 			obj := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "restart"}}
 			if err := json.Unmarshal(spec, &obj.Spec); err != nil {
@@ -30,7 +30,7 @@ func FuzzFaults(f *testing.F) {
 			api.Default(defaulted)
 			return []*v1beta1.ContainerRecreateRequest{obj, defaulted}, len(obj.Spec.Undecodable) == 0
 		},
-		Resolve: func(obj *v1beta1.ContainerRecreateRequest) (problems, warnings kruise.Faults) {
+		Resolve: func(obj *v1beta1.ContainerRecreateRequest) (problems, warnings judge.Faults) {
 			_, problems, warnings = resolve(&obj.Spec)
 			return problems, warnings
 		},

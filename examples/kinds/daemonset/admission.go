@@ -16,9 +16,9 @@ import (
 
 // endpoint defaults and judges DaemonSets. Pod templates are stored as written; the API server judges the templates with
 // its own defaults.
-func endpoint(options admission.Options) *admission.Kind[v1beta1.DaemonSet, v1alpha1.DaemonSet] {
+func endpoint(options admission.Options) *admission.Rules[v1beta1.DaemonSet, v1alpha1.DaemonSet] {
 	judge := admission.NewTemplateJudge(options, "spec.template was")
-	return &admission.Kind[v1beta1.DaemonSet, v1alpha1.DaemonSet]{
+	return &admission.Rules[v1beta1.DaemonSet, v1alpha1.DaemonSet]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "DaemonSet"},
 		Resource:   "daemonsets",
 		Name:       "daemonset",

@@ -12,6 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
@@ -113,7 +114,7 @@ func newFit(set *v1beta1.DaemonSet, selector labels.Selector) *fit {
 	f.oddities.Add(nodefit.InvalidNodeTerm, err)
 	f.oddities = slices.Clone(f.oddities[:min(len(f.oddities), kruise.ReasonsInEvent)]) // the first few show the fault of thousands
 	if selector := rollingOf(set).Selector; selector != nil {
-		f.updated = (&kruise.Reading{}).Selector(rollingUpdate+".selector", selector)
+		f.updated = (&judge.Reading{}).Selector(rollingUpdate+".selector", selector)
 	}
 	return f
 }
@@ -177,18 +178,18 @@ func explainSurge(limits reason.List, crowding *crowding) reason.List {
 func (o *observation) oddities(burst int) (odd reason.List) {
 	if burst == 0 {
 		odd = append(odd, reason.Reason{
-			Code: kruise.OddValue, Path: "spec.burstReplicas", New: "0", Detail: "no Pod is created, deleted or updated", Remedy: "use 1 or more",
+			Code: judge.OddValue, Path: "spec.burstReplicas", New: "0", Detail: "no Pod is created, deleted or updated", Remedy: "use 1 or more",
 		})
 	}
 	if crowding := crowdingOf(o.set); crowding != nil && crowding.Certain {
 		odd = append(odd, reason.Reason{
-			Code: kruise.OddValue, Path: crowding.Path, New: crowding.Value,
+			Code: judge.OddValue, Path: crowding.Path, New: crowding.Value,
 			Detail: "the port has room for one Pod on a Node, so no update with maxSurge ends", Remedy: crowdingRemedy,
 		})
 	}
 	if o.frozen > 0 {
 		odd = append(odd, reason.Reason{
-			Code: kruise.OddValue, Path: "metadata.annotations[" + apps.AnnotationTemplateGeneration + "]", New: o.set.Annotations[apps.AnnotationTemplateGeneration],
+			Code: judge.OddValue, Path: "metadata.annotations[" + apps.AnnotationTemplateGeneration + "]", New: o.set.Annotations[apps.AnnotationTemplateGeneration],
 			Detail: strconv.Itoa(o.frozen) + " Pods of other revisions are not updated, because they are of this generation", Remedy: "raise it, or remove it",
 		})
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
@@ -453,7 +454,7 @@ func TestDescribe(t *testing.T) {
 			}
 			// The status tells of Pods kept at an old revision only by the generation.
 			frozen := tc.want && o.pods.Select(func(p *podcontrol.Pod) bool { return !p.Updated }) != nil
-			if got := len(todo.odd) == 1 && todo.odd[0].Code == kruise.OddValue; got != frozen {
+			if got := len(todo.odd) == 1 && todo.odd[0].Code == judge.OddValue; got != frozen {
 				t.Errorf("odd: %s, want one: %t", todo.odd, frozen)
 			}
 		})

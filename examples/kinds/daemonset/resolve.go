@@ -19,6 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
@@ -66,11 +67,11 @@ const beyondNodes = 100_000
 //
 // resolve does not look into selectors of more than [apps.MaxTerms] terms, so its time has a bound. The order of the
 // faults depends on the object alone, so a condition with the faults stays the same from pass to pass.
-func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, problems, warnings kruise.Faults) {
-	if left := kruise.Undecodable(set.Spec.Undecodable); left != nil {
+func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, problems, warnings judge.Faults) {
+	if left := judge.Undecodable(set.Spec.Undecodable); left != nil {
 		return nil, left, nil // the rest would only complain of missing values
 	}
-	read, spec, ru := &kruise.Reading{}, &set.Spec, rollingOf(set)
+	read, spec, ru := &judge.Reading{}, &set.Spec, rollingOf(set)
 	s = &settings{
 		rollout: pernode.Spec{
 			Progressive: spec.ScaleStrategy != nil && spec.ScaleStrategy.PartitionedScaling,
@@ -98,7 +99,7 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, pro
 }
 
 // judgeLifecycle warns of hooks never asked: an update in place does not wait, and a new Pod counts at once.
-func judgeLifecycle(read *kruise.Reading, hooks pub.Lifecycle) {
+func judgeLifecycle(read *judge.Reading, hooks pub.Lifecycle) {
 	path := field.NewPath("spec", "lifecycle")
 	if hooks.InPlaceUpdate != nil {
 		read.Warn(field.Forbidden(path.Child("inPlaceUpdate"), "a DaemonSet has the hook preDelete alone"))
@@ -108,11 +109,11 @@ func judgeLifecycle(read *kruise.Reading, hooks pub.Lifecycle) {
 	}
 }
 
-func judgeStrategy(read *kruise.Reading, strategy *v1beta1.DaemonSetUpdateStrategy,
+func judgeStrategy(read *judge.Reading, strategy *v1beta1.DaemonSetUpdateStrategy,
 	ru *v1beta1.RollingUpdateDaemonSet,
 ) {
 	const path = "spec.updateStrategy.type"
-	kruise.OneOf(read, path, strategy.Type, v1beta1.RollingUpdateDaemonSetStrategyType,
+	judge.OneOf(read, path, strategy.Type, v1beta1.RollingUpdateDaemonSetStrategyType,
 		v1beta1.OnDeleteDaemonSetStrategyType)
 	switch {
 	case strategy.Type == "":
@@ -120,7 +121,7 @@ func judgeStrategy(read *kruise.Reading, strategy *v1beta1.DaemonSetUpdateStrate
 	case strategy.Type == v1beta1.RollingUpdateDaemonSetStrategyType && strategy.RollingUpdate == nil:
 		read.Absent(field.Required(field.NewPath(rollingUpdate), "type RollingUpdate needs it"))
 	}
-	kruise.OneOf(read, rollingUpdate+".rollingUpdateType", ru.RollingUpdateType, v1beta1.StandardRollingUpdateType,
+	judge.OneOf(read, rollingUpdate+".rollingUpdateType", ru.RollingUpdateType, v1beta1.StandardRollingUpdateType,
 		v1beta1.InPlaceIfPossibleRollingUpdateType)
 	if ru.RollingUpdateType == v1beta1.InPlaceIfPossibleRollingUpdateType {
 		read.NoneWith(rollingUpdate+".maxSurge", ru.MaxSurge, 1,
@@ -146,7 +147,7 @@ func judgeStrategy(read *kruise.Reading, strategy *v1beta1.DaemonSetUpdateStrate
 
 // judgeCount refuses values that are neither integer nor percentage, and warns of percentages with decimals, unreadable
 // for OpenKruise, or above most.
-func judgeCount(read *kruise.Reading, path string, value *intstr.IntOrString, most int) (fits bool) {
+func judgeCount(read *judge.Reading, path string, value *intstr.IntOrString, most int) (fits bool) {
 	const wanted = `use an integer of at least 0, or a whole percentage such as "30%"`
 	at := field.NewPath(path)
 	errs := validation.CountOf(value, beyondNodes, at)
@@ -169,7 +170,7 @@ func judgeCount(read *kruise.Reading, path string, value *intstr.IntOrString, mo
 // count resolves percentages of the fitting Nodes. A percentage of a burst is at least a single Pod: with none a pass
 // would never do anything.
 func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec pernode.Spec, burst int, problems reason.List) {
-	read, ru := &kruise.Reading{}, rollingOf(set)
+	read, ru := &judge.Reading{}, rollingOf(set)
 	number := func(path string, value *intstr.IntOrString, round partition.Rounding) int {
 		if value == nil {
 			return 0

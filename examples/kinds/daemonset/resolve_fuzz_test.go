@@ -10,13 +10,13 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
 // FuzzFaults: controller and admission find the same faults in any spec.
 func FuzzFaults(f *testing.F) {
-	faulttest.Fuzz(f, faulttest.Kind[*v1beta1.DaemonSet]{
+	faulttest.Fuzz(f, faulttest.Sides[*v1beta1.DaemonSet]{
 		Object: func(spec []byte) (objects []*v1beta1.DaemonSet, ok bool) {
 			obj := &v1beta1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 			if err := json.Unmarshal(spec, &obj.Spec); err != nil {
@@ -26,7 +26,7 @@ func FuzzFaults(f *testing.F) {
 			api.Default(defaulted)
 			return []*v1beta1.DaemonSet{obj, defaulted}, len(obj.Spec.Undecodable) == 0
 		},
-		Resolve: func(obj *v1beta1.DaemonSet) (problems, warnings kruise.Faults) {
+		Resolve: func(obj *v1beta1.DaemonSet) (problems, warnings judge.Faults) {
 			_, problems, warnings = resolve(obj, apps.DefaultGates())
 			return problems, warnings
 		},

@@ -20,9 +20,9 @@ import (
 
 // endpoint defaults and judges PersistentPodStates. options.Reader reads the list of kinds and the target's
 // further PersistentPodStates. Without a Reader both checks are skipped.
-func endpoint(options admission.Options) *admission.Kind[v1beta1.PersistentPodState, v1alpha1.PersistentPodState] {
+func endpoint(options admission.Options) *admission.Rules[v1beta1.PersistentPodState, v1alpha1.PersistentPodState] {
 	look := podStateLookups{reader: options.Reader, namespace: options.Namespace}
-	return &admission.Kind[v1beta1.PersistentPodState, v1alpha1.PersistentPodState]{
+	return &admission.Rules[v1beta1.PersistentPodState, v1alpha1.PersistentPodState]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "PersistentPodState"},
 		Resource:   "persistentpodstates",
 		Name:       "persistentpodstate",

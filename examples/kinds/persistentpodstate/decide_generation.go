@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -44,7 +44,7 @@ func generated(workload *workloads.Workload) (*v1beta1.PersistentPodStateSpec, e
 		spec.PersistentPodAnnotations = append(spec.PersistentPodAnnotations, v1beta1.PersistentPodAnnotation{Key: key})
 	}
 	if _, wrong := validateSpec(spec); len(wrong) > 0 {
-		return nil, kruise.Refused(wrong)
+		return nil, judge.Refused(wrong)
 	}
 	return spec, nil
 }

@@ -13,7 +13,7 @@ import (
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
 // settings are a PersistentPodState's spec with its keys gathered.
@@ -36,8 +36,8 @@ func targetPath() *field.Path { return field.NewPath("spec", "targetRef") }
 
 // resolve reads and judges the spec. Problems are values that no controller can work with: records stay as they are
 // then. Warnings are values that work, but are a mistake. A weight above the maximum is read as the maximum.
-func resolve(spec *v1beta1.PersistentPodStateSpec) (s *settings, problems, warnings kruise.Faults) {
-	read, path := &kruise.Reading{}, field.NewPath("spec")
+func resolve(spec *v1beta1.PersistentPodStateSpec) (s *settings, problems, warnings judge.Faults) {
+	read, path := &judge.Reading{}, field.NewPath("spec")
 	s = &settings{
 		name:     spec.TargetReference.Name,
 		keepsAll: spec.PersistentPodStateRetentionPolicy == v1beta1.PersistentPodStateWhenDeleted,
@@ -68,13 +68,13 @@ func resolve(spec *v1beta1.PersistentPodStateSpec) (s *settings, problems, warni
 	if policy := spec.PersistentPodStateRetentionPolicy; !slices.Contains(policies, policy) {
 		read.Warn(field.NotSupported(path.Child("persistentPodStateRetentionPolicy"), policy, policies[1:]))
 	}
-	if left := kruise.Undecodable(spec.Undecodable); left != nil {
+	if left := judge.Undecodable(spec.Undecodable); left != nil {
 		return s, left, nil // the rest would only complain of missing values
 	}
 	return s, read.Problems, read.Warnings
 }
 
-func (s *settings) readTarget(read *kruise.Reading, ref v1beta1.PersistentPodStateTarget) {
+func (s *settings) readTarget(read *judge.Reading, ref v1beta1.PersistentPodStateTarget) {
 	path, version := targetPath(), "group and version of the workload"
 	for _, part := range [][3]string{
 		{"apiVersion", ref.APIVersion, version}, {"kind", ref.Kind, "its kind"}, {"name", ref.Name, "its name"},
@@ -92,7 +92,7 @@ func (s *settings) readTarget(read *kruise.Reading, ref v1beta1.PersistentPodSta
 	}
 }
 
-func (s *settings) readPreferred(read *kruise.Reading, terms []v1beta1.PreferredTopologyTerm, path *field.Path) {
+func (s *settings) readPreferred(read *judge.Reading, terms []v1beta1.PreferredTopologyTerm, path *field.Path) {
 	limited(read, terms, path)
 	for i := range terms {
 		term, at := terms[i], path.Index(i)
@@ -107,7 +107,7 @@ func (s *settings) readPreferred(read *kruise.Reading, terms []v1beta1.Preferred
 }
 
 // readKeys reads keys of labels of Nodes.
-func (s *settings) readKeys(read *kruise.Reading, keys []string, path *field.Path) {
+func (s *settings) readKeys(read *judge.Reading, keys []string, path *field.Path) {
 	s.topology = append(s.topology, keys...)
 	if len(keys) == 0 {
 		read.Warn(field.Required(path, "keys of labels that Nodes have"))
@@ -118,7 +118,7 @@ func (s *settings) readKeys(read *kruise.Reading, keys []string, path *field.Pat
 }
 
 // limited returns a list to be judged, or nil with a warning for a list without end.
-func limited[T any](read *kruise.Reading, list []T, path *field.Path) []T {
+func limited[T any](read *judge.Reading, list []T, path *field.Path) []T {
 	if len(list) > mostListed {
 		read.Warn(field.TooMany(path, len(list), mostListed))
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
@@ -18,10 +19,10 @@ func Row() kind.Row {
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("PersistentPodState"), Resource: "persistentpodstates", Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
-		Controller:  ControllerName, Workers: &workers, Metrics: kruise.Work{Things: "records", Label: "action", Help: "Records of Pods, by what was done to them: written, dropped."}.Metrics,
+		Controller:  ControllerName, Workers: &workers, Metrics: metrics.Work{Things: "records", Label: "action", Help: "Records of Pods, by what was done to them: written, dropped."}.Metrics,
 		Setup:     Setup,
 		PodFields: podFields,
-		PodStep: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (podwebhook.Step, error) {
+		PodMutator: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (podwebhook.Mutator, error) {
 			return newStep(ctx, mgr, in.Namespace, in.Current, kruise.Manager(mgr).GetEventRecorderFor(ControllerName))
 		},
 		Rights: kind.Rights{

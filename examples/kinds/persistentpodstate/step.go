@@ -38,20 +38,20 @@ type step struct {
 // current waits until the cache is current. Until then Pods of StatefulSets and similar kinds have to wait: a Pod
 // started elsewhere would be recorded there, and its predecessor's place would be lost. If current fails, the step
 // refuses such Pods, and their controller tries again. All remaining Pods pass.
-func newStep(ctx context.Context, mgr ctrl.Manager, namespace string, current func(context.Context) error, events record.EventRecorder) (podwebhook.Step, error) {
+func newStep(ctx context.Context, mgr ctrl.Manager, namespace string, current func(context.Context) error, events record.EventRecorder) (podwebhook.Mutator, error) {
 	states, err := ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.PersistentPodState{})
 	if err != nil {
-		return podwebhook.Step{}, err
+		return podwebhook.Mutator{}, err
 	}
 	if err := states.Add(stepIndex, byTarget); err != nil {
-		return podwebhook.Step{}, err
+		return podwebhook.Mutator{}, err
 	}
 	list, err := workloads.FollowKinds(ctx, mgr, namespace)
 	if err != nil {
-		return podwebhook.Step{}, err
+		return podwebhook.Mutator{}, err
 	}
 	s := &step{states: states, current: current, lists: list.Lists, events: events}
-	return podwebhook.Step{Name: "PersistentPodState", Mutate: s.mutate}, nil
+	return podwebhook.Mutator{Name: "PersistentPodState", Mutate: s.mutate}, nil
 }
 
 func (s *step) mutate(ctx context.Context, pod *corev1.Pod, request *admission.Request) error {

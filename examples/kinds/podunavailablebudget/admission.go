@@ -19,9 +19,9 @@ import (
 
 // endpoint defaults and judges PodUnavailableBudgets. options.Reader finds budgets of the namespace for the
 // same Pods. Without a Reader the check is skipped. No budget is created while both feature gates are off.
-func endpoint(options admission.Options) *admission.Kind[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget] {
+func endpoint(options admission.Options) *admission.Rules[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget] {
 	gates := apps.ResolveGates(options.Gates)
-	return &admission.Kind[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget]{
+	return &admission.Rules[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget]{
 		GroupKind:  schema.GroupKind{Group: policy.Group, Kind: "PodUnavailableBudget"},
 		Resource:   "podunavailablebudgets",
 		Name:       "podunavailablebudget",

@@ -18,7 +18,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/ownercache"
 )
@@ -88,7 +88,7 @@ type spec struct {
 	*settings
 
 	generation int64
-	problems   kruise.Faults
+	problems   judge.Faults
 }
 
 // fewSpecs is the number of specs below which a sweep is not worth the work.

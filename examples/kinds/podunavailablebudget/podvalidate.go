@@ -80,8 +80,8 @@ func (p *podBudgets) tell(req webhookadmission.Request, pod *corev1.Pod, operati
 }
 
 // Step is the step that writes the names of their PodUnavailableBudgets on Pods.
-func (b *Budgets) Step() podwebhook.Step {
-	return podwebhook.Step{Name: "PodUnavailableBudget", Mutate: func(_ context.Context, pod *corev1.Pod, _ *webhookadmission.Request) error {
+func (b *Budgets) Mutator() podwebhook.Mutator {
+	return podwebhook.Mutator{Name: "PodUnavailableBudget", Mutate: func(_ context.Context, pod *corev1.Pod, _ *webhookadmission.Request) error {
 		b.Stamp(pod)
 		return nil
 	}}

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/examples/workloads"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout/partition"
@@ -32,8 +32,8 @@ type settings struct {
 
 // resolve reads and judges the spec. Problems are values that no controller can work with: the budget protects no Pods
 // then. Warnings are values that work, although their writer has made a mistake.
-func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, warnings kruise.Faults) {
-	read, path := &kruise.Reading{}, field.NewPath("spec")
+func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, warnings judge.Faults) {
+	read, path := &judge.Reading{}, field.NewPath("spec")
 	s = &settings{
 		target: targetOf(spec), selector: labels.Nothing(), ignored: labels.Nothing(),
 		operations: spec.ProtectOperations, total: spec.ProtectTotalReplicas,
@@ -61,7 +61,7 @@ func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, war
 	if spec.IgnoredPodSelector != nil { // an unusable selector ignores no Pods
 		s.ignored = selectorOf(read, spec.IgnoredPodSelector, path.Child("ignoredPodSelector"), read.Warn)
 	}
-	if left := kruise.Undecodable(spec.Undecodable); left != nil {
+	if left := judge.Undecodable(spec.Undecodable); left != nil {
 		read.Problems, read.Warnings = left, nil // the rest would only complain of missing values
 	}
 	if read.Problems != nil {
@@ -80,7 +80,7 @@ func targetOf(spec *v1beta1.PodUnavailableBudgetSpec) *workloads.Ref {
 }
 
 // judgeTarget judges the reference to the workload, which hides a selector.
-func judgeTarget(read *kruise.Reading, spec *v1beta1.PodUnavailableBudgetSpec, path *field.Path) {
+func judgeTarget(read *judge.Reading, spec *v1beta1.PodUnavailableBudgetSpec, path *field.Path) {
 	if spec.Selector != nil {
 		read.Warn(field.Forbidden(path, "excludes selector"))
 	}
@@ -104,7 +104,7 @@ const (
 )
 
 // selectorOf compiles a selector. unusable gets the faults of a selector that selects no Pods.
-func selectorOf(read *kruise.Reading, selector *metav1.LabelSelector, path *field.Path,
+func selectorOf(read *judge.Reading, selector *metav1.LabelSelector, path *field.Path,
 	unusable func(...*field.Error),
 ) labels.Selector {
 	terms, values := len(selector.MatchLabels)+len(selector.MatchExpressions), 0
@@ -138,7 +138,7 @@ func shown(selector *metav1.LabelSelector) string {
 }
 
 // judgeBounds: exactly a single bound is set, to a number or percentage.
-func judgeBounds(read *kruise.Reading, bounds disruption.Bounds, path *field.Path) {
+func judgeBounds(read *judge.Reading, bounds disruption.Bounds, path *field.Path) {
 	most, least := bounds.MaxUnavailable, bounds.MinAvailable
 	switch {
 	case most == nil && least == nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 )
 
 // Row is the line of the kind in the table of kinds.
@@ -19,7 +20,7 @@ func Row() kind.Row {
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("PodUnavailableBudget"), Resource: "podunavailablebudgets", Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
-		Controller:  ControllerName, Workers: &workers, Metrics: kruise.Work{}.Metrics,
+		Controller:  ControllerName, Workers: &workers, Metrics: metrics.Work{}.Metrics,
 		Gates: []apps.Gate{apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate},
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, options Options) error {
 			return setup(ctx, mgr, c, options, shares)

@@ -27,10 +27,10 @@ import (
 // endpoint defaults and judges ResourceDistributions. The API server judges the resource by a dry-run
 // creation in options.Namespace with options.Client. Without either the check is skipped. No object is created while
 // the feature gate is off.
-func endpoint(options admission.Options) *admission.Kind[v1beta1.ResourceDistribution, v1alpha1.ResourceDistribution] {
+func endpoint(options admission.Options) *admission.Rules[v1beta1.ResourceDistribution, v1alpha1.ResourceDistribution] {
 	judge := resourceJudge{admission.NewDryRun(options), options.Namespace}
 	on := apps.ResolveGates(options.Gates)[apps.GateResourceDistribution]
-	return &admission.Kind[v1beta1.ResourceDistribution, v1alpha1.ResourceDistribution]{
+	return &admission.Rules[v1beta1.ResourceDistribution, v1alpha1.ResourceDistribution]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "ResourceDistribution"},
 		Resource:   "resourcedistributions",
 		Name:       "resourcedistribution",

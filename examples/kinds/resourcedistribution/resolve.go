@@ -14,7 +14,7 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -55,11 +55,11 @@ type settings struct {
 
 // resolve reads and judges the spec. Problems are values that no controller can work with: the settings are unusable
 // then. Warnings are values that work, but are a mistake: a name that no namespace can have.
-func resolve(spec *v1beta1.ResourceDistributionSpec) (s *settings, problems, warnings kruise.Faults) {
-	if left := kruise.Undecodable(spec.Undecodable); left != nil {
+func resolve(spec *v1beta1.ResourceDistributionSpec) (s *settings, problems, warnings judge.Faults) {
+	if left := judge.Undecodable(spec.Undecodable); left != nil {
 		return nil, left, nil // the rest would only complain of missing values
 	}
-	read, targets, path := &kruise.Reading{}, &spec.Targets, field.NewPath("spec", "targets")
+	read, targets, path := &judge.Reading{}, &spec.Targets, field.NewPath("spec", "targets")
 	resource, errs := api.Read(spec.Resource.Raw, api.ResourcePath())
 	read.Refuse(errs...)
 	included := names(targets.IncludedNamespaces.List)
@@ -70,7 +70,7 @@ func resolve(spec *v1beta1.ResourceDistributionSpec) (s *settings, problems, war
 }
 
 // selectorOf compiles the selector of namespaces.
-func selectorOf(read *kruise.Reading, selector *metav1.LabelSelector) labels.Selector {
+func selectorOf(read *judge.Reading, selector *metav1.LabelSelector) labels.Selector {
 	const path = "spec.targets.namespaceSelector"
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return labels.Nothing()
@@ -83,7 +83,7 @@ func selectorOf(read *kruise.Reading, selector *metav1.LabelSelector) labels.Sel
 }
 
 // judgeNames judges the names of a list. A name of the list may not be among others.
-func judgeNames(read *kruise.Reading, list []v1beta1.ResourceDistributionNamespace, path *field.Path,
+func judgeNames(read *judge.Reading, list []v1beta1.ResourceDistributionNamespace, path *field.Path,
 	others sets.Set[string],
 ) {
 	for i := range list {

@@ -8,13 +8,13 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
 // FuzzFaults: controller and admission find the same faults in any spec.
 func FuzzFaults(f *testing.F) {
-	faulttest.Fuzz(f, faulttest.Kind[*v1beta1.ResourceDistribution]{
+	faulttest.Fuzz(f, faulttest.Sides[*v1beta1.ResourceDistribution]{
 		Object: func(spec []byte) (objects []*v1beta1.ResourceDistribution, ok bool) {
 			obj := &v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 			if err := json.Unmarshal(spec, &obj.Spec); err != nil {
@@ -22,7 +22,7 @@ func FuzzFaults(f *testing.F) {
 			}
 			return []*v1beta1.ResourceDistribution{obj}, len(obj.Spec.Undecodable) == 0
 		},
-		Resolve: func(obj *v1beta1.ResourceDistribution) (problems, warnings kruise.Faults) {
+		Resolve: func(obj *v1beta1.ResourceDistribution) (problems, warnings judge.Faults) {
 			_, problems, warnings = resolve(&obj.Spec)
 			return problems, warnings
 		},

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
 // exists is a namespace. A name beginning with "-" is terminating. Labels come after the name.
@@ -42,7 +42,7 @@ func selects(key, value string) metav1.LabelSelector {
 
 // choice compiles the selector, and chooses.
 func choice(spec *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Namespace, hasCopy func(string) bool) (targets, error) {
-	read := &kruise.Reading{}
+	read := &judge.Reading{}
 	selector := selectorOf(read, &spec.NamespaceSelector)
 	return choose(spec, selector, namespaces, hasCopy), read.Problems.Reasons().Err()
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kind"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 )
 
 // Row is the line of the kind in the table of kinds.
@@ -17,7 +17,7 @@ func Row() kind.Row {
 		Kind: v1beta1.GroupVersion.WithKind("ResourceDistribution"), Resource: "resourcedistributions", ClusterScoped: true, Converted: true, Released: "v1alpha1",
 		Reach: "puts Secrets and ConfigMaps into every namespace", Secret: "may hold a Secret, which view does not show",
 		AddToScheme: v1beta1.AddToScheme,
-		Controller:  ControllerName, Workers: &workers, Gates: []apps.Gate{apps.GateResourceDistribution}, Metrics: kruise.Work{Things: "copies", Label: "action", Help: "Copies written, by what was done to them: created, updated, deleted."}.Metrics,
+		Controller:  ControllerName, Workers: &workers, Gates: []apps.Gate{apps.GateResourceDistribution}, Metrics: metrics.Work{Things: "copies", Label: "action", Help: "Copies written, by what was done to them: created, updated, deleted."}.Metrics,
 		// No controller keeps users' Secrets in memory.
 		Cached:    []kind.Cached{{Object: &corev1.ConfigMap{}, Transform: keepMetadata}, {Object: &corev1.Secret{}, Transform: keepMetadata}},
 		Setup:     Setup,

@@ -27,12 +27,12 @@ import (
 )
 
 // endpoint defaults and judges SidecarSets. The API server judges the containers and volumes, as a Pod template.
-func endpoint(options admission.Options) *admission.Kind[v1beta1.SidecarSet, v1alpha1.SidecarSet] {
+func endpoint(options admission.Options) *admission.Rules[v1beta1.SidecarSet, v1alpha1.SidecarSet] {
 	judge := admission.NewTemplateJudge(options, "the containers and volumes were")
 	look := sidecarSetLookups{
 		reader: options.Reader, namespace: options.Namespace, lenient: apps.ResolveGates(options.Gates)[apps.GateSidecarSetPatchPodMetadataDefaults],
 	}
-	return &admission.Kind[v1beta1.SidecarSet, v1alpha1.SidecarSet]{
+	return &admission.Rules[v1beta1.SidecarSet, v1alpha1.SidecarSet]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "SidecarSet"},
 		Resource:   "sidecarsets",
 		Name:       "sidecarset",

@@ -37,21 +37,21 @@ func inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 // newInjection returns the step of the Pod webhook that injects sidecars. namespace is the namespace of the revisions.
 // The step ignores revisions in foreign namespaces. The step serves on every replica, from the manager's cache. Call
 // newInjection before the manager starts, and only if the CRD of SidecarSets is installed.
-func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string, gates map[apps.Gate]bool) (podwebhook.Step, error) {
+func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string, gates map[apps.Gate]bool) (podwebhook.Mutator, error) {
 	if namespace == "" {
-		return podwebhook.Step{}, errors.New("injection needs the namespace of the revisions")
+		return podwebhook.Mutator{}, errors.New("injection needs the namespace of the revisions")
 	}
 	control, err := kruise.SidecarControl(gates)
 	if err != nil {
-		return podwebhook.Step{}, err
+		return podwebhook.Mutator{}, err
 	}
 	owners, err := ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.SidecarSet{})
 	if err != nil {
-		return podwebhook.Step{}, err
+		return podwebhook.Mutator{}, err
 	}
 	revisions, err := ownercache.NewIndex(ctx, mgr.GetCache(), &appsv1.ControllerRevision{})
 	if err != nil {
-		return podwebhook.Step{}, err
+		return podwebhook.Mutator{}, err
 	}
 	sets, err := podwebhook.NewSets(ctx, mgr, &v1beta1.SidecarSet{}, func(set *v1beta1.SidecarSet) (*sidecarcontrol.Set, error) {
 		return Compile(set, revisionName(set), func(pin *pub.SidecarSetInjectRevision) *appsv1.ControllerRevision {
@@ -59,11 +59,11 @@ func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string,
 		})
 	})
 	if err != nil {
-		return podwebhook.Step{}, err
+		return podwebhook.Mutator{}, err
 	}
 	informer, err := mgr.GetCache().GetInformer(ctx, &appsv1.ControllerRevision{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return podwebhook.Step{}, fmt.Errorf("informer for ControllerRevisions: %w", err)
+		return podwebhook.Mutator{}, fmt.Errorf("informer for ControllerRevisions: %w", err)
 	}
 	changed := func(obj any) {
 		if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
@@ -82,8 +82,8 @@ func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string,
 		AddFunc: changed, UpdateFunc: func(_, after any) { changed(after) }, DeleteFunc: changed,
 	})
 	if err != nil {
-		return podwebhook.Step{}, fmt.Errorf("watching ControllerRevisions: %w", err)
+		return podwebhook.Mutator{}, fmt.Errorf("watching ControllerRevisions: %w", err)
 	}
 	sets.Await(registration.HasSynced)
-	return podwebhook.Injection{Control: control, Sets: sets.For}.Step("SidecarSet")
+	return podwebhook.Injection{Control: control, Sets: sets.For}.Mutator("SidecarSet")
 }

@@ -20,7 +20,7 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/rollout/partition"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
@@ -39,11 +39,11 @@ const strategyPath = "spec.updateStrategy"
 
 // resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: running
 // Pods stay as they are. Warnings are values that work, but are a mistake. at makes the paths.
-func resolve(set *v1beta1.SidecarSet, at indexing) (s *settings, problems, warnings kruise.Faults) {
-	if left := kruise.Undecodable(set.Spec.Undecodable); left != nil {
+func resolve(set *v1beta1.SidecarSet, at indexing) (s *settings, problems, warnings judge.Faults) {
+	if left := judge.Undecodable(set.Spec.Undecodable); left != nil {
 		return nil, left, nil // the rest would only complain of missing values
 	}
-	read, spec, path := &kruise.Reading{}, &set.Spec, field.NewPath("spec")
+	read, spec, path := &judge.Reading{}, &set.Spec, field.NewPath("spec")
 	readSelector(read, spec.Selector, path.Child("selector"))
 	if spec.NamespaceSelector != nil {
 		readSelector(read, spec.NamespaceSelector, path.Child("namespaceSelector"))
@@ -69,7 +69,7 @@ func resolve(set *v1beta1.SidecarSet, at indexing) (s *settings, problems, warni
 }
 
 // readSelector compiles a selector. A selector that is empty, or has too many terms, works.
-func readSelector(read *kruise.Reading, selector *metav1.LabelSelector, path *field.Path) labels.Selector {
+func readSelector(read *judge.Reading, selector *metav1.LabelSelector, path *field.Path) labels.Selector {
 	errs := validation.Selects(selector, path)
 	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil && len(errs) > 0 {
 		read.Refuse(errs...)
@@ -81,7 +81,7 @@ func readSelector(read *kruise.Reading, selector *metav1.LabelSelector, path *fi
 
 // readStrategy also judges the fields unused with NotUpdate, because the fields choose the revision of new Pods. The
 // rules of mutual exclusion are left out then.
-func readStrategy(read *kruise.Reading, update *pub.SidecarSetUpdateStrategy) *settings {
+func readStrategy(read *judge.Reading, update *pub.SidecarSetUpdateStrategy) *settings {
 	s, path := &settings{update: update, selector: labels.Everything()}, field.NewPath(strategyPath)
 	oneOf(read, path.Child("type"), update.Type, pub.SidecarSetNotUpdate, pub.SidecarSetRollingUpdate)
 	readCount(read, path.Child("partition"), update.Partition)
@@ -101,7 +101,7 @@ func readStrategy(read *kruise.Reading, update *pub.SidecarSetUpdateStrategy) *s
 }
 
 // readCount judges an integer or percentage. OpenKruise cannot read decimals.
-func readCount(read *kruise.Reading, path *field.Path, value *intstr.IntOrString) {
+func readCount(read *judge.Reading, path *field.Path, value *intstr.IntOrString) {
 	before := len(read.Problems)
 	read.Count(path.String(), value, 1, partition.Up) // a value that fails for a single Pod fails for any number
 	if len(read.Problems) == before && value != nil && value.Type == intstr.String &&
@@ -120,7 +120,7 @@ func patchName(patch *pub.SidecarSetPatchPodMetadata) string {
 // because Pods have annotations of their own.
 const roomForPatches = apivalidation.TotalAnnotationSizeLimitB / 2
 
-func readPatches(read *kruise.Reading, patches []pub.SidecarSetPatchPodMetadata, path *field.Path, at indexing) {
+func readPatches(read *judge.Reading, patches []pub.SidecarSetPatchPodMetadata, path *field.Path, at indexing) {
 	seen, size := map[string]bool{}, 0
 	for i := range patches {
 		patch := &patches[i]
@@ -128,7 +128,7 @@ func readPatches(read *kruise.Reading, patches []pub.SidecarSetPatchPodMetadata,
 		if policy := where.Child("patchPolicy"); patch.PatchPolicy == "" {
 			oneOf(read, policy, patch.PatchPolicy, patchPolicies()...)
 		} else {
-			kruise.OneOf(read, policy.String(), patch.PatchPolicy, patchPolicies()...)
+			judge.OneOf(read, policy.String(), patch.PatchPolicy, patchPolicies()...)
 		}
 		if len(patch.Annotations) == 0 {
 			read.Warn(field.Required(where.Child("annotations"), "add at least one annotation"))
@@ -159,7 +159,7 @@ func (s *settings) maxUnavailable() *intstr.IntOrString {
 
 // of returns the rollout for the given Pods.
 func (s *settings) of(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout {
-	read := &kruise.Reading{} // resolve has already found unreadable values
+	read := &judge.Reading{} // resolve has already found unreadable values
 	order := s.order
 	if terms, found := anyValue(s.update.ScatterStrategy, pods); found {
 		_, order.Scatter = read.Order(strategyPath, nil, terms)

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
@@ -39,7 +39,7 @@ func injectedNames(c *pub.SidecarContainer) []string {
 	return []string{c.Name}
 }
 
-func readContainers(read *kruise.Reading, spec *v1beta1.SidecarSetSpec, at indexing) {
+func readContainers(read *judge.Reading, spec *v1beta1.SidecarSetSpec, at indexing) {
 	path := field.NewPath("spec")
 	if len(spec.InitContainers)+len(spec.Containers) == 0 {
 		read.Warn(field.Required(path.Child("containers"), "needs at least one container, here or in initContainers"))
@@ -58,7 +58,7 @@ func readContainers(read *kruise.Reading, spec *v1beta1.SidecarSetSpec, at index
 	})
 }
 
-func readSidecar(read *kruise.Reading, c *pub.SidecarContainer, init bool, path *field.Path) {
+func readSidecar(read *judge.Reading, c *pub.SidecarContainer, init bool, path *field.Path) {
 	oneOf(read, path.Child("podInjectPolicy"), c.PodInjectPolicy, pub.BeforeAppContainer, pub.AfterAppContainer)
 	oneOf(read, path.Child("shareVolumePolicy", "type"), c.ShareVolumePolicy.Type, pub.ShareVolumePolicyEnabled,
 		pub.ShareVolumePolicyDisabled)
@@ -82,20 +82,20 @@ func readSidecar(read *kruise.Reading, c *pub.SidecarContainer, init bool, path 
 }
 
 // oneOf warns of a value that is read as the default.
-func oneOf[T ~string](read *kruise.Reading, path *field.Path, value T, allowed ...T) {
+func oneOf[T ~string](read *judge.Reading, path *field.Path, value T, allowed ...T) {
 	if !slices.Contains(allowed, value) {
 		read.Warn(field.NotSupported(path, value, allowed))
 	}
 }
 
-func trimmed(read *kruise.Reading, path *field.Path, image string) {
+func trimmed(read *judge.Reading, path *field.Path, image string) {
 	if image != strings.TrimSpace(image) {
 		read.Refuse(field.Invalid(path, image, "must not begin or end with space"))
 	}
 }
 
 // readLaunchOrder: values refused by the admission of Pods would make every matching Pod fail.
-func readLaunchOrder(read *kruise.Reading, c *pub.SidecarContainer, path *field.Path) {
+func readLaunchOrder(read *judge.Reading, c *pub.SidecarContainer, path *field.Path) {
 	for i := range c.Env {
 		env, at := &c.Env[i], path.Index(i)
 		switch env.Name {
@@ -111,7 +111,7 @@ func readLaunchOrder(read *kruise.Reading, c *pub.SidecarContainer, path *field.
 	}
 }
 
-func readUpgrade(read *kruise.Reading, c *pub.SidecarContainer, init bool, path *field.Path) {
+func readUpgrade(read *judge.Reading, c *pub.SidecarContainer, init bool, path *field.Path) {
 	at, kind, empty := path.Child("upgradeStrategy"), c.UpgradeStrategy.UpgradeType, c.UpgradeStrategy.HotUpgradeEmptyImage
 	oneOf(read, at.Child("upgradeType"), kind, pub.SidecarColdUpgrade, pub.SidecarHotUpgrade)
 	if kind != pub.SidecarHotUpgrade {
@@ -143,7 +143,7 @@ func readUpgrade(read *kruise.Reading, c *pub.SidecarContainer, init bool, path 
 // sourceField matches the possible sources of a container's name.
 const sourceField = `^metadata\.(labels|annotations)\['([^']+)'\]$`
 
-func readFieldRef(read *kruise.Reading, ref *corev1.ObjectFieldSelector, path *field.Path) {
+func readFieldRef(read *judge.Reading, ref *corev1.ObjectFieldSelector, path *field.Path) {
 	oneOf(read, path.Child("apiVersion"), ref.APIVersion, "v1")
 	at, source := path.Child("fieldPath"), regexp.MustCompile(sourceField)
 	found, text := source.FindStringSubmatch(ref.FieldPath), strings.TrimSpace(ref.FieldPath)
@@ -161,7 +161,7 @@ func readFieldRef(read *kruise.Reading, ref *corev1.ObjectFieldSelector, path *f
 	}
 }
 
-func readResources(read *kruise.Reading, c *pub.SidecarContainer, init bool, path *field.Path) {
+func readResources(read *judge.Reading, c *pub.SidecarContainer, init bool, path *field.Path) {
 	policy := c.ResourcesPolicy
 	if init && !podstate.IsNativeSidecar(&c.Container) {
 		read.Refuse(field.Forbidden(path, "an init container needs restartPolicy Always for it"))

@@ -10,14 +10,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
 // FuzzFaults: controller and admission find the same faults in any spec, and sidecars of a spec without problems can be
 // compiled.
 func FuzzFaults(f *testing.F) {
-	faulttest.Fuzz(f, faulttest.Kind[*v1beta1.SidecarSet]{
+	faulttest.Fuzz(f, faulttest.Sides[*v1beta1.SidecarSet]{
 		Object: func(spec []byte) (objects []*v1beta1.SidecarSet, ok bool) {
 			obj := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "mesh"}}
 			if err := json.Unmarshal(spec, &obj.Spec); err != nil {
@@ -30,7 +30,7 @@ func FuzzFaults(f *testing.F) {
 			}
 			return []*v1beta1.SidecarSet{obj, canary, defaulted}, len(obj.Spec.Undecodable) == 0
 		},
-		Resolve: func(obj *v1beta1.SidecarSet) (problems, warnings kruise.Faults) {
+		Resolve: func(obj *v1beta1.SidecarSet) (problems, warnings judge.Faults) {
 			_, problems, warnings = resolve(obj, byIndex)
 			if _, err := Compile(obj, "", nil); err != nil && problems == nil {
 				panic(err) // Resolve has no test to fail

@@ -31,7 +31,7 @@ func Row() kind.Row {
 			return Setup(ctx, mgr, c, shared)
 		},
 		WholePod: func(pod *corev1.Pod) bool { return pod.Annotations[apps.AnnotationSidecarSetInjected] != "" }, // its sidecars may be upgraded
-		PodStep: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (podwebhook.Step, error) {
+		PodMutator: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (podwebhook.Mutator, error) {
 			step, err := newInjection(ctx, mgr, in.Revisions, in.Gates)
 			return kind.OnceCurrent(step, in.Current), err
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
@@ -59,7 +60,7 @@ func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 // refusals returns the reasons for refused new Pods, or "".
 func (r *Reconciler) refusals(v *view, h *revision.History) string {
 	others := slices.SortedFunc(slices.Values(r.Cache.Owners.All()), func(a, b *v1beta1.SidecarSet) int { return cmp.Compare(a.Name, b.Name) })
-	problems := kruise.Refused(conflicts(v.Owner, others, byName))
+	problems := judge.Refused(conflicts(v.Owner, others, byName))
 	if pin := v.Owner.Spec.InjectionStrategy.Revision; pin != nil && find(h.Revisions, pin) == nil {
 		problems = append(problems, reason.Reason{
 			Code: sidecarcontrol.PinnedSetMissing, Path: "spec.injectionStrategy.revision", New: cmp.Or(ptr.Deref(pin.RevisionName, ""), ptr.Deref(pin.CustomVersion, "")),

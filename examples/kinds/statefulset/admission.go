@@ -21,7 +21,7 @@ import (
 )
 
 // endpoint defaults and judges StatefulSets.
-func endpoint(options admission.Options) *admission.Kind[v1beta1.StatefulSet, v1alpha1.StatefulSet] {
+func endpoint(options admission.Options) *admission.Rules[v1beta1.StatefulSet, v1alpha1.StatefulSet] {
 	gates := apps.ResolveGates(options.Gates)
 	defaults := api.DefaultOptions{
 		TemplateNoDefaults:   gates[apps.GateTemplateNoDefaults],
@@ -34,7 +34,7 @@ func endpoint(options admission.Options) *admission.Kind[v1beta1.StatefulSet, v1
 		inPlaceResources: gates[apps.GateInPlaceWorkloadVerticalScaling],
 	}
 	judge := admission.NewTemplateJudge(options, "spec.template was")
-	kind := &admission.Kind[v1beta1.StatefulSet, v1alpha1.StatefulSet]{
+	kind := &admission.Rules[v1beta1.StatefulSet, v1alpha1.StatefulSet]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "StatefulSet"},
 		Resource:   "statefulsets",
 		Name:       "statefulset",

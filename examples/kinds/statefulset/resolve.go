@@ -20,6 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
@@ -61,11 +62,11 @@ const rollingUpdate = "spec.updateStrategy.rollingUpdate"
 //
 // resolve does not look into overlong lists, so its time has a bound. The order of the faults depends on the object
 // alone, so a condition with the faults does not change from pass to pass.
-func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, problems, warnings kruise.Faults) {
-	if left := kruise.Undecodable(set.Spec.Undecodable); left != nil {
+func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, problems, warnings judge.Faults) {
+	if left := judge.Undecodable(set.Spec.Undecodable); left != nil {
 		return nil, left, nil // the rest would only complain of missing values
 	}
-	read, spec := &kruise.Reading{}, &set.Spec
+	read, spec := &judge.Reading{}, &set.Spec
 	parallel := spec.PodManagementPolicy == appsv1.ParallelPodManagement
 	s = &settings{
 		indexLabel: gates[apps.GatePodIndexLabel],
@@ -81,7 +82,7 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, p
 		},
 	}
 	s.selector = read.Pods("spec", spec.Selector, spec.Template.Labels, apps.ReservedStatefulSetLabels())
-	kruise.OneOf(read, "spec.podManagementPolicy", spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement,
+	judge.OneOf(read, "spec.podManagementPolicy", spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement,
 		appsv1.ParallelPodManagement)
 	s.historyLimit = read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit,
 		api.DefaultRevisionHistoryLimit))
@@ -116,7 +117,7 @@ func replicasOf(set *v1beta1.StatefulSet) int32 {
 
 // wanted reads the ordinals: each replica needs an ordinal. A start is judged with or without its gate, and leaves no
 // more ordinals than 0.
-func wanted(read *kruise.Reading, set *v1beta1.StatefulSet, fromStart bool) ordinals.Set {
+func wanted(read *judge.Reading, set *v1beta1.StatefulSet, fromStart bool) ordinals.Set {
 	if n := len(set.Spec.ReserveOrdinals); n > api.MaxReserved {
 		read.Replicas("spec.replicas", replicasOf(set))
 		read.Refuse(field.TooMany(field.NewPath("spec", "reserveOrdinals"), n, api.MaxReserved))
@@ -144,7 +145,7 @@ func written(text string) any {
 }
 
 // readClaims reads what becomes of claims. An unset case of the retention policy is read as Retain.
-func readClaims(read *kruise.Reading, set *v1beta1.StatefulSet, gates map[apps.Gate]bool) pvc.Numbered {
+func readClaims(read *judge.Reading, set *v1beta1.StatefulSet, gates map[apps.Gate]bool) pvc.Numbered {
 	const retain, remove = appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	spec := &set.Spec
 	claims := pvc.Numbered{Templates: spec.VolumeClaimTemplates, Namespace: set.Namespace}
@@ -166,7 +167,7 @@ func readClaims(read *kruise.Reading, set *v1beta1.StatefulSet, gates map[apps.G
 		path  string
 		value appsv1.PersistentVolumeClaimRetentionPolicyType
 	}{{path + ".whenDeleted", policy.WhenDeleted}, {path + ".whenScaled", policy.WhenScaled}} {
-		kruise.OneOf(read, of.path, of.value, retain, remove)
+		judge.OneOf(read, of.path, of.value, retain, remove)
 		if of.value == "" {
 			read.Warn(field.NotSupported(field.NewPath(of.path), of.value,
 				[]appsv1.PersistentVolumeClaimRetentionPolicyType{retain, remove}))
@@ -182,7 +183,7 @@ func readClaims(read *kruise.Reading, set *v1beta1.StatefulSet, gates map[apps.G
 }
 
 // readLimit reads the number of Pods out of service: at least one. With OrderedReady a larger limit is useless.
-func readLimit(read *kruise.Reading, path string, value *intstr.IntOrString, replicas int, parallel bool) int {
+func readLimit(read *judge.Reading, path string, value *intstr.IntOrString, replicas int, parallel bool) int {
 	switch at := field.NewPath(path); {
 	case len(validation.Count(value, at)) > 0: // Count refuses the value
 	case !parallel && *value != intstr.FromInt32(1):
@@ -195,10 +196,10 @@ func readLimit(read *kruise.Reading, path string, value *intstr.IntOrString, rep
 }
 
 // readStrategy reads the update strategy. OnDelete has no settings.
-func (s *settings) readStrategy(read *kruise.Reading, spec *v1beta1.StatefulSetSpec, replicas int) {
+func (s *settings) readStrategy(read *judge.Reading, spec *v1beta1.StatefulSetSpec, replicas int) {
 	const path, rolls, onDelete = "spec.updateStrategy.type", appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType
 	kind, isSet := spec.UpdateStrategy.Type, spec.UpdateStrategy.RollingUpdate != nil
-	kruise.OneOf(read, path, kind, rolls, onDelete)
+	judge.OneOf(read, path, kind, rolls, onDelete)
 	switch {
 	case kind == "":
 		read.Absent(field.Required(field.NewPath(path), "use RollingUpdate or OnDelete"))
@@ -208,7 +209,7 @@ func (s *settings) readStrategy(read *kruise.Reading, spec *v1beta1.StatefulSetS
 		read.Warn(field.Forbidden(field.NewPath(rollingUpdate), "OnDelete has no settings; use null to remove it"))
 	}
 	ru, plan := ptr.Deref(spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{}), &s.rollout
-	kruise.OneOf(read, rollingUpdate+".podUpdatePolicy", ru.PodUpdatePolicy, v1beta1.ReCreate,
+	judge.OneOf(read, rollingUpdate+".podUpdatePolicy", ru.PodUpdatePolicy, v1beta1.ReCreate,
 		v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly)
 	plan.OnDelete, plan.Paused = kind == onDelete, ru.Paused
 	plan.Partition = read.Replicas(plan.Paths.Partition, ptr.Deref(ru.Partition, 0))
@@ -228,7 +229,7 @@ func (s *settings) readStrategy(read *kruise.Reading, spec *v1beta1.StatefulSetS
 	read.InPlace(rollingUpdate+".inPlaceUpdateStrategy", ru.InPlaceUpdateStrategy)
 }
 
-func readMinReady(read *kruise.Reading, seconds int32) time.Duration {
+func readMinReady(read *judge.Reading, seconds int32) time.Duration {
 	path := field.NewPath(rollingUpdate, "minReadySeconds")
 	if err := field.Invalid(path, seconds, fmt.Sprintf("must be from 0 to %d", api.MaxMinReadySeconds)); seconds < 0 {
 		read.Misread(err, "0", "use 0 or more")
@@ -239,7 +240,7 @@ func readMinReady(read *kruise.Reading, seconds int32) time.Duration {
 }
 
 // needsReadinessGate warns of in-place updates of Pods without a way to become unready meanwhile.
-func needsReadinessGate(read *kruise.Reading, policy v1beta1.PodUpdatePolicy, template *corev1.PodTemplateSpec) {
+func needsReadinessGate(read *judge.Reading, policy v1beta1.PodUpdatePolicy, template *corev1.PodTemplateSpec) {
 	gate := corev1.PodReadinessGate{ConditionType: apps.ConditionInPlaceUpdateReady}
 	inPlace := policy == v1beta1.InPlaceIfPossible || policy == v1beta1.InPlaceOnly
 	if inPlace && !slices.Contains(template.Spec.ReadinessGates, gate) {

@@ -10,13 +10,13 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/statefulset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
 // FuzzFaults: controller and admission find the same faults in any spec.
 func FuzzFaults(f *testing.F) {
-	faulttest.Fuzz(f, faulttest.Kind[*v1beta1.StatefulSet]{
+	faulttest.Fuzz(f, faulttest.Sides[*v1beta1.StatefulSet]{
 		Object: func(spec []byte) (objects []*v1beta1.StatefulSet, ok bool) {
 			set := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}}
 			if err := json.Unmarshal(spec, &set.Spec); err != nil {
@@ -26,7 +26,7 @@ func FuzzFaults(f *testing.F) {
 			api.Default(defaulted, nil, api.DefaultOptions{})
 			return []*v1beta1.StatefulSet{set, defaulted}, len(set.Spec.Undecodable) == 0
 		},
-		Resolve: func(set *v1beta1.StatefulSet) (problems, warnings kruise.Faults) {
+		Resolve: func(set *v1beta1.StatefulSet) (problems, warnings judge.Faults) {
 			_, problems, warnings = resolve(set, apps.DefaultGates())
 			return problems, warnings
 		},

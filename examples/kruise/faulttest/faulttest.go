@@ -14,17 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Kind is a kind with the type O of its objects.
-type Kind[O any] struct {
+// Sides are the two readers of a spec: the controller and admission. O is the type of the objects.
+type Sides[O any] struct {
 	// Object returns an object with the spec as decoded, in all versions of a test's choice: with and without defaults.
 	// False means: admission cannot decode the spec.
 	Object func(spec []byte) (objects []O, ok bool)
 	// Resolve returns the controller's findings.
-	Resolve func(O) (problems, warnings kruise.Faults)
+	Resolve func(O) (problems, warnings judge.Faults)
 	// Create returns admission's findings about a new object.
 	Create func(context.Context, O) (field.ErrorList, error)
 	// Own are rules of admission alone, each a path, or a path with the type of the error: about names, about other
@@ -34,7 +34,7 @@ type Kind[O any] struct {
 
 // Fuzz holds that both sides find the same values at the same paths in any decodable spec, each time again. The corpus
 // has specs as JSON, with edits: three bytes choose a node of the JSON and its new value.
-func Fuzz[O any](f *testing.F, kind Kind[O]) {
+func Fuzz[O any](f *testing.F, kind Sides[O]) {
 	f.Helper()
 	f.Fuzz(func(t *testing.T, spec, edits []byte) {
 		spec = edited(spec, edits)
@@ -60,7 +60,7 @@ func Fuzz[O any](f *testing.F, kind Kind[O]) {
 			refused := slices.DeleteFunc(errs,
 				func(err *field.Error) bool { return begins(err.Field+": "+err.Type.String(), kind.Own) })
 			found := append(reported(problems), reported(warnings)...)
-			if diff := cmp.Diff(values(kruise.Refused(refused)), values(found)); diff != "" {
+			if diff := cmp.Diff(values(judge.Refused(refused)), values(found)); diff != "" {
 				t.Errorf("%s (-refused by admission +reported by the controller):\n%s", spec, diff)
 			}
 		}
@@ -69,14 +69,14 @@ func Fuzz[O any](f *testing.F, kind Kind[O]) {
 
 // reported are the controller's findings without those of the controller alone: values without effect because of a
 // gate, and templates that the API server judges. A plain text counts as the same text in quotes.
-func reported(faults kruise.Faults) (list reason.List) {
+func reported(faults judge.Faults) (list reason.List) {
 	for _, fault := range faults {
 		if fault.Refusal == nil {
 			continue
 		}
-		for _, why := range (kruise.Faults{fault}).Reasons() {
+		for _, why := range (judge.Faults{fault}).Reasons() {
 			if text, ok := fault.Refusal.BadValue.(string); ok && text == why.New {
-				why.New = kruise.Refused(field.ErrorList{fault.Refusal})[0].New
+				why.New = judge.Refused(field.ErrorList{fault.Refusal})[0].New
 			}
 			list = append(list, why)
 		}
@@ -170,7 +170,7 @@ func edit(old any, choice byte) any {
 }
 
 // Problems compares a spec's problems, and holds that admission says each of them.
-func Problems(t *testing.T, want []string, problems kruise.Faults, refused field.ErrorList) {
+func Problems(t *testing.T, want []string, problems judge.Faults, refused field.ErrorList) {
 	t.Helper()
 	got, said := texts(problems.Refusals()), texts(refused)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -1,4 +1,7 @@
-package kruise
+// Package judge answers "what does a spec say, and what of it is wrong?". The room of a kind reads and judges each value
+// of a spec once, with a [Reading]. The controller works with the values, and admission refuses the [Faults]. Nothing
+// here has effects.
+package judge
 
 import (
 	"strings"

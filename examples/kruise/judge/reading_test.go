@@ -1,4 +1,4 @@
-package kruise_test
+package judge_test
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
-	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
 func ExampleRefused() {
 	path := field.NewPath("spec")
-	fmt.Println(kruise.Refused(field.ErrorList{
+	fmt.Println(judge.Refused(field.ErrorList{
 		field.Invalid(path.Child("replicas"), int32(-1), "must be at least 0"),
 		field.Required(path.Child("selector"), "must select at least one label"),
 	}))
@@ -43,13 +43,13 @@ func TestRefused(t *testing.T) {
 		{"long", field.Invalid(at, strings.Repeat("a", 1000), "too long"), `spec.x: "` + strings.Repeat("a", 199) + `...: too long`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := kruise.Refused(field.ErrorList{tc.err})
+			got := judge.Refused(field.ErrorList{tc.err})
 			if diff := cmp.Diff(string(partition.InvalidValue)+": "+tc.want, got.String()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
-	if none := kruise.Refused(nil); none.Err() != nil {
+	if none := judge.Refused(nil); none.Err() != nil {
 		t.Errorf("nothing is refused, and that is %v", none)
 	}
 }
@@ -57,7 +57,7 @@ func TestRefused(t *testing.T) {
 // TestReadingFails: a value for the validity function to refuse ends the pass, and is not read as zero.
 func TestReadingFails(t *testing.T) {
 	bad := ptr.To(intstr.FromString("few"))
-	read := kruise.Reading{}
+	read := judge.Reading{}
 	read.Count("spec.a", bad, 10, partition.Up)
 	read.Kept("spec.b", bad, 10)
 	read.LimitAsUpstream("spec.c", bad, 10, partition.Up)

@@ -1,4 +1,4 @@
-package kruise
+package judge
 
 import (
 	corev1 "k8s.io/api/core/v1"

@@ -1,4 +1,5 @@
-package kruise
+// Package metrics answers "what does a controller count?", under the names of OpenKruise.
+package metrics
 
 import (
 	"errors"
@@ -9,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Metrics of the controller. A nil *Metrics counts nothing.
-type Metrics struct {
+// Controller has the metrics of a controller. A nil *Controller counts nothing.
+type Controller struct {
 	inPlace   prometheus.Counter
 	recreates *prometheus.CounterVec
 	leakage   *prometheus.CounterVec
@@ -22,8 +23,8 @@ type Metrics struct {
 type Work struct{ Things, Label, Help string }
 
 // Metrics registers the metrics of a kind concerned only with its own objects. Empty Work counts nothing.
-func (w Work) Metrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
-	m := &Metrics{leakage: newLeakage(kind)}
+func (w Work) Metrics(registry prometheus.Registerer, kind string) (*Controller, error) {
+	m := &Controller{leakage: newLeakage(kind)}
 	if w.Things == "" {
 		return m, registry.Register(m.leakage)
 	}
@@ -32,7 +33,7 @@ func (w Work) Metrics(registry prometheus.Registerer, kind string) (*Metrics, er
 }
 
 // Done counts finished work, or outcomes of requested work.
-func (m *Metrics) Done(what string, n int64) {
+func (m *Controller) Done(what string, n int64) {
 	if m != nil && n > 0 {
 		m.done.WithLabelValues(what).Add(float64(n))
 	}
@@ -44,10 +45,10 @@ func newLeakage(kind string) *prometheus.CounterVec {
 	}, []string{"namespace", "name"})
 }
 
-// NewMetrics registers the metrics of a kind's controller. The metrics' names begin with the kind in lower case.
+// New registers the metrics of a kind's controller. The metrics' names begin with the kind in lower case.
 // recreates is true if the controller deletes Pods to make new Pods.
-func NewMetrics(registry prometheus.Registerer, kind string, recreates bool) (*Metrics, error) {
-	m := &Metrics{
+func New(registry prometheus.Registerer, kind string, recreates bool) (*Controller, error) {
+	m := &Controller{
 		inPlace: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: kind + "_pods_updated_in_place_total", Help: "Pods whose in-place update was started.",
 		}),
@@ -70,13 +71,14 @@ func NewMetrics(registry prometheus.Registerer, kind string, recreates bool) (*M
 }
 
 // UpdatedInPlace counts a Pod with a started in-place update.
-func (m *Metrics) UpdatedInPlace() {
+func (m *Controller) UpdatedInPlace() {
 	if m != nil {
 		m.inPlace.Inc()
 	}
 }
 
-func (m *Metrics) recreated(why reason.List) {
+// Recreated counts a Pod deleted for an update. why says why the Pod was not updated in place.
+func (m *Controller) Recreated(why reason.List) {
 	if m == nil {
 		return
 	}
@@ -88,13 +90,13 @@ func (m *Metrics) recreated(why reason.List) {
 }
 
 // Observer returns an observer that counts owners with invisible writes. name finds the name of an owner.
-func (m *Metrics) Observer(name func(expectations.Pending) (namespace, name string)) expectations.Observer {
+func (m *Controller) Observer(name func(expectations.Pending) (namespace, name string)) expectations.Observer {
 	return observer{m, name}
 }
 
 // observer turns the tracker's alarms into the metric of upstream.
 type observer struct {
-	metrics *Metrics
+	metrics *Controller
 	name    func(expectations.Pending) (namespace, name string)
 }
 

@@ -1,4 +1,4 @@
-package kruise
+package judge
 
 import (
 	"cmp"
