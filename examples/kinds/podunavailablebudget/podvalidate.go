@@ -79,7 +79,7 @@ func (p *podBudgets) tell(req webhookadmission.Request, pod *corev1.Pod, operati
 	p.options.Refused(refusal)
 }
 
-// Step is the step that writes the names of their PodUnavailableBudgets on Pods.
+// Mutator returns the Mutator that writes the names of their PodUnavailableBudgets on Pods.
 func (b *Budgets) Mutator() podwebhook.Mutator {
 	return podwebhook.Mutator{Name: "PodUnavailableBudget", Mutate: func(_ context.Context, pod *corev1.Pod, _ *webhookadmission.Request) error {
 		b.Stamp(pod)
