@@ -126,7 +126,8 @@ func mutants() []mutant {
 		},
 		{
 			"an instance older than the request counts as the new image by another name", "inplaceupdate/images.go",
-			"return !c.mayPrecede()", "return true", schedules{tests: "../inplaceupdate", only: "TestMayPrecede"},
+			"return !c.mayPrecede()", "return true",
+			schedules{tests: "../inplaceupdate", only: "TestMayPrecede"},
 		},
 		{
 			"a digest that its node knows by another one is waited for without end", "inplaceupdate/images.go",

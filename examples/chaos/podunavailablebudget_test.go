@@ -32,7 +32,7 @@ func podUnavailableBudgetMutants() []mutant {
 		{"one too many is let go", decide, "case ledger.Allowed <= 0:", "case ledger.Allowed < 0:", found},
 		{"what a Pod says does not matter", finder, "if i == 0 {\n\t\t\tfirst", "if i < 0 {\n\t\t\tfirst", schedules{tests: "./kinds/podunavailablebudget", only: "TestFinder"}},
 		{"an older request takes the place of a newer one", folder + "shares.go", "was.UID == identity.UID && was.Generation > identity.Generation", "was.UID == identity.UID && was.Generation < 0", schedules{tests: "./kinds/podunavailablebudget", only: "TestSharesOfSeveralPods"}},
-		{"a share is forgotten before its count is stored", folder + "shares.go", "(changed || !slices.ContainsFunc(members, is))", "(changed || len(members) > 0)", schedules{tests: "./kinds/podunavailablebudget", only: "TestSharesOfSeveralPods"}},
+		{"a share is forgotten before its count is stored", folder + "shares.go", "(changed || !slices.ContainsFunc(members, is))", "(changed || !slices.ContainsFunc(members[:0], is))", schedules{tests: "./kinds/podunavailablebudget", only: "TestSharesOfSeveralPods"}},
 		{"one of the budgets of a Pod is asked", "examples/kinds/podunavailablebudget/budgets.go", "b.guard.AskAll(ctx, keys, request, dryRun)", "b.guard.AskAll(ctx, keys[:1], request, dryRun)", schedules{tests: "./kinds/podunavailablebudget", only: "TestAskAllBudgets"}},
 		{"the second budget of a Pod counts nothing", controller, "Members:   NamesIn,", "Members:   func(pod *corev1.Pod) []string { return NamesIn(pod)[:min(1, len(NamesIn(pod)))] },", found},
 		{"a Pod that names one of its budgets is left as it is", controller, "if len(named) >= mostOfPod {", "if len(named) > 0 {", found},
