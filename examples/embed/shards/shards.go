@@ -123,7 +123,7 @@ func (r *reconciler) act(ctx context.Context, t *turn, d *decision) error {
 func count(t *turn) (disruption.Count, error) {
 	away := intstr.FromInt(t.Owner.maxUnavailable())
 	census := disruption.Census{
-		Generation: t.Owner.Generation, Expected: int32(t.Owner.Spec.Replicas), Bounds: disruption.Bounds{MaxUnavailable: &away}, Path: "spec",
+		Generation: t.Owner.Generation, Expected: new(int32(t.Owner.Spec.Replicas)), Bounds: disruption.Bounds{MaxUnavailable: &away}, Path: "spec",
 		Members: executor.Members(t.Set),
 	}
 	for _, pod := range t.Set.Inactive {

@@ -108,7 +108,7 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	if !watched {
 		wake(unwatchedAgain)
 	}
-	census.Expected = expected
+	census.Expected = &expected
 	if _, out.invalid = census.Bounds.Need(census.Path, expected); out.invalid != nil {
 		census.Bounds = disruption.Bounds{MinAvailable: new(intstr.FromInt32(0))} // the budget protects nobody, and says so
 	}
