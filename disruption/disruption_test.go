@@ -290,7 +290,7 @@ func count(t *testing.T, p disruption.Policy, before disruption.Ledger, census d
 	return out.Ledger
 }
 
-// TestCountForgotten: a census without its generation or bounds lets no Pod go, and says so.
+// TestCountForgotten: a census without its generation, number of Pods or bounds lets no Pod go, and says so.
 func TestCountForgotten(t *testing.T) {
 	members := serving("a", "b")
 	for _, tc := range []struct {
@@ -301,6 +301,7 @@ func TestCountForgotten(t *testing.T) {
 		{"the generation", disruption.Census{Expected: new(int32(2)), Bounds: atLeast(1), Members: members}, disruption.NoGeneration},
 		{"the bounds", disruption.Census{Generation: 1, Expected: new(int32(2)), Members: members}, disruption.InvalidBounds},
 		{"the bounds of more Pods than expected", disruption.Census{Generation: 1, Members: members}, disruption.InvalidBounds},
+		{"the number of Pods", disruption.Census{Generation: 1, Bounds: atLeast(1), Members: members}, disruption.NoExpectation},
 	} {
 		got, err := disruption.Policy{}.Count(disruption.Ledger{}, tc.census, start)
 		if !errors.Is(err, tc.code) {

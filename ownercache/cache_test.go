@@ -612,3 +612,36 @@ func TestOwnedInsteadOfPods(t *testing.T) {
 		t.Errorf("AddController = %v", err)
 	}
 }
+
+// TestOwnerOf: a cache that is not filled, or late, hides no owner.
+func TestOwnerOf(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	if err := w.Create(t.Context(), newOwner("web")); err != nil {
+		t.Fatal(err)
+	}
+	former := newOwner("web")
+	former.UID = "former"
+	foreign := podOf(newOwner("web"), "web-2")
+	foreign.OwnerReferences[0].Kind = "Game"
+	for _, filled := range []bool{false, true} {
+		if filled {
+			w.deliver()
+		}
+		for _, tc := range []struct {
+			name string
+			pod  *corev1.Pod
+			want bool
+		}{
+			{"an owner", podOf(newOwner("web"), "web-0"), true},
+			{"a former owner of the name", podOf(former, "web-1"), false},
+			{"another kind", foreign, false},
+			{"an owner that is gone", podOf(newOwner("gone"), "gone-0"), false},
+			{"nobody's", podOf(nil, "web-3"), false},
+		} {
+			owner, ok, err := w.OwnerOf(t.Context(), tc.pod)
+			if ok != tc.want || err != nil || ok && owner.Name != "web" {
+				t.Errorf("filled %t, %s: %t, %v", filled, tc.name, ok, err)
+			}
+		}
+	}
+}

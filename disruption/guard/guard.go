@@ -130,6 +130,11 @@ func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption
 // says that the Pod is in service now. executor.Options.Permit may call Permit: an executor closes the Pod's readiness
 // gate before a change, if the Pod has one, see disruption.Request.Gated. A controller that changes a Pod with an open
 // gate must call Ask.
+//
+// Permit spends from the ledger of the last count. A Pod that has failed since still counts as serving, also if the
+// pass that asks knows better. A controller whose rollouts may take down more Pods than one at a time counts at the begin
+// of the pass, stores the count (ownercache.View.WriteSharedStatus), and acts in this pass only if the count was stored,
+// or lets the rollout keep to the same number of Pods: package rollout counts Pods that do not serve.
 func (g *Guard[O]) Permit(ctx context.Context, key client.ObjectKey, pod *corev1.Pod, operation disruption.Operation, serves bool) error {
 	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves, Gated: true}, false)
 	switch {

@@ -24,7 +24,7 @@ func podUnavailableBudgetMutants() []mutant {
 		{"a Pod that is about to change counts as changed", ledger, "m.Generation > was.Generation", "m.Generation >= was.Generation", schedules{tests: "../disruption", only: "FuzzLedger"}},
 		{"a second change of a Pod is over with the first", decide, "(!known || was.Generation == r.Pod.Generation && (r.Gated || !was.Gated))", "(!known || was.UID != \"\")", schedules{tests: "../disruption", only: "TestIdentity"}},
 		{"the count is written over what was spent meanwhile", controller, "client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(before)", found},
-		{"a conflict is not decided on anew", attempt, "\t\to.fails(began)\n\t\treturn again(held, ErrContended)\n", "\t\tanswer(held, nil)\n\t\treturn nil\n", found},
+		{"a conflict is not decided on anew", attempt, "\t\to.fails(began)\n\t\treturn again(held, 1, ErrContended)\n", "\t\tanswer(held, nil)\n\t\treturn nil\n", found},
 		{"Pods that were let go count at once", ledger, "if m.Serves && leaves <= 0 && changes <= 0 {", "if m.Serves {", found},
 		{"Pods that were let go to be changed count at once", ledger, "if m.Serves && leaves <= 0 && changes <= 0 {", "if m.Serves && leaves <= 0 {", found},
 		{"those whose Pod somebody else refuses keep what it holds", decide, "!p.isStuck(ledger, r, now)", "true", schedules{tests: "../disruption", only: "TestRefusedByOthers"}},

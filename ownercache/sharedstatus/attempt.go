@@ -16,21 +16,28 @@ import (
 type turn[O client.Object, L any] struct {
 	newest O
 	known  bool
-	// confirmed is when the API server was asked last, overtaken the last attempt without a
-	// certain write.
-	confirmed, overtaken time.Time
-	// conflicts counts such attempts, less the successful attempts.
-	conflicts int
-	// asks says that the API server is to be asked before the next decision.
-	asks bool
+	// asks says that the API server is to be asked before the next decision. confirmed is when it was asked last.
+	asks      bool
+	confirmed time.Time
+	// failed counts the last attempts without a certain write, overtaken is when the last of them began.
+	failed    int
+	overtaken time.Time
+	// stored is the time of the last write, and gap the time until the next.
+	stored time.Time
+	gap    time.Duration
 }
 
 const (
-	// attempts is how often a request is decided on again: six times within about a second.
-	attempts = 6
-	// gathers is the pause after a conflict, doubled with each further conflict up to mostConflicts.
-	gathers       = 20 * time.Millisecond
-	mostConflicts = 5
+	// attempts is how often a request is decided on again, within about half a second. retries is the first pause, which
+	// grows by as much each time: a writer behind others must come to write before the others write again.
+	// A slow write, or a write without an answer, counts as much as three conflicts.
+	attempts = 20
+	dear     = 3
+	retries  = time.Millisecond
+	// shortest and longest bound the gap between a write and the next: requests gather meanwhile, and other processes have
+	// their turn. The gap grows with conflicts. A writer that was overtaken does not wait for a gap.
+	shortest = 12 * time.Millisecond
+	longest  = 80 * time.Millisecond
 	// calm is the time after a conflict in which the cache is taken to be late.
 	calm = time.Second
 	// confirms is the time for which the API server's answer about an object stays valid if nothing is stored. A cache may
@@ -48,15 +55,31 @@ var errReplaced = errors.New("the object was replaced")
 // errNotKept means that an object lacks the ledger written to the object.
 var errNotKept = errors.New("the ledger was not kept")
 
-// pause is the time for requests to gather while others write to the object.
+// pause is the time until the next attempt, for requests to gather while others write to the object.
 func (t *turn[O, L]) pause(now time.Time) time.Duration {
-	if now.Sub(t.overtaken) >= calm {
-		t.conflicts = 0
+	if t.failed > 0 {
+		return wait.Jitter(retries*time.Duration(min(t.failed, attempts)), 0.5)
 	}
-	if t.conflicts == 0 {
-		return 0
+	gap := max(t.gap, shortest)
+	return min(t.stored.Add(gap).Sub(now), gap)
+}
+
+// fails notes an attempt that has not stored the ledger, or not certainly.
+func (t *turn[O, L]) fails(at time.Time) {
+	t.overtaken, t.asks = at, true
+	t.failed++
+	t.gap = min(max(2*t.gap, shortest), longest)
+}
+
+// writes notes the stored object.
+func (t *turn[O, L]) writes(stored O, at time.Time) {
+	switch {
+	case at.Sub(t.overtaken) >= calm:
+		t.gap = shortest
+	case t.failed == 0:
+		t.gap = max(t.gap*3/4, shortest)
 	}
-	return wait.Jitter(gathers<<(t.conflicts-1), 0.5)
+	t.newest, t.known, t.stored, t.failed = stored, true, at, 0
 }
 
 // attempt decides about the requests and stores the ledger. rest are the requests to decide on again.
@@ -82,7 +105,7 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 	took := s.config.Clock.Since(began)
 	switch {
 	case err == nil:
-		o.newest, o.known, o.conflicts = stored, true, max(o.conflicts-1, 0)
+		o.writes(stored, began.Add(took))
 		if took < prompt {
 			answer(held, nil)
 			return nil
@@ -92,10 +115,10 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 		if took >= tolerable {
 			last = ErrContended
 		}
-		return again(held, last)
+		return again(held, dear, last)
 	case apierrors.IsConflict(err):
 		o.fails(began)
-		return again(held, ErrContended)
+		return again(held, 1, ErrContended)
 	case apierrors.IsNotFound(err): // the API server also says so of a status that is no subresource
 		_, gone := s.ask(ctx, o, base)
 		if gone == nil {
@@ -108,18 +131,13 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 		return nil
 	}
 	o.fails(began) // The write may have happened, or happen yet.
-	return again(held, err)
-}
-
-// fails notes an attempt that has not stored the ledger, or not certainly.
-func (t *turn[O, L]) fails(at time.Time) {
-	t.overtaken, t.asks, t.conflicts = at, true, min(t.conflicts+1, mostConflicts)
+	return again(held, dear, err)
 }
 
 // again returns the requests that may be decided on again, and answers the others with the outcome of their last try.
-func again[O client.Object, L any](held []*request[O, L], last error) []*request[O, L] {
+func again[O client.Object, L any](held []*request[O, L], weight int, last error) []*request[O, L] {
 	return slices.DeleteFunc(held, func(r *request[O, L]) bool {
-		r.tries++
+		r.tries += weight
 		if r.tries <= attempts {
 			return false
 		}

@@ -17,7 +17,7 @@ type request[O client.Object, L any] struct {
 	seen     O
 	decide   func(object O, before L) (L, Step)
 	answered chan error // has room for the answer
-	// tries counts the failed attempts.
+	// tries counts the failed attempts, each with its weight.
 	tries int
 }
 
@@ -117,15 +117,27 @@ func (s *Statuses[O, L]) work(o *object[O, L]) {
 		if batch = s.gather(o, batch); len(batch) == 0 {
 			return
 		}
+		ctx, stop := whileAnyWaits(batch)
 		if pause := o.pause(s.config.Clock.Now()); pause > 0 {
-			<-time.NewTimer(pause).C
+			sleep(ctx, pause)
+			stop()
 			if batch = s.gather(o, batch); len(batch) == 0 {
 				return
 			}
+			ctx, stop = whileAnyWaits(batch)
 		}
-		ctx, stop := whileAnyWaits(batch)
 		batch = s.safely(ctx, o, batch)
 		stop()
+	}
+}
+
+// sleep waits, unless nobody waits for the answer any more.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

@@ -132,7 +132,7 @@ func TestFaults(t *testing.T) {
 		}, errFull, map[string]bool{"x": true, "y": true, "z": true}, 1},
 		{"conflicts without end", func(int, client.Client, func() error) error {
 			return apierrors.NewConflict(resource, "web", errors.New("x"))
-		}, sharedstatus.ErrContended, map[string]bool{}, 7},
+		}, sharedstatus.ErrContended, map[string]bool{}, 21},
 		{"WS-61 a timed-out write that has happened", func(_ int, _ client.Client, do func() error) error {
 			return errors.Join(do(), timeout)
 		}, nil, map[string]bool{"a": true}, 1},
@@ -343,11 +343,12 @@ func TestContextsEnd(t *testing.T) {
 		ask(t.Context(), "0") // writes alone
 		ask(first, "1")       // both wait, and share the second write
 		ask(t.Context(), "2")
+		<-time.After(time.Second)
 		goOn <- struct{}{}
 		if err := <-answers; err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait()
+		<-time.After(time.Second)
 		leave()
 		if err := <-answers; !errors.Is(err, context.Canceled) {
 			t.Errorf("the request that leaves: %v", err)
@@ -367,6 +368,7 @@ func TestContextsEnd(t *testing.T) {
 		}
 		last, leave := context.WithCancel(t.Context())
 		ask(last, "4")
+		<-time.After(time.Second)
 		leave()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("the write ends with %v", err)
