@@ -29,11 +29,13 @@ func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request 
 	if decision, by, err = g.askEach(ctx, keys, request, true); dryRun || err != nil || !decision.Admitted {
 		return decision, by, err
 	}
+	spent := false
 	for range rounds {
 		began := g.config.Clock.Now()
 		if decision, by, err = g.askEach(ctx, keys, request, false); err != nil || !decision.Admitted || g.config.Clock.Since(began) < prompt {
-			return decision, by, err
+			return ofOwn(decision, spent), by, err
 		}
+		spent = spent || decision.Reason.Code == "" // another round finds the Pod let go
 	}
 	return contended(by), by, nil
 }

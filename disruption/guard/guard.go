@@ -95,8 +95,12 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 	if pod := request.Pod; pod != nil && key.Namespace != "" && pod.Namespace != key.Namespace {
 		return disruption.Decision{}, fmt.Errorf("guard: Pod %s/%s is in another namespace than budget %s, which knows Pods by their names", pod.Namespace, pod.Name, key)
 	}
+	spent := false
 	decision, err := sharedstatus.Ask(ctx, g.statuses, key, func(budget O, before disruption.Ledger) (disruption.Ledger, disruption.Decision, sharedstatus.Step) {
-		return g.decide(budget, before, request, dryRun)
+		after, decision, then := g.decide(budget, before, request, dryRun)
+		decision = ofOwn(decision, spent)
+		spent = spent || then == sharedstatus.Store
+		return after, decision, then
 	})
 	switch {
 	case errors.Is(err, sharedstatus.ErrGone):
@@ -107,6 +111,14 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 		return disruption.Decision{}, fmt.Errorf("guard: %w", err)
 	}
 	return decision, nil
+}
+
+// ofOwn is the answer to a request that may have spent before: the Pod let go a moment ago is the request's own.
+func ofOwn(decision disruption.Decision, spent bool) disruption.Decision {
+	if spent && decision.Admitted && decision.Reason.Code == disruption.LetGoAlready {
+		decision.Reason = reason.Reason{}
+	}
+	return decision
 }
 
 // decide decides on a version of the budget.

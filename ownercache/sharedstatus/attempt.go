@@ -110,7 +110,8 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 			answer(held, nil)
 			return nil
 		}
-		// The time of the entries has begun long ago. The next decision may find the entries still good.
+		// The time of the entries has begun long ago. The next decision, at once, may find the entries still good.
+		o.stored = time.Time{}
 		var last error
 		if took >= tolerable {
 			last = ErrContended

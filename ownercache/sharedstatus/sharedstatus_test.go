@@ -376,6 +376,44 @@ func TestContextsEnd(t *testing.T) {
 	})
 }
 
+// TestAnswerWaitsForTheWrite: an answer that rests on the entry of an earlier request waits for the write of the entry,
+// and fails with the write. An answer that rests on nothing does not.
+func TestAnswerWaitsForTheWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn, writes := make(chan struct{}), 0
+		c := server(t, patching(func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			<-goOn
+			if writes++; writes == 2 {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "budgets"}, "web", errors.New("x"))
+			}
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		}), newObject())
+		s := statuses(t, c, c)
+		answers := make([]chan error, 4)
+		for i, name := range []string{"first", "same", "same", "first"} {
+			answers[i] = make(chan error, 1)
+			go func() { answers[i] <- take(t.Context(), s, name, 9) }()
+			synctest.Wait()
+		}
+		goOn <- struct{}{}
+		if err := <-answers[0]; err != nil {
+			t.Errorf("the first: %v", err)
+		}
+		if err := <-answers[3]; err != nil {
+			t.Errorf("the stored entry: %v", err)
+		}
+		goOn <- struct{}{}
+		for _, i := range []int{1, 2} {
+			if err := <-answers[i]; !apierrors.IsForbidden(err) {
+				t.Errorf("request %d, whose entry is not stored: %v", i, err)
+			}
+		}
+		if diff := cmp.Diff(map[string]bool{"first": true}, taken(t, c)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestForgets: objects without further requests are forgotten.
 func TestForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
