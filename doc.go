@@ -73,6 +73,7 @@
 //
 //	expectations/trackedclient   clients with awaited writes
 //	ownercache/watchhealth       informers with quickly restored watches, for kinds served only at times
+//	ownercache/sharedstatus      stores decisions in a status with several writers, many in a single write
 //	revision/history             finds, writes and truncates revisions
 //	podpatch/podwrite            sends patches
 //	podreadiness/gatewriter      holds and releases a readiness gate

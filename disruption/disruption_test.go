@@ -94,46 +94,46 @@ func TestCount(t *testing.T) {
 		wait   time.Duration
 	}{
 		{
-			name: "PUB-9 nobody was let go", census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("a", "b", "c")},
+			name: "PUB-9 nobody was let go", census: disruption.Census{Expected: new(int32(3)), Bounds: atLeast(2), Members: serving("a", "b", "c")},
 			want: disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 2, Current: 3, Allowed: 1},
 		},
 		{
 			name:   "PUB-9 one does not serve",
-			census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: append(serving("a", "b"), disruption.Member{Name: "c"})},
+			census: disruption.Census{Expected: new(int32(3)), Bounds: atLeast(2), Members: append(serving("a", "b"), disruption.Member{Name: "c"})},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 2, Current: 2},
 		},
 		{
-			name: "a name twice counts once, and numbers below zero are zero", census: disruption.Census{Expected: -3, Bounds: atLeast(0), Members: serving("a", "b", "a")},
+			name: "a name twice counts once, and numbers below zero are zero", census: disruption.Census{Expected: new(int32(-3)), Bounds: atLeast(0), Members: serving("a", "b", "a")},
 			want: disruption.Ledger{ObservedGeneration: 1, Current: 2, Allowed: 2},
 		},
 		{
-			name: "PUB-9 never below zero", census: disruption.Census{Expected: 3, Bounds: atLeast(3), Members: serving("a")},
+			name: "PUB-9 never below zero", census: disruption.Census{Expected: new(int32(3)), Bounds: atLeast(3), Members: serving("a")},
 			want: disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 3, Current: 1},
 		},
 		{
 			name: "PUB-12 one that was let go is away until it is gone", at: 19,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
-			census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("a", "b", "c")},
+			census: disruption.Census{Expected: new(int32(3)), Bounds: atLeast(2), Members: serving("a", "b", "c")},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 2, Current: 2, Leaving: map[string]metav1.Time{"a": at(0)}},
 			wait:   time.Second,
 		},
 		{
 			name: "PUB-12 it stayed for 20 s", at: 20,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
-			census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("a", "b", "c")},
+			census: disruption.Census{Expected: new(int32(3)), Bounds: atLeast(2), Members: serving("a", "b", "c")},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 2, Current: 3, Allowed: 1},
 			stayed: []string{"a"},
 		},
 		{
 			name: "PUB-12 one that is gone is forgotten", at: 1,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}, Changing: map[string]metav1.Time{"x": at(0)}},
-			census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("b", "c"), Gone: []string{"x", "a", "y"}},
+			census: disruption.Census{Expected: new(int32(3)), Bounds: atLeast(2), Members: serving("b", "c"), Gone: []string{"x", "a", "y"}},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 2, Current: 2},
 		},
 		{
 			name: "one that is not seen may be newer than what is seen", at: 4,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0), "z": at(-1)}, Changing: map[string]metav1.Time{"x": at(1)}},
-			census: disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("b", "c")},
+			census: disruption.Census{Expected: new(int32(3)), Bounds: atLeast(2), Members: serving("b", "c")},
 			want: disruption.Ledger{
 				ObservedGeneration: 1, Expected: 3, Need: 2, Current: 2, Leaving: map[string]metav1.Time{"a": at(0)}, Changing: map[string]metav1.Time{"x": at(1)},
 			},
@@ -142,14 +142,14 @@ func TestCount(t *testing.T) {
 		{
 			name: "PUB-12 one that was changed counts again after 10 s", at: 10,
 			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(0), "b": at(4)}},
-			census: disruption.Census{Expected: 3, Bounds: atLeast(1), Members: serving("a", "b", "c")},
+			census: disruption.Census{Expected: new(int32(3)), Bounds: atLeast(1), Members: serving("a", "b", "c")},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 3, Need: 1, Current: 2, Allowed: 1, Changing: map[string]metav1.Time{"b": at(4)}},
 			wait:   4 * time.Second,
 		},
 		{
 			name: "PUB-12 the first of several comes next", at: 5,
 			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(2)}, Leaving: map[string]metav1.Time{"b": at(0)}},
-			census: disruption.Census{Expected: 3, Bounds: atLeast(1), Members: serving("a", "b", "c")},
+			census: disruption.Census{Expected: new(int32(3)), Bounds: atLeast(1), Members: serving("a", "b", "c")},
 			want: disruption.Ledger{
 				ObservedGeneration: 1, Expected: 3, Need: 1, Current: 1, Changing: map[string]metav1.Time{"a": at(2)}, Leaving: map[string]metav1.Time{"b": at(0)},
 			},
@@ -158,33 +158,33 @@ func TestCount(t *testing.T) {
 		{
 			name: "3.4 a successor of the name serves", at: 5,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", Created: at(1), Serves: true}}},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", Created: at(1), Serves: true}}},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Current: 1},
 		},
 		{
 			name: "3.4 created in the second in which the name was written down: it may be the same", at: 5,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", Created: at(0), Serves: true}}},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", Created: at(0), Serves: true}}},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Leaving: map[string]metav1.Time{"a": at(0)}},
 			wait:   15 * time.Second,
 		},
 		{
 			name: "a clock that is ahead holds a Pod no longer than one that is right", at: 0,
 			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(3)}},
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: serving("a")},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: serving("a")},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Changing: map[string]metav1.Time{"a": at(3)}},
 			wait:   10 * time.Second,
 		},
 		{
 			name: "a time to come that somebody wrote holds nobody", at: 0,
 			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(3600)}},
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: serving("a")},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: serving("a")},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Current: 1},
 		},
 		{
 			name:   "something is needed again: who was let go before is not written down, and may still be shown",
 			before: disruption.Ledger{ObservedGeneration: 1, Expected: 2, Current: 2, Allowed: 2},
-			census: disruption.Census{Expected: 2, Bounds: atLeast(1), Members: serving("a", "b")},
+			census: disruption.Census{Expected: new(int32(2)), Bounds: atLeast(1), Members: serving("a", "b")},
 			at:     5,
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, NeededSince: new(at(5))},
 			wait:   20 * time.Second,
@@ -192,7 +192,7 @@ func TestCount(t *testing.T) {
 		{
 			name:   "for as long as they may be shown",
 			before: disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, NeededSince: new(at(0))},
-			census: disruption.Census{Expected: 2, Bounds: atLeast(1), Members: serving("a", "b")},
+			census: disruption.Census{Expected: new(int32(2)), Bounds: atLeast(1), Members: serving("a", "b")},
 			at:     5,
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, NeededSince: new(at(0))},
 			wait:   15 * time.Second,
@@ -200,31 +200,31 @@ func TestCount(t *testing.T) {
 		{
 			name:   "and by now they would be gone",
 			before: disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, NeededSince: new(at(0))},
-			census: disruption.Census{Expected: 2, Bounds: atLeast(1), Members: serving("a", "b")},
+			census: disruption.Census{Expected: new(int32(2)), Bounds: atLeast(1), Members: serving("a", "b")},
 			at:     20,
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, Allowed: 1},
 		},
 		{
 			name:   "a new budget: nobody was let go before its first count",
-			census: disruption.Census{Expected: 2, Bounds: atLeast(1), Members: serving("a", "b")},
+			census: disruption.Census{Expected: new(int32(2)), Bounds: atLeast(1), Members: serving("a", "b")},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1, Current: 2, Allowed: 1},
 		},
 		{
 			name:   "something is needed of new Pods: none has served, so none was let go",
 			before: disruption.Ledger{ObservedGeneration: 1},
-			census: disruption.Census{Expected: 2, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", Created: at(0)}}},
+			census: disruption.Census{Expected: new(int32(2)), Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", Created: at(0)}}},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 2, Need: 1},
 		},
 		{
 			name: "a successor of the name, created in the second in which the name was written down", at: 1,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "1", Created: at(-9)}}},
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "2", Created: at(0), Serves: true}}},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "2", Created: at(0), Serves: true}}},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Current: 1},
 		},
 		{
 			name: "a view from before the Pod that was let go", at: 1,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "2", Created: at(-9)}}},
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Created: at(-99), Serves: true}}},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Created: at(-99), Serves: true}}},
 			want: disruption.Ledger{
 				ObservedGeneration: 1, Expected: 1, Need: 1, Leaving: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "2", Created: at(-9)}},
 			},
@@ -233,7 +233,7 @@ func TestCount(t *testing.T) {
 		{
 			name: "the same Pod with a clock ahead", at: 1,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "1"}, "gone": {UID: "7"}}},
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Created: at(2), Serves: true}}},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Created: at(2), Serves: true}}},
 			want: disruption.Ledger{
 				ObservedGeneration: 1, Expected: 1, Need: 1, Leaving: map[string]metav1.Time{"a": at(0)}, Identities: map[string]disruption.Identity{"a": {UID: "1"}},
 			},
@@ -241,27 +241,27 @@ func TestCount(t *testing.T) {
 		},
 		{
 			name: "one that was changed has changed and serves again", at: 1, before: changing,
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Serves: true, Settled: true}}},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Serves: true, Settled: true}}},
 			want:   disruption.Ledger{ObservedGeneration: 1, Expected: 1, Need: 1, Current: 1},
 		},
 		{
 			name: "one that somebody has changed without its gate has not told its Node yet", at: 1, before: open,
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Serves: true, Settled: true}}},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Serves: true, Settled: true}}},
 			want:   awayOpen, wait: 9 * time.Second,
 		},
 		{
 			name: "one that is to be changed has not", at: 1, before: changing,
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 3, Serves: true, Settled: true}}},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 3, Serves: true, Settled: true}}},
 			want:   away, wait: 9 * time.Second,
 		},
 		{
 			name: "one that has changed, as far as it tells", at: 1, before: changing,
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Serves: true}}},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Serves: true}}},
 			want:   away, wait: 9 * time.Second,
 		},
 		{
 			name: "one that has changed and does not serve", at: 1, before: changing,
-			census: disruption.Census{Expected: 1, Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Settled: true}}},
+			census: disruption.Census{Expected: new(int32(1)), Bounds: atLeast(1), Members: []disruption.Member{{Name: "a", UID: "1", Generation: 4, Settled: true}}},
 			want:   away, wait: 9 * time.Second,
 		},
 	} {
@@ -290,7 +290,7 @@ func count(t *testing.T, p disruption.Policy, before disruption.Ledger, census d
 	return out.Ledger
 }
 
-// TestCountForgotten: a census without its generation or bounds lets no Pod go, and says so.
+// TestCountForgotten: a census without its generation, number of Pods or bounds lets no Pod go, and says so.
 func TestCountForgotten(t *testing.T) {
 	members := serving("a", "b")
 	for _, tc := range []struct {
@@ -298,9 +298,10 @@ func TestCountForgotten(t *testing.T) {
 		census disruption.Census
 		code   reason.Code
 	}{
-		{"the generation", disruption.Census{Expected: 2, Bounds: atLeast(1), Members: members}, disruption.NoGeneration},
-		{"the bounds", disruption.Census{Generation: 1, Expected: 2, Members: members}, disruption.InvalidBounds},
+		{"the generation", disruption.Census{Expected: new(int32(2)), Bounds: atLeast(1), Members: members}, disruption.NoGeneration},
+		{"the bounds", disruption.Census{Generation: 1, Expected: new(int32(2)), Members: members}, disruption.InvalidBounds},
 		{"the bounds of more Pods than expected", disruption.Census{Generation: 1, Members: members}, disruption.InvalidBounds},
+		{"the number of Pods", disruption.Census{Generation: 1, Bounds: atLeast(1), Members: members}, disruption.NoExpectation},
 	} {
 		got, err := disruption.Policy{}.Count(disruption.Ledger{}, tc.census, start)
 		if !errors.Is(err, tc.code) {
@@ -493,11 +494,11 @@ func TestWorkedRuns(t *testing.T) {
 		*l, decision = policy.Decide(*l, disruption.Request{Pod: pod(name, -60), Generation: 1, Operation: op, OutOfService: !serves}, at(second).Time)
 		return decision.Admitted
 	}
-	l := count(t, policy, disruption.Ledger{}, disruption.Census{Expected: 5, Bounds: atLeast(4), Members: serving("1", "2", "3", "4", "5")}, start)
+	l := count(t, policy, disruption.Ledger{}, disruption.Census{Expected: new(int32(5)), Bounds: atLeast(4), Members: serving("1", "2", "3", "4", "5")}, start)
 	if !ask(&l, "1", disruption.Evict, true, 0) || l.Allowed != 0 || ask(&l, "2", disruption.Evict, true, 1) {
 		t.Errorf("PUB-26 after two evictions: %+v", l)
 	}
-	if l = count(t, policy, l, disruption.Census{Expected: 5, Bounds: atLeast(4), Members: serving("2", "3", "4", "5", "6")}, at(3).Time); l.Allowed != 1 {
+	if l = count(t, policy, l, disruption.Census{Expected: new(int32(5)), Bounds: atLeast(4), Members: serving("2", "3", "4", "5", "6")}, at(3).Time); l.Allowed != 1 {
 		t.Errorf("PUB-26 when a successor serves: %+v", l)
 	}
 	before := l
@@ -506,14 +507,14 @@ func TestWorkedRuns(t *testing.T) {
 	}
 
 	names := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
-	l = count(t, policy, disruption.Ledger{}, disruption.Census{Expected: 10, Bounds: atLeast(8), Members: serving(names...)}, start)
+	l = count(t, policy, disruption.Ledger{}, disruption.Census{Expected: new(int32(10)), Bounds: atLeast(8), Members: serving(names...)}, start)
 	admitted := 0
 	for second := range 60 {
 		members := serving(names...)
 		for i := range admitted {
 			members[i].Serves = second < 1 // the new image never starts
 		}
-		l = count(t, policy, l, disruption.Census{Expected: 10, Bounds: atLeast(8), Members: members}, at(second).Time)
+		l = count(t, policy, l, disruption.Census{Expected: new(int32(10)), Bounds: atLeast(8), Members: members}, at(second).Time)
 		if next := names[admitted]; ask(&l, next, disruption.Update, true, second) {
 			admitted++
 		}
@@ -526,7 +527,7 @@ func TestWorkedRuns(t *testing.T) {
 // TestRefusedByOthers: the eviction API asks webhooks before PodDisruptionBudgets, and kubectl drain tries again every
 // 5 s. Other Pods get the refused Pod's share within two of its times.
 func TestRefusedByOthers(t *testing.T) {
-	census := disruption.Census{Expected: 3, Bounds: atLeast(2), Members: serving("a", "b", "c")}
+	census := disruption.Census{Expected: new(int32(3)), Bounds: atLeast(2), Members: serving("a", "b", "c")}
 	policy, now := disruption.Policy{}, start
 	ledger := count(t, policy, disruption.Ledger{}, census, now)
 	for tenth := range 400 {

@@ -5,7 +5,7 @@
 // ledger is part of the status of the budget's object. A controller counts, whenever Pods change:
 //
 //	count, err := disruption.Policy{}.Count(ledger, disruption.Census{
-//		Generation: budget.Generation, Expected: expected, Bounds: bounds, Path: "spec", Members: members,
+//		Generation: budget.Generation, Expected: &expected, Bounds: bounds, Path: "spec", Members: members,
 //	}, now)
 //
 // and stores the ledger on condition of an unchanged object:

@@ -28,7 +28,7 @@ func Example() {
 
 	var policy disruption.Policy
 	count, err := policy.Count(disruption.Ledger{}, disruption.Census{
-		Generation: 1, Expected: 3, Bounds: disruption.Bounds{MaxUnavailable: &one}, Path: "spec", Members: members,
+		Generation: 1, Expected: new(int32(3)), Bounds: disruption.Bounds{MaxUnavailable: &one}, Path: "spec", Members: members,
 	}, now)
 	if err != nil {
 		fmt.Println(err)

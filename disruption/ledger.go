@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -123,8 +124,9 @@ func MemberOf(pod *corev1.Pod, serves bool) Member {
 type Census struct {
 	// Generation is the generation of the budget's object. Required.
 	Generation int64
-	// Expected is the number of Pods that there should be, present or not. A negative number counts as 0.
-	Expected int32
+	// Expected is the number of Pods that there should be, present or not. Required: 0 Pods would need nobody. A negative
+	// number counts as 0.
+	Expected *int32
 	// Bounds say how many of them must serve. Path is the path of their fields, for errors. Required.
 	Bounds Bounds
 	Path   string
@@ -145,18 +147,32 @@ type Count struct {
 	Wait time.Duration
 }
 
-// NoGeneration means that a Census or Request does not name the generation of the budget's object.
-const NoGeneration reason.Code = "NoGeneration"
+// Why nobody can count.
+const (
+	// NoGeneration means that a Census or Request does not name the generation of the budget's object.
+	NoGeneration reason.Code = "NoGeneration"
+	// NoExpectation means that a Census does not say how many Pods there should be.
+	NoExpectation reason.Code = "NoExpectation"
+)
 
 // Count counts. Count forgets three kinds of entries: Pods let go and gone, Pods unseen for some seconds, and Pods whose
-// time is over. Beside an error the ledger lets nobody go: NoGeneration, or bounds without meaning, see Bounds.Need.
+// time is over. Beside an error the ledger lets nobody go: NoGeneration, NoExpectation, or bounds without meaning, see
+// Bounds.Need.
+//
+// Count at the begin of each pass, and store the ledger however the pass ends: a pass that ends before its count leaves
+// a budget with a changed spec uncounted, and then no Pod may go (NotCounted). A controller whose pass asks the budget
+// before the count asks an older ledger, without the Pods that have failed since: see guard.Guard.Permit.
 func (p Policy) Count(before Ledger, c Census, now time.Time) (Count, error) {
 	p = p.complete()
-	need, err := c.Bounds.Need(c.Path, c.Expected)
+	expected := max(ptr.Deref(c.Expected, 0), 0)
+	need, err := c.Bounds.Need(c.Path, expected)
+	if c.Expected == nil {
+		err = errors.Join(err, reason.Reason{Code: NoExpectation, Detail: "the census needs the number of Pods that there should be"})
+	}
 	if c.Generation <= 0 {
 		err = errors.Join(err, reason.Reason{Code: NoGeneration, Detail: "the census needs the generation of the budget's object"})
 	}
-	out := Count{Ledger: Ledger{ObservedGeneration: max(c.Generation, 0), Expected: max(c.Expected, 0), Need: need}}
+	out := Count{Ledger: Ledger{ObservedGeneration: max(c.Generation, 0), Expected: expected, Need: need}}
 	after, seen := &out.Ledger, make(map[string]bool, len(c.Members))
 	for _, m := range c.Members {
 		if !seen[m.Name] {

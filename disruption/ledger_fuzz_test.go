@@ -173,7 +173,7 @@ func (w *world) count() {
 	}
 	need := intstr.FromInt32(w.need)
 	counted, err := w.policy.Count(w.ledgers[read], disruption.Census{
-		Generation: 1, Expected: max(int32(len(seen.pods)), w.need), Bounds: disruption.Bounds{MinAvailable: &need}, Members: seen.pods,
+		Generation: 1, Expected: new(max(int32(len(seen.pods)), w.need)), Bounds: disruption.Bounds{MinAvailable: &need}, Members: seen.pods,
 	}, w.now)
 	if err != nil {
 		w.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -343,15 +344,35 @@ func (c *Cache[O]) ObservePod(ctx context.Context, req ctrl.Request) (*PodView[O
 	if pod, ok = c.Pods.Get(req.Namespace, req.Name); !ok || !c.isOwned(pod) {
 		return nil, ctrl.Result{}, nil
 	}
-	owner, ok := c.OwnerOf(pod)
+	owner, ok := c.cachedOwnerOf(pod)
 	if !ok {
 		return nil, ctrl.Result{}, nil
 	}
 	return &PodView[O]{Owner: owner, Pod: pod, Client: c.clients.For(pod.UID), Now: c.options.Clock.Now()}, ctrl.Result{}, nil
 }
 
-// OwnerOf returns the owner that controls a Pod, according to the cache.
-func (c *Cache[O]) OwnerOf(pod *corev1.Pod) (owner O, ok bool) {
+// OwnerOf returns the owner that controls a Pod, for answers that must not miss an owner, such as a webhook's. If the
+// cache lacks the owner, OwnerOf asks the API server: a cache is empty until filled, and shows a new owner late. ok is
+// false without an owner of the kind. Beside an error nothing is known.
+func (c *Cache[O]) OwnerOf(ctx context.Context, pod *corev1.Pod) (owner O, ok bool, err error) {
+	if owner, ok = c.cachedOwnerOf(pod); ok || !c.isOwned(pod) {
+		return owner, ok, nil
+	}
+	ref := controllerOf(pod)
+	owner = newOwner[O]()
+	switch err := c.apiReader.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: ref.Name}, owner); {
+	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return *new(O), false, nil
+	case err != nil:
+		return *new(O), false, fmt.Errorf("reading %s %s/%s, the owner of Pod %s: %w", c.kind.Kind, pod.Namespace, ref.Name, pod.Name, err)
+	case owner.GetUID() != ref.UID:
+		return *new(O), false, nil
+	}
+	return owner, true, nil
+}
+
+// cachedOwnerOf returns the owner that controls a Pod, according to the cache.
+func (c *Cache[O]) cachedOwnerOf(pod *corev1.Pod) (owner O, ok bool) {
 	if !c.isOwned(pod) {
 		return owner, false
 	}

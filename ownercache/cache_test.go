@@ -20,6 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
@@ -610,5 +612,58 @@ func TestOwnedInsteadOfPods(t *testing.T) {
 	}
 	if err := w.AddController(nil, "web", nil, ownercache.ControllerOptions{}); err == nil || !strings.Contains(err.Error(), "controller web") {
 		t.Errorf("AddController = %v", err)
+	}
+}
+
+// deaf is a manager whose API server does not answer.
+type deaf struct{ *clustertest.Cluster }
+
+func (deaf) GetAPIReader() client.Reader {
+	return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return errors.New("no answer")
+	}}).Build()
+}
+
+// TestOwnerOfIsUnknown: without an answer of the API server nobody knows whether a Pod has an owner.
+func TestOwnerOfIsUnknown(t *testing.T) {
+	c, err := ownercache.New(t.Context(), deaf{clustertest.New()}, &appsv1.ReplicaSet{}, ownercache.Options{NoBarrier: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := c.OwnerOf(t.Context(), podOf(newOwner("web"), "web-0")); ok || err == nil {
+		t.Errorf("%t, %v", ok, err)
+	}
+}
+
+// TestOwnerOf: a cache that is not filled, or late, hides no owner.
+func TestOwnerOf(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	if err := w.Create(t.Context(), newOwner("web")); err != nil {
+		t.Fatal(err)
+	}
+	former := newOwner("web")
+	former.UID = "former"
+	foreign := podOf(newOwner("web"), "web-2")
+	foreign.OwnerReferences[0].Kind = "Game"
+	for _, filled := range []bool{false, true} {
+		if filled {
+			w.deliver()
+		}
+		for _, tc := range []struct {
+			name string
+			pod  *corev1.Pod
+			want bool
+		}{
+			{"an owner", podOf(newOwner("web"), "web-0"), true},
+			{"a former owner of the name", podOf(former, "web-1"), false},
+			{"another kind", foreign, false},
+			{"an owner that is gone", podOf(newOwner("gone"), "gone-0"), false},
+			{"nobody's", podOf(nil, "web-3"), false},
+		} {
+			owner, ok, err := w.OwnerOf(t.Context(), tc.pod)
+			if ok != tc.want || err != nil || ok && owner.Name != "web" {
+				t.Errorf("filled %t, %s: %t, %v", filled, tc.name, ok, err)
+			}
+		}
 	}
 }

@@ -15,6 +15,9 @@ import (
 // spends from a budget at the same moment, the request's spending from the earlier budgets stays for Policy.LeavingFor
 // or ChangingFor: another request about the Pod may use the spending.
 func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request disruption.Request, dryRun bool) (decision disruption.Decision, by client.ObjectKey, err error) {
+	if g == nil || g.statuses == nil {
+		return decision, by, errNotMade
+	}
 	if len(keys) == 0 {
 		return decision, by, errors.New("guard: no budget is named")
 	}
@@ -26,11 +29,13 @@ func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request 
 	if decision, by, err = g.askEach(ctx, keys, request, true); dryRun || err != nil || !decision.Admitted {
 		return decision, by, err
 	}
+	spent := false
 	for range rounds {
 		began := g.config.Clock.Now()
 		if decision, by, err = g.askEach(ctx, keys, request, false); err != nil || !decision.Admitted || g.config.Clock.Since(began) < prompt {
-			return decision, by, err
+			return ofOwn(decision, spent), by, err
 		}
+		spent = spent || decision.Reason.Code == "" // another round finds the Pod let go
 	}
 	return contended(by), by, nil
 }

@@ -19,7 +19,7 @@ import (
 
 // Protected is the protection of a Pod.
 type Protected struct {
-	// Budget is the budget of the Pod.
+	// Budget is the budget of the Pod. Required: without a name the Pod is kept.
 	Budget client.ObjectKey
 	// OutOfService says that the Pod does not serve anyway, so nothing is lost with the Pod.
 	OutOfService bool
@@ -30,8 +30,9 @@ type Protected struct {
 const uncountedRetry = 10
 
 // Handler returns the handler of a webhook that lets Pods go, or change, while their budgets have room: see ReviewOf for
-// the rules of its configuration. of returns the protection of a Pod, and false for a Pod without a budget; of must be safe
-// for concurrent use. An eviction is refused as by the eviction API, with 429 and the cause DisruptionBudget, so that
+// the rules of its configuration. of returns the protection of a Pod, and false for a Pod without a budget: an answer
+// from a cache that is not filled yet would let every Pod go, so of must wait, or return an error. of must be safe for
+// concurrent use. An eviction is refused as by the eviction API, with 429 and the cause DisruptionBudget, so that
 // clients such as kubectl drain come again, other requests with 403. If nothing is known, because of a failed read or
 // write, the answer is 429. The webhook needs sideEffects NoneOnDryRun.
 func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protected, bool, error)) admission.Handler {
@@ -52,6 +53,9 @@ func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protec
 func (g *Guard[O]) handle(
 	ctx context.Context, req admission.Request, of func(context.Context, *corev1.Pod) (Protected, bool, error),
 ) (*apierrors.StatusError, error) {
+	if g == nil || g.statuses == nil || of == nil {
+		return nil, errors.New("guard: a Handler needs a Guard made with New, and a function that names the budget of a Pod")
+	}
 	review, err := ReviewOf(ctx, g.live, req)
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && apierrors.IsBadRequest(status) {
 		return status, nil

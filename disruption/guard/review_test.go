@@ -215,3 +215,59 @@ func TestHandler(t *testing.T) {
 		})
 	}
 }
+
+// TestMisuse: wrong calls keep the Pod.
+func TestMisuse(t *testing.T) {
+	c := server(t, nil, budget(9))
+	g := newGuard(t, c, c)
+	pod := evict("a").Pod
+	nobody := (*guard.Guard[*policyv1.PodDisruptionBudget])(nil)
+	zero := &guard.Guard[*policyv1.PodDisruptionBudget]{}
+	for name, ask := range map[string]func() (disruption.Decision, error){
+		"nil":       func() (disruption.Decision, error) { return nobody.Ask(t.Context(), key, evict("a"), false) },
+		"zero":      func() (disruption.Decision, error) { return zero.Ask(t.Context(), key, evict("a"), false) },
+		"empty key": func() (disruption.Decision, error) { return g.Ask(t.Context(), client.ObjectKey{}, evict("a"), false) },
+		"empty name": func() (disruption.Decision, error) {
+			return g.Ask(t.Context(), client.ObjectKey{Namespace: "shop"}, evict("a"), true)
+		},
+		"one of several keys is empty": func() (disruption.Decision, error) {
+			d, _, err := g.AskAll(t.Context(), []client.ObjectKey{key, {}}, evict("a"), false)
+			return d, err
+		},
+		"nil, all keys": func() (disruption.Decision, error) {
+			d, _, err := nobody.AskAll(t.Context(), []client.ObjectKey{key}, evict("a"), false)
+			return d, err
+		},
+	} {
+		if decision, err := ask(); err == nil || decision.Admitted {
+			t.Errorf("%s: %+v, %v", name, decision, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"empty key": g.Permit(t.Context(), client.ObjectKey{}, pod, disruption.Delete, false),
+		"nil":       nobody.Permit(t.Context(), key, pod, disruption.Delete, false),
+		"zero":      zero.Permit(t.Context(), key, pod, disruption.Delete, true),
+	} {
+		if err == nil {
+			t.Errorf("Permit, %s: no error", name)
+		}
+	}
+	named := func(context.Context, *corev1.Pod) (guard.Protected, bool, error) {
+		return guard.Protected{Budget: key}, true, nil
+	}
+	for name, handler := range map[string]admission.Handler{
+		"no function": g.Handler(nil), "nil": nobody.Handler(named), "zero": zero.Handler(named),
+		"no budget": g.Handler(func(context.Context, *corev1.Pod) (guard.Protected, bool, error) { return guard.Protected{}, true, nil }),
+	} {
+		response := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Namespace: pod.Namespace, Name: pod.Name, Operation: admissionv1.Delete, OldObject: raw(t, pod),
+			Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+		}})
+		if response.Allowed || response.Result.Code != 429 {
+			t.Errorf("Handler, %s: %+v", name, response)
+		}
+	}
+	if left := stored(t, c).Status.DisruptionsAllowed; left != 9 {
+		t.Errorf("%d left, want 9", left)
+	}
+}

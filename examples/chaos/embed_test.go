@@ -23,6 +23,6 @@ func embedMutants() []mutant {
 		{"the mark of a former update stays", "podcontrol/step.go", "step.Changes = append(step.Changes, c.unmark(pod))", "step.Changes = append(step.Changes, c.missingHash(pod))", unit("../podcontrol", "TestTakenBack")},
 		{"a Pod that somebody drains counts as serving", "podcontrol/executor/members.go", "&& facts.State != lifecycle.PreparingDelete", "&& facts.State != lifecycle.Updated", unit("../podcontrol/executor", "TestMembers")},
 		{"a failed question is a wait", "podcontrol/executor/permit.go", "if isFailure(err) {", "if isFailure(nil) {", unit("../podcontrol/executor", "TestPermitFails")},
-		{"slow writes of a share never end", "disruption/guard/guard.go", "\t\t\tpause.Steps--\n", "", unit("../disruption/guard", "TestWritesThatAreAlwaysSlow")},
+		{"slow writes of a share never end", "ownercache/sharedstatus/attempt.go", "\t\tr.tries += weight\n", "", unit("../disruption/guard", "TestWritesThatAreAlwaysSlow")},
 	}
 }

@@ -325,7 +325,7 @@ func mutants() []mutant {
 		{
 			"a Pod that is being updated waits for its owner's writes", "ownercache/cache.go",
 			"\tif pending, err := c.clients.Check(ctx, pod); pending != nil || err != nil {",
-			"\tgate := client.Object(pod)\n\tif owner, ok := c.OwnerOf(pod); ok {\n\t\tgate = owner\n\t}\n\tif pending, err := c.clients.Check(ctx, gate); pending != nil || err != nil {",
+			"\tgate := client.Object(pod)\n\tif owner, ok := c.cachedOwnerOf(pod); ok {\n\t\tgate = owner\n\t}\n\tif pending, err := c.clients.Check(ctx, gate); pending != nil || err != nil {",
 			hazard("TestFinishingDoesNotWaitForTheOwner"),
 		},
 		{

@@ -6,6 +6,7 @@ func podUnavailableBudgetMutants() []mutant {
 	const folder = "examples/kinds/podunavailablebudget/"
 	const count, watch, controller = folder + "count.go", folder + "watch.go", folder + "controller.go"
 	const guard, ledger, decide, finder = "disruption/guard/guard.go", "disruption/ledger.go", "disruption/decide.go", "examples/kinds/podunavailablebudget/finder.go"
+	const attempt, queue = "ownercache/sharedstatus/attempt.go", "ownercache/sharedstatus/queue.go"
 	found := schedules{tests: "./kinds/podunavailablebudget"}
 	return []mutant{
 		{"budgets that select by expressions alone are not found", finder, "return []string{anyKey(budget.Namespace)}", "return nil", schedules{tests: "./kinds/podunavailablebudget", only: "TestFinderMissesNone"}},
@@ -14,16 +15,20 @@ func podUnavailableBudgetMutants() []mutant {
 		{"a Pod that has ended is kept by too many budgets", "examples/kinds/podunavailablebudget/budgets.go", "case len(all) > mostOfPod && !serves:", "case len(all) > mostOfPod && !serves && dryRun:", schedules{tests: "./kinds/podunavailablebudget", only: "TestTooManyBudgetsOfADeadPod"}},
 		{"a container that its kubelet is about to end serves", count, "if left := j.doubted.Add(end).Sub(now); left > 0 {", "if left := j.doubted.Add(end).Sub(now); left > end {", schedules{tests: "./kinds/podunavailablebudget", only: "TestDoubtfulPods"}},
 		{"one workload counts twice", count, "key := workload{ref.GroupKind, ref.Name}", "key := workload{ref.GroupKind, ref.Name + ref.Version}", schedules{tests: "./kinds/podunavailablebudget", only: "TestCounts"}},
-		{"a webhook spends whatever others have spent", guard, "client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(object)", found},
-		{"the time of a Pod that was let go begins before a slow write", guard, "g.config.Clock.Since(now) >= prompt {", "g.config.Clock.Since(now) >= time.Hour {", schedules{tests: "../disruption/guard", only: "TestSlowWrites"}},
-		{"those who ask for one budget take all places", guard, "if b.users >= crowd {", "if b.users >= 100*crowd {", schedules{tests: "../disruption/guard", only: "TestCrowd"}},
-		{"a status that is no subresource opens the budget", guard, "if then == missing {\n\t\t\treturn disruption.Decision{}, failed", "if then == missing {\n\t\t\treturn gone(key), nil", schedules{tests: "../disruption/guard", only: "TestWritesThatFail"}},
+		{"a webhook spends whatever others have spent", attempt, "client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(base)", found},
+		{"the time of a Pod that was let go begins before a slow write", attempt, "if took < prompt {", "if took < time.Hour {", schedules{tests: "../disruption/guard", only: "TestSlowWrites"}},
+		{"a write without an answer has failed", attempt, "case errors.Is(err, errNotKept), isRefusal(err), ctx.Err() != nil:", "case errors.Is(err, errNotKept), isRefusal(err), ctx.Err() != nil, err != nil:", schedules{tests: "../ownercache/sharedstatus", only: "TestFaults"}},
+		{"a successor of the object is not asked", attempt, "return newest, errReplaced", "return newest, ErrGone", schedules{tests: "../ownercache/sharedstatus", only: "TestFaults"}},
+		{"an answer does not wait for the write that it rests on", attempt, "if needs == Answer && then == Store {", "if needs == Answer && then == Answer {", schedules{tests: "../ownercache/sharedstatus", only: "TestAnswerWaitsForTheWrite"}},
+		{"whoever leaves ends the write of others", queue, "if waiting.Add(-1) == 0 {", "if waiting.Add(-1) >= 0 {", schedules{tests: "../ownercache/sharedstatus", only: "TestContextsEnd"}},
+		{"those who ask for one budget take all places", queue, "if o.users >= crowd {", "if o.users >= 100*crowd {", schedules{tests: "../disruption/guard", only: "TestCrowd"}},
+		{"a status that is no subresource opens the budget", attempt, "if gone == nil {\n\t\t\tgone = fmt.Errorf(\"", "if gone == nil {\n\t\t\tgone = ErrGone\n\t\t\t_ = fmt.Errorf(\"", schedules{tests: "../disruption/guard", only: "TestWritesThatFail"}},
 		{"what is not stored is spent", guard, "if got.Allowed != want.Allowed ||", "if got.Allowed > want.Allowed+99 ||", schedules{tests: "../disruption/guard", only: "TestNotKept"}},
 		{"who was let go while nothing was needed is taken to be there", ledger, "after.Allowed, out.Wait = 0, sooner(out.Wait, held)", "out.Wait = sooner(out.Wait, held)", schedules{tests: "./kinds/podunavailablebudget", only: "TestNeededAgain"}},
 		{"a Pod that is about to change counts as changed", ledger, "m.Generation > was.Generation", "m.Generation >= was.Generation", schedules{tests: "../disruption", only: "FuzzLedger"}},
 		{"a second change of a Pod is over with the first", decide, "(!known || was.Generation == r.Pod.Generation && (r.Gated || !was.Gated))", "(!known || was.UID != \"\")", schedules{tests: "../disruption", only: "TestIdentity"}},
 		{"the count is written over what was spent meanwhile", controller, "client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(before)", found},
-		{"a conflict is not decided on anew", guard, "\t\treturn decision, overtaken, nil\n", "\t\treturn decision, done, nil\n", found},
+		{"a conflict is not decided on anew", attempt, "\t\to.fails(began)\n\t\treturn again(held, 1, ErrContended)\n", "\t\tanswer(held, nil)\n\t\treturn nil\n", found},
 		{"Pods that were let go count at once", ledger, "if m.Serves && leaves <= 0 && changes <= 0 {", "if m.Serves {", found},
 		{"Pods that were let go to be changed count at once", ledger, "if m.Serves && leaves <= 0 && changes <= 0 {", "if m.Serves && leaves <= 0 {", found},
 		{"those whose Pod somebody else refuses keep what it holds", decide, "!p.isStuck(ledger, r, now)", "true", schedules{tests: "../disruption", only: "TestRefusedByOthers"}},

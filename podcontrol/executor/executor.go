@@ -140,8 +140,9 @@ type Options[O client.Object] struct {
 	// Permit is asked before a Pod is taken out of service: deleted, changed in place, its readiness gate closed, or the
 	// Pod given to its hook before a deletion. An error says why the action must wait, for example for a spent disruption
 	// budget. The pass goes on with other Pods, and comes again after a second. Waiting is no failure: no Event and no
-	// error report it, and Turn.Waiting lists it. A budget counts the Pods as Members says. Permit must be safe for
-	// concurrent use. Optional.
+	// error report it, and Turn.Waiting lists it. A budget counts the Pods as Members says, and has the Pods of the last
+	// stored count, which may be older than the pass: see guard.Guard.Permit. Permit must be safe for concurrent use.
+	// Optional.
 	Permit func(ctx context.Context, owner O, pod *corev1.Pod, operation disruption.Operation) error
 	// Merger knows the abilities of the API server.
 	Merger podpatch.Merger

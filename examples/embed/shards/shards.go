@@ -53,7 +53,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if t == nil || t.Owner.DeletionTimestamp != nil {
 		return result, err
 	}
-	t.Read(podcontrol.Want{}) // counted for the budget, however the pass ends
+	t.Read(podcontrol.Want{}) // report counts for the budget, however the pass ends: an uncounted budget lets nobody go
 	if problems := r.problems(t.Owner); problems != nil {
 		return r.report(ctx, t, nil, reason.Final(problems))
 	}
@@ -123,7 +123,7 @@ func (r *reconciler) act(ctx context.Context, t *turn, d *decision) error {
 func count(t *turn) (disruption.Count, error) {
 	away := intstr.FromInt(t.Owner.maxUnavailable())
 	census := disruption.Census{
-		Generation: t.Owner.Generation, Expected: int32(t.Owner.Spec.Replicas), Bounds: disruption.Bounds{MaxUnavailable: &away}, Path: "spec",
+		Generation: t.Owner.Generation, Expected: new(int32(t.Owner.Spec.Replicas)), Bounds: disruption.Bounds{MaxUnavailable: &away}, Path: "spec",
 		Members: executor.Members(t.Set),
 	}
 	for _, pod := range t.Set.Inactive {
@@ -153,7 +153,8 @@ func (r *reconciler) report(ctx context.Context, t *turn, d *decision, err error
 	return t.Pass.Result(err, statusErr)
 }
 
-// permit asks the budget before the operator itself takes a Pod out of service.
+// permit asks the budget before the operator itself takes a Pod out of service. The ledger is of the last stored count,
+// and the plan keeps to the same number by the view of this pass: the stricter answer holds.
 func (r *reconciler) permit(ctx context.Context, s *Shards, pod *corev1.Pod, operation disruption.Operation) error {
 	return r.budget.Permit(ctx, client.ObjectKeyFromObject(s), pod, operation, r.Executor.Serves(pod))
 }

@@ -107,7 +107,7 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	if !watched {
 		wake(unwatchedAgain)
 	}
-	census.Expected = expected
+	census.Expected = &expected
 	for _, pod := range v.Pods {
 		if !podstate.IsActive(pod) {
 			census.Gone = append(census.Gone, pod.Name)

@@ -49,7 +49,7 @@ func TestShares(t *testing.T) {
 			tc.edit(&member)
 			before := shares.ledger(budget)
 			counted, err := disruption.Policy{}.Count(before, disruption.Census{
-				Generation: 1, Expected: 1, Bounds: disruption.Bounds{MaxUnavailable: ptr.To(intstr.FromInt32(1))}, Path: "spec", Members: []disruption.Member{member},
+				Generation: 1, Expected: new(int32(1)), Bounds: disruption.Bounds{MaxUnavailable: ptr.To(intstr.FromInt32(1))}, Path: "spec", Members: []disruption.Member{member},
 			}, now.Add(time.Second))
 			if err != nil {
 				t.Fatal(err)

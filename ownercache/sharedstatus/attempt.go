@@ -1,0 +1,227 @@
+package sharedstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// turn is the knowledge of the goroutine that decides about an object.
+type turn[O client.Object, L any] struct {
+	newest O
+	known  bool
+	// asks says that the API server is to be asked before the next decision. confirmed is when it was asked last.
+	asks      bool
+	confirmed time.Time
+	// failed counts the last attempts without a certain write, overtaken is when the last of them began.
+	failed    int
+	overtaken time.Time
+	// stored is the time of the last write, and gap the time until the next.
+	stored time.Time
+	gap    time.Duration
+}
+
+const (
+	// attempts is how often a request is decided on again, within about half a second. retries is the first pause, which
+	// grows by as much each time: a writer behind others must come to write before the others write again.
+	// A slow write, or a write without an answer, counts as much as three conflicts.
+	attempts = 20
+	dear     = 3
+	retries  = time.Millisecond
+	// shortest and longest bound the gap between a write and the next: requests gather meanwhile, and other processes have
+	// their turn. The gap grows with conflicts. A writer that was overtaken does not wait for a gap.
+	shortest = 12 * time.Millisecond
+	longest  = 80 * time.Millisecond
+	// calm is the time after a conflict in which the cache is taken to be late.
+	calm = time.Second
+	// confirms is the time for which the API server's answer about an object stays valid if nothing is stored. A cache may
+	// lag by more.
+	confirms = time.Second
+	// prompt is the longest time of a write without a second decision: an entry's time counts from before the write. Where
+	// writes are always slower, tolerable is the longest time of the last one.
+	prompt    = time.Second
+	tolerable = 3 * time.Second
+)
+
+// errReplaced means that the object has a successor of the same name.
+var errReplaced = errors.New("the object was replaced")
+
+// errNotKept means that an object lacks the ledger written to the object.
+var errNotKept = errors.New("the ledger was not kept")
+
+// pause is the time until the next attempt, for requests to gather while others write to the object.
+func (t *turn[O, L]) pause(now time.Time) time.Duration {
+	if t.failed > 0 {
+		return wait.Jitter(retries*time.Duration(min(t.failed, attempts)), 0.5)
+	}
+	gap := max(t.gap, shortest)
+	return min(t.stored.Add(gap).Sub(now), gap)
+}
+
+// fails notes an attempt that has not stored the ledger, or not certainly.
+func (t *turn[O, L]) fails(at time.Time) {
+	t.overtaken, t.asks = at, true
+	t.failed++
+	t.gap = min(max(2*t.gap, shortest), longest)
+}
+
+// writes notes the stored object.
+func (t *turn[O, L]) writes(stored O, at time.Time) {
+	switch {
+	case at.Sub(t.overtaken) >= calm:
+		t.gap = shortest
+	case t.failed == 0:
+		t.gap = max(t.gap*3/4, shortest)
+	}
+	t.newest, t.known, t.stored, t.failed = stored, true, at, 0
+}
+
+// attempt decides about the requests and stores the ledger. rest are the requests to decide on again.
+func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*request[O, L]) (rest []*request[O, L]) {
+	base, err := s.base(ctx, o, batch)
+	if err != nil {
+		answer(batch, err)
+		return nil
+	}
+	began := s.config.Clock.Now()
+	ledger, held, then := s.decide(base, batch)
+	switch {
+	case then == Confirm && began.Sub(o.confirmed) >= confirms:
+		// No write follows that would turn an old cache into a conflict, and somebody else may have stored an entry for the
+		// same request.
+		o.asks = true
+		return held
+	case then != Store:
+		answer(held, nil)
+		return nil
+	}
+	stored, err := s.store(ctx, base, ledger)
+	took := s.config.Clock.Since(began)
+	switch {
+	case err == nil:
+		o.writes(stored, began.Add(took))
+		if took < prompt {
+			answer(held, nil)
+			return nil
+		}
+		// The time of the entries has begun long ago. The next decision, at once, may find the entries still good.
+		o.stored = time.Time{}
+		var last error
+		if took >= tolerable {
+			last = ErrContended
+		}
+		return again(held, dear, last)
+	case apierrors.IsConflict(err):
+		o.fails(began)
+		return again(held, 1, ErrContended)
+	case apierrors.IsNotFound(err): // the API server also says so of a status that is no subresource
+		_, gone := s.ask(ctx, o, base)
+		if gone == nil {
+			gone = fmt.Errorf("patching the status of %s %s, which its CRD must have as a subresource: %w", s.config.Noun, o.key, err)
+		}
+		answer(held, gone)
+		return nil
+	case errors.Is(err, errNotKept), isRefusal(err), ctx.Err() != nil:
+		answer(held, err)
+		return nil
+	}
+	o.fails(began) // The write may have happened, or happen yet.
+	return again(held, dear, err)
+}
+
+// again returns the requests that may be decided on again, and answers the others with the outcome of their last try.
+func again[O client.Object, L any](held []*request[O, L], weight int, last error) []*request[O, L] {
+	return slices.DeleteFunc(held, func(r *request[O, L]) bool {
+		r.tries += weight
+		if r.tries <= attempts {
+			return false
+		}
+		answer([]*request[O, L]{r}, last)
+		return true
+	})
+}
+
+// base is the newest known version of the object.
+func (s *Statuses[O, L]) base(ctx context.Context, o *object[O, L], batch []*request[O, L]) (O, error) {
+	base := batch[0].seen
+	for _, r := range batch[1:] {
+		if isOlder(base, r.seen) {
+			base = r.seen
+		}
+	}
+	if o.known && isOlder(base, o.newest) {
+		base = o.newest
+	}
+	if !o.asks && (o.overtaken.IsZero() || s.config.Clock.Since(o.overtaken) >= calm) {
+		return base, nil
+	}
+	return s.ask(ctx, o, base)
+}
+
+// ask asks the API server for the object.
+func (s *Statuses[O, L]) ask(ctx context.Context, o *object[O, L], base O) (O, error) {
+	newest, err := s.get(ctx, s.live, o.key)
+	switch {
+	case err != nil:
+		return newest, err
+	case newest.GetUID() != base.GetUID(): // a successor of the same name has a queue of its own
+		return newest, errReplaced
+	}
+	o.newest, o.known, o.asks, o.confirmed = newest, true, false, s.config.Clock.Now()
+	return newest, nil
+}
+
+// decide decides about the requests in their order, and answers requests that depend on nothing. held are the other
+// requests, and then is the greatest need of theirs.
+func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held []*request[O, L], then Step) {
+	present := s.config.Ledger(base)
+	ledger, then = present, Answer
+	for _, r := range batch {
+		after, needs := r.decide(base, ledger)
+		if needs == Answer && then == Store {
+			// The answer may rest on the entry of an earlier request.
+			if _, alone := r.decide(base, present); alone != Answer {
+				_, _ = r.decide(base, ledger)
+				held = append(held, r)
+				continue
+			}
+		}
+		switch needs {
+		case Answer:
+			answer([]*request[O, L]{r}, nil)
+			continue
+		case Store:
+			ledger, then = after, Store
+		case Confirm:
+			if then == Answer {
+				then = Confirm
+			}
+		}
+		held = append(held, r)
+	}
+	return ledger, held, then
+}
+
+// store stores the ledger, unless the object has changed.
+func (s *Statuses[O, L]) store(ctx context.Context, base O, ledger L) (O, error) {
+	key := client.ObjectKeyFromObject(base)
+	after, _ := base.DeepCopyObject().(O) // of the same type
+	s.config.Store(after, ledger)
+	if err := s.config.Kept(s.config.Ledger(after), ledger); err != nil {
+		return after, fmt.Errorf("Config.Store and Config.Ledger do not agree on %s %s: %w: %w", s.config.Noun, key, errNotKept, err)
+	}
+	err := s.client.Status().Patch(ctx, after, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return after, fmt.Errorf("storing the ledger of %s %s: %w", s.config.Noun, key, err)
+	}
+	if err := s.config.Kept(s.config.Ledger(after), ledger); err != nil {
+		return after, fmt.Errorf("the API server does not store the ledger of %s %s; is a field missing in its schema: %w: %w", s.config.Noun, key, errNotKept, err)
+	}
+	return after, nil
+}

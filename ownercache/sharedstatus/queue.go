@@ -1,0 +1,196 @@
+package sharedstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// request is a call of Ask.
+type request[O client.Object, L any] struct {
+	ctx      context.Context
+	seen     O
+	decide   func(object O, before L) (L, Step)
+	answered chan error // has room for the answer
+	// tries counts the failed attempts, each with its weight.
+	tries int
+}
+
+// object is a lately asked object.
+type object[O client.Object, L any] struct {
+	key client.ObjectKey
+	// waiting are the requests for the next write; users counts them and the requests in work. busy says that a goroutine
+	// decides. Statuses.mu guards these fields.
+	waiting []*request[O, L]
+	users   int
+	busy    bool
+	used    time.Time
+	// The deciding goroutine alone uses the fields below.
+	turn[O, L]
+}
+
+const (
+	// remembered is the time for which an object without requests is remembered. After a minute every cache shows the
+	// stored version.
+	remembered = time.Minute
+	// crowd is the limit of requests about an object in work or waiting. Further requests are told to come again at once: a
+	// webhook has places for the requests of all namespaces, and requests waiting for a single object must not take all
+	// places.
+	crowd = 64
+)
+
+// await waits for the answer to a request.
+func (s *Statuses[O, L]) await(r *request[O, L], key client.ObjectKey) error {
+	if err := r.ctx.Err(); err != nil {
+		return fmt.Errorf("asking %s %s: %w", s.config.Noun, key, err)
+	}
+	o, err := s.enter(r, key)
+	if err != nil {
+		return err
+	}
+	defer s.leave(o, r)
+	select {
+	case err = <-r.answered:
+		return err
+	case <-r.ctx.Done():
+	}
+	select {
+	case err = <-r.answered:
+		return err
+	default:
+		return fmt.Errorf("waiting for other requests about %s %s, or for the write: %w", s.config.Noun, key, r.ctx.Err())
+	}
+}
+
+// enter puts a request into the queue of its object, unless too many requests are there.
+func (s *Statuses[O, L]) enter(r *request[O, L], key client.ObjectKey) (*object[O, L], error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := identity{key, r.seen.GetUID()}
+	o := s.objects[of]
+	if o == nil {
+		o = &object[O, L]{key: key}
+		s.objects[of] = o
+	}
+	if o.users >= crowd {
+		return nil, ErrContended
+	}
+	o.users++
+	o.waiting = append(o.waiting, r)
+	if !o.busy {
+		o.busy = true
+		go s.work(o)
+	}
+	return o, nil
+}
+
+// leave takes a request out, and forgets objects without requests for a while.
+func (s *Statuses[O, L]) leave(o *object[O, L], r *request[O, L]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.config.Clock.Now()
+	if i := slices.Index(o.waiting, r); i >= 0 {
+		o.waiting = slices.Delete(o.waiting, i, i+1)
+	}
+	o.users--
+	o.used = now
+	if now.Sub(s.swept) < remembered {
+		return
+	}
+	s.swept = now
+	for of, o := range s.objects {
+		if o.users == 0 && !o.busy && now.Sub(o.used) >= remembered {
+			delete(s.objects, of)
+		}
+	}
+}
+
+// work decides about the requests of an object, until none is left.
+func (s *Statuses[O, L]) work(o *object[O, L]) {
+	var batch []*request[O, L]
+	for {
+		if batch = s.gather(o, batch); len(batch) == 0 {
+			return
+		}
+		ctx, stop := whileAnyWaits(batch)
+		if pause := o.pause(s.config.Clock.Now()); pause > 0 {
+			sleep(ctx, pause)
+			stop()
+			if batch = s.gather(o, batch); len(batch) == 0 {
+				return
+			}
+			ctx, stop = whileAnyWaits(batch)
+		}
+		batch = s.safely(ctx, o, batch)
+		stop()
+	}
+}
+
+// sleep waits, unless nobody waits for the answer any more.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// gather adds the waiting requests to those without an answer, and leaves out requests that nobody waits for.
+func (s *Statuses[O, L]) gather(o *object[O, L], batch []*request[O, L]) []*request[O, L] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	batch = slices.DeleteFunc(append(batch, o.waiting...), func(r *request[O, L]) bool { return r.ctx.Err() != nil })
+	o.waiting = nil
+	o.busy = len(batch) > 0
+	return batch
+}
+
+// safely attempts a write, and answers a panic of the caller's functions with an error: the panic would end the process
+// in place of a request.
+func (s *Statuses[O, L]) safely(ctx context.Context, o *object[O, L], batch []*request[O, L]) (rest []*request[O, L]) {
+	defer func() {
+		if p := recover(); p != nil {
+			rest = nil
+			answer(batch, fmt.Errorf("deciding about %s %s: panic: %v [recovered]", s.config.Noun, o.key, p))
+		}
+	}()
+	return s.attempt(ctx, o, batch)
+}
+
+// answer ends the requests, except for those with an answer.
+func answer[O client.Object, L any](batch []*request[O, L], err error) {
+	for _, r := range batch {
+		select {
+		case r.answered <- err:
+		default:
+		}
+	}
+}
+
+// whileAnyWaits returns a context with the values of the first request, which ends when nobody waits any more: a client
+// that goes away does not end the write of the others.
+func whileAnyWaits[O client.Object, L any](batch []*request[O, L]) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(batch[0].ctx))
+	var waiting atomic.Int32
+	waiting.Store(int32(len(batch))) //nolint:gosec // at most the crowd
+	stops := make([]func() bool, len(batch))
+	for i, r := range batch {
+		stops[i] = context.AfterFunc(r.ctx, func() {
+			if waiting.Add(-1) == 0 {
+				cancel(context.Cause(r.ctx))
+			}
+		})
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel(errors.New("the write is over"))
+	}
+}
