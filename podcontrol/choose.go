@@ -79,7 +79,7 @@ func (s *Set) ChooseUpdates(step rollout.Step, o Orders) (c Choice) {
 	c.Back = step.Back
 	preparing := func(p *Pod) bool { return p.State == lifecycle.PreparingUpdate }
 	c.Settle = s.Select(func(p *Pod) bool { return preparing(p) && p.Updated != c.Back })
-	if step.Update == 0 && !slices.ContainsFunc(s.Active, func(p Pod) bool { return preparing(&p) }) {
+	if step.Candidates == 0 && !slices.ContainsFunc(s.Active, func(p Pod) bool { return preparing(&p) }) {
 		return c
 	}
 	waiting := s.updateOrder(c.Back, o)

@@ -49,11 +49,12 @@ import (
 // DeletionRefused means that the API server, a policy or a webhook does not accept the deletion of a Pod.
 const DeletionRefused reason.Code = "DeletionRefused"
 
-// UnusablePod means that a Pod is not created, because the Pod would not belong to its owner: the Pod is not for the
-// intended Node, or lacks the labels of the selector.
+// UnusablePod means that a Pod is not created, because its owner would not count the Pod, or would take the Pod for an
+// outdated Pod: the Pod is in another namespace, is not for the intended Node, or lacks its name, its revision label, its
+// owner reference or the labels of the selector.
 const UnusablePod reason.Code = "UnusablePod"
 
-// OwnerDeleting means that a Pod is not created, because its owner is being deleted.
+// OwnerDeleting means that a Pod or a claim is not created, because the owner is being deleted.
 const OwnerDeleting reason.Code = "OwnerDeleting"
 
 // The attempts for a single Pod, and the rest after a refusal. A refused update has taken the Pod out of service, so
