@@ -28,8 +28,8 @@ type ControllerOptions struct {
 	// RateLimiter says when to try a failed request again. Nil stands for controller-runtime's limiter, separate for each
 	// namespace.
 	RateLimiter workqueue.TypedRateLimiter[ctrl.Request]
-	// Numbered says that Pods have ordinals: an owner is also woken by uncontrolled Pods with a name of its own Pods, and,
-	// with Options.Claims, by the claims of its Pods by their names (pvc.Numbered). Numbered has no use in the Pods' own loop.
+	// Numbered says that Pods have ordinals: an owner is also woken by uncontrolled Pods with a name of its own Pods.
+	// Numbered has no use in the Pods' own loop.
 	Numbered bool
 	// Watch adds event sources: WatchNodes, WatchOrphans, WatchStatus, several of them with Watches, or the
 	// caller's own; nil for none. Required for owners with Options.Nodes, because no other source wakes them for a Node.
@@ -57,7 +57,8 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 }
 
 // AddController adds the loop of the owners to the manager. Changes of its spec, labels and annotations wake an owner,
-// but changes of its status do not. Its Pods, its claims and Wake also wake the owner. For an owner with 250 Pods or
+// but changes of its status do not. Its Pods, its claims, the claims of its numbered Pods by their names (pvc.Numbered) and
+// Wake also wake the owner. For an owner with 250 Pods or
 // more, consecutive passes begin at least 50 us per Pod apart, 0.5 s for 10,000 Pods. Events in between are gathered.
 func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
 	if c.Nodes != nil && o.Watch == nil {
@@ -78,13 +79,11 @@ func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.R
 	}
 	if c.Claims != nil {
 		b = b.Watches(&corev1.PersistentVolumeClaim{}, enqueueController(c.kind.GroupKind())).
+			Watches(&corev1.PersistentVolumeClaim{}, c.numberedClaims()).
 			Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: c.userGone})
 	}
 	if o.Numbered {
 		b = b.Watches(&corev1.Pod{}, c.namesake())
-	}
-	if o.Numbered && c.Claims != nil {
-		b = b.Watches(&corev1.PersistentVolumeClaim{}, c.numberedClaims())
 	}
 	if err := o.complete(b, c.forgetful(r)); err != nil {
 		return fmt.Errorf("adding controller %s: %w", name, err)

@@ -42,6 +42,7 @@ type Turn[O client.Object] struct {
 	executor *Executor[O]
 	rules    podcontrol.Rules
 	waits    waits
+	byNode   bool // PerNode has described the Pods
 }
 
 // For begins a Turn with a view and its pass.
@@ -74,8 +75,8 @@ func (t *Turn[O]) Each(
 	}
 }
 
-// Delete deletes a Pod, or has the Pod wait for its hook. changed reports any change.
-func (t *Turn[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+// remove deletes a Pod, or has the Pod wait for its hook.
+func (t *Turn[O]) remove(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	if err := t.foreign(pod); err != nil {
 		return false, err
 	}
@@ -220,7 +221,7 @@ func (t *Turn[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, 
 // deleted in the end.
 func (t *Turn[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string, leaves bool) (changed bool, err error) {
 	if step.Act == podcontrol.Delete {
-		return t.remove(ctx, pod, step, target)
+		return t.send(ctx, pod, step, target)
 	}
 	if step.Act != podcontrol.Patch && step.Act != podcontrol.Start {
 		return false, nil
@@ -242,8 +243,8 @@ func (t *Turn[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 	return result.Sent > 0, err
 }
 
-// remove deletes the Pod of the decision, unless a deletion was refused a moment ago.
-func (t *Turn[O]) remove(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
+// send deletes the Pod of the decision, unless a deletion was refused a moment ago.
+func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
 	attempt := deletionOf(pod)
 	if wait, err := t.executor.fanout.Backoff.Resting(attempt, t.Now); err != nil {
 		t.Pass.Wake(wait)
