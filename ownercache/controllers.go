@@ -67,6 +67,9 @@ func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.R
 	if len(c.options.Owned) > 0 && (o.Watch == nil || o.Numbered) {
 		return fmt.Errorf("ownercache: controller %s has Options.Owned, and nothing that wakes its owners for it: give ControllerOptions.Watch, without Numbered", name)
 	}
+	if r == nil {
+		return fmt.Errorf("ownercache: controller %s needs a reconciler", name)
+	}
 	b := builder.ControllerManagedBy(mgr).
 		Named(name).
 		For(newOwner[O](), builder.WithPredicates(specEvents())).
@@ -100,8 +103,8 @@ func (c *Cache[O]) forgetful(r reconcile.Reconciler) reconcile.Reconciler {
 func (c *Cache[O]) AddPodController(
 	mgr manager.Manager, name string, r reconcile.Reconciler, after func(*corev1.Pod) bool, o ControllerOptions,
 ) error {
-	if after == nil {
-		return errors.New("ownercache: a Pods' controller needs to know which Pods depend on their owner's spec")
+	if r == nil || after == nil {
+		return errors.New("ownercache: a Pods' controller needs a reconciler, and to know which Pods depend on their owner's spec")
 	}
 	b := builder.ControllerManagedBy(mgr).
 		Named(name).

@@ -22,7 +22,10 @@
 //   - A Pod protected by a disruption budget is left alone while the budget refuses: see Options.Permit.
 //   - Each change of a Pod is reported once, as an [Event], for the controller's own events and metrics.
 //
-// RBAC: create, patch and delete on pods, patch on pods/status and pods/resize.
+// RBAC: create, patch and delete on pods, patch on pods/status and pods/resize; update on finalizers of the owner's kind,
+// where the API server asks for that right before an object names a controller (OwnerReferencesPermissionEnforcement);
+// create and patch on events.events.k8s.io with Record; the rights of packages ownercache, revision/history and
+// pvc/claimwriter.
 package executor
 
 import (

@@ -26,6 +26,9 @@ import (
 // nothing else brings the Pod's own loop back, and the Pod is out of service.
 const busyRetry = 100 * time.Millisecond
 
+// errNoPlan is a mistake of the caller of UpdateTo.
+var errNoPlan = errors.New("no plan for an update in place is given, as rules other than Recreate need")
+
 // Turn is a pass over an owner: the view, the Pods, and their changes. Begin a Turn with Parts.Begin, or with
 // Executor.For for a controller without revisions. A Turn's methods are safe for concurrent use; its fields are set one
 // after another, before the first change.
@@ -123,13 +126,23 @@ func (t *Turn[O]) UpdateTo(
 		if err := t.foreign(pod); err != nil {
 			return false, err
 		}
+		if target == nil {
+			return false, reason.Final(failed("updating", pod, errors.New("no target revision is given")))
+		}
 		if revision.Same(t.executor.control.RevisionOf(pod), target.Name) {
 			return false, nil
 		}
 		if t.rules.Policy.Recreates() {
 			return unlessWithheld(t.recreate(ctx, pod, target.Name, nil))
 		}
-		return unlessWithheld(t.update(ctx, pod, plan(pod), target.Name))
+		if plan == nil {
+			return false, reason.Final(failed("updating", pod, errNoPlan))
+		}
+		how := plan(pod)
+		if how == nil {
+			return false, reason.Final(failed("updating", pod, errNoPlan))
+		}
+		return unlessWithheld(t.update(ctx, pod, how, target.Name))
 	}
 }
 
