@@ -45,7 +45,8 @@ func update(ctx context.Context, c client.Client, updater *inplaceupdate.Updater
 	if !plan.Possible() {
 		return fmt.Errorf("recreate %s: %w", pod.Name, plan.Blocking) // every field that stands in the way, as data
 	}
-	target := inplaceupdate.Target{Revision: h.Update.Name, Labels: map[string]string{revisionLabel: h.Update.Name}}
+	hash := revision.ShortName(h.Update.Name) // a label has no room for the whole name of an owner
+	target := inplaceupdate.Target{Revision: hash, Labels: map[string]string{revisionLabel: hash}}
 	change, err := updater.Start(pod, plan, target, time.Now())
 	if err != nil {
 		return err

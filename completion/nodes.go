@@ -41,9 +41,9 @@ const (
 	Looping
 )
 
-// StandingOf returns a Pod's meaning for its job. A Pod with a restartPolicy other than Never loops if all its
-// containers together, init containers included, were restarted more often than restartLimit. With Always, the API
-// server's default, a Pod never succeeds: refuse Always for jobs.
+// StandingOf says how a Pod counts for its job. A Pod is Looping if its restartPolicy is not Never, and the restarts of
+// its containers and init containers add up to more than restartLimit. Refuse the restartPolicy Always for jobs, the API
+// server's default: such a Pod never succeeds.
 func StandingOf(pod *corev1.Pod, restartLimit int32) Standing {
 	switch {
 	case pod.DeletionTimestamp != nil || isCollected(pod):

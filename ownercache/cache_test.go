@@ -500,6 +500,24 @@ func TestNodesNeedAWatch(t *testing.T) {
 	}
 }
 
+// TestMissingReconciler: a loop without a reconciler, or without its question, would panic with its first object.
+func TestMissingReconciler(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	none := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
+	all := func(*corev1.Pod) bool { return true }
+	for name, err := range map[string]error{
+		"owners, no reconciler": w.Cache.AddController(nil, "web", nil, ownercache.ControllerOptions{}),
+		"Pods, no reconciler":   w.Cache.AddPodController(nil, "web", nil, all, ownercache.ControllerOptions{}),
+		"Pods, nobody says":     w.Cache.AddPodController(nil, "web", none, nil, ownercache.ControllerOptions{}),
+		"loop, no reconciler":   ownercache.AddPodLoop(nil, "web", nil, all, ownercache.ControllerOptions{}),
+		"loop, nobody says":     ownercache.AddPodLoop(nil, "web", none, nil, ownercache.ControllerOptions{}),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "reconciler") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestWriteSharedStatus: a status that somebody else has written since is left alone.
 func TestWriteSharedStatus(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})

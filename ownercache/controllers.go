@@ -28,8 +28,8 @@ type ControllerOptions struct {
 	// RateLimiter says when to try a failed request again. Nil stands for controller-runtime's limiter, separate for each
 	// namespace.
 	RateLimiter workqueue.TypedRateLimiter[ctrl.Request]
-	// Numbered says that Pods have ordinals: an owner is also woken by uncontrolled Pods with a name of its own Pods, and,
-	// with Options.Claims, by the claims of its Pods by their names (pvc.Numbered). Numbered has no use in the Pods' own loop.
+	// Numbered says that Pods have ordinals: an owner is also woken by uncontrolled Pods with a name of its own Pods.
+	// Numbered has no use in the Pods' own loop.
 	Numbered bool
 	// Watch adds event sources: WatchNodes, WatchOrphans, WatchStatus, several of them with Watches, or the
 	// caller's own; nil for none. Required for owners with Options.Nodes, because no other source wakes them for a Node.
@@ -57,7 +57,8 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 }
 
 // AddController adds the loop of the owners to the manager. Changes of its spec, labels and annotations wake an owner,
-// but changes of its status do not. Its Pods, its claims and Wake also wake the owner. For an owner with 250 Pods or
+// but changes of its status do not. Its Pods, its claims, the claims of its numbered Pods by their names (pvc.Numbered) and
+// Wake also wake the owner. For an owner with 250 Pods or
 // more, consecutive passes begin at least 50 us per Pod apart, 0.5 s for 10,000 Pods. Events in between are gathered.
 func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
 	if c.Nodes != nil && o.Watch == nil {
@@ -65,6 +66,9 @@ func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.R
 	}
 	if len(c.options.Owned) > 0 && (o.Watch == nil || o.Numbered) {
 		return fmt.Errorf("ownercache: controller %s has Options.Owned, and nothing that wakes its owners for it: give ControllerOptions.Watch, without Numbered", name)
+	}
+	if r == nil {
+		return fmt.Errorf("ownercache: controller %s needs a reconciler", name)
 	}
 	b := builder.ControllerManagedBy(mgr).
 		Named(name).
@@ -78,13 +82,11 @@ func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.R
 	}
 	if c.Claims != nil {
 		b = b.Watches(&corev1.PersistentVolumeClaim{}, enqueueController(c.kind.GroupKind())).
+			Watches(&corev1.PersistentVolumeClaim{}, c.numberedClaims()).
 			Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: c.userGone})
 	}
 	if o.Numbered {
 		b = b.Watches(&corev1.Pod{}, c.namesake())
-	}
-	if o.Numbered && c.Claims != nil {
-		b = b.Watches(&corev1.PersistentVolumeClaim{}, c.numberedClaims())
 	}
 	if err := o.complete(b, c.forgetful(r)); err != nil {
 		return fmt.Errorf("adding controller %s: %w", name, err)
@@ -101,8 +103,8 @@ func (c *Cache[O]) forgetful(r reconcile.Reconciler) reconcile.Reconciler {
 func (c *Cache[O]) AddPodController(
 	mgr manager.Manager, name string, r reconcile.Reconciler, after func(*corev1.Pod) bool, o ControllerOptions,
 ) error {
-	if after == nil {
-		return errors.New("ownercache: a Pods' controller needs to know which Pods depend on their owner's spec")
+	if r == nil || after == nil {
+		return errors.New("ownercache: a Pods' controller needs a reconciler, and to know which Pods depend on their owner's spec")
 	}
 	b := builder.ControllerManagedBy(mgr).
 		Named(name).

@@ -38,7 +38,8 @@ func (m *Memory[T]) Of(object types.UID) T {
 }
 
 // Change changes the knowledge of an object. For an object already gone the result is dropped: nobody would ever forget
-// the object.
+// the object. Change calls change with the Memory locked: change must not call Of or Change of the same Memory, which
+// would wait for ever. The present knowledge is in its argument.
 func (m *Memory[T]) Change(object types.UID, change func(*T)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

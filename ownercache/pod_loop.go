@@ -16,6 +16,9 @@ import (
 // AddPodLoop adds a loop over the wanted Pods of any owner to a manager. The loop wakes for a wanted Pod, and once more
 // when the Pod is no longer wanted or gone, so the loop can forget the Pod.
 func AddPodLoop(mgr manager.Manager, name string, r reconcile.Reconciler, wanted func(*corev1.Pod) bool, o ControllerOptions) error {
+	if r == nil || wanted == nil {
+		return fmt.Errorf("ownercache: controller %s needs a reconciler, and to know the wanted Pods", name)
+	}
 	is := func(object client.Object) bool {
 		pod, ok := object.(*corev1.Pod)
 		return ok && wanted(pod)

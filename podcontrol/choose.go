@@ -30,13 +30,13 @@ type Orders struct {
 
 // Choice names the Pods of a step. Work on each list in its order.
 type Choice struct {
-	// Leaving Pods wait for their hook before their deletion. Call executor.Pods.Delete for Leaving Pods too, before
-	// Delete: the call deletes a Pod whose hook has ended. Leaving is empty if owners have no hooks.
+	// Leaving Pods wait for their hook before their deletion. Call executor.Turn.Delete for them first: the call deletes a
+	// Pod whose hook has ended. Leaving is empty if owners have no hooks.
 	Leaving []*corev1.Pod
-	// Delete has the Pods whose deletion somebody has requested. Without such Pods, and without Leaving Pods, Delete has
-	// surplus Pods. Their number is within the budget.
+	// Delete has the Pods to delete now, within the budget: Pods whose deletion somebody has requested or, if there are
+	// neither such Pods nor Leaving Pods, surplus Pods.
 	Delete []*corev1.Pod
-	// Settle has Pods that wait for a no longer wanted update.
+	// Settle has Pods whose hook holds them before an update, although the update is no longer wanted.
 	Settle []*corev1.Pod
 	// Update has the Pods to take to the update revision or, with Back, to the earlier revision. Their number is within
 	// the budget.
@@ -79,7 +79,7 @@ func (s *Set) ChooseUpdates(step rollout.Step, o Orders) (c Choice) {
 	c.Back = step.Back
 	preparing := func(p *Pod) bool { return p.State == lifecycle.PreparingUpdate }
 	c.Settle = s.Select(func(p *Pod) bool { return preparing(p) && p.Updated != c.Back })
-	if step.Update == 0 && !slices.ContainsFunc(s.Active, func(p Pod) bool { return preparing(&p) }) {
+	if step.Candidates == 0 && !slices.ContainsFunc(s.Active, func(p Pod) bool { return preparing(&p) }) {
 		return c
 	}
 	waiting := s.updateOrder(c.Back, o)

@@ -132,7 +132,7 @@ func TestChooseUpdates(t *testing.T) {
 		t.Fatal(err)
 	}
 	step := func(update, keep, budget int) rollout.Step {
-		return rollout.Step{Update: max(update, -update), Back: update < 0, Keep: keep, UpdateUnavailable: budget, UpdateAtTarget: budget}
+		return rollout.Step{Candidates: max(update, -update), Back: update < 0, Keep: keep, UpdateUnavailable: budget, UpdateAtTarget: budget}
 	}
 	three := []*corev1.Pod{up("a"), up("b"), up("c")}
 	for _, tc := range []struct {
@@ -155,7 +155,7 @@ func TestChooseUpdates(t *testing.T) {
 		{
 			"what is down already needs no room among what is unavailable",
 			[]*corev1.Pod{up("a"), newPod("b"), newPod("c")},
-			rollout.Step{Update: 3, UpdateUnavailable: 1, UpdateAtTarget: 3},
+			rollout.Step{Candidates: 3, UpdateUnavailable: 1, UpdateAtTarget: 3},
 			podcontrol.Orders{},
 			chosen{Update: []string{"b", "c"}},
 		},
@@ -373,8 +373,8 @@ func checkBudgets(t *testing.T, set *podcontrol.Set, step rollout.Step, deletion
 	if taken > 0 && down+taken > step.UpdateUnavailable {
 		t.Errorf("%d available Pods are updated while %d are unavailable, %d may be", taken, down, step.UpdateUnavailable)
 	}
-	if n := max(step.Update, -step.Update); len(updates.Update) > n || updates.Back != (step.Update < 0) {
-		t.Errorf("%d Pods are updated, back %t; want %d", len(updates.Update), updates.Back, step.Update)
+	if n := max(step.Candidates, -step.Candidates); len(updates.Update) > n || updates.Back != (step.Candidates < 0) {
+		t.Errorf("%d Pods are updated, back %t; want %d", len(updates.Update), updates.Back, step.Candidates)
 	}
 	for _, pod := range updates.Settle {
 		if set.Of(pod).State != lifecycle.PreparingUpdate {

@@ -53,5 +53,5 @@ func (s *Set) MissingClaims(limit int, missing func(*corev1.Pod) []*corev1.Persi
 			break
 		}
 	}
-	return out[:min(len(out), limit)]
+	return out[:max(min(len(out), limit), 0)]
 }

@@ -36,6 +36,7 @@ type NumberedOptions struct {
 	// Rest is as in Orders; nil for none.
 	Rest func(*Pod) time.Duration
 	// Ended is the remaining time to keep an ended Pod, so that quickly ending Pods are not made in a loop; nil for none.
+	// executor.Turn.Numbered sets Ended.
 	Ended func(*corev1.Pod) time.Duration
 }
 

@@ -27,6 +27,7 @@ type PerNodeOptions struct {
 	// Rest is as in Orders; nil for none.
 	Rest func(*Pod) time.Duration
 	// Ended is the remaining time to keep an ended Pod, so that quickly ending Pods are not made in a loop; nil for none.
+	// executor.Turn.PerNode sets Ended.
 	Ended func(pod *corev1.Pod, node string) time.Duration
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
 )
 
 // Act is the action of a step.
@@ -46,13 +47,16 @@ type Step struct {
 }
 
 // Update takes a Pod to the target of the plan: in place if the plan allows, otherwise by its deletion, or not at all
-// if the rules forbid the deletion. A Pod held by its hook waits first. The plan may be nil if the rules recreate Pods.
+// if the rules forbid the deletion. A Pod held by its hook waits first. A Pod at the revision needs nothing: Next ends a
+// begun update. The plan may be nil if the rules recreate Pods.
 // The error is InvalidRules, or concerns a Pod with unreadable annotations or gate, which cannot be updated in place
 // until somebody repairs the Pod.
 func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
 	switch {
 	case revisionName == "":
 		return Step{}, invalidRules("", "no revision is named to update to", "")
+	case revision.Same(c.RevisionOf(pod), revisionName):
+		return Step{}, nil
 	case rules.Policy.Recreates():
 		return c.Recreate(pod, rules, nil, now)
 	case rules.Policy != InPlaceIfPossible && rules.Policy != InPlaceOnly:

@@ -149,6 +149,8 @@ func TestUpdate(t *testing.T) {
 		to    *corev1.PodTemplateSpec
 		want  said
 	}{
+		{"the zero rules leave a Pod at the revision", newPod("a", running, label(revisionLabel, "web-2")), podcontrol.Rules{}, image, said{}},
+		{"so do rules in place", newPod("a", running, label(revisionLabel, "web-2")), podcontrol.Rules{Policy: only}, host, said{}},
 		{"the zero rules recreate", newPod("a", running), podcontrol.Rules{}, image, said{Act: podcontrol.Delete, Recreate: true}},
 		{"Recreate", newPod("a", running), podcontrol.Rules{Policy: podcontrol.Recreate}, image, said{Act: podcontrol.Delete, Recreate: true}},
 		{

@@ -18,7 +18,7 @@ func newUpdateBudget(step Step, c Counts) updateBudget {
 		target = c.Old
 	}
 	return updateBudget{
-		left: step.Update, limit: step.UpdateUnavailable, targetLimit: step.UpdateAtTarget,
+		left: step.Candidates, limit: step.UpdateUnavailable, targetLimit: step.UpdateAtTarget,
 		atTarget: target.down(), unavailable: c.Old.down() + c.New.down(),
 	}
 }

@@ -137,10 +137,11 @@ type Step struct {
 	// DeleteReady is the number of ready Pods that may go among the Pods with a decided deletion, by Delete or by name.
 	// Unready Pods may go at once. See ToDelete.
 	DeleteReady int
-	// Update is the number of Pods to take to the new revision or, with Back, to the old revision.
-	Update int
-	Back   bool
-	// Keep is the number of Pods among Update's candidates that stay: the last in update order.
+	// Candidates is how many Pods are to change their revision, whether the budget has room or not. ToUpdate, or ChooseUpdates
+	// of package podcontrol, picks the Pods to take to the new revision now or, with Back, to the old revision.
+	Candidates int
+	Back       bool
+	// Keep is the number of Pods that stay at their revision: the last in update order.
 	Keep int
 	// UpdateUnavailable is how many Pods may be unavailable for an available Pod to be updated. Missing Pods count.
 	UpdateUnavailable int
@@ -290,7 +291,7 @@ func explainDelete(s Spec, c Counts, step *Step) {
 // otherwise be created at a revision and taken to another for ever.
 func planUpdate(s Spec, c Counts, missing int, step *Step) {
 	change := exchange(diffs(s, c.Old.staying()-c.Old.Specified, c.New.staying()-c.New.Specified))
-	step.Update, step.Back = abs(change), change < 0
+	step.Candidates, step.Back = abs(change), change < 0
 	if step.Keep = s.Partition; step.Back {
 		step.Keep = s.Replicas - s.Partition
 	}
@@ -300,13 +301,13 @@ func planUpdate(s Spec, c Counts, missing int, step *Step) {
 		step.UpdateAtTarget = max(step.UpdateAtTarget, 1)
 	}
 	switch {
-	case step.Update == 0 && !s.OneRevision && s.Partition > 0 && c.Old.staying() > 0 && c.Old.staying() <= s.Partition:
+	case step.Candidates == 0 && !s.OneRevision && s.Partition > 0 && c.Old.staying() > 0 && c.Old.staying() <= s.Partition:
 		step.Limits = append(step.Limits, reason.Reason{
 			Code: PartitionReached, Path: s.paths().Partition,
 			Detail: fmt.Sprintf("%d Pods are at the old revision, %d are kept there", c.Old.staying(), s.Partition),
 			Remedy: "lower the partition to go on",
 		})
-	case step.Update > 0 && c.Unavailable() >= step.UpdateUnavailable:
+	case step.Candidates > 0 && c.Unavailable() >= step.UpdateUnavailable:
 		step.Limits = append(step.Limits, reason.Reason{
 			Code: UpdateLimited, Path: s.paths().MaxUnavailable,
 			Detail: fmt.Sprintf("%d Pods are unavailable%s, %d may be", c.Unavailable(), c.leaving(),

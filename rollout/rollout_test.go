@@ -49,7 +49,7 @@ func Example() {
 		counts.Add(false, available)
 	}
 	step := rollout.Plan(rollout.Spec{Replicas: 10, Partition: 4, MaxUnavailable: 2}, counts)
-	fmt.Println("update", step.Update, "with a budget of", step.UpdateUnavailable)
+	fmt.Println("update", step.Candidates, "with a budget of", step.UpdateUnavailable)
 
 	now := rollout.ToUpdate(step, counts, pods, func(available bool) bool { return available })
 	fmt.Println("now those of which available is", now)
@@ -170,7 +170,7 @@ func TestUpdate(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := rollout.Plan(tc.spec, tc.have)
-			update := got.Update // negative for back
+			update := got.Candidates // negative for back
 			if got.Back {
 				update = -update
 			}
@@ -226,8 +226,8 @@ func TestWorkedSequence(t *testing.T) {
 		have rollout.Counts
 		want rollout.Step
 	}{
-		{"C-19 row 1: 5 old ready", counts(all(5), all(0)), rollout.Step{Create: 1, Surge: 1, Update: 2, Keep: 3, UpdateUnavailable: 1, UpdateAtTarget: 1, DeleteReady: 1}},
-		{"C-19 row 2: 5 old ready, 1 new not ready", counts(all(5), unavailable(1, 1)), rollout.Step{Surge: 1, Update: 1, Keep: 3, UpdateUnavailable: 2, UpdateAtTarget: 2, DeleteReady: 1}},
+		{"C-19 row 1: 5 old ready", counts(all(5), all(0)), rollout.Step{Create: 1, Surge: 1, Candidates: 2, Keep: 3, UpdateUnavailable: 1, UpdateAtTarget: 1, DeleteReady: 1}},
+		{"C-19 row 2: 5 old ready, 1 new not ready", counts(all(5), unavailable(1, 1)), rollout.Step{Surge: 1, Candidates: 1, Keep: 3, UpdateUnavailable: 2, UpdateAtTarget: 2, DeleteReady: 1}},
 		{"C-19 row 3: 4 old ready, 2 new not ready", counts(all(4), unavailable(2, 2)), rollout.Step{Delete: 1, DeleteOld: 1, Keep: 3, UpdateUnavailable: 2, UpdateAtTarget: 2}},
 		{"C-19 row 4: 4 old ready, 1 new ready, 1 not", counts(all(4), unavailable(2, 1)), rollout.Step{Delete: 1, DeleteOld: 1, Keep: 3, UpdateUnavailable: 2, UpdateAtTarget: 2, DeleteReady: 1}},
 		{"C-19 row 5: 3 old, 2 new", counts(all(3), all(2)), rollout.Step{Keep: 3, UpdateUnavailable: 1, UpdateAtTarget: 1, DeleteReady: 1}},
@@ -265,7 +265,7 @@ func TestToUpdate(t *testing.T) {
 		{"C-19 missing Pods leave less than none", -3, 0, 0, 0, []bool{down, up}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			step := rollout.Step{Update: 3, UpdateUnavailable: tc.limit, UpdateAtTarget: max(tc.limit, tc.atTarget)}
+			step := rollout.Step{Candidates: 3, UpdateUnavailable: tc.limit, UpdateAtTarget: max(tc.limit, tc.atTarget)}
 			c := rollout.Counts{Old: rollout.Group{Unavailable: tc.unavailable - tc.target}, New: rollout.Group{Unavailable: tc.target}}
 			serves := func(available bool) bool { return available }
 			if diff := cmp.Diff(tc.want, rollout.ToUpdate(step, c, tc.candidates, serves)); diff != "" {
@@ -438,7 +438,7 @@ func BenchmarkPlan(b *testing.B) {
 	c := counts(unavailable(60, 2), all(40))
 	b.ReportAllocs()
 	for b.Loop() {
-		if step := rollout.Plan(s, c); step.Update != 30 {
+		if step := rollout.Plan(s, c); step.Candidates != 30 {
 			b.Fatal(step)
 		}
 	}
@@ -492,7 +492,7 @@ func checkStep(t *testing.T, s rollout.Spec, c rollout.Counts, got rollout.Step)
 		"deletes old Pods that exist":               got.DeleteOld <= c.Old.Total-c.Old.Specified,
 		"scale-in keeps Replicas":                   got.Delete == 0 || counted-got.Delete >= s.Replicas,
 		"budgets are not negative":                  got.DeleteReady >= 0 && got.UpdateUnavailable >= 0,
-		"updates Pods that stay":                    got.Update >= 0 && got.Update <= from.Total-from.PreDeleting-from.Specified,
+		"updates Pods that stay":                    got.Candidates >= 0 && got.Candidates <= from.Total-from.PreDeleting-from.Specified,
 		"missing Pods hold up available ones only":  got.UpdateAtTarget >= got.UpdateUnavailable,
 		"goes back only with the gate":              !got.Back || (s.Rollback && !s.OneRevision),
 		"creates old Pods only for the partition":   got.CreateOld == 0 || c.Old.Total-c.Old.PreDeleting < s.Partition+got.SurgeOld,

@@ -16,10 +16,9 @@ const (
 	notUpgradable = "UpdateImmutableField"
 )
 
-// Tell returns the change that says in the Pod's condition whether the set's sidecars can be upgraded in place. The
-// change is empty if the Pod's condition is right already. The change is also empty for an upgradable Pod without a
-// word of the set if the Pod was never upgraded, because there is nothing to tell. For an upgraded Pod, Tell writes the
-// condition once in the Pod's life, after the first upgrade by any set has ended.
+// Tell returns the change of the Pod's condition that says whether the set's sidecars can be upgraded in place. The
+// change is empty if the condition is right already. A Pod whose sidecars can be upgraded needs no condition before its
+// first upgrade: Tell first writes the condition when that upgrade, by any set, has ended.
 func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 	if c.keys.Condition == "" || !s.Injected {
 		return podpatch.Change{}

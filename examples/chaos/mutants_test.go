@@ -342,7 +342,7 @@ func mutants() []mutant {
 		},
 		{
 			"what ends at once on a Node is made there in a loop", "examples/embed/agents/agents.go",
-			"return t.DeleteFrom(ctx, pod, node)", "_ = node\n\t\t\treturn t.Delete(ctx, pod)", agents(),
+			"pods := t.PerNode(podcontrol.PerNodeOptions{})", "pods := t.Set.PerNode(podcontrol.PerNodeOptions{Rest: r.Executor.Rest})", agents(),
 		},
 		{
 			"an Agent does not say what it waits for", "examples/embed/agents/agents.go",

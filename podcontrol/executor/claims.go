@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,7 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/pvc/claimwriter"
 )
 
-// TendClaims hands claims over and deletes claims, as decided by package pvc.
+// TendClaims hands claims over and deletes claims, as decided by package pvc. TendClaims and all methods that change
+// claims refuse claims that are not the owner's, and Pods of another namespace (NotOwned).
 func (t *Turn[O]) TendClaims(ctx context.Context, handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) error {
 	if len(handOver)+len(remove) == 0 {
 		return nil
@@ -19,7 +21,7 @@ func (t *Turn[O]) TendClaims(ctx context.Context, handOver []pvc.Transfer, remov
 	return t.Pass.Once(ctx, fanout.Task{Name: "tend claims"}, func() (changed bool, err error) {
 		var errs []error
 		for _, transfer := range handOver {
-			errs = append(errs, claimwriter.HandOver(ctx, t.Client, t.Owner.GetUID(), transfer))
+			errs = append(errs, t.handOver(ctx, transfer))
 			changed = changed || errs[len(errs)-1] == nil
 		}
 		err = t.DeleteClaims(ctx, remove)
@@ -27,8 +29,27 @@ func (t *Turn[O]) TendClaims(ctx context.Context, handOver []pvc.Transfer, remov
 	})
 }
 
-// CreateClaims makes claims of existing Pods that cannot start without the claims.
+func (t *Turn[O]) handOver(ctx context.Context, transfer pvc.Transfer) error {
+	if err := t.foreignClaim(transfer.Claim); err != nil {
+		return err
+	}
+	if transfer.Pod.Namespace != transfer.Claim.Namespace {
+		return t.notOwned("Pod", transfer.Pod, "it gets a claim from another namespace, that of")
+	}
+	return claimwriter.HandOver(ctx, t.Client, t.Owner.GetUID(), transfer)
+}
+
+// CreateClaims makes claims of existing Pods that cannot start without the claims, none for an owner being deleted
+// (OwnerDeleting).
 func (t *Turn[O]) CreateClaims(ctx context.Context, missing []*corev1.PersistentVolumeClaim) error {
+	if err := t.deleting(); err != nil && len(missing) > 0 {
+		return err
+	}
+	for _, claim := range missing {
+		if err := t.foreignClaim(claim); err != nil {
+			return err
+		}
+	}
 	return t.Pass.Once(ctx, fanout.Task{Name: "create claims of Pods"}, func() (bool, error) {
 		return len(missing) > 0, claimwriter.Create(ctx, t.Client, missing)
 	})
@@ -38,7 +59,10 @@ func (t *Turn[O]) CreateClaims(ctx context.Context, missing []*corev1.Persistent
 func (t *Turn[O]) DeleteClaims(ctx context.Context, claims []*corev1.PersistentVolumeClaim) error {
 	var errs []error
 	for _, claim := range claims {
-		err := claimwriter.Delete(ctx, t.Client, claim)
+		err := t.foreignClaim(claim)
+		if err == nil {
+			err = claimwriter.Delete(ctx, t.Client, claim)
+		}
 		if err != nil {
 			t.executor.options.Observe(t.Owner, Event{Type: ClaimDeleteFailed, Claim: claim, Err: err})
 		}
@@ -54,7 +78,13 @@ func (t *Turn[O]) GrowClaims(ctx context.Context, claims []pvc.Small, path func(
 	if path == nil {
 		path = func(claim pvc.Small) string { return "spec.volumeClaimTemplates[" + claim.Template.Name + "]" }
 	}
-	return claimwriter.GrowAll(ctx, t.Pass, claims, claimwriter.Growth{
+	var errs []error
+	own := slices.DeleteFunc(slices.Clone(claims), func(claim pvc.Small) bool {
+		err := t.foreignClaim(claim.PersistentVolumeClaim)
+		errs = append(errs, err)
+		return err != nil
+	})
+	err := claimwriter.GrowAll(ctx, t.Pass, own, claimwriter.Growth{
 		Client: t.Client, Classes: t.executor.cache.APIReader(), Annotations: annotations, Path: path,
 		Told: func(claim pvc.Small, err error) {
 			e := Event{Type: ClaimGrown, Claim: grown(claim), Err: err}
@@ -64,6 +94,7 @@ func (t *Turn[O]) GrowClaims(ctx context.Context, claims []pvc.Small, path func(
 			t.executor.options.Observe(t.Owner, e)
 		},
 	})
+	return errors.Join(append(errs, err)...)
 }
 
 // grown is a claim at the size of its template.

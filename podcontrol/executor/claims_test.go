@@ -18,6 +18,13 @@ func (w *world) claim(name string) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
+// template is the template of a claim.
+func (*world) template(size string) *corev1.PersistentVolumeClaim {
+	template := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
+	template.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+	return template
+}
+
 // TestDeleteClaims: a refused deletion does not stop the rest, and is told.
 func TestDeleteClaims(t *testing.T) {
 	w := newWorld(t)
@@ -32,8 +39,7 @@ func TestDeleteClaims(t *testing.T) {
 // TestGrowClaims: a claim grows or is refused, and either is told.
 func TestGrowClaims(t *testing.T) {
 	w := newWorld(t)
-	template := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
-	template.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	template := w.template("2Gi")
 	small := []pvc.Small{{PersistentVolumeClaim: w.claim("data-a"), Template: template}, {PersistentVolumeClaim: w.claim("data-b"), Template: template}}
 	if err := w.begin().GrowClaims(t.Context(), small[:1], nil, nil); err != nil {
 		t.Errorf("GrowClaims = %v", err)

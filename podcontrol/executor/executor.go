@@ -22,7 +22,10 @@
 //   - A Pod protected by a disruption budget is left alone while the budget refuses: see Options.Permit.
 //   - Each change of a Pod is reported once, as an [Event], for the controller's own events and metrics.
 //
-// RBAC: create, patch and delete on pods, patch on pods/status and pods/resize.
+// RBAC: create, patch and delete on pods, patch on pods/status and pods/resize; update on finalizers of the owner's kind,
+// where the API server asks for that right before an object names a controller (OwnerReferencesPermissionEnforcement);
+// create and patch on events.events.k8s.io with Record; the rights of packages ownercache, revision/history and
+// pvc/claimwriter.
 package executor
 
 import (
@@ -49,11 +52,12 @@ import (
 // DeletionRefused means that the API server, a policy or a webhook does not accept the deletion of a Pod.
 const DeletionRefused reason.Code = "DeletionRefused"
 
-// UnusablePod means that a Pod is not created, because the Pod would not belong to its owner: the Pod is not for the
-// intended Node, or lacks the labels of the selector.
+// UnusablePod means that a Pod is not created, because its owner would not count the Pod, or would take the Pod for an
+// outdated Pod: the Pod is in another namespace, is not for the intended Node, or lacks its name, its revision label, its
+// owner reference or the labels of the selector.
 const UnusablePod reason.Code = "UnusablePod"
 
-// OwnerDeleting means that a Pod is not created, because its owner is being deleted.
+// OwnerDeleting means that a Pod or a claim is not created, because the owner is being deleted.
 const OwnerDeleting reason.Code = "OwnerDeleting"
 
 // The attempts for a single Pod, and the rest after a refusal. A refused update has taken the Pod out of service, so

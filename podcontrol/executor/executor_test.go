@@ -755,3 +755,28 @@ func TestLoopLeavesAlone(t *testing.T) {
 		w.check(name, nil, nil)
 	}
 }
+
+// TestUpdateToSame: a Pod at the target, also in the middle of the update, gets no request, and nobody hears of an
+// update.
+func TestUpdateToSame(t *testing.T) {
+	for _, policy := range []podcontrol.Policy{podcontrol.Recreate, podcontrol.InPlaceIfPossible, podcontrol.InPlaceOnly} {
+		for name, change := range map[string]func(*corev1.Pod){
+			"at rest":              func(*corev1.Pod) {},
+			"by its short name":    func(pod *corev1.Pod) { pod.Labels[revisionLabel] = "2" },
+			"being updated":        func(pod *corev1.Pod) { pod.Labels[stateLabel] = "Updating" },
+			"waiting for its hook": func(pod *corev1.Pod) { pod.Labels[stateLabel] = "PreparingUpdate" },
+		} {
+			t.Run(string(policy)+", "+name, func(t *testing.T) {
+				w := newWorld(t)
+				w.rules.Policy = policy
+				pod := w.add("a", func(pod *corev1.Pod) { pod.Labels[revisionLabel] = "web-2" }, change)
+				for _, blocked := range []bool{false, true} {
+					if changed, err := w.update(w.begin(), pod, blocked); changed || err != nil {
+						t.Errorf("update = %t, %v", changed, err)
+					}
+				}
+				w.check("at the target", nil, nil)
+			})
+		}
+	}
+}

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,9 @@ type Templates struct {
 // SyncHistory finds or writes the revision of the templates, and keeps the history in the Turn. If the pass has to end,
 // the history's Update is nil.
 func (p *Parts[O]) SyncHistory(ctx context.Context, t *Turn[O], from Templates) error {
+	if from.Pod == nil {
+		return reason.Final(errors.New("executor: Templates.Pod is required"))
+	}
 	h := p.Histories.Of(revision.OwnerOf(t.Owner, p.Cache.Kind()), from.Collisions, append(t.Revisions, p.Left(t)...))
 	h.Left = func(rev *appsv1.ControllerRevision) bool { return p.isLeft(t, rev) }
 	t.History = h

@@ -27,10 +27,11 @@ const takenRetry = 10 * time.Second
 type NumberedTemplates struct {
 	// Current is the source of old Pods. Required.
 	Current *appsv1.ControllerRevision
-	// Prepare completes a named Pod before its creation; nil for nothing. Prepare must be safe for concurrent use.
+	// Prepare completes a named Pod before its creation, as in PodTemplates; nil for nothing. Prepare must be safe for
+	// concurrent use.
 	Prepare func(pod *corev1.Pod, ordinal int)
-	// Before makes a Pod's preconditions, such as claims; nil for nothing. After an error of Before the Pod is not
-	// created, and the error counts as the Pod's error. Before must be safe for concurrent use.
+	// Before makes a Pod's preconditions, as in PodTemplates; nil for nothing. An error of Before counts as the Pod's
+	// error. Before must be safe for concurrent use.
 	Before func(ctx context.Context, pod *corev1.Pod) error
 }
 
@@ -86,30 +87,24 @@ func (t *Turn[O]) createAt(
 		return 0, reason.Final(err)
 	}
 	return t.createEach(ctx, fanout.Task{Name: task}, len(list), func(i int) string { return "create Pod " + strconv.Itoa(list[i]) },
-		func(ctx context.Context, i int) (*corev1.Pod, string, error) {
+		func(i int) draft {
 			pod := t.NewPod(template, rev.Name)
 			pod.Name = ordinals.Name(t.Owner.GetName(), list[i])
+			d := t.draftOf(pod)
+			d.before = from.Before
 			if from.Prepare != nil {
 				from.Prepare(pod, list[i])
 			}
-			if from.Before != nil {
-				return pod, "", from.Before(ctx, pod)
-			}
-			return pod, "", nil
+			return d
 		})
 }
 
-// createEach creates n Pods, each under its own task, and for a Node if build names a Node.
-func (t *Turn[O]) createEach(
-	ctx context.Context, task fanout.Task, n int, own func(i int) string, build func(ctx context.Context, i int) (pod *corev1.Pod, node string, err error),
-) (made int, err error) {
+// createEach creates n Pods, each under its own task.
+func (t *Turn[O]) createEach(ctx context.Context, task fanout.Task, n int, own func(i int) string, build func(i int) draft) (made int, err error) {
 	return t.Pass.CreateEach(ctx, task, n, own, func(ctx context.Context, i int) error {
-		pod, node, err := build(ctx, i)
-		if err == nil {
-			err = t.create(ctx, pod, node)
-		}
-		if err != nil {
-			return failed("creating", pod, err)
+		d := build(i)
+		if err := t.create(ctx, d); err != nil {
+			return failed("creating", d.pod, err)
 		}
 		return nil
 	})

@@ -20,8 +20,8 @@ type NodeTemplates struct {
 	Template *corev1.PodTemplateSpec
 	// Most is how many Pods are created at most; nil stands for fanout.PerPass.
 	Most *int
-	// Prepare completes a Pod for a Node before its creation: nodefit.Requirements.Place makes the needed changes. Prepare
-	// must be safe for concurrent use. Required.
+	// Prepare completes a Pod for a Node before its creation, as in PodTemplates: nodefit.Requirements.Place makes the
+	// needed changes. Prepare must be safe for concurrent use. Required.
 	Prepare func(pod *corev1.Pod, node string)
 }
 
@@ -45,11 +45,13 @@ func (t *Turn[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 		return taken && (!metav1.IsControlledBy(pod, owner) || slices.ContainsFunc(t.Pods, func(known *corev1.Pod) bool { return known.UID == pod.UID }))
 	}
 	return t.createEach(ctx, fanout.Task{Name: "create Pods", Most: from.Most}, len(nodes), func(i int) string { return "create a Pod for " + nodes[i] },
-		func(_ context.Context, i int) (*corev1.Pod, string, error) {
+		func(i int) draft {
 			pod := t.NewPod(template, rev)
 			pod.Name, pod.GenerateName = nodefit.PodName(owner.GetName(), owner.GetUID(), nodes[i], rev, taken), owner.GetName()+"-"
+			d := t.draftOf(pod)
+			d.node = nodes[i]
 			from.Prepare(pod, nodes[i])
-			return pod, nodes[i], nil
+			return d
 		})
 }
 

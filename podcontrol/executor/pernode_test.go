@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -289,6 +290,50 @@ func TestDeleteFrom(t *testing.T) {
 	w.check("deleted", []string{"delete Pod a"}, []string{"Deleted a"})
 	if n := w.fanout.Backoff.Len(); n != 0 {
 		t.Errorf("something is remembered of %d objects", n)
+	}
+}
+
+// TestDeleteCounts: without a word on places and rests, an ended Pod that is deleted has the next ended Pod in the place
+// rest.
+func TestDeleteCounts(t *testing.T) {
+	type rests struct{ Numbered, PerNode, Fanout bool }
+	for name, tc := range map[string]struct {
+		pod    string
+		byNode bool
+		want   rests
+	}{
+		"an ordinal":               {"web-0", false, rests{Numbered: true, Fanout: true}},
+		"a Node":                   {"web-x", true, rests{PerNode: true, Fanout: true}},
+		"no place: Pods all alike": {"web-x", false, rests{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			ended := func() *corev1.Pod {
+				return w.add(tc.pod, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
+			}
+			ended()
+			p := w.begin()
+			if p.Read(podcontrol.Want{}); tc.byNode {
+				p.PerNode(podcontrol.PerNodeOptions{})
+			}
+			if changed, err := p.Delete(t.Context(), p.Set.Inactive[0]); !changed || err != nil {
+				t.Fatalf("Delete = %t, %v", changed, err)
+			}
+			w.deliver()
+			ended()
+			p = w.begin()
+			p.Read(podcontrol.Want{})
+			got := rests{Fanout: w.fanout.Backoff.Len() > 0}
+			for _, pod := range p.Numbered(podcontrol.NumberedOptions{}).Pods {
+				got.Numbered = got.Numbered || pod.Resting
+			}
+			for _, pod := range p.PerNode(podcontrol.PerNodeOptions{}).Pods {
+				got.PerNode = got.PerNode || pod.Resting
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("rests (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

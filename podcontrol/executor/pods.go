@@ -18,16 +18,18 @@ const PodNotCreated reason.Code = "PodNotCreated"
 
 // PodTemplates are the sources of Pods all alike.
 type PodTemplates struct {
-	// Template and Revision are the content of the Pods, and the name of its revision. Template is required.
+	// Template and Revision are the content of the Pods, and the name of its revision. Template is required, and so is
+	// Revision in a Turn with a History: a Pod without its revision would look outdated, and be recreated without end.
 	Template *corev1.PodTemplateSpec
 	Revision string
 	// Name returns the name of the i-th Pod. Nil leaves names to the API server. All names begin with the owner's name and
 	// a hyphen.
 	Name func(i int) string
-	// Prepare completes a Pod before its creation; nil for nothing. Prepare must be safe for concurrent use.
+	// Prepare completes a Pod before its creation; nil for nothing. Name, namespace, owner reference and revision label
+	// stay as given, or the Pod is not created (UnusablePod). Prepare must be safe for concurrent use.
 	Prepare func(pod *corev1.Pod)
 	// Before makes a Pod's preconditions, such as claims; nil for nothing. After an error of Before the Pod is not
-	// created. Before must be safe for concurrent use.
+	// created. Before changes no more than Prepare may, and must be safe for concurrent use.
 	Before func(ctx context.Context, pod *corev1.Pod) error
 	// Unborn remembers the Pods that failed after Before, whose claims wait for them; nil for none.
 	Unborn *pvc.Unborn
@@ -45,14 +47,16 @@ func (t *Turn[O]) CreatePods(ctx context.Context, n int, from PodTemplates) (mad
 		if from.Name != nil {
 			pod.Name = from.Name(i)
 		}
+		d := t.draftOf(pod)
+		d.prefix = pod.GenerateName
 		if from.Prepare != nil {
 			from.Prepare(pod)
 		}
-		err := t.createBorn(ctx, pod, from)
+		err := t.createBorn(ctx, d, from)
 		if err == nil {
 			return nil
 		}
-		pattern, detail := pod.GenerateName+"*", err.Error()
+		pattern, detail := d.prefix+"*", err.Error()
 		if pod.Name != "" {
 			detail = strings.ReplaceAll(detail, pod.Name, pattern)
 		}
@@ -61,19 +65,20 @@ func (t *Turn[O]) CreatePods(ctx context.Context, n int, from PodTemplates) (mad
 }
 
 // createBorn creates a Pod after its preconditions, and remembers the Pod until it exists.
-func (t *Turn[O]) createBorn(ctx context.Context, pod *corev1.Pod, from PodTemplates) error {
-	remembered := from.Unborn != nil && pod.Name != ""
-	if remembered {
-		from.Unborn.Add(t.Owner.GetUID(), pod.Name)
-	}
-	if from.Before != nil {
-		if err := from.Before(ctx, pod); err != nil {
-			return err
+func (t *Turn[O]) createBorn(ctx context.Context, d draft, from PodTemplates) error {
+	remembered := from.Unborn != nil && d.name != ""
+	d.before = func(ctx context.Context, pod *corev1.Pod) error {
+		if remembered {
+			from.Unborn.Add(t.Owner.GetUID(), d.name)
 		}
+		if from.Before == nil {
+			return nil
+		}
+		return from.Before(ctx, pod)
 	}
-	err := t.Create(ctx, pod)
+	err := t.create(ctx, d)
 	if err == nil && remembered {
-		from.Unborn.Remove(t.Owner.GetUID(), pod.Name)
+		from.Unborn.Remove(t.Owner.GetUID(), d.name)
 	}
 	return err
 }

@@ -10,13 +10,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
-	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
@@ -27,6 +25,9 @@ import (
 // busyRetry is the time until another look at a Pod in work by the other loop. After a start failed in the middle
 // nothing else brings the Pod's own loop back, and the Pod is out of service.
 const busyRetry = 100 * time.Millisecond
+
+// errNoPlan is a mistake of the caller of UpdateTo.
+var errNoPlan = errors.New("no plan for an update in place is given, as rules other than Recreate need")
 
 // Turn is a pass over an owner: the view, the Pods, and their changes. Begin a Turn with Parts.Begin, or with
 // Executor.For for a controller without revisions. A Turn's methods are safe for concurrent use; its fields are set one
@@ -44,6 +45,7 @@ type Turn[O client.Object] struct {
 	executor *Executor[O]
 	rules    podcontrol.Rules
 	waits    waits
+	byNode   bool // PerNode has described the Pods
 }
 
 // For begins a Turn with a view and its pass.
@@ -61,68 +63,26 @@ func (t *Turn[O]) Read(want podcontrol.Want) *podcontrol.Set {
 	return t.Set
 }
 
-// Each returns a step for fanout.Pass.UntilChanged: do for each of the Pods, as in fanout.Each.
+// Each returns a step for fanout.Pass.UntilChanged: do for each of the Pods, as in fanout.Each. Each and all methods that
+// change a Pod refuse Pods that are not the owner's (NotOwned).
 func (t *Turn[O]) Each(
 	ctx context.Context, task fanout.Task, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) (changed bool, err error),
 ) func() error {
-	return func() error { return fanout.Each(ctx, t.Pass, task, pods, do) }
+	return func() error {
+		return fanout.Each(ctx, t.Pass, task, pods, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+			if err := t.foreign(pod); err != nil {
+				return false, err
+			}
+			return do(ctx, pod)
+		})
+	}
 }
 
-// Create creates a Pod of the owner. A webhook or policy can make a Pod a stranger by taking its owner reference, a
-// label of the selector or the revision label. Create deletes such a Pod again: the Pod would not be counted, and so be
-// made once more in every pass. Create refuses a Pod that does not belong to the owner from the start (UnusablePod), and
-// creates none for an owner being deleted (OwnerDeleting), or by rules by which nobody would open the Pod's gate
-// (podcontrol.InvalidRules).
-func (t *Turn[O]) Create(ctx context.Context, pod *corev1.Pod) error {
-	return t.create(ctx, pod, "")
-}
-
-// create is Create for a Pod of a Node, or of any Node if node is empty.
-func (t *Turn[O]) create(ctx context.Context, pod *corev1.Pod, node string) error {
-	if t.Owner.GetDeletionTimestamp() != nil {
-		return reason.Reason{Code: OwnerDeleting, Object: reason.ObjectOf("Pod", pod), Detail: "its owner is being deleted"}
+// remove deletes a Pod, or has the Pod wait for its hook.
+func (t *Turn[O]) remove(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	if err := t.foreign(pod); err != nil {
+		return false, err
 	}
-	if err := t.executor.control.Validate(t.rules); err != nil {
-		return reason.Final(err)
-	}
-	if what := t.lacks(pod, node); what != "" {
-		return reason.Reason{
-			Code: UnusablePod, Object: reason.ObjectOf("Pod", pod), Detail: "it was made without its " + what,
-			Remedy: "see to the template, or to what prepares the Pod",
-		}
-	}
-	revision := t.executor.control.RevisionOf(pod)
-	if err := t.Client.Create(ctx, pod); err != nil {
-		return err
-	}
-	what := t.lacks(pod, node)
-	if what == "" && t.executor.control.RevisionOf(pod) != revision {
-		what = "revision label" // the Pod would look outdated and be recreated
-	}
-	if what == "" {
-		t.executor.options.Observe(t.Owner, Event{Type: Created, Pod: pod})
-		return nil
-	}
-	err := t.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
-	return errors.Join(fmt.Errorf("its %s did not survive the API server's admission plugins", what), client.IgnoreNotFound(err))
-}
-
-// lacks says why a Pod does not belong to the owner, or is not on its Node; empty for a right Pod.
-func (t *Turn[O]) lacks(pod *corev1.Pod, node string) string {
-	at, _ := nodefit.NodeOf(pod)
-	switch {
-	case node != "" && at != node:
-		return "place on Node " + node
-	case !metav1.IsControlledBy(pod, t.Owner):
-		return "owner reference"
-	case t.Selector != nil && !t.Selector.Matches(labels.Set(pod.Labels)):
-		return "labels that the selector asks for"
-	}
-	return ""
-}
-
-// Delete deletes a Pod, or has the Pod wait for its hook. changed reports any change.
-func (t *Turn[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	step, err := t.executor.control.Delete(pod, t.rules, t.Now)
 	if err != nil {
 		return false, reason.Final(err)
@@ -133,6 +93,9 @@ func (t *Turn[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, er
 // Cancel takes a Pod back from waiting for its hook before a deletion or update, because the Pod is wanted unchanged.
 // changed reports any change.
 func (t *Turn[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	if err := t.foreign(pod); err != nil {
+		return false, err
+	}
 	step, err := t.executor.control.Cancel(pod, t.rules, t.Now)
 	if err != nil {
 		return false, reason.Final(err)
@@ -143,6 +106,9 @@ func (t *Turn[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, er
 // Settle takes a Pod back from waiting for its hook before a no longer wanted update, and from no other wait. changed
 // reports any change.
 func (t *Turn[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	if err := t.foreign(pod); err != nil {
+		return false, err
+	}
 	step, err := t.executor.control.Settle(pod, t.rules, t.Now)
 	if err != nil {
 		return false, reason.Final(err)
@@ -151,15 +117,32 @@ func (t *Turn[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, er
 }
 
 // UpdateTo returns a function that takes a Pod to a revision: in place, or by its deletion, as the rules say. plan
-// returns the plan for a Pod. UpdateTo does not call plan if the rules recreate Pods.
+// returns the plan for a Pod. UpdateTo does not call plan if the rules recreate Pods. The function leaves a Pod at the
+// revision alone: the Pod's own loop ends a begun update.
 func (t *Turn[O]) UpdateTo(
 	target *appsv1.ControllerRevision, plan func(*corev1.Pod) *inplaceupdate.Plan,
 ) func(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	return func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+		if err := t.foreign(pod); err != nil {
+			return false, err
+		}
+		if target == nil {
+			return false, reason.Final(failed("updating", pod, errors.New("no target revision is given")))
+		}
+		if revision.Same(t.executor.control.RevisionOf(pod), target.Name) {
+			return false, nil
+		}
 		if t.rules.Policy.Recreates() {
 			return unlessWithheld(t.recreate(ctx, pod, target.Name, nil))
 		}
-		return unlessWithheld(t.update(ctx, pod, plan(pod), target.Name))
+		if plan == nil {
+			return false, reason.Final(failed("updating", pod, errNoPlan))
+		}
+		how := plan(pod)
+		if how == nil {
+			return false, reason.Final(failed("updating", pod, errNoPlan))
+		}
+		return unlessWithheld(t.update(ctx, pod, how, target.Name))
 	}
 }
 
@@ -216,8 +199,10 @@ func (t *Turn[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 		t.executor.options.Observe(t.Owner, Event{Type: StartFailed, Pod: pod, Revision: target, Err: err})
 		return changed, err
 	}
-	t.executor.options.Observe(t.Owner, Event{Type: Started, Pod: pod, Revision: target})
-	return true, nil
+	if changed {
+		t.executor.options.Observe(t.Owner, Event{Type: Started, Pod: pod, Revision: target})
+	}
+	return changed, nil
 }
 
 // recreate deletes the Pod within the budget that chose the Pod. The next pass creates its successor.
@@ -249,7 +234,7 @@ func (t *Turn[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, 
 // deleted in the end.
 func (t *Turn[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string, leaves bool) (changed bool, err error) {
 	if step.Act == podcontrol.Delete {
-		return t.remove(ctx, pod, step, target)
+		return t.send(ctx, pod, step, target)
 	}
 	if step.Act != podcontrol.Patch && step.Act != podcontrol.Start {
 		return false, nil
@@ -271,8 +256,8 @@ func (t *Turn[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 	return result.Sent > 0, err
 }
 
-// remove deletes the Pod of the decision, unless a deletion was refused a moment ago.
-func (t *Turn[O]) remove(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
+// send deletes the Pod of the decision, unless a deletion was refused a moment ago.
+func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
 	attempt := deletionOf(pod)
 	if wait, err := t.executor.fanout.Backoff.Resting(attempt, t.Now); err != nil {
 		t.Pass.Wake(wait)

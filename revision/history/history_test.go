@@ -455,7 +455,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestDeletingOwner: Write writes nothing for an owner being deleted.
+// TestDeletingOwner: Write writes nothing for an owner being deleted, and the Update is a revision in the API or nil.
 func TestDeletingOwner(t *testing.T) {
 	s := newServer()
 	histories, err := revision.NewHistories(keys, revision.NewDecoder(10, nil))
@@ -465,7 +465,18 @@ func TestDeletingOwner(t *testing.T) {
 	leaving := owner()
 	leaving.Deleting = true
 	h := histories.Of(leaving, nil, nil)
-	if changed, err := history.Sync(t.Context(), s, live{s}, h, template("app:v1")); changed || err != nil || len(s.requests) != 0 || h.Update == nil {
-		t.Errorf("Sync = %t, %v after %v", changed, err, s.requests)
+	if changed, err := history.Sync(t.Context(), s, live{s}, h, template("app:v1")); changed || err != nil || len(s.requests) != 0 || h.Update != nil {
+		t.Errorf("Sync = %t, %v after %v, update %v", changed, err, s.requests, h.Update)
+	}
+	leaving.Deleting = false
+	h = histories.Of(leaving, nil, nil)
+	if changed, err := history.Sync(t.Context(), s, live{s}, h, template("app:v1")); !changed || err != nil {
+		t.Fatalf("Sync = %t, %v", changed, err)
+	}
+	requests := len(s.requests)
+	leaving.Deleting = true
+	h = histories.Of(leaving, nil, h.Revisions)
+	if changed, err := history.Sync(t.Context(), s, live{s}, h, template("app:v1")); changed || err != nil || len(s.requests) != requests || h.Update == nil {
+		t.Errorf("Sync = %t, %v after %v, update %v", changed, err, s.requests, h.Update)
 	}
 }

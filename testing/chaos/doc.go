@@ -74,5 +74,4 @@
 //
 // Admission, a request that arrives after its sender has died and been replaced, and a leader that goes on for a while
 // after losing its lease.
-// after it has lost its lease.
 package chaos

@@ -46,7 +46,7 @@ func Example() {
 		}
 		cache := server.Cache(nil)
 		c := server.Client(&firstAnswerLost{}, cache)
-		pod := &corev1.Pod{ObjectMeta: name}
+		pod := &corev1.Pod{ObjectMeta: name, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}
 		pod.Namespace, pod.Labels = "default", map[string]string{"app": "web"}
 
 		fmt.Printf("names from %q and %q\n", name.GenerateName, name.Name)
@@ -82,7 +82,10 @@ func ExampleServer_Cache() {
 	user, cache := server.Client(nil, nil), server.Cache(nil)
 	controller := server.Client(nil, cache)
 	pod := func() *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0"}}
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}},
+		}
 	}
 	_ = user.Create(ctx, pod())
 	cache.Deliver("pods", 1)

@@ -295,7 +295,8 @@ func (s *Server) create(k *kind, obj client.Object) (client.Object, error) {
 	obj.SetGeneration(0)
 	obj.SetManagedFields(nil)
 	k.prepareCreate(obj)
-	if errs := validation.ValidateObjectMetaAccessor(obj, k.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata")); len(errs) > 0 {
+	errs := validation.ValidateObjectMetaAccessor(obj, k.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	if errs = append(errs, k.validateCreate(obj)...); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs)
 	}
 	if k.objects[client.ObjectKeyFromObject(obj)] != nil {

@@ -209,6 +209,14 @@ func (p *probe) pod(change ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
+// refused describes the answer to the creation of a Pod after a change.
+func (p *probe) refused(change func(*corev1.Pod)) string {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "bad"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}
+	change(pod)
+	return outcome(p.Create(p.ctx, pod))
+}
+
 func (p *probe) thing() *thing {
 	p.t.Helper()
 	out := &thing{
@@ -312,10 +320,26 @@ func createCases() []semantics {
 			return line(err != nil)
 		}, "true"},
 		{"create with a label value that is none", func(p *probe) string {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "bad", Labels: map[string]string{"a": strings.Repeat("x", 64)}}}
-			pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}
-			return outcome(p.Create(p.ctx, pod))
+			return p.refused(func(pod *corev1.Pod) { pod.Labels = map[string]string{"a": strings.Repeat("x", 64)} })
 		}, "422 Invalid metadata.labels"},
+		{"create with a label key that is none", func(p *probe) string {
+			return p.refused(func(pod *corev1.Pod) { pod.Labels = map[string]string{strings.Repeat("x", 64): "a"} })
+		}, "422 Invalid metadata.labels"},
+		{"create without containers", func(p *probe) string {
+			return p.refused(func(pod *corev1.Pod) { pod.Spec.Containers = nil })
+		}, "422 Invalid spec.containers"},
+		{"create with a container that has neither name nor image", func(p *probe) string {
+			return p.refused(func(pod *corev1.Pod) { pod.Spec.Containers[0] = corev1.Container{} })
+		}, "422 Invalid spec.containers[0].image spec.containers[0].name"},
+		{"create with mounts of volumes that the Pod lacks", func(p *probe) string {
+			return p.refused(func(pod *corev1.Pod) {
+				there, nowhere := corev1.VolumeMount{Name: "there", MountPath: "/a"}, corev1.VolumeMount{Name: "nowhere", MountPath: "/b"}
+				pod.Spec.Volumes = []corev1.Volume{{Name: "there", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+				pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{there, nowhere}
+				pod.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "example.test/app:v1", VolumeMounts: []corev1.VolumeMount{nowhere}}}
+				pod.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "disk", DevicePath: "/dev/a"}}
+			})
+		}, "422 Invalid spec.containers[0].volumeDevices[0].name spec.containers[0].volumeMounts[1].name spec.initContainers[0].volumeMounts[0].name"},
 	}
 }
 

@@ -30,6 +30,7 @@ type strategy interface {
 	prepareCreate(obj client.Object)
 	// prepareUpdate resets fields closed to the subresource and raises the generation.
 	prepareUpdate(sub string, obj, old client.Object) error
+	validateCreate(obj client.Object) field.ErrorList
 	validateUpdate(sub string, obj, old client.Object) field.ErrorList
 	// grace is how long a deletion takes; graceful is false for resources without graceful deletion.
 	grace(obj client.Object, options *metav1.DeleteOptions) (seconds int64, graceful bool)
@@ -55,6 +56,8 @@ func newPlainStrategy(obj client.Object) (plainStrategy, error) {
 func (plainStrategy) prepareCreate(client.Object) {}
 
 func (plainStrategy) prepareUpdate(sub string, _, _ client.Object) error { return noSubresource(sub) }
+
+func (plainStrategy) validateCreate(client.Object) field.ErrorList { return nil }
 
 func (plainStrategy) validateUpdate(string, client.Object, client.Object) field.ErrorList { return nil }
 
@@ -207,6 +210,8 @@ func (customStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 	return nil
 }
 
+func (customStrategy) validateCreate(client.Object) field.ErrorList { return nil }
+
 func (customStrategy) validateUpdate(string, client.Object, client.Object) field.ErrorList {
 	return nil
 }
@@ -342,6 +347,48 @@ func keepAllButResources(pod, before *corev1.Pod) {
 	pod.Spec, pod.Status = kept.Spec, kept.Status
 	pod.Labels, pod.Annotations = kept.Labels, kept.Annotations
 	pod.Finalizers, pod.OwnerReferences, pod.ManagedFields = kept.Finalizers, kept.OwnerReferences, kept.ManagedFields
+}
+
+// validateCreate finds what controllers forget: containers, their names and images, and the volumes of mounts.
+func (podStrategy) validateCreate(obj client.Object) field.ErrorList {
+	spec, path := &obj.(*corev1.Pod).Spec, field.NewPath("spec")
+	volumes := map[string]bool{}
+	for i := range spec.Volumes {
+		volumes[spec.Volumes[i].Name] = true
+	}
+	var errs field.ErrorList
+	if len(spec.Containers) == 0 {
+		errs = append(errs, field.Required(path.Child("containers"), ""))
+	}
+	for i := range spec.InitContainers {
+		errs = append(errs, incomplete(&spec.InitContainers[i], volumes, path.Child("initContainers").Index(i))...)
+	}
+	for i := range spec.Containers {
+		errs = append(errs, incomplete(&spec.Containers[i], volumes, path.Child("containers").Index(i))...)
+	}
+	return errs
+}
+
+// incomplete names what a container lacks.
+func incomplete(c *corev1.Container, volumes map[string]bool, path *field.Path) (errs field.ErrorList) {
+	if c.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	}
+	if c.Image == "" {
+		errs = append(errs, field.Required(path.Child("image"), ""))
+	}
+	known := func(name, list string, i int) {
+		if !volumes[name] {
+			errs = append(errs, field.NotFound(path.Child(list).Index(i).Child("name"), name))
+		}
+	}
+	for i := range c.VolumeMounts {
+		known(c.VolumeMounts[i].Name, "volumeMounts", i)
+	}
+	for i := range c.VolumeDevices {
+		known(c.VolumeDevices[i].Name, "volumeDevices", i)
+	}
+	return errs
 }
 
 func (podStrategy) validateUpdate(sub string, obj, old client.Object) field.ErrorList {

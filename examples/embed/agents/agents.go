@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/workloadkit/workloadkit/fanout"
-	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
@@ -57,7 +55,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.report(ctx, t, nil, err)
 	}
 	update := t.History.Update
-	pods := t.Read(podcontrol.Want{Update: update.Name}).PerNode(podcontrol.PerNodeOptions{Rest: r.Executor.Rest, Ended: t.Ended})
+	t.Read(podcontrol.Want{Update: update.Name})
+	pods := t.PerNode(podcontrol.PerNodeOptions{}) // after repeated ends of Pods on a Node, the next Pod waits
 	step, err := pernode.Plan(pernode.Spec{
 		Partition: agent.Spec.Partition, MaxUnavailable: max(agent.Spec.MaxUnavailable, 1),
 		Paths: rollout.Paths{Partition: "spec.partition", MaxUnavailable: "spec.maxUnavailable"},
@@ -70,10 +69,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			_, err := t.CreatePerNode(ctx, step.Create, executor.NodeTemplates{Prepare: fit.Place})
 			return err
 		},
-		t.Each(ctx, fanout.Task{Name: "delete Pods"}, pods.Of(step.Delete), func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-			node, _ := nodefit.NodeOf(pod) // after repeated ends of Pods on the Node, the next Pod waits
-			return t.DeleteFrom(ctx, pod, node)
-		}),
+		t.Each(ctx, fanout.Task{Name: "delete Pods"}, pods.Of(step.Delete), t.Delete),
 		t.Each(ctx, fanout.Task{Name: "update Pods"}, pods.Of(step.Update), t.UpdateTo(update, r.PlansTo(t.History, update))),
 		t.Unfinished,
 	)

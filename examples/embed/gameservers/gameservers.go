@@ -59,8 +59,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) decide(t *turn, wanted ordinals.Set) (*decision, error) {
 	spec, update := &t.Owner.Spec, t.History.Update
 	d := &decision{current: t.History.Current(t.Owner.Status.CurrentRevision)}
-	d.members = t.Read(podcontrol.Want{Update: update.Name}).
-		Numbered(t.Owner.Name, podcontrol.NumberedOptions{StartTime: 2 * time.Minute, Rest: r.Executor.Rest}, t.Now)
+	t.Read(podcontrol.Want{Update: update.Name})
+	d.members = t.Numbered(podcontrol.NumberedOptions{StartTime: 2 * time.Minute})
 	complete := d.members.IsComplete(wanted)
 	if complete {
 		d.current = update

@@ -76,7 +76,7 @@ func (r *reconciler) decide(t *turn) (*decision, error) {
 	}
 	d := &decision{current: t.History.Current(t.Owner.Status.CurrentRevision), claims: r.claims(t.Owner)}
 	pods := t.Read(podcontrol.Want{Update: t.History.Update.Name})
-	d.members = pods.Numbered(t.Owner.Name, podcontrol.NumberedOptions{StartTime: 2 * time.Minute, Rest: r.Executor.Rest}, t.Now)
+	d.members = t.Numbered(podcontrol.NumberedOptions{StartTime: 2 * time.Minute})
 	if d.members.IsComplete(wanted) {
 		d.current = t.History.Update
 	}

@@ -1,0 +1,123 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// draft is a Pod to be created, and the marks of the Pod that nobody may change on the way.
+type draft struct {
+	pod *corev1.Pod
+	// name and generateName are the given names. prefix begins the name; empty for any name.
+	name, generateName, prefix string
+	// revision is the value of the revision label, node the Node of the Pod; empty for none.
+	revision, node string
+	// before makes the Pod's preconditions; nil for nothing.
+	before func(ctx context.Context, pod *corev1.Pod) error
+}
+
+// draftOf returns the draft of a named Pod that nobody has prepared yet.
+func (t *Turn[O]) draftOf(pod *corev1.Pod) draft {
+	return draft{pod: pod, name: pod.Name, generateName: pod.GenerateName, revision: t.executor.control.RevisionOf(pod)}
+}
+
+// Create creates a Pod of the owner. A webhook or policy can make a Pod a stranger by taking its owner reference, a
+// label of the selector or the revision label. Create deletes such a Pod again: the Pod would not be counted, and so be
+// made once more in every pass. Create refuses a Pod that does not belong to the owner from the start (UnusablePod), and
+// creates none for an owner being deleted (OwnerDeleting), or by rules by which nobody would open the Pod's gate
+// (podcontrol.InvalidRules). In a Turn with a History every Pod needs a revision label.
+func (t *Turn[O]) Create(ctx context.Context, pod *corev1.Pod) error {
+	return t.create(ctx, t.draftOf(pod))
+}
+
+// create makes the preconditions of a Pod, and then the Pod.
+func (t *Turn[O]) create(ctx context.Context, d draft) error {
+	if err := t.refuses(d); err != nil {
+		return err
+	}
+	if d.before != nil {
+		if err := errors.Join(d.before(ctx, d.pod), t.refuses(d)); err != nil {
+			return err
+		}
+	}
+	if err := t.Client.Create(ctx, d.pod); err != nil {
+		return err
+	}
+	what := t.lacks(d)
+	if what == "" {
+		t.executor.options.Observe(t.Owner, Event{Type: Created, Pod: d.pod})
+		return nil
+	}
+	err := t.Client.Delete(ctx, d.pod, client.Preconditions{UID: &d.pod.UID})
+	return errors.Join(fmt.Errorf("its %s did not survive the API server's admission plugins", what), client.IgnoreNotFound(err))
+}
+
+// refuses says why a Pod must not be created.
+func (t *Turn[O]) refuses(d draft) error {
+	if err := t.deleting(); err != nil {
+		return err
+	}
+	if err := t.executor.control.Validate(t.rules); err != nil {
+		return reason.Final(err)
+	}
+	what := t.lacks(d)
+	if what == "" && d.pod.GenerateName != d.generateName {
+		what = "generated name " + d.generateName + "*"
+	}
+	if what == "" && d.name == "" && d.pod.Name != "" {
+		what = "name from the API server"
+	}
+	if what == "" {
+		return nil
+	}
+	object := reason.ObjectOf("Pod", d.pod)
+	object.Name = cmp.Or(object.Name, d.pod.GenerateName+"*")
+	return reason.Reason{
+		Code: UnusablePod, Object: object, Detail: "it was made without its " + what,
+		Remedy: "see to the template, its revision, and to what prepares the Pod",
+	}
+}
+
+// deleting says that nothing is made for an owner being deleted, as a final error.
+func (t *Turn[O]) deleting() error {
+	if t.Owner.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	owner := reason.ObjectOf(t.executor.cache.Kind().Kind, t.Owner)
+	return reason.Final(reason.Reason{Code: OwnerDeleting, Object: owner, Detail: "nothing is made for an owner being deleted"})
+}
+
+// lacks names the mark by which the owner would know the Pod, and which the Pod does not have; empty for a right Pod.
+func (t *Turn[O]) lacks(d draft) string {
+	pod := d.pod
+	at, _ := nodefit.NodeOf(pod)
+	revision := t.executor.control.RevisionOf(pod)
+	switch {
+	case d.node != "" && at != d.node:
+		return "place on Node " + d.node
+	case pod.Namespace != t.Owner.GetNamespace():
+		return "namespace " + t.Owner.GetNamespace()
+	case d.name != "" && pod.Name != d.name:
+		return "name " + d.name
+	case pod.Name != "" && !strings.HasPrefix(pod.Name, d.prefix):
+		return "name with the prefix " + d.prefix
+	case !metav1.IsControlledBy(pod, t.Owner):
+		return "owner reference"
+	case t.Selector != nil && !t.Selector.Matches(labels.Set(pod.Labels)):
+		return "labels that the selector asks for"
+	case revision != d.revision, revision == "" && t.History != nil:
+		return "revision label" // the Pod would look outdated and be recreated
+	}
+	return ""
+}
