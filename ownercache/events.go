@@ -103,24 +103,33 @@ func (c *Cache[O]) userGone(_ context.Context, e event.DeleteEvent, q queue) {
 // namesake wakes the owner after which a Pod is named, like Pods with ordinals, if the owner does not control the Pod:
 // the owner may adopt the Pod, or may want the name of a former Pod.
 func (c *Cache[O]) namesake() handler.EventHandler {
-	enqueue := func(obj client.Object, q queue) {
-		name, _, ok := ordinals.ParseName(obj.GetName())
-		if ref := metav1.GetControllerOfNoCopy(obj); !ok || ref != nil && ref.Name == name && isKind(ref, c.kind.GroupKind()) {
-			return // its controller is woken anyway
-		}
-		if owner, ok := c.Owners.Get(obj.GetNamespace(), name); ok {
-			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
-		}
+	return handler.Funcs{CreateFunc: c.namesakeCreated, UpdateFunc: c.namesakeUpdated, DeleteFunc: c.namesakeDeleted}
+}
+
+func (c *Cache[O]) namesakeCreated(_ context.Context, e event.CreateEvent, q queue) {
+	c.wakeNamesake(e.Object, q)
+}
+
+func (c *Cache[O]) namesakeDeleted(_ context.Context, e event.DeleteEvent, q queue) {
+	c.wakeNamesake(e.Object, q)
+}
+
+func (c *Cache[O]) namesakeUpdated(_ context.Context, e event.UpdateEvent, q queue) {
+	before, after := metav1.GetControllerOfNoCopy(e.ObjectOld), metav1.GetControllerOfNoCopy(e.ObjectNew)
+	if (before == nil) != (after == nil) || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+		c.wakeNamesake(e.ObjectNew, q)
 	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			before, after := metav1.GetControllerOfNoCopy(e.ObjectOld), metav1.GetControllerOfNoCopy(e.ObjectNew)
-			if (before == nil) != (after == nil) || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
-				enqueue(e.ObjectNew, q)
-			}
-		},
+}
+
+// wakeNamesake is a method, and so are its callers: Go 1.26 may link one function literal of a generic function in the
+// place of another where the function is compiled into several packages.
+func (c *Cache[O]) wakeNamesake(obj client.Object, q queue) {
+	name, _, ok := ordinals.ParseName(obj.GetName())
+	if ref := metav1.GetControllerOfNoCopy(obj); !ok || ref != nil && ref.Name == name && isKind(ref, c.kind.GroupKind()) {
+		return // its controller is woken anyway
+	}
+	if owner, ok := c.Owners.Get(obj.GetNamespace(), name); ok {
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
 	}
 }
 
