@@ -95,8 +95,11 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 	if pod := request.Pod; pod != nil && key.Namespace != "" && pod.Namespace != key.Namespace {
 		return disruption.Decision{}, fmt.Errorf("guard: Pod %s/%s is in another namespace than budget %s, which knows Pods by their names", pod.Namespace, pod.Name, key)
 	}
-	spent := false
-	decision, err := sharedstatus.Ask(ctx, g.statuses, key, func(budget O, before disruption.Ledger) (disruption.Ledger, disruption.Decision, sharedstatus.Step) {
+	spent, name := false, ""
+	if request.Pod != nil {
+		name = request.Pod.Name
+	}
+	decision, err := sharedstatus.Ask(ctx, g.statuses, key, name, func(budget O, before disruption.Ledger) (disruption.Ledger, disruption.Decision, sharedstatus.Step) {
 		after, decision, then := g.decide(budget, before, request, dryRun)
 		decision = ofOwn(decision, spent)
 		spent = spent || then == sharedstatus.Store

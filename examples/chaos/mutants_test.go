@@ -125,11 +125,6 @@ func mutants() []mutant {
 			schedules{tests: "../inplaceupdate", only: "TestNodesThatReportDigests"},
 		},
 		{
-			"an instance older than the request counts as the new image by another name", "inplaceupdate/images.go",
-			"return !c.mayPrecede()", "return true",
-			schedules{tests: "../inplaceupdate", only: "TestMayPrecede"},
-		},
-		{
 			"a digest that its node knows by another one is waited for without end", "inplaceupdate/images.go",
 			"digest := c.knownDigest(c.spec.Image)\n", "digest := askedDigest(c.spec.Image)\n", cloneSet("images"),
 		},

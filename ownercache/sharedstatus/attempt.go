@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -55,13 +55,23 @@ var errReplaced = errors.New("the object was replaced")
 // errNotKept means that an object lacks the ledger written to the object.
 var errNotKept = errors.New("the ledger was not kept")
 
-// pause is the time until the next attempt, for requests to gather while others write to the object.
-func (t *turn[O, L]) pause(now time.Time) time.Duration {
+// pause is the time until the next attempt, for requests to gather while others write to the object. After a failure the
+// time depends on the first request, whose name no other process has: two processes do not meet again and again. Without
+// one the time depends on the object: a request for several objects does not find them all at work at the same moment.
+func (t *turn[O, L]) pause(now time.Time, object, first string) time.Duration {
 	if t.failed > 0 {
-		return wait.Jitter(retries*time.Duration(min(t.failed, attempts)), 0.5)
+		most := retries * time.Duration(min(t.failed, attempts))
+		return most + spread(most/2, first, t.failed)
 	}
 	gap := max(t.gap, shortest)
-	return min(t.stored.Add(gap).Sub(now), gap)
+	return min(max(t.stored.Add(gap).Sub(now), retries), gap) + spread(retries, object, 0)
+}
+
+// spread is a part of a time, the same for the same name and number.
+func spread(most time.Duration, name string, n int) time.Duration {
+	hash := fnv.New32a()
+	_, _ = fmt.Fprint(hash, name, n)
+	return most * time.Duration(hash.Sum32()%1024) / 1024
 }
 
 // fails notes an attempt that has not stored the ledger, or not certainly.

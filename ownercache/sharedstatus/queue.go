@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 // request is a call of Ask.
 type request[O client.Object, L any] struct {
+	name     string
 	ctx      context.Context
 	seen     O
 	decide   func(object O, before L) (L, Step)
@@ -118,14 +120,12 @@ func (s *Statuses[O, L]) work(o *object[O, L]) {
 			return
 		}
 		ctx, stop := whileAnyWaits(batch)
-		if pause := o.pause(s.config.Clock.Now()); pause > 0 {
-			sleep(ctx, pause)
-			stop()
-			if batch = s.gather(o, batch); len(batch) == 0 {
-				return
-			}
-			ctx, stop = whileAnyWaits(batch)
+		sleep(ctx, o.pause(s.config.Clock.Now(), o.key.Name, batch[0].name))
+		stop()
+		if batch = s.gather(o, batch); len(batch) == 0 {
+			return
 		}
+		ctx, stop = whileAnyWaits(batch)
 		batch = s.safely(ctx, o, batch)
 		stop()
 	}
@@ -141,10 +141,12 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// gather adds the waiting requests to those without an answer, and leaves out requests that nobody waits for.
+// gather adds the waiting requests to those without an answer, in the order of their names, and leaves out requests that
+// nobody waits for.
 func (s *Statuses[O, L]) gather(o *object[O, L], batch []*request[O, L]) []*request[O, L] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	slices.SortStableFunc(o.waiting, func(a, b *request[O, L]) int { return strings.Compare(a.name, b.name) })
 	batch = slices.DeleteFunc(append(batch, o.waiting...), func(r *request[O, L]) bool { return r.ctx.Err() != nil })
 	o.waiting = nil
 	o.busy = len(batch) > 0

@@ -71,7 +71,7 @@ var errFull = errors.New("full")
 
 // take takes a place under a name, of at most that many.
 func take(ctx context.Context, s *sharedstatus.Statuses[*object, ledger], name string, most int) error {
-	has, err := sharedstatus.Ask(ctx, s, key, func(_ *object, before ledger) (ledger, bool, sharedstatus.Step) {
+	has, err := sharedstatus.Ask(ctx, s, key, name, func(_ *object, before ledger) (ledger, bool, sharedstatus.Step) {
 		switch _, has := before[name]; {
 		case has:
 			return before, true, sharedstatus.Answer
@@ -238,18 +238,18 @@ func TestMisuse(t *testing.T) {
 	c := server(t, interceptor.Funcs{}, newObject())
 	decide := func(_ *object, l ledger) (ledger, bool, sharedstatus.Step) { return l, true, sharedstatus.Answer }
 	for name, ask := range map[string]func() (bool, error){
-		"nil": func() (bool, error) { return sharedstatus.Ask(t.Context(), nil, key, decide) },
+		"nil": func() (bool, error) { return sharedstatus.Ask(t.Context(), nil, key, "web-0", decide) },
 		"zero": func() (bool, error) {
-			return sharedstatus.Ask(t.Context(), &sharedstatus.Statuses[*object, ledger]{}, key, decide)
+			return sharedstatus.Ask(t.Context(), &sharedstatus.Statuses[*object, ledger]{}, key, "web-0", decide)
 		},
 		"no name": func() (bool, error) {
-			return sharedstatus.Ask(t.Context(), statuses(t, c, c), client.ObjectKey{Namespace: "shop"}, decide)
+			return sharedstatus.Ask(t.Context(), statuses(t, c, c), client.ObjectKey{Namespace: "shop"}, "web-0", decide)
 		},
 		"nobody decides": func() (bool, error) {
-			return sharedstatus.Ask[*object, ledger, bool](t.Context(), statuses(t, c, c), key, nil)
+			return sharedstatus.Ask[*object, ledger, bool](t.Context(), statuses(t, c, c), key, "web-0", nil)
 		},
 		"a panic": func() (bool, error) {
-			return sharedstatus.Ask(t.Context(), statuses(t, c, c), key, func(*object, ledger) (ledger, bool, sharedstatus.Step) { panic("no") })
+			return sharedstatus.Ask(t.Context(), statuses(t, c, c), key, "web-0", func(*object, ledger) (ledger, bool, sharedstatus.Step) { panic("no") })
 		},
 		"Store does nothing": func() (bool, error) {
 			s := statuses(t, c, c, func(c *sharedstatus.Config[*object, ledger]) { c.Store = func(*object, ledger) {} })
@@ -341,6 +341,7 @@ func TestContextsEnd(t *testing.T) {
 		}
 		first, leave := context.WithCancel(t.Context())
 		ask(t.Context(), "0") // writes alone
+		<-time.After(time.Second)
 		ask(first, "1")       // both wait, and share the second write
 		ask(t.Context(), "2")
 		<-time.After(time.Second)
@@ -393,7 +394,7 @@ func TestAnswerWaitsForTheWrite(t *testing.T) {
 		for i, name := range []string{"first", "same", "same", "first"} {
 			answers[i] = make(chan error, 1)
 			go func() { answers[i] <- take(t.Context(), s, name, 9) }()
-			synctest.Wait()
+			<-time.After(time.Second) // the first writes alone
 		}
 		goOn <- struct{}{}
 		if err := <-answers[0]; err != nil {
@@ -426,7 +427,7 @@ func TestForgets(t *testing.T) {
 		c := server(t, interceptor.Funcs{}, objects...)
 		s := statuses(t, c, c)
 		ask := func(i int) {
-			_, err := sharedstatus.Ask(t.Context(), s, client.ObjectKey{Namespace: key.Namespace, Name: name(i)}, func(_ *object, l ledger) (ledger, bool, sharedstatus.Step) {
+			_, err := sharedstatus.Ask(t.Context(), s, client.ObjectKey{Namespace: key.Namespace, Name: name(i)}, "web-0", func(_ *object, l ledger) (ledger, bool, sharedstatus.Step) {
 				return l, true, sharedstatus.Confirm
 			})
 			if err != nil {

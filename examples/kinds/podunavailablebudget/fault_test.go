@@ -93,9 +93,9 @@ type story struct {
 	idle map[string]time.Time
 	// strict is true if only granted requests take Pods out of service.
 	strict bool
-	// updates is true if most requests are updates.
-	updates bool
-	pods    int
+	// updates is true if most requests are updates, settled after the users have ended.
+	updates, settled bool
+	pods             int
 	// behind is the time since when the Pods' cache of a process is behind.
 	behind map[int]time.Time
 }
@@ -205,7 +205,7 @@ func (w *story) check() {
 	w.mu.Unlock()
 	slices.SortFunc(all, func(a, b passed) int { return strings.Compare(a.name, b.name) })
 	for _, p := range all {
-		if p.r.gated && w.Chance(70) {
+		if p.r.gated && !w.settled && w.Chance(70) {
 			w.passed = append(w.passed, p) // the controller is slow
 			continue
 		}
@@ -320,7 +320,18 @@ func (w *story) ready() (changed bool) {
 }
 
 // outside is the part of the world that goes on by itself.
-func (w *story) outside() bool { return w.replace() || w.ready() }
+func (w *story) outside() bool { return w.proceed() || w.replace() || w.ready() }
+
+// proceed carries out requests answered late.
+func (w *story) proceed() bool {
+	w.mu.Lock()
+	waiting := len(w.passed)
+	w.mu.Unlock()
+	if waiting > 0 {
+		w.check()
+	}
+	return waiting > 0
+}
 
 // serves reports whether a Pod is in service.
 func (w *story) serves(pod *corev1.Pod) bool {
@@ -612,6 +623,7 @@ func (w *story) note(budget *v1beta1.PodUnavailableBudget, before, after map[str
 }
 
 func (w *story) settle() {
+	w.settled = true
 	if w.budget() == nil {
 		w.createBudget(budgetName)
 	}
