@@ -342,7 +342,7 @@ func TestContextsEnd(t *testing.T) {
 		first, leave := context.WithCancel(t.Context())
 		ask(t.Context(), "0") // writes alone
 		<-time.After(time.Second)
-		ask(first, "1")       // both wait, and share the second write
+		ask(first, "1") // both wait, and share the second write
 		ask(t.Context(), "2")
 		<-time.After(time.Second)
 		goOn <- struct{}{}
