@@ -115,7 +115,7 @@ type Config[O client.Object] struct {
 	Control podcontrol.Config
 	// Watch adds event sources for owners; nil for none. Owners of numbered Pods with claims are woken by their claims.
 	Watch func(*builder.Builder) *builder.Builder
-	// Status points into an owner: to the status, its observed generation and its conditions.
+	// Status returns the status of an owner, and points to the observed generation and the conditions in the owner.
 	Status func(O) (status any, observed *int64, conditions *v1beta1.Conditions)
 	// Rules are an owner's rules for its Pods.
 	Rules func(O) podcontrol.Rules

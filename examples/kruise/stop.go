@@ -20,11 +20,12 @@ func (p *Parts[O]) Stop(ctx context.Context, turn *executor.Turn[O], condition, 
 		return turn.Pass.Result(err)
 	}
 	owner := turn.Owner.DeepCopyObject().(O) //nolint:forcetypeassert // a copy is of the same type
-	status, generation, conditions := p.config.Status(owner)
+	_, generation, conditions := p.config.Status(owner)
 	*generation = owner.GetGeneration()
 	conditions.Drop(apps.ConditionInvalidSpec)
 	conditions.Drop(apps.ConditionWaiting)
 	conditions.SetFailure(condition, err, metav1.NewTime(turn.Now))
+	status, _, _ := p.config.Status(owner)
 	if before, _, _ := p.config.Status(turn.Owner); !equality.Semantic.DeepEqual(before, status) {
 		_, message := reason.Explain(err)
 		p.Events.Event(turn.Owner, corev1.EventTypeWarning, event, message)

@@ -114,7 +114,7 @@ func (r *Reconciler) dropNames(ctx context.Context, t *turn, o *observation, ver
 	return err == nil, err
 }
 
-// statusOf points into the status.
+// statusOf returns the status, and points into it.
 func statusOf(cs *v1beta1.CloneSet) (status any, observed *int64, conditions *v1beta1.Conditions) {
-	return &cs.Status, &cs.Status.ObservedGeneration, &cs.Status.Conditions
+	return cs.Status, &cs.Status.ObservedGeneration, &cs.Status.Conditions
 }

@@ -54,7 +54,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	return status
 }
 
-// statusOf points into the status.
+// statusOf returns the status, and points into it.
 func statusOf(set *v1beta1.StatefulSet) (status any, observed *int64, conditions *v1beta1.Conditions) {
-	return &set.Status, &set.Status.ObservedGeneration, &set.Status.Conditions
+	return set.Status, &set.Status.ObservedGeneration, &set.Status.Conditions
 }
