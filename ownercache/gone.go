@@ -35,8 +35,7 @@ func (c *Cache[O]) OnReplaced(f func(owner types.UID, pod *corev1.Pod)) {
 // watchGone adds the handlers for forgetting.
 func (c *Cache[O]) watchGone() error {
 	if _, err := c.Owners.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) { c.dropReplaced(before, after) },
-		DeleteFunc: func(obj any) { c.drop(obj) },
+		UpdateFunc: c.dropReplaced, DeleteFunc: c.drop, // methods: see wakeNamesake
 	}); err != nil {
 		return fmt.Errorf("ownercache: watching %s: %w", c.kind.Kind, err)
 	}
@@ -44,18 +43,21 @@ func (c *Cache[O]) watchGone() error {
 		return nil
 	}
 	if _, err := c.Pods.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			c.replacedPod(before)
-			c.dropReplaced(before, after)
-		},
-		DeleteFunc: func(obj any) {
-			c.replacedPod(obj)
-			c.drop(obj)
-		},
+		UpdateFunc: c.podUpdated, DeleteFunc: c.podDeleted,
 	}); err != nil {
 		return fmt.Errorf("ownercache: watching Pods: %w", err)
 	}
 	return nil
+}
+
+func (c *Cache[O]) podUpdated(before, after any) {
+	c.replacedPod(before)
+	c.dropReplaced(before, after)
+}
+
+func (c *Cache[O]) podDeleted(obj any) {
+	c.replacedPod(obj)
+	c.drop(obj)
 }
 
 // dropReplaced drops the records about an object replaced by a successor of the same name.

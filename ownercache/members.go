@@ -56,6 +56,11 @@ func (c *Cache[O]) podEvents() handler.EventHandler {
 			}
 		}
 	}
+	return onEvents(wake)
+}
+
+// onEvents calls wake with the objects of each event. onEvents is apart because it is not generic: see wakeNamesake.
+func onEvents(wake func(q queue, objects ...client.Object)) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
