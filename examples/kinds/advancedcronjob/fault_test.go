@@ -407,8 +407,8 @@ func (w *story) makeJob(name string) {
 	}
 }
 
-// outside ends jobs and lets deletions go on, each a while after its beginning: no event beside must be needed for a
-// wake-up.
+// outside ends or deletes jobs and lets deletions go on, each a while after its beginning: no event beside must be
+// needed for a wake-up.
 func (w *story) outside() (changed bool) {
 	const while = 5 * time.Second
 	for _, job := range w.jobs() {
@@ -416,6 +416,10 @@ func (w *story) outside() (changed bool) {
 		switch deleted := job.GetDeletionTimestamp(); {
 		case deleted != nil && time.Since(deleted.Time) > while:
 			w.letGo(job)
+		case deleted == nil && isActive(run) && time.Since(job.GetCreationTimestamp().Time) > while && w.Chance(50):
+			w.Logf("user: deletes %s, which goes on", job.GetName())
+			w.noteLoss(job)
+			w.must(w.User.Delete(context.Background(), job))
 		case deleted == nil && isActive(run) && time.Since(job.GetCreationTimestamp().Time) > while:
 			w.Logf("%s ends well", job.GetName())
 			w.setStatus(job, "Complete")
