@@ -1,6 +1,7 @@
 package sharedstatus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,9 @@ const (
 	// webhook has places for the requests of all namespaces, and requests waiting for a single object must not take all
 	// places.
 	crowd = 64
+	// moment gives requests made at the same time, such as those of a drain, the time to be decided together: the answers
+	// then depend on names, not on goroutines.
+	moment = 10 * time.Microsecond
 )
 
 // await waits for the answer to a request.
@@ -116,6 +120,7 @@ func (s *Statuses[O, L]) leave(o *object[O, L], r *request[O, L]) {
 func (s *Statuses[O, L]) work(o *object[O, L]) {
 	var batch []*request[O, L]
 	for {
+		time.Sleep(moment)
 		if batch = s.gather(o, batch); len(batch) == 0 {
 			return
 		}
@@ -141,13 +146,15 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// gather adds the waiting requests to those without an answer, in the order of their names, and leaves out requests that
-// nobody waits for.
+// gather adds the waiting requests to those without an answer, and leaves out requests that nobody waits for. Requests
+// with more failed attempts come first, and names decide between the rest.
 func (s *Statuses[O, L]) gather(o *object[O, L], batch []*request[O, L]) []*request[O, L] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slices.SortStableFunc(o.waiting, func(a, b *request[O, L]) int { return strings.Compare(a.name, b.name) })
 	batch = slices.DeleteFunc(append(batch, o.waiting...), func(r *request[O, L]) bool { return r.ctx.Err() != nil })
+	slices.SortStableFunc(batch, func(a, b *request[O, L]) int {
+		return cmp.Or(cmp.Compare(b.tries, a.tries), strings.Compare(a.name, b.name))
+	})
 	o.waiting = nil
 	o.busy = len(batch) > 0
 	return batch
