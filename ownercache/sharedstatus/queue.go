@@ -90,7 +90,10 @@ func (s *Statuses[O, L]) enter(r *request[O, L], key client.ObjectKey) (*object[
 	o.waiting = append(o.waiting, r)
 	if !o.busy {
 		o.busy = true
-		go s.work(o)
+		go func() {
+			sleep(r.ctx, moment)
+			s.work(o)
+		}()
 	}
 	return o, nil
 }
@@ -120,7 +123,6 @@ func (s *Statuses[O, L]) leave(o *object[O, L], r *request[O, L]) {
 func (s *Statuses[O, L]) work(o *object[O, L]) {
 	var batch []*request[O, L]
 	for {
-		time.Sleep(moment)
 		if batch = s.gather(o, batch); len(batch) == 0 {
 			return
 		}
