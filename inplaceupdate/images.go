@@ -47,10 +47,30 @@ func (c *container) runs() bool {
 	case neverStarted(c.status):
 		return false
 	case named(c.spec.Image, c.status), id != "" && id == c.knownDigest(c.spec.Image):
-		return true
+		return !c.mayPrecede()
 	}
 	record, _ := c.record()
 	return id != "" && id != digestOf(record.ImageID) && !c.mayBeSuperseded()
+}
+
+// mayPrecede reports whether the reported instance may be older than the request for the spec's image, and so may run a
+// superseded image with the same digest and any of their names: a kubelet is yet to restart such an instance. Times have
+// whole seconds.
+func (c *container) mayPrecede() bool {
+	running := c.status.State.Running
+	if _, changed := c.record(); !changed || running == nil || running.StartedAt.IsZero() || len(c.unknown()) == 0 {
+		return false
+	}
+	saved, err := c.view.whole()
+	if err != nil || saved == nil {
+		return false
+	}
+	for _, batch := range slices.Backward(saved.ContainerBatchesRecord) {
+		if slices.Contains(batch.Containers, c.name) {
+			return !running.StartedAt.After(batch.Timestamp.Time)
+		}
+	}
+	return false
 }
 
 // mayBeSuperseded reports whether the reported instance may run a superseded image. Either the instance has the name or

@@ -529,3 +529,44 @@ func TestNamesInFull(t *testing.T) {
 		})
 	}
 }
+
+// TestMayPrecede: U-23 a Pod is updated before its node reports anything. An instance older than the request may run the
+// overtaken image, of which the node knows the digest by the new name, and is yet to be restarted.
+func TestMayPrecede(t *testing.T) {
+	for name, tc := range map[string]struct {
+		started  time.Time
+		complete bool
+	}{
+		"older than the request":     {after(-3 * time.Second), false},
+		"of the same second":         {now, false},
+		"started for the request":    {after(time.Second), true},
+		"the node does not say when": {time.Time{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &story{t: t, updater: newUpdater(), pod: newPod(newTemplate(appImage("app:v2"))), from: newTemplate(appImage("app:v2"))}
+			s.pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app"}
+			s.ask("app:a-v2", 0)
+			s.node("app:a-v2", "2222", "1")
+			s.pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(tc.started)}
+			step, err := s.updater.Next(s.pod, after(2*time.Second))
+			if err != nil || step.Complete != tc.complete {
+				t.Errorf("complete %t, %v; want %t; waits for %v", step.Complete, err, tc.complete, step.Waiting)
+			}
+		})
+	}
+}
+
+// TestOlderThanTheRequest: U-23 the digest of each superseded image is known, so an instance with another digest needs no
+// further proof, whenever it was started.
+func TestOlderThanTheRequest(t *testing.T) {
+	s := &story{t: t, updater: newUpdater(), from: newTemplate(appImage("app:v1"))}
+	s.pod = newPod(s.from)
+	s.node("app:v1", "1111", "1")
+	s.ask("app:v2", 0)
+	s.node("app:v2", "2222", "2")
+	s.ask("app:v1", 0)
+	s.ask("app:v3", 0)
+	s.node("app:v3", "3333", "3")
+	s.pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}
+	s.expect(1, "runs")
+}

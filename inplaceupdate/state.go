@@ -258,7 +258,7 @@ func (v *view) needsMemory(raw string) bool {
 		if _, recorded := c.record(); !recorded || c.spec == nil || c.status == nil {
 			continue
 		}
-		if !named(c.spec.Image, c.status) ||
+		if !named(c.spec.Image, c.status) || len(c.superseded()) > 0 ||
 			(c.status.ContainerID != "" && strings.Contains(raw, c.status.ContainerID)) {
 			return true
 		}

@@ -125,6 +125,14 @@ func mutants() []mutant {
 			schedules{tests: "../inplaceupdate", only: "TestNodesThatReportDigests"},
 		},
 		{
+			"the known images are not read while a superseded image decides", "inplaceupdate/state.go",
+			"|| len(c.superseded()) > 0 ||", "|| len(c.superseded()) > 9 ||", schedules{tests: "../inplaceupdate", only: "TestOlderThanTheRequest"},
+		},
+		{
+			"an instance older than the request counts as the new image by another name", "inplaceupdate/images.go",
+			"return !c.mayPrecede()", "return true", schedules{tests: "../inplaceupdate", only: "TestMayPrecede"},
+		},
+		{
 			"a digest that its node knows by another one is waited for without end", "inplaceupdate/images.go",
 			"digest := c.knownDigest(c.spec.Image)\n", "digest := askedDigest(c.spec.Image)\n", cloneSet("images"),
 		},
