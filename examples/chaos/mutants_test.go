@@ -481,6 +481,8 @@ func mutants() []mutant {
 			"parallel := spec.PodManagementPolicy == appsv1.ParallelPodManagement", "parallel := spec.PodManagementPolicy != \"\" || appsv1.ParallelPodManagement == \"\"", statefulSet(),
 		},
 		{"one Pod more than may is taken out of service", "examples/kinds/statefulset/resolve.go", "return max(read.Count(path, value, replicas, partition.Down), 1)", "return max(read.Count(path, value, replicas, partition.Down), 1) + 1", statefulSet()},
+		{"a stopped pass tells nobody why", "examples/kruise/stop.go", "\t_, err = turn.WriteStatus(ctx, status)\n", "\t_, err = status, nil\n", statefulSet()},
+		{"a condition that stays gets a new time with each pass", "examples/kruise/stop.go", "if old != condition {", "if old != \"\" {", statefulSet()},
 		{"a pause holds nothing up", "examples/kinds/statefulset/resolve.go", "kind == onDelete, ru.Paused\n", "kind == onDelete, ru.Paused && replicas < 0\n", statefulSet()},
 		{"a Pod is given back to a revision that is no more", "examples/kinds/statefulset/controller.go", "if !s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", "if s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", statefulSet()},
 	}...)

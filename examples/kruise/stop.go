@@ -22,8 +22,11 @@ func (p *Parts[O]) Stop(ctx context.Context, turn *executor.Turn[O], condition, 
 	owner := turn.Owner.DeepCopyObject().(O) //nolint:forcetypeassert // a copy is of the same type
 	_, generation, conditions := p.config.Status(owner)
 	*generation = owner.GetGeneration()
-	conditions.Drop(apps.ConditionInvalidSpec)
-	conditions.Drop(apps.ConditionWaiting)
+	for _, old := range []string{apps.ConditionInvalidSpec, apps.ConditionWaiting} {
+		if old != condition { // a condition that stays keeps its time
+			conditions.Drop(old)
+		}
+	}
 	conditions.SetFailure(condition, err, metav1.NewTime(turn.Now))
 	status, _, _ := p.config.Status(owner)
 	if before, _, _ := p.config.Status(turn.Owner); !equality.Semantic.DeepEqual(before, status) {

@@ -438,6 +438,16 @@ func (w *story) checkState() {
 
 // checkConverged checks the final state, after everything has come to rest.
 func (w *story) checkConverged() {
+	if w.senseless {
+		for _, name := range w.setup.owners {
+			cs := w.cloneSet(name)
+			c := cs.Status.Conditions.Find(apps.ConditionInvalidSpec)
+			if c == nil || c.Status != corev1.ConditionTrue || cs.Status.ObservedGeneration != cs.Generation {
+				w.Failf("told", "nobody is told of the senseless spec of generation %d: %+v", cs.Generation, cs.Status)
+			}
+		}
+		return
+	}
 	for _, name := range w.setup.owners {
 		w.checkOwner(w.cloneSet(name))
 	}

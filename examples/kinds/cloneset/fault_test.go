@@ -57,6 +57,8 @@ type story struct {
 	taken map[types.UID]int64
 	// held holds, by Pod, when the pass began that held back an update, or when the node last reported the Pod as ready since.
 	held map[types.UID]time.Time
+	// senseless is true if the last specs make no sense.
+	senseless bool
 }
 
 func newStory(world *chaos.World) chaos.Subject {

@@ -372,6 +372,7 @@ func (w *story) settle() {
 		w.Nodes.Settle()
 		w.CatchUp()
 	}
+	w.senseless = w.Chance(5)
 	for _, name := range w.setup.owners {
 		if w.cloneSet(name) == nil {
 			w.createOwner(name)
@@ -384,6 +385,9 @@ func (w *story) settle() {
 		}
 		ru.Paused = false
 		ru.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+		if w.senseless {
+			ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // past admission
+		}
 		w.mendImages(cs)
 		if w.setup.coldHook && cs.Spec.Lifecycle != nil {
 			cs.Spec.Lifecycle.PreNormal = nil

@@ -311,8 +311,15 @@ func (w *story) isLabelled(pod *corev1.Pod) bool {
 
 // converged: each fitting Node has an available Pod at the wanted revision, and no further Pods exist.
 func (w *story) converged() {
+	set := w.owner()
+	if w.senseless {
+		if c := set.Status.Conditions.Find(apps.ConditionInvalidSpec); c == nil || c.Status != corev1.ConditionTrue || set.Status.ObservedGeneration != set.Generation {
+			w.Failf("told", "nobody is told of the senseless spec of generation %d: %+v", set.Generation, set.Status)
+		}
+		return
+	}
 	v := &sight{
-		owner: w.owner(), now: time.Now(), pods: map[types.UID]*corev1.Pod{}, prune: w.prune, known: w.knows, taken: map[string]bool{},
+		owner: set, now: time.Now(), pods: map[types.UID]*corev1.Pod{}, prune: w.prune, known: w.knows, taken: map[string]bool{},
 	}
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if !w.isOurs(pod) {

@@ -72,6 +72,8 @@ type story struct {
 	denied string
 	// ended are the Pods deleted after their end.
 	ended map[endings]ending
+	// senseless is true if the last spec makes no sense.
+	senseless bool
 }
 
 const (
@@ -301,6 +303,10 @@ func (w *story) settle() {
 	}
 	if ru.Paused = nil; !makesSense(set) {
 		w.budget(set)
+	}
+	if w.senseless = w.Chance(5); w.senseless {
+		set.Spec.UpdateStrategy.Type = v1beta1.RollingUpdateDaemonSetStrategyType
+		ru.MaxUnavailable = ptr.To(intstr.FromString("many")) // past admission
 	}
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
 		if strings.HasPrefix(rev.Labels[apps.LabelRevision], twin) { // nobody is told of revisions

@@ -342,6 +342,12 @@ func (w *story) judgeClaim(v *sight, x *chaos.Write) {
 // converged: exactly the wanted Pods exist, and each Pod is in service and matches the template.
 func (w *story) converged() {
 	set := w.owner()
+	if w.senseless {
+		if c := set.Status.Conditions.Find(apps.ConditionInvalidSpec); c == nil || c.Status != corev1.ConditionTrue || set.Status.ObservedGeneration != set.Generation {
+			w.Failf("told", "nobody is told of the senseless spec of generation %d: %+v", set.Generation, set.Status)
+		}
+		return
+	}
 	wanted, partition := ordinalsOf(set), int(ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate.Partition, 0))
 	got, odd := map[int]bool{}, false
 	stuck := w.stuckClaims(set)

@@ -76,6 +76,8 @@ type story struct {
 	attempted map[types.UID]bool
 	// dropped are claims deleted by users. The controller cannot prevent a deletion just before the creation of the Pod.
 	dropped map[string]bool
+	// senseless is true if the last spec makes no sense.
+	senseless bool
 }
 
 const (
@@ -348,6 +350,9 @@ func (w *story) settle() {
 	ru := set.Spec.UpdateStrategy.RollingUpdate
 	if ru.Paused = false; ordinalsOf(set) == nil {
 		set.Spec.ReserveOrdinals = nil
+	}
+	if w.senseless = w.Chance(5); w.senseless {
+		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("5-2")} // past admission
 	}
 	if lost := w.lost(set); w.parallel {
 		ru.MaxUnavailable = ptr.To(intstr.FromInt32(int32(lost + 1)))
