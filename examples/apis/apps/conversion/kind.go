@@ -17,8 +17,6 @@ type kind struct {
 	// when are values that decide the meaning of the fields named in depends, below spec.
 	when    [2][]path
 	depends []string
-	// reads are fields in conditions of moves. The table adds the places.
-	reads []path
 	// takes decides about values for betaOnly fields from a note; nil takes all values that the Go type can hold.
 	takes func(o object, value any) bool
 
@@ -29,17 +27,6 @@ type kind struct {
 	notes       bool
 	sections    []path
 	places      [2][]path
-	fields      []goField
-}
-
-// goField is a field of spec or status of the Go types.
-type goField struct {
-	at    path
-	index [2][]int // nil for a version without the field
-	// same are fields of the same type in both versions that no move reads or changes.
-	same bool
-	// omitted are fields without zero values in JSON: fields that are no objects, or omitzero.
-	omitted bool
 }
 
 // table completes the description of a kind by its Go types.
@@ -53,41 +40,12 @@ func table[Alpha, Beta any](group string, k kind) *kind {
 		slices.SortFunc(k.places[v], slices.Compare[path])
 		k.places[v] = slices.CompactFunc(k.places[v], slices.Equal[path])
 	}
-	k.reads = slices.Concat(k.reads, k.places[alpha], k.places[beta])
 	k.notes = len(k.places[beta]) > 0
 	k.sections = append([]path{{metadataKey}, {specKey}}, k.always...)
 	if k.notes {
 		k.sections = append(k.sections, path{metadataKey, labelsKey}, path{metadataKey, annotationsKey})
 	}
-	k.fields = k.pair()
 	return &k
-}
-
-// pair returns the fields of both types.
-func (k *kind) pair() (fields []goField) {
-	for _, section := range []string{"Spec", "Status"} {
-		for v, t := range k.types {
-			in, _ := t.FieldByName(section)
-			for f := range in.Type.Fields() {
-				at := path{jsonName(in), jsonName(f)}
-				i := slices.IndexFunc(fields, func(f goField) bool { return slices.Equal(f.at, at) })
-				if i < 0 {
-					i, fields = len(fields), append(fields, goField{at: at})
-				}
-				fields[i].omitted = f.Type.Kind() != reflect.Struct || strings.Contains(f.Tag.Get("json"), "omitzero")
-				fields[i].index[v] = append(slices.Clone(in.Index), f.Index...)
-			}
-		}
-	}
-	for i := range fields {
-		f := &fields[i]
-		if f.index[alpha] != nil && f.index[beta] != nil {
-			one, other := k.types[alpha].FieldByIndex(f.index[alpha]), k.types[beta].FieldByIndex(f.index[beta])
-			f.same = one.Type.ConvertibleTo(other.Type) &&
-				!slices.ContainsFunc(k.reads, func(p path) bool { return slices.Equal(p[:2], f.at) })
-		}
-	}
-	return fields
 }
 
 // kindOf returns the kind of a Go type, and the version; nil for none.

@@ -44,7 +44,6 @@ var kinds = [...]*kind{
 				while(begun, beta),
 			moved(annotation(apps.AnnotationRequestUnreadyAcquired), "status.conditions", grace()).while(begun, beta),
 		},
-		reads: []path{steps("status.phase")},
 		takes: hasTimes,
 	}),
 	table[v1alpha1.DaemonSet, v1beta1.DaemonSet](apps.Group, kind{
