@@ -81,7 +81,10 @@ func decide(o *observation) *todo {
 		t.waits = o.pods.LackedClaims(o.cs.Spec.VolumeClaimTemplates)
 	}
 	t.cancel = o.pods.ChooseCancellations(o.spec(), o.settings.rules.Hooks)
-	scale, orders := o.step(o.settings.preparingIsUpdated), o.orders()
+	scale, orders := o.step(o.settings.preparingIsUpdated), podcontrol.Orders{
+		Priority: o.settings.priority, Scatter: o.settings.scatter, Busy: o.world.busy, Rest: o.world.rest,
+		Constraints: o.cs.Spec.Template.Spec.TopologySpreadConstraints, NodeLabels: o.world.nodeLabels,
+	}
 	t.limits = scale.Limits
 	if t.enough = scale.Create == 0 && !errors.Is(t.limits, rollout.ScaleUpLimited); scale.Create > 0 {
 		names, awaited := o.newNames(scale.Create)
@@ -110,13 +113,6 @@ func decide(o *observation) *todo {
 		return pod.State == lifecycle.PreparingUpdate && (pod.Updated != t.Back || o.settings.onDelete)
 	})
 	return t
-}
-
-func (o *observation) orders() podcontrol.Orders {
-	return podcontrol.Orders{
-		Priority: o.settings.priority, Scatter: o.settings.scatter, Busy: o.world.busy, Rest: o.world.rest,
-		Constraints: o.cs.Spec.Template.Spec.TopologySpreadConstraints, NodeLabels: o.world.nodeLabels,
-	}
 }
 
 // spec is the rollout with what the revisions say about it.

@@ -22,7 +22,7 @@ const lookAgain = 100 * time.Millisecond
 
 // report writes status and history and says when to look again.
 func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *todo, scaleErr, updateErr error) (ctrl.Result, error) {
-	status, wake := nextStatus(o, d, t.Now, scaleErr, updateErr)
+	status, wake := nextStatus(o, d, metav1.NewTime(t.Now), scaleErr, updateErr)
 	t.Pass.Wake(wake)
 	t.Pass.Wake(o.pods.NextAvailable)
 	acted := t.Pass.Changed()
@@ -39,7 +39,7 @@ func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *tod
 }
 
 // nextStatus computes the status, and the wait until a deadline makes a new status necessary: zero for never.
-func nextStatus(o *observation, t *todo, instant time.Time, scaleErr, updateErr error) (v1beta1.CloneSetStatus, time.Duration) {
+func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr error) (v1beta1.CloneSetStatus, time.Duration) {
 	pods := o.pods.Totals()
 	status := v1beta1.CloneSetStatus{
 		ObservedGeneration: o.cs.Generation, UpdateRevision: o.update.Name, CurrentRevision: o.current.Name, CollisionCount: o.history.Collisions,
@@ -48,7 +48,6 @@ func nextStatus(o *observation, t *todo, instant time.Time, scaleErr, updateErr 
 		ExpectedUpdatedReplicas: int32(o.settings.rollout.Replicas - o.settings.rollout.Partition),
 		LabelSelector:           o.settings.selector.String(), Conditions: slices.Clone(o.cs.Status.Conditions),
 	}
-	now := metav1.NewTime(instant)
 	status.Conditions.SetFailure(apps.ConditionFailedScale, scaleErr, now)
 	status.Conditions.SetFailure(apps.ConditionFailedUpdate, updateErr, now)
 	status.Conditions.Drop(apps.ConditionInvalidSpec)

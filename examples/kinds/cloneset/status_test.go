@@ -48,7 +48,7 @@ func TestProgress(t *testing.T) {
 				pods:    &podcontrol.Set{Active: tc.pods},
 				history: &revision.History{}, current: rev, update: rev,
 			}
-			status, _ := nextStatus(o, &todo{}, time.Unix(1, 0), nil, nil)
+			status, _ := nextStatus(o, &todo{}, metav1.Unix(1, 0), nil, nil)
 			got := status.Conditions.Find(apps.ConditionProgressing)
 			if got == nil || got.Status != corev1.ConditionTrue {
 				t.Fatalf("condition is %+v", got)

@@ -7,7 +7,4 @@
 //
 // Where OpenKruise 1.9 has a bug, a gap or a limit, this controller does better; the table in examples/README.md lists
 // each difference visible from outside.
-//
-// RBAC: see examples/config/rbac. Pods (all verbs), pods/status and pods/resize (patch), controllerrevisions,
-// persistentvolumeclaims, events, statefulsets with status; storageclasses read.
 package statefulset
