@@ -40,30 +40,31 @@ func (c *Cache[O]) podEvents() handler.EventHandler {
 	if c.options.Members == nil {
 		return enqueueController(c.kind.GroupKind())
 	}
-	wake := func(q queue, objects ...client.Object) {
+	return onEvents(func(q queue, before, after client.Object) {
 		var names []string
-		for _, obj := range objects {
+		namespace := ""
+		for _, obj := range []client.Object{before, after} {
 			if pod, ok := obj.(*corev1.Pod); ok {
-				names = append(names, c.options.Members(pod)...)
+				names, namespace = append(names, c.options.Members(pod)...), pod.Namespace
 			}
 		}
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
-			for _, namespace := range []string{"", objects[0].GetNamespace()} {
+			for _, namespace := range []string{"", namespace} {
 				if _, ok := c.Owners.Get(namespace, name); ok {
 					q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 				}
 			}
 		}
-	}
-	return onEvents(wake)
+	})
 }
 
-// onEvents calls wake with the objects of each event. onEvents is apart because it is not generic: see wakeNamesake.
-func onEvents(wake func(q queue, objects ...client.Object)) handler.EventHandler {
+// onEvents calls wake for each event, with nil for an object before its creation or after its deletion. onEvents is apart
+// because it is not generic: see wakeNamesake.
+func onEvents(wake func(q queue, before, after client.Object)) handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, nil, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object, nil) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { wake(q, e.ObjectOld, e.ObjectNew) },
 	}
 }

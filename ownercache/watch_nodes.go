@@ -1,15 +1,11 @@
 package ownercache
 
 import (
-	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/nodefit"
@@ -23,7 +19,6 @@ import (
 func WatchNodes[O client.Object, C comparable](
 	cache *Cache[O], claim func(owner O, node *corev1.Node) C, also ...func(before, after *corev1.Node) bool,
 ) func(*builder.Builder) *builder.Builder {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(q queue, before, after client.Object) {
 		old, _ := before.(*corev1.Node)
 		node, _ := after.(*corev1.Node)
@@ -45,10 +40,6 @@ func WatchNodes[O client.Object, C comparable](
 		}
 	}
 	return func(b *builder.Builder) *builder.Builder {
-		return b.Watches(&corev1.Node{}, handler.Funcs{
-			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, nil, e.Object) },
-			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { wake(q, e.ObjectOld, e.ObjectNew) },
-			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object, nil) },
-		})
+		return b.Watches(&corev1.Node{}, onEvents(wake))
 	}
 }

@@ -54,20 +54,7 @@ func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile
 		return nil, fmt.Errorf("podwebhook: informer for %T: %w", owner, err)
 	}
 	registration, err := s.owners.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { s.put(obj) },
-		UpdateFunc: func(before, after any) {
-			if isOther(before, after) {
-				s.put(after)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = missed.Obj
-			}
-			if object, ok := obj.(client.Object); ok {
-				s.indexOf(object.GetNamespace()).Delete(object.GetName())
-			}
-		},
+		AddFunc: s.put, UpdateFunc: s.replace, DeleteFunc: s.drop, // methods: Go 1.26.8 mixes up function literals of generic functions
 	})
 	if err != nil {
 		return nil, fmt.Errorf("podwebhook: watching %T: %w", owner, err)
@@ -107,6 +94,21 @@ func (s *Sets[O]) put(obj any) {
 		index.Delete(owner.GetName())
 	default:
 		index.Put(set)
+	}
+}
+
+func (s *Sets[O]) replace(before, after any) {
+	if isOther(before, after) {
+		s.put(after)
+	}
+}
+
+func (s *Sets[O]) drop(obj any) {
+	if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = missed.Obj
+	}
+	if object, ok := obj.(client.Object); ok {
+		s.indexOf(object.GetNamespace()).Delete(object.GetName())
 	}
 }
 
