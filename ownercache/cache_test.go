@@ -292,6 +292,8 @@ func TestGone(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	var gone []types.UID
 	var replaced []string
+	w.OnGone(nil)
+	w.OnReplaced(nil)
 	w.OnGone(func(uid types.UID) { gone = append(gone, uid) })
 	w.OnReplaced(func(owner types.UID, pod *corev1.Pod) {
 		replaced = append(replaced, string(owner)+" "+pod.Name+" "+pod.ResourceVersion)

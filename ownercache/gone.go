@@ -11,8 +11,12 @@ import (
 )
 
 // OnGone has f called with the UID of each owner and each Pod that is gone, for packages with records about the object.
-// The informers call f: f must return soon, and not call OnGone. Call OnGone before the manager starts.
+// The informers call f: f must return soon, and not call OnGone. A nil f is left out. Call OnGone before the manager
+// starts.
 func (c *Cache[O]) OnGone(f func(uid types.UID)) {
+	if f == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = append(c.gone, f)
@@ -27,6 +31,9 @@ func (c *Cache[O]) Exists(uid types.UID) bool {
 // OnReplaced has f called with each Pod object that the cache has replaced by a newer object or lost, and the UID of
 // its controller, for packages with records by pointer. In all else OnReplaced is like OnGone.
 func (c *Cache[O]) OnReplaced(f func(owner types.UID, pod *corev1.Pod)) {
+	if f == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.replaced = append(c.replaced, f)

@@ -13,7 +13,7 @@ import (
 // WatchOrphans returns a ControllerOptions.Watch that wakes owners for selected Pods without a controller, for
 // adoption: a Pod's own events wake only its controller. Such a Pod wakes an owner when the Pod appears, when its
 // labels change, and when its controller releases the Pod. WatchOrphans calls selects for the owners of the Pod's
-// namespace. selects must be safe for concurrent use.
+// namespace; nil selects all Pods. selects must be safe for concurrent use.
 func WatchOrphans[O client.Object](cache *Cache[O], selects func(owner O, pod *corev1.Pod) bool) func(*builder.Builder) *builder.Builder {
 	wake := func(q queue, before, after client.Object) {
 		pod, ok := after.(*corev1.Pod)
@@ -24,7 +24,7 @@ func WatchOrphans[O client.Object](cache *Cache[O], selects func(owner O, pod *c
 			return
 		}
 		for _, owner := range cache.Owners.All() {
-			if owner.GetNamespace() == pod.Namespace && selects(owner, pod) {
+			if owner.GetNamespace() == pod.Namespace && (selects == nil || selects(owner, pod)) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
 			}
 		}

@@ -16,10 +16,10 @@
 //
 // Within a process, requests about an object wait for each other, and each decision starts from the object stored last,
 // without waiting for the cache. Requests that come while a write is under way, or in the 12 ms after a write, are
-// decided together, in the order of their names, and written once. Conflicts arise only between processes. After a conflict a process
-// leaves up to 80 ms between its writes, and reads the object from the API server before each write, so that many
-// processes do not only refuse each other. If more than 64 requests about an object wait in a process, further requests get [ErrContended]: clients
-// come again, and requests about other objects have room.
+// decided together, in the order of their names, and written once. Conflicts arise only between processes. After a
+// conflict a process leaves up to 80 ms between its writes, and reads the object from the API server before each write,
+// so that many processes do not only refuse each other. If more than 64 requests about an object wait in a process,
+// further requests get [ErrContended]: clients come again, and requests about other objects have room.
 //
 // # Given back
 //

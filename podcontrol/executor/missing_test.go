@@ -47,3 +47,11 @@ func TestMissingArguments(t *testing.T) {
 		})
 	}
 }
+
+// TestUnknownCounting: the error names the value, before anything is made.
+func TestUnknownCounting(t *testing.T) {
+	_, err := executor.NewParts(t.Context(), nil, &appsv1.ReplicaSet{}, executor.Config[*appsv1.ReplicaSet]{Counting: "Some"})
+	if err == nil || !strings.Contains(err.Error(), `Counting "Some"`) {
+		t.Errorf("NewParts = %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -58,12 +59,16 @@ type Parts[O client.Object] struct {
 // NewParts makes the parts for the kind of owner. Call NewParts before the manager starts. The error names the missing
 // part of the config, or comes from ownercache.New.
 func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, config Config[O]) (*Parts[O], error) {
+	counting := cmp.Or(config.Counting, revision.CountUnused)
+	if counting != revision.CountUnused && counting != revision.CountAllOld {
+		return nil, fmt.Errorf("executor: Counting %q is neither %s nor %s", counting, revision.CountUnused, revision.CountAllOld)
+	}
 	if mgr == nil {
 		return nil, errors.New("executor: a manager is required")
 	}
 	p := &Parts[O]{
 		Fanout: fanout.New(config.Calls), InPlace: config.Control.InPlace,
-		counting: cmp.Or(config.Counting, revision.CountUnused), claims: config.Revisions.ClaimTemplatesAnnotation != "",
+		counting: counting, claims: config.Revisions.ClaimTemplatesAnnotation != "",
 	}
 	decoder := revision.NewDecoder(decodedRevisions, nil)
 	var err error

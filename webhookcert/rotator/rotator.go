@@ -224,6 +224,9 @@ func (o *Options) check() error {
 	if problems := slices.Concat(validation.IsDNS1123Subdomain(o.Secret.Name), validation.IsDNS1123Label(o.Secret.Namespace)); len(problems) > 0 {
 		return fmt.Errorf("options: Secret %q: %s", o.Secret, strings.Join(problems, "; "))
 	}
+	if _, _, err := net.SplitHostPort(o.Address); o.Address != "" && err != nil {
+		return fmt.Errorf("options: Address %q, such as localhost:9443: %w", o.Address, err)
+	}
 	switch named := len(o.Mutating) + len(o.Validating) + len(o.CRDs); {
 	case named == 0 && o.Directory == "" && !o.SecretAlone:
 		return errors.New("options: none of Mutating, Validating and CRDs names an object to get the bundle, no Directory gets it, and SecretAlone is not set")

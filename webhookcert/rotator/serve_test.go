@@ -134,6 +134,7 @@ func TestNewRefuses(t *testing.T) {
 		{name: "SecretAlone beside names", edit: func(o *rotator.Options) { o.SecretAlone = true }, want: "SecretAlone"},
 		{name: "files get the bundle", edit: func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs, o.Directory = nil, nil, nil, "certs" }},
 		{name: "a name that is empty", edit: func(o *rotator.Options) { o.CRDs = []string{""} }, want: "CRDs"},
+		{name: "an address without a port", edit: func(o *rotator.Options) { o.Address = "localhost" }, want: `Address "localhost"`},
 		{name: "a name twice", edit: func(o *rotator.Options) { o.Mutating = []string{"a", "b", "a"} }, want: `Mutating: "a" is named twice`},
 		{name: "a host with a port", edit: func(o *rotator.Options) { o.Host, o.Port = "localhost:8443", 9443 }, want: `Host: BadAddress: "localhost:8443"`},
 		{name: "a bad host, external", edit: func(o *rotator.Options) { o.Config.External, o.Host, o.Port = true, "LocalHost", 9443 }, want: `"LocalHost"`},
