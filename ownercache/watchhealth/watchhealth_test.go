@@ -43,11 +43,15 @@ func newServer() *server {
 	return &server{version: 10, oldest: 10, objects: map[string]*corev1.ConfigMap{}}
 }
 
-func (s *server) ListWithContext(_ context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+func (s *server) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	s.mu.Lock()
 	slow := s.slow
 	s.mu.Unlock()
-	time.Sleep(slow)
+	select {
+	case <-time.After(slow):
+	case <-ctx.Done(): // a test ends meanwhile
+		return nil, ctx.Err()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists.Add(1)
