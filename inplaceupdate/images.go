@@ -47,16 +47,17 @@ func (c *container) runs() bool {
 	case neverStarted(c.status):
 		return false
 	case named(c.spec.Image, c.status), id != "" && id == c.knownDigest(c.spec.Image):
-		return !c.mayPrecede()
+		return !c.precedes()
 	}
 	record, _ := c.record()
 	return id != "" && id != digestOf(record.ImageID) && !c.mayBeSuperseded()
 }
 
-// mayPrecede reports whether the reported instance may be older than the request for the spec's image, and so may run a
-// superseded image with the same digest and any of their names: a kubelet is yet to restart such an instance. Times have
-// whole seconds.
-func (c *container) mayPrecede() bool {
+// precedes reports whether the reported instance is older than the request for the spec's image, and so runs a superseded
+// image with the same digest and any of their names: a kubelet is yet to restart such an instance. Times have whole
+// seconds, and an instance of the same second counts as started for the request. If the node's clock is late, time
+// proves the image in the end.
+func (c *container) precedes() bool {
 	running := c.status.State.Running
 	if _, changed := c.record(); !changed || running == nil || running.StartedAt.IsZero() || len(c.unknown()) == 0 {
 		return false
@@ -67,7 +68,7 @@ func (c *container) mayPrecede() bool {
 	}
 	for _, batch := range slices.Backward(saved.ContainerBatchesRecord) {
 		if slices.Contains(batch.Containers, c.name) {
-			return !running.StartedAt.After(batch.Timestamp.Time)
+			return running.StartedAt.Before(&batch.Timestamp)
 		}
 	}
 	return false

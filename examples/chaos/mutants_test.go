@@ -130,7 +130,7 @@ func mutants() []mutant {
 		},
 		{
 			"an instance older than the request counts as the new image by another name", "inplaceupdate/images.go",
-			"return !c.mayPrecede()", "return true", schedules{tests: "../inplaceupdate", only: "TestMayPrecede"},
+			"return !c.precedes()", "return true", schedules{tests: "../inplaceupdate", only: "TestPrecedes"},
 		},
 		{
 			"a digest that its node knows by another one is waited for without end", "inplaceupdate/images.go",

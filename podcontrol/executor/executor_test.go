@@ -696,6 +696,27 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// TestUnreadableAfterRefusal: a write was refused, and somebody spoils the Pod before the next attempt. Nothing is tried
+// again, so the owner tells the newer reason at once.
+func TestUnreadableAfterRefusal(t *testing.T) {
+	w := newWorld(t)
+	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "Updating" })
+	w.Answer = refuses("patch Pod")
+	if _, err := w.loop("a"); err != nil {
+		t.Fatal(err)
+	}
+	w.Answer = nil
+	pod := &corev1.Pod{}
+	w.must(w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, pod))
+	pod.Annotations = map[string]string{"example.com/update": "{"}
+	pod.Status.Conditions = nil
+	w.must(w.Update(t.Context(), pod))
+	w.deliver()
+	if err := w.beginWith(w.pod("a")).Unfinished(); !errors.Is(err, inplaceupdate.UnreadableState) || apierrors.IsForbidden(err) {
+		t.Errorf("Unfinished = %v", err)
+	}
+}
+
 // TestOneLoopAtATime: while a loop writes to a Pod, the other loop leaves the Pod alone, and a pass does not start on
 // an older Pod.
 func TestOneLoopAtATime(t *testing.T) {

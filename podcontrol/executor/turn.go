@@ -301,18 +301,16 @@ func (t *Turn[O]) Unfinished() error {
 	active := t.active()
 	for i := range active {
 		pod := &active[i]
-		if some && pod.Unreadable == nil {
+		switch {
+		case pod.Unreadable != nil: // whatever was refused before is not tried again
+			if pod.Updating || !pod.Ready || !pod.Updated {
+				errs = append(errs, pod.Unreadable)
+			}
+		case some:
 			t.Pass.Wake(t.executor.left(pod)) // the Pod's turn may come then
-		}
-		var err error
-		if some {
-			err = t.heldUp(pod)
-		}
-		if err == nil && (pod.Updating || !pod.Ready || !pod.Updated) {
-			err = pod.Unreadable
-		}
-		if err != nil {
-			errs = append(errs, err)
+			if err := t.heldUp(pod); err != nil {
+				errs = append(errs, err)
+			}
 		}
 	}
 	return reason.Final(errors.Join(errs...))
