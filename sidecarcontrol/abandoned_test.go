@@ -70,6 +70,38 @@ func TestAbandonedHotUpgrade(t *testing.T) {
 	}
 }
 
+// TestAbandonedProof: only time can prove that a sidecar runs its image, and the set that would note the begin of the
+// proof was deleted. Other sets wait for a while, and not for ever.
+func TestAbandonedProof(t *testing.T) {
+	c := newControl(t)
+	cold2 := spec("cold", "log")
+	cold2.Containers[0].Image = "log:v2"
+	set := newSet(t, cold2)
+	pod := serving(inject(t, newPod("app"), newSet(t, spec("gone", "mesh")), newSet(t, spec("cold", "log"))))
+	pod.Generation, pod.Status.ObservedGeneration = 2, 2
+	for i := range pod.Status.ContainerStatuses {
+		status := &pod.Status.ContainerStatuses[i]
+		if status.ContainerID = "containerd://" + status.Name; status.Name == "mesh" {
+			status.Image, status.ImageID = "mesh:other", "mesh@sha256:1111"
+		}
+	}
+	pod.Annotations[stateKey] = `{"gone":{"revision":"2","updateTimestamp":"` + now.UTC().Format(time.RFC3339) +
+		`","lastContainerStatuses":{"mesh":{"imageID":"mesh@sha256:1111"}},"updateImages":true}}`
+	for _, tc := range []struct {
+		after time.Duration
+		held  bool
+	}{{time.Minute, true}, {9 * time.Minute, true}, {10 * time.Minute, false}, {-2 * time.Minute, false}} {
+		at := now.Add(tc.after)
+		s := c.Read(pod, set, at)
+		if s.Busy != tc.held || tc.held && s.RequeueAfter != 10*time.Minute-tc.after {
+			t.Errorf("after %v: busy %t, look again after %v", tc.after, s.Busy, s.RequeueAfter)
+		}
+		if waiting := c.Unfinished(pod, at); len(waiting) > 0 != tc.held {
+			t.Errorf("after %v: unfinished %v", tc.after, waiting)
+		}
+	}
+}
+
 // TestForgedHotUpgrade: a serving Pod that names a hot upgrade by a missing set holds nobody up.
 func TestForgedHotUpgrade(t *testing.T) {
 	c := newControl(t)

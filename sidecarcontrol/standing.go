@@ -292,8 +292,8 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 	return change
 }
 
-// flipPatience is the time, from the beginning of another set's hot upgrade, to wait for the upgrade's flip if nothing
-// else is left. The other set may be gone by then, or have another shape.
+// flipPatience is the time, from the beginning of another set's upgrade, to wait for the flip of a hot upgrade, or for a
+// proof by time, if nothing else is left. The other set may be gone by then, or have another shape.
 const flipPatience = 10 * time.Minute
 
 // isBusy reports whether another set's upgrade of the Pod goes on.
@@ -312,7 +312,8 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 			}
 			continue
 		}
-		if step, err := c.updater.Next(view, now); err == nil && len(step.Waiting) > 0 {
+		if waiting, left := c.goesOn(view, states[name], now); len(waiting) > 0 {
+			s.requeue(left)
 			return true
 		}
 		if at := begunAt(states[name]); at.After(begun) && at.Before(now.Add(time.Minute)) { // clocks differ by less
@@ -327,9 +328,24 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 	return true
 }
 
+// goesOn returns the reasons for waiting of another set's upgrade. If time could prove an image, and nobody has noted the
+// begin of the proof, the set may be gone: such an upgrade counts until flipPatience after its begin. left, if positive,
+// is the rest of that time.
+func (c *Control) goesOn(view *corev1.Pod, state json.RawMessage, now time.Time) (waiting reason.List, left time.Duration) {
+	step, err := c.updater.Next(view, now)
+	if err != nil || step.Change.IsEmpty() {
+		return step.Waiting, 0
+	}
+	begun := begunAt(state)
+	if left = begun.Add(flipPatience).Sub(now); left <= 0 || begun.After(now.Add(time.Minute)) {
+		return nil, 0
+	}
+	return step.Waiting, left
+}
+
 // requeue asks the caller to look again after a time at the latest.
 func (s *Standing) requeue(after time.Duration) {
-	if s.RequeueAfter <= 0 || after < s.RequeueAfter {
+	if after > 0 && (s.RequeueAfter <= 0 || after < s.RequeueAfter) {
 		s.RequeueAfter = after
 	}
 }
@@ -345,8 +361,9 @@ func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.Lis
 		if view == nil {
 			lost, _ := c.lost(pod, name, g, now)
 			waiting = append(waiting, lost...)
-		} else if step, err := c.updater.Next(view, now); err == nil {
-			waiting = append(waiting, step.Waiting...)
+		} else {
+			upgrade, _ := c.goesOn(view, states[name], now)
+			waiting = append(waiting, upgrade...)
 		}
 	}
 	return waiting

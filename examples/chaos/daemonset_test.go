@@ -24,7 +24,7 @@ func daemonSetMutants() []mutant {
 		{"hooks are ignored", controller + "resolve.go", "hooks = &pub.Lifecycle{PreDelete: set.Spec.Lifecycle.PreDelete}", "hooks = &pub.Lifecycle{}", found},
 		{"Pods that end again and again are replaced at once", "podcontrol/executor/ended.go", "if podstate.IsActive(pod) || t.isLeaving(pod) ||", "if !podstate.IsActive(pod) || t.isLeaving(pod) ||", found},
 		{"Pods are adopted that are not selected", controller + "decide.go", "t.adopt = split.Adopt", "t.adopt = append(split.Adopt, o.orphans...)", found},
-		{"nobody looks at an orphan that comes later", "ownercache/watch_orphans.go", "&& selects(owner, pod) {", "&& selects(owner, pod) && len(pod.Labels) == 0 {", found},
+		{"nobody looks at an orphan that comes later", "ownercache/watch_orphans.go", "(selects == nil || selects(owner, pod)) {", "(selects == nil || selects(owner, pod)) && len(pod.Labels) == 0 {", found},
 		{"Pods at a revision that is there twice are recreated", controller + "decide.go", "case isAtTwin(pod, o.twins):", "case false:", found},
 		{"a revision that is there twice goes before its Pods have the other", controller + "controller.go", "if len(d.relabel) > 0 || d.keepTwins {", "if len(d.relabel) > 1000 || d.keepTwins {", found},
 		{"a Pod that waits for its hook takes another of its Node along", nodes, "*stays == nil || (*stays).PreDeleting && !p.PreDeleting {", "*stays == nil {", found},

@@ -369,7 +369,7 @@ func mutants() []mutant {
 		},
 		{
 			"a Pod that nobody can read is not named while it waits to serve", "podcontrol/executor/turn.go",
-			"(pod.Updating || !pod.Ready || !pod.Updated) {", "pod.Updating {", fleet(),
+			"if pod.Updating || !pod.Ready || !pod.Updated {", "if pod.Updating {", fleet(),
 		},
 		{
 			"Pods are updated in the order of their names", "podcontrol/choose.go",

@@ -29,6 +29,7 @@ func sidecarSetMutants() []mutant {
 		{"Pods that another set upgrades do not count as out of service", control + "choose.go", "return s.Busy || len(s.Failing) > 0 ||", "return len(s.Failing) > 0 ||", found},
 		{"what another set is about to upgrade does not count", upgrader, "claimed := u.claims[s.Pod.UID] != \"\"", "claimed := u.claims[s.Pod.UID] == set.Name()", found},
 		{"Pods that a new list shows count as out of service", upgrader, "newest == nil || newest.ResourceVersion != s.Pod.ResourceVersion", "newest != s.Pod", found},
+		{"a proof that nobody begins holds other sets up for ever", control + "standing.go", "begun.Add(flipPatience).Sub(now); left <= 0 || begun", "begun.Add(1000*flipPatience).Sub(now); left <= 0 || begun", schedules{tests: "../sidecarcontrol", only: "TestAbandonedProof"}},
 		{"two sets upgrade one Pod at a time", control + "upgrade.go", "change.ResourceVersion = e.pod.ResourceVersion // other", "_ = e.pod.ResourceVersion // other", schedules{tests: "../sidecarcontrol", only: "TestTwoSets"}},
 		{"a Pod that did not serve is upgraded beyond the budget though it serves by now", control + "upgrade.go", "if s.IsAway() || !s.Ready {", "if false {", found},
 		{"a Pod with a bad image is not upgraded to the next one", control + "choose.go", "case s.IsAway(): // counted", "case len(s.Failing) > 0:\n\t\t\tcontinue\n\t\tcase s.IsAway(): // counted", found},
