@@ -65,8 +65,8 @@ type Decision struct {
 
 // Decide answers a request, and returns the ledger to store if Decision.Changed is true, otherwise the given ledger. A
 // Pod let go a moment ago is let go again at no cost, so a caller that asks before its request causes no second write
-// when a webhook asks about the request. Later the Pod's time begins anew. A Pod that was to go and did not is not let
-// go again if the budget is spent. Somebody else may refuse the Pod, such as a PodDisruptionBudget, and a client that
+// when a webhook asks about the request. Later the Pod's time begins anew, unless fewer Pods serve than must serve: the
+// Pod may serve again. A Pod that was to go and did not is not let go again if the budget is spent. Somebody else may refuse the Pod, such as a PodDisruptionBudget, and a client that
 // tries again and again would hold the Pod's share for ever.
 func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decision) {
 	p = p.complete()
@@ -95,7 +95,7 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 	switch again, justNow := p.isLetGo(ledger, r, now); {
 	case justNow:
 		return free(LetGoAlready, "the Pod was let go a moment ago")
-	case again && (ledger.Allowed > 0 || !p.isStuck(ledger, r, now)):
+	case again && (ledger.Allowed > 0 || ledger.Current >= ledger.Need && !p.isStuck(ledger, r, now)):
 		_, decision := free(LetGoAlready, "the Pod was let go a moment ago")
 		decision.Changed = true
 		return ledger.letGo(r, now), decision

@@ -440,6 +440,10 @@ func TestDecide(t *testing.T) {
 		{name: "PUB-19 it was let go to be changed, and is deleted", ledger: counted(changing), op: disruption.Delete, created: -60, at: 9, admitted: true, code: disruption.LetGoAlready, want: new(counted(func(l *disruption.Ledger) {
 			l.Allowed, l.Changing, l.Leaving = 0, map[string]metav1.Time{"a": at(0)}, map[string]metav1.Time{"a": at(9)}
 		}))},
+		{name: "it was let go to be changed, is changed again, and as many serve as must", ledger: counted(func(l *disruption.Ledger) { changing(l); l.Current = 4 }), op: disruption.Update, created: -60, at: 5, admitted: true, code: disruption.LetGoAlready, want: new(counted(func(l *disruption.Ledger) {
+			l.Allowed, l.Current, l.Changing = 0, 4, map[string]metav1.Time{"a": at(5)}
+		}))},
+		{name: "it was let go to be changed, may serve again, and too few others serve", ledger: counted(func(l *disruption.Ledger) { changing(l); l.Current = 3 }), op: disruption.Update, created: -60, at: 5, code: disruption.BudgetSpent},
 		{name: "PUB-19 its time is over", ledger: counted(leaving), op: disruption.Evict, created: -60, at: 20, code: disruption.BudgetSpent},
 		{name: "3.4 a successor of the name", ledger: counted(leaving), op: disruption.Evict, created: 5, at: 6, code: disruption.BudgetSpent},
 		{name: "3.4 created in the second in which the name was written down: it may be a successor", ledger: counted(leaving), op: disruption.Evict, at: 6, code: disruption.BudgetSpent},

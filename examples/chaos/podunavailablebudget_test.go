@@ -34,6 +34,7 @@ func podUnavailableBudgetMutants() []mutant {
 		{"those whose Pod somebody else refuses keep what it holds", decide, "!p.isStuck(ledger, r, now)", "true", schedules{tests: "../disruption", only: "TestRefusedByOthers"}},
 		{"who is too new to be seen is forgotten", ledger, "left > 0 && !seen[name] {", "left > unseenFor && !seen[name] {", schedules{tests: "../disruption", only: "FuzzLedger"}},
 		{"a budget that was never counted lets go", decide, "case ledger.ObservedGeneration < r.Generation:", "case ledger.ObservedGeneration < r.Generation && ledger.Need > 100:", found},
+		{"a Pod that serves again is let go again though too few serve", decide, "ledger.Current >= ledger.Need && !p.isStuck", "!p.isStuck", schedules{tests: "../disruption", only: "TestDecide"}},
 		{"one too many is let go", decide, "case ledger.Allowed <= 0:", "case ledger.Allowed < 0:", found},
 		{"what a Pod says does not matter", finder, "if i == 0 {\n\t\t\tfirst", "if i < 0 {\n\t\t\tfirst", schedules{tests: "./kinds/podunavailablebudget", only: "TestFinder"}},
 		{"an older request takes the place of a newer one", folder + "shares.go", "was.UID == identity.UID && was.Generation > identity.Generation", "was.UID == identity.UID && was.Generation < 0", schedules{tests: "./kinds/podunavailablebudget", only: "TestSharesOfSeveralPods"}},

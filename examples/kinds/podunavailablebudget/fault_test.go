@@ -212,13 +212,14 @@ func (w *story) check() {
 		if p.r.gated && time.Since(p.at) > 5*time.Second {
 			continue // the controller has ended
 		}
-		w.admitted(p.r, p.pod, p.answer, p.served)
+		w.admitted(p)
 	}
 	w.keepUp()
 }
 
 // admitted judges an answer, and carries the request out.
-func (w *story) admitted(r *request, pod *corev1.Pod, answer podunavailablebudget.Answer, served bool) {
+func (w *story) admitted(p passed) {
+	r, pod, answer, served := p.r, p.pod, p.answer, p.served
 	w.Logf("%s of Pod %s is let pass: %s", r.operation, pod.Name, answer.Reason.Code)
 	budget := w.budget()
 	live := &corev1.Pod{}
@@ -252,7 +253,7 @@ func (w *story) admitted(r *request, pod *corev1.Pod, answer podunavailablebudge
 			}
 		}
 		for _, budget := range []*v1beta1.PodUnavailableBudget{budget, w.second(pod)} {
-			if budget == nil || time.Since(w.idle[budget.Name]) <= 2*time.Second {
+			if budget == nil || p.at.Sub(w.idle[budget.Name]) <= 2*time.Second { // the webhook's cache may have been late
 				continue
 			}
 			need := int(budget.Status.DesiredAvailable)

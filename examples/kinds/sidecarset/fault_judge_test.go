@@ -81,6 +81,13 @@ func (v *sight) matches(pod *corev1.Pod) bool {
 		slices.Contains(strings.Split(pod.Annotations[apps.AnnotationSidecarSetInjected], ","), v.set.Name)
 }
 
+// isNote reports whether a write notes no more than the progress of upgrades.
+func isNote(before, after *corev1.Pod) bool {
+	noted := before.DeepCopy()
+	noted.Annotations[apps.AnnotationSidecarSetInPlaceState] = after.Annotations[apps.AnnotationSidecarSetInPlaceState]
+	return equality.Semantic.DeepEqual(noted.Annotations, after.Annotations) && equality.Semantic.DeepEqual(before.Spec, after.Spec)
+}
+
 // judge compares each write to a Pod with the sight of the pass.
 func (w *story) judge(x *chaos.Write) {
 	v, _ := x.Task.View.(*sight)
@@ -98,7 +105,7 @@ func (w *story) judge(x *chaos.Write) {
 	if v == nil || v.set == nil || v.compiled == nil {
 		w.Failf("blind", "%s of Pod %s by a pass that has seen no set that makes sense", x.Call.Verb, before.Name)
 	}
-	if seen := v.pods[before.UID]; !v.matches(seen) && (seen == nil || !isFlipping(seen) || hashIn(w.control, after, v.compiled) != hashIn(w.control, before, v.compiled)) {
+	if seen := v.pods[before.UID]; !v.matches(seen) && (seen == nil || !isFlipping(seen) && !isNote(before, after) || hashIn(w.control, after, v.compiled) != hashIn(w.control, before, v.compiled)) {
 		w.Failf("stranger", "%s of Pod %s, which is none of set %s", x.Call.Verb, before.Name, v.set.Name)
 	}
 	changed := w.judgeTouch(v, before, after)
