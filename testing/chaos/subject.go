@@ -83,6 +83,7 @@ type Task struct {
 
 // Write is a call of the controllers with an effect.
 type Write struct {
+	// Task is nil if the reconcile has ended before the call, as a request may that shares a write with others.
 	Task *Task
 	Call faultapi.Call
 	// Before is nil for a created object, After for a deleted object. Both belong to the server: read-only.

@@ -304,6 +304,9 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 }
 
 func (w *story) judge(x *chaos.Write) {
+	if x.Task == nil { // by the guard, for a request that has ended
+		return
+	}
 	v, _ := x.Task.View.(*sight)
 	switch x.Call.Resource.Resource {
 	case "pods":
