@@ -330,11 +330,11 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 
 // goesOn returns the reasons for waiting of another set's upgrade. If time could prove an image, and nobody has noted the
 // begin of the proof, the set may be gone: such an upgrade counts until flipPatience after its begin. left, if positive,
-// is the rest of that time.
+// is the time after which no event tells of the end.
 func (c *Control) goesOn(view *corev1.Pod, state json.RawMessage, now time.Time) (waiting reason.List, left time.Duration) {
 	step, err := c.updater.Next(view, now)
 	if err != nil || step.Change.IsEmpty() {
-		return step.Waiting, 0
+		return step.Waiting, step.RequeueAfter
 	}
 	begun := begunAt(state)
 	if left = begun.Add(flipPatience).Sub(now); left <= 0 || begun.After(now.Add(time.Minute)) {

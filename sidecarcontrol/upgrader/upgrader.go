@@ -253,7 +253,7 @@ func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan 
 			continue
 		}
 		dropped = append(dropped, pod)
-		if s.Injected && len(s.Waiting) > 0 {
+		if s.Injected && (len(s.Waiting) > 0 || !s.Note.IsEmpty()) {
 			left = append(left, *s)
 		}
 	}
