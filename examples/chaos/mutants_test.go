@@ -126,11 +126,13 @@ func mutants() []mutant {
 		},
 		{
 			"the known images are not read while a superseded image decides", "inplaceupdate/state.go",
-			"|| len(c.superseded()) > 0 ||", "|| len(c.superseded()) > 9 ||", schedules{tests: "../inplaceupdate", only: "TestOlderThanTheRequest"},
+			"|| len(c.superseded()) > 0 ||", "|| len(c.superseded()) > 9 ||",
+			schedules{tests: "../inplaceupdate", only: "TestOlderThanTheRequest"},
 		},
 		{
 			"an instance older than the request counts as the new image by another name", "inplaceupdate/images.go",
-			"return !c.precedes()", "return true", schedules{tests: "../inplaceupdate", only: "TestPrecedes"},
+			"return !c.precedes()", "return true",
+			schedules{tests: "../inplaceupdate", only: "TestPrecedes"},
 		},
 		{
 			"a digest that its node knows by another one is waited for without end", "inplaceupdate/images.go",
