@@ -66,8 +66,9 @@ type Decision struct {
 // Decide answers a request, and returns the ledger to store if Decision.Changed is true, otherwise the given ledger. A
 // Pod let go a moment ago is let go again at no cost, so a caller that asks before its request causes no second write
 // when a webhook asks about the request. Later the Pod's time begins anew, unless fewer Pods serve than must serve: the
-// Pod may serve again. A Pod that was to go and did not is not let go again if the budget is spent. Somebody else may refuse the Pod, such as a PodDisruptionBudget, and a client that
-// tries again and again would hold the Pod's share for ever.
+// Pod may serve again. A Pod that was to go and did not is not let go again if the budget is spent. Somebody else may
+// refuse the Pod, such as a PodDisruptionBudget, and a client that tries again and again would hold the Pod's share for
+// ever.
 func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decision) {
 	p = p.complete()
 	free := func(code reason.Code, detail string) (Ledger, Decision) {

@@ -21,6 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
+	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
@@ -441,8 +442,7 @@ func (w *story) checkConverged() {
 	if w.senseless {
 		for _, name := range w.setup.owners {
 			cs := w.cloneSet(name)
-			c := cs.Status.Conditions.Find(apps.ConditionInvalidSpec)
-			if c == nil || c.Status != corev1.ConditionTrue || cs.Status.ObservedGeneration != cs.Generation {
+			if !faulttest.IsTold(cs, cs.Status.ObservedGeneration, cs.Status.Conditions) {
 				w.Failf("told", "nobody is told of the senseless spec of generation %d: %+v", cs.Generation, cs.Status)
 			}
 		}

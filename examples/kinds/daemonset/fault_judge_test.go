@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
@@ -313,7 +314,7 @@ func (w *story) isLabelled(pod *corev1.Pod) bool {
 func (w *story) converged() {
 	set := w.owner()
 	if w.senseless {
-		if c := set.Status.Conditions.Find(apps.ConditionInvalidSpec); c == nil || c.Status != corev1.ConditionTrue || set.Status.ObservedGeneration != set.Generation {
+		if !faulttest.IsTold(set, set.Status.ObservedGeneration, set.Status.Conditions) {
 			w.Failf("told", "nobody is told of the senseless spec of generation %d: %+v", set.Generation, set.Status)
 		}
 		return

@@ -18,6 +18,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/testing/chaos"
@@ -343,7 +344,7 @@ func (w *story) judgeClaim(v *sight, x *chaos.Write) {
 func (w *story) converged() {
 	set := w.owner()
 	if w.senseless {
-		if c := set.Status.Conditions.Find(apps.ConditionInvalidSpec); c == nil || c.Status != corev1.ConditionTrue || set.Status.ObservedGeneration != set.Generation {
+		if !faulttest.IsTold(set, set.Status.ObservedGeneration, set.Status.Conditions) {
 			w.Failf("told", "nobody is told of the senseless spec of generation %d: %+v", set.Generation, set.Status)
 		}
 		return
