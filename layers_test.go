@@ -103,7 +103,7 @@ func layers() []layer {
 		{"examples/launchorder", pure, "podpatch podstate reason"},
 		{"examples/kruise/metrics", free, "expectations reason"},
 		{"examples/kruise/judge", pure, "examples/apis/... decode podorder reason rollout/partition"}, // of specs
-		{"examples/kruise/faulttest", free, "examples/apis/apps examples/kruise/judge reason"},
+		{"examples/kruise/faulttest", free, "examples/apis/apps examples/apis/apps/v1beta1 examples/kruise/judge reason"},
 		{"examples/kruise", free, "KIT examples/apis/... examples/kruise/metrics examples/launchorder"}, // shared by all kinds
 		{"examples/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
 		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
