@@ -64,8 +64,15 @@ func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 	if err := json.Unmarshal([]byte(stored.Annotations[corev1.LastAppliedConfigAnnotation]), alpha); err != nil {
 		t.Fatal(err)
 	}
-	applied, err := conversion.To[v1beta1.CloneSet](alpha)
+	raw, err := json.Marshal(alpha)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = conversion.JSON(raw, v1beta1.GroupVersion.String()); err != nil {
+		t.Fatal(err)
+	}
+	applied = &v1beta1.CloneSet{}
+	if err := json.Unmarshal(raw, applied); err != nil {
 		t.Fatal(err)
 	}
 	cloneset.Default(applied, nil, cloneset.DefaultOptions{})

@@ -48,24 +48,6 @@ func benchmarkedStatefulSet() *v1beta1.StatefulSet {
 	return obj
 }
 
-func BenchmarkTo(b *testing.B) {
-	clones, stateful := benchmarkedCloneSet(), benchmarkedStatefulSet()
-	b.Run("CloneSet", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := conversion.To[v1beta1.CloneSet](clones); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("StatefulSet", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := conversion.To[v1alpha1.StatefulSet](stateful); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
 func BenchmarkJSON(b *testing.B) {
 	for name, run := range map[string]struct {
 		object  any

@@ -41,11 +41,11 @@ func TestBroadcastJobRoundTrips(t *testing.T) {
 		beta := &v1beta1.BroadcastJob{}
 		beta.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("BroadcastJob"))
 		(&filler{data}).object(&beta.ObjectMeta, &beta.Spec, &beta.Status)
-		alpha, err := conversion.To[v1alpha1.BroadcastJob](beta)
+		alpha, err := to[v1alpha1.BroadcastJob](beta)
 		if err != nil || alpha.APIVersion != "apps.kruise.io/v1alpha1" {
 			t.Fatal(alpha, err)
 		}
-		back, err := conversion.To[v1beta1.BroadcastJob](alpha)
+		back, err := to[v1beta1.BroadcastJob](alpha)
 		if diff := cmp.Diff(beta, back, cmpopts.EquateEmpty()); diff != "" || err != nil {
 			t.Fatalf("(-want +got): %v\n%s", err, diff)
 		}

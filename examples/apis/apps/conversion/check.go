@@ -1,10 +1,6 @@
 package conversion
 
-import (
-	"errors"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
-)
+import "k8s.io/apimachinery/pkg/util/validation/field"
 
 // roomy is how much can be written twice into an annotation, in bytes, whatever has to be escaped.
 const roomy = 256 << 10 / 8
@@ -14,17 +10,14 @@ const roomy = 256 << 10 / 8
 // stored object.
 func Check(raw []byte) field.ErrorList {
 	o, k, v, err := read(raw)
-	switch {
-	case errors.Is(err, ErrUnknown):
-		return invalid(specKey, "cannot be converted: "+err.Error())
-	case err != nil:
-		return invalid("apiVersion", err.Error())
-	case len(raw) <= roomy:
+	if err == nil && len(raw) <= roomy {
 		return nil
 	}
 	back := clone(o)
-	if err = k.convert(back, 1-v); err == nil {
-		err = k.convert(back, v)
+	for _, to := range []int{1 - v, v} {
+		if err == nil {
+			err = k.convert(back, to)
+		}
 	}
 	if err != nil {
 		return invalid(specKey, "cannot be converted: "+err.Error())

@@ -45,12 +45,7 @@ func letters(value any) string {
 
 // flag is a boolean shown as "true".
 func flag() codec {
-	return plain(func(text string) any {
-		if text != "true" {
-			return nil
-		}
-		return true
-	})
+	return plain(func(text string) any { return map[string]any{"true": true}[text] })
 }
 
 func word() codec { return plain(func(text string) any { return text }) }
@@ -125,28 +120,24 @@ func grace() codec {
 
 // conditions returns nil for anything but a list of conditions.
 func conditions(value any) (list []metav1.Condition) {
-	if utiljson.Unmarshal(encoded(decodable(value)), &list) != nil {
+	if utiljson.Unmarshal(encoded(decodable(decoded(encoded(value)))), &list) != nil {
 		return nil
 	}
 	return list
 }
 
-// decodable returns a value that Go types can take if the schema can: the schema sets no size for a number that may be
-// a percentage, and takes times with small letters.
+// decodable changes a value into one that Go types can take if the schema can: the schema sets no size for a number that
+// may be a percentage, and takes times with small letters.
 func decodable(value any) any {
 	switch value := value.(type) {
 	case object:
-		out := object{}
-		for key, inner := range value {
-			out[key] = decodable(inner)
+		for key := range value {
+			value[key] = decodable(value[key])
 		}
-		return out
 	case []any:
-		out := make([]any, len(value))
 		for i := range value {
-			out[i] = decodable(value[i])
+			value[i] = decodable(value[i])
 		}
-		return out
 	case json.Number:
 		if n, err := value.Float64(); err == nil && (n > math.MaxInt32 || n < math.MinInt32) {
 			return int32(min(max(n, math.MinInt32), math.MaxInt32))

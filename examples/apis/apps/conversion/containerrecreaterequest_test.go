@@ -1,8 +1,6 @@
 package conversion_test
 
 import (
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -12,32 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-func ExampleTo_containerRecreateRequest() {
-	stored := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Name: "restart"}}
-	stored.Status = v1beta1.ContainerRecreateRequestStatus{
-		Phase:                   v1beta1.ContainerRecreateRequestRecreating,
-		ContainerStatusSnapshot: []v1beta1.ContainerRecreateRequestContainerStatus{{Name: "app", Ready: true, RestartCount: 3, ContainerID: "containerd://ab12"}},
-	}
-	shown, _ := conversion.To[v1alpha1.ContainerRecreateRequest](stored)
-	fmt.Println(shown.Annotations[apps.AnnotationRequestSyncContainerStatuses])
-
-	back, _ := conversion.To[v1beta1.ContainerRecreateRequest](shown)
-	fmt.Println(back.Status.ContainerStatusSnapshot[0].RestartCount, len(back.Annotations))
-	// Output:
-	// [{"name":"app","ready":true,"restartCount":3,"containerID":"containerd://ab12"}]
-	// 3 0
-}
-
 func requestToBeta(t *testing.T, obj *v1alpha1.ContainerRecreateRequest) *v1beta1.ContainerRecreateRequest {
 	t.Helper()
-	result, err := conversion.To[v1beta1.ContainerRecreateRequest](obj)
+	result, err := to[v1beta1.ContainerRecreateRequest](obj)
 	if err != nil {
 		t.Fatalf("ContainerRecreateRequestToV1beta1() = %v", err)
 	}
@@ -46,7 +27,7 @@ func requestToBeta(t *testing.T, obj *v1alpha1.ContainerRecreateRequest) *v1beta
 
 func requestToAlpha(t *testing.T, obj *v1beta1.ContainerRecreateRequest) *v1alpha1.ContainerRecreateRequest {
 	t.Helper()
-	result, err := conversion.To[v1alpha1.ContainerRecreateRequest](obj)
+	result, err := to[v1alpha1.ContainerRecreateRequest](obj)
 	if err != nil {
 		t.Fatalf("ContainerRecreateRequestToV1alpha1() = %v", err)
 	}
@@ -360,16 +341,5 @@ func TestCheckContainerRecreateRequest(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("with %d characters more (-want +got):\n%s", padding, diff)
 		}
-	}
-}
-
-func TestUndecodableContainerRecreateRequest(t *testing.T) {
-	obj := fromJSON[v1beta1.ContainerRecreateRequest](t, []byte(`{"spec":{"podName":"a","containers":[{"name":"a","preStop":{"httpGet":{"port":3000000000}}}]}}`))
-	if obj.Spec.PodName != "a" || len(obj.Spec.Undecodable) != 1 {
-		t.Fatalf("spec %+v", obj.Spec)
-	}
-	var problem decode.Problem
-	if _, err := conversion.To[v1alpha1.ContainerRecreateRequest](&obj); !errors.As(err, &problem) || problem.Path == "" {
-		t.Errorf("converted: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package conversion_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -19,24 +18,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-func ExampleTo_daemonSet() {
-	stored := &v1beta1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}
-	stored.Spec.ScaleStrategy = &v1beta1.DaemonSetScaleStrategy{PartitionedScaling: true}
-	stored.Status.UpdateRevision = "648478f69b"
-
-	shown, _ := conversion.To[v1alpha1.DaemonSet](stored)
-	fmt.Println(shown.Annotations[apps.AnnotationProgressiveCreate], shown.Status.DaemonSetHash)
-
-	back, _ := conversion.To[v1beta1.DaemonSet](shown)
-	fmt.Println(back.Spec.ScaleStrategy.PartitionedScaling, back.Status.UpdateRevision, len(back.Annotations))
-	// Output:
-	// true 648478f69b
-	// true 648478f69b 0
-}
-
 func daemonSetToBeta(t *testing.T, obj *v1alpha1.DaemonSet) *v1beta1.DaemonSet {
 	t.Helper()
-	result, err := conversion.To[v1beta1.DaemonSet](obj)
+	result, err := to[v1beta1.DaemonSet](obj)
 	if err != nil {
 		t.Fatalf("DaemonSetToV1beta1() = %v", err)
 	}
@@ -45,7 +29,7 @@ func daemonSetToBeta(t *testing.T, obj *v1alpha1.DaemonSet) *v1beta1.DaemonSet {
 
 func daemonSetToAlpha(t *testing.T, obj *v1beta1.DaemonSet) *v1alpha1.DaemonSet {
 	t.Helper()
-	result, err := conversion.To[v1alpha1.DaemonSet](obj)
+	result, err := to[v1alpha1.DaemonSet](obj)
 	if err != nil {
 		t.Fatalf("DaemonSetToV1alpha1() = %v", err)
 	}

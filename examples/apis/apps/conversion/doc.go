@@ -1,7 +1,7 @@
 // Package conversion answers "how does a workload look in the second version, and how does nothing get lost?"
 //
 // A table of moves describes each kind: renamed fields, values of v1beta1 in annotations and labels of v1alpha1, and
-// fields without a place in v1alpha1 ([To], [JSON]). A kind to come is a table more.
+// fields without a place in v1alpha1 ([JSON]). A kind to come is a table more.
 //
 // Most fields have a place in both versions. Conversion keeps the rest in an annotation of the converted object:
 // [apps.AnnotationV1beta1Only] on v1alpha1 objects, [apps.AnnotationV1alpha1Only] on v1beta1 objects. Both keys are
@@ -33,8 +33,7 @@
 // # Values as written
 //
 // Conversion moves values as written: templates may hold fields unknown to the Go types, or invalid values, and a
-// "kubectl apply" of an unchanged file with empty values such as false or [] must change nothing. An object made from a
-// Go type has no more than the Go type writes.
+// "kubectl apply" of an unchanged file with empty values such as false or [] must change nothing.
 //
 // # Room
 //

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// ErrUnknown is wrapped by errors of [JSON] and [To] about unknown kinds and versions.
+// ErrUnknown is wrapped by errors of [JSON] about unknown kinds and versions.
 var ErrUnknown = errors.New("not of a kind and version that is converted here")
 
 // JSON converts a serialised object of a kind with two versions to the given apiVersion, v1alpha1 or v1beta1 of the

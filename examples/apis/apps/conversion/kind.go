@@ -3,7 +3,6 @@ package conversion
 import (
 	"reflect"
 	"slices"
-	"strings"
 )
 
 // The versions of a kind. Arrays of kinds and moves are by version.
@@ -48,23 +47,9 @@ func table[Alpha, Beta any](group string, k kind) *kind {
 	return &k
 }
 
-// kindOf returns the kind of a Go type, and the version; nil for none.
-func kindOf(t reflect.Type) (*kind, int) {
-	for _, k := range kinds {
-		if v := slices.Index(k.types[:], t); v >= 0 {
-			return k, v
-		}
-	}
-	return nil, 0
-}
-
 // BetaOnly reports whether a field of a v1beta1 type is in the annotation alone on v1alpha1 objects.
 func BetaOnly[T any](field string) bool {
-	k, _ := kindOf(reflect.TypeFor[T]())
-	return k != nil && k.place(steps(field), beta) != nil && k.place(steps(field), alpha) == nil
-}
-
-func jsonName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
+	return slices.ContainsFunc(kinds[:], func(k *kind) bool {
+		return k.types[beta] == reflect.TypeFor[T]() && k.place(steps(field), beta) != nil && k.place(steps(field), alpha) == nil
+	})
 }

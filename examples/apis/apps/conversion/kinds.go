@@ -75,7 +75,7 @@ var kinds = [...]*kind{
 			namespaced("spec.namespace", "spec.namespaceSelector"),
 			betaOnly("spec.customVersion"),
 			moved(label(apps.LabelSidecarSetCustomVersion), "spec.customVersion", word()),
-			withdrawn("spec.strategy"),
+			withdrawn("spec.namespace", "spec.strategy"),
 		},
 		when:    [2][]path{alpha: {steps("spec.namespaceSelector")}},
 		depends: []string{"namespace", "namespaceSelector"},

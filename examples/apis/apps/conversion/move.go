@@ -58,9 +58,9 @@ func betaOnly(names ...string) (m move) {
 	return m
 }
 
-// withdrawn is a field of v1alpha1 that nothing reads.
-func withdrawn(name string) move {
-	remove := func(o object) { drop(o, steps(name)) }
+// withdrawn are fields of v1alpha1 unknown to v1beta1: nothing reads them, or moves before have read them.
+func withdrawn(names ...string) move {
+	remove := betaOnly(names...).to[alpha]
 	return move{to: [2]func(object){remove, remove}}
 }
 

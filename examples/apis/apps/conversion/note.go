@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -112,7 +113,7 @@ func typeAt(t reflect.Type, p path) reflect.Type {
 		return typeAt(t.Elem(), p[1:])
 	case t.Kind() == reflect.Struct:
 		for f := range t.Fields() {
-			if jsonName(f) == p[0] {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == p[0] {
 				return typeAt(f.Type, p[1:])
 			}
 		}
@@ -177,11 +178,10 @@ func (f keptField) weight() int {
 	return len(f.Shown) + len(f.Kept)
 }
 
-func (f keptField) saysNothing() bool { return isEmpty(f.Shown) && isEmpty(f.Kept) }
-
-// isEmpty reports whether a value means the same as none to most fields. A zero may have a meaning.
-func isEmpty(raw json.RawMessage) bool {
-	return slices.Contains([]string{"", "null", "false", `""`, "{}", "[]"}, string(raw))
+// saysNothing reports whether both values mean the same as none to most fields. A zero may have a meaning.
+func (f keptField) saysNothing() bool {
+	nothing := []string{"", "null", "false", `""`, "{}", "[]"}
+	return slices.Contains(nothing, string(f.Shown)) && slices.Contains(nothing, string(f.Kept))
 }
 
 // hasRoom reports whether the API server would accept the annotations with the new annotation.

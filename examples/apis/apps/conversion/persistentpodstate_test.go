@@ -58,7 +58,7 @@ func checkPodState(t *testing.T, data []byte) {
 	f.object(&beta.ObjectMeta, &beta.Spec, &beta.Status)
 	f.object(&alpha.ObjectMeta, &alpha.Spec, &alpha.Status)
 	beta.Spec.Undecodable = nil
-	checkBothWays(t, beta, alpha, conversion.To[v1alpha1.PersistentPodState, v1beta1.PersistentPodState], conversion.To[v1beta1.PersistentPodState, v1alpha1.PersistentPodState])
+	checkBothWays(t, beta, alpha, to[v1alpha1.PersistentPodState, v1beta1.PersistentPodState], to[v1beta1.PersistentPodState, v1alpha1.PersistentPodState])
 }
 
 func FuzzPersistentPodStateRoundTrip(f *testing.F) {

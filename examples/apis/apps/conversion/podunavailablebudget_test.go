@@ -1,7 +1,6 @@
 package conversion_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -16,24 +15,9 @@ import (
 	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-func ExampleTo_podUnavailableBudget() {
-	applied := &policyv1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	applied.Annotations = map[string]string{policy.AnnotationProtectOperations: "DELETE,EVICT"}
-
-	stored, _ := conversion.To[policyv1beta1.PodUnavailableBudget](applied)
-	fmt.Println(stored.Spec.ProtectOperations)
-
-	stored.Spec.ProtectOperations = []policyv1beta1.Operation{policyv1beta1.OperationEvict}
-	back, _ := conversion.To[policyv1alpha1.PodUnavailableBudget](stored)
-	fmt.Println(back.Annotations[policy.AnnotationProtectOperations])
-	// Output:
-	// [DELETE EVICT]
-	// EVICT
-}
-
 func budgetToBeta(t *testing.T, obj *policyv1alpha1.PodUnavailableBudget) *policyv1beta1.PodUnavailableBudget {
 	t.Helper()
-	result, err := conversion.To[policyv1beta1.PodUnavailableBudget](obj)
+	result, err := to[policyv1beta1.PodUnavailableBudget](obj)
 	if err != nil {
 		t.Fatalf("PodUnavailableBudgetToV1beta1() = %v", err)
 	}
@@ -42,7 +26,7 @@ func budgetToBeta(t *testing.T, obj *policyv1alpha1.PodUnavailableBudget) *polic
 
 func budgetToAlpha(t *testing.T, obj *policyv1beta1.PodUnavailableBudget) *policyv1alpha1.PodUnavailableBudget {
 	t.Helper()
-	result, err := conversion.To[policyv1alpha1.PodUnavailableBudget](obj)
+	result, err := to[policyv1alpha1.PodUnavailableBudget](obj)
 	if err != nil {
 		t.Fatalf("PodUnavailableBudgetToV1alpha1() = %v", err)
 	}

@@ -66,7 +66,7 @@ func checkDistribution(t *testing.T, data []byte) {
 	f.object(&alpha.ObjectMeta, &alpha.Spec.Targets, &alpha.Status)
 	beta.Spec.Resource.Raw = fmt.Appendf(nil, `{"data":{"k":%q}}`, fmt.Sprint(len(data)))
 	alpha.Spec.Resource.Raw = beta.Spec.Resource.Raw
-	checkBothWays(t, beta, alpha, conversion.To[v1alpha1.ResourceDistribution, v1beta1.ResourceDistribution], conversion.To[v1beta1.ResourceDistribution, v1alpha1.ResourceDistribution])
+	checkBothWays(t, beta, alpha, to[v1alpha1.ResourceDistribution, v1beta1.ResourceDistribution], to[v1beta1.ResourceDistribution, v1alpha1.ResourceDistribution])
 }
 
 func FuzzResourceDistributionRoundTrip(f *testing.F) {

@@ -7,14 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
 func toBeta(t *testing.T, obj *v1alpha1.CloneSet) *v1beta1.CloneSet {
 	t.Helper()
-	result, err := conversion.To[v1beta1.CloneSet](obj)
+	result, err := to[v1beta1.CloneSet](obj)
 	if err != nil {
 		t.Fatalf("ToV1beta1() = %v", err)
 	}
@@ -23,7 +22,7 @@ func toBeta(t *testing.T, obj *v1alpha1.CloneSet) *v1beta1.CloneSet {
 
 func toAlpha(t *testing.T, obj *v1beta1.CloneSet) *v1alpha1.CloneSet {
 	t.Helper()
-	result, err := conversion.To[v1alpha1.CloneSet](obj)
+	result, err := to[v1alpha1.CloneSet](obj)
 	if err != nil {
 		t.Fatalf("ToV1alpha1() = %v", err)
 	}

@@ -2,7 +2,6 @@ package conversion_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -21,24 +20,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-func ExampleTo_sidecarSet() {
-	applied := &v1alpha1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "mesh"}}
-	applied.Labels = map[string]string{apps.LabelSidecarSetCustomVersion: "v1"}
-	applied.Spec.Namespace = "team-a"
-
-	stored, _ := conversion.To[v1beta1.SidecarSet](applied)
-	fmt.Println(metav1.FormatLabelSelector(stored.Spec.NamespaceSelector), stored.Spec.CustomVersion, len(stored.Labels))
-
-	back, _ := conversion.To[v1alpha1.SidecarSet](stored)
-	fmt.Println(back.Spec.Namespace, back.Spec.NamespaceSelector == nil, back.Labels[apps.LabelSidecarSetCustomVersion], len(back.Annotations))
-	// Output:
-	// kubernetes.io/metadata.name=team-a v1 0
-	// team-a true v1 0
-}
-
 func sidecarSetToBeta(t *testing.T, obj *v1alpha1.SidecarSet) *v1beta1.SidecarSet {
 	t.Helper()
-	result, err := conversion.To[v1beta1.SidecarSet](obj)
+	result, err := to[v1beta1.SidecarSet](obj)
 	if err != nil {
 		t.Fatalf("SidecarSetToV1beta1() = %v", err)
 	}
@@ -47,7 +31,7 @@ func sidecarSetToBeta(t *testing.T, obj *v1alpha1.SidecarSet) *v1beta1.SidecarSe
 
 func sidecarSetToAlpha(t *testing.T, obj *v1beta1.SidecarSet) *v1alpha1.SidecarSet {
 	t.Helper()
-	result, err := conversion.To[v1alpha1.SidecarSet](obj)
+	result, err := to[v1alpha1.SidecarSet](obj)
 	if err != nil {
 		t.Fatalf("SidecarSetToV1alpha1() = %v", err)
 	}

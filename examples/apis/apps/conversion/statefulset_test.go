@@ -22,23 +22,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-func ExampleTo_statefulSet() {
-	stored := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
-	stored.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(1), intstr.FromString("4-6")}
-
-	shown, _ := conversion.To[v1alpha1.StatefulSet](stored)
-	fmt.Println(shown.Annotations[apps.AnnotationV1beta1Only])
-
-	back, _ := conversion.To[v1beta1.StatefulSet](shown)
-	fmt.Println(back.Spec.ReserveOrdinals[0].IntVal, back.Spec.ReserveOrdinals[1].StrVal, len(back.Annotations))
-	// Output:
-	// {"fields":[{"path":["spec","reserveOrdinals"],"kept":[1,"4-6"]}]}
-	// 1 4-6 0
-}
-
 func setToBeta(t *testing.T, obj *v1alpha1.StatefulSet) *v1beta1.StatefulSet {
 	t.Helper()
-	result, err := conversion.To[v1beta1.StatefulSet](obj)
+	result, err := to[v1beta1.StatefulSet](obj)
 	if err != nil {
 		t.Fatalf("StatefulSetToV1beta1() = %v", err)
 	}
@@ -47,7 +33,7 @@ func setToBeta(t *testing.T, obj *v1alpha1.StatefulSet) *v1beta1.StatefulSet {
 
 func setToAlpha(t *testing.T, obj *v1beta1.StatefulSet) *v1alpha1.StatefulSet {
 	t.Helper()
-	result, err := conversion.To[v1alpha1.StatefulSet](obj)
+	result, err := to[v1alpha1.StatefulSet](obj)
 	if err != nil {
 		t.Fatalf("StatefulSetToV1alpha1() = %v", err)
 	}
@@ -153,7 +139,7 @@ func FuzzStatefulSetForeignNote(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		alpha := randomAlphaSet(nil)
 		alpha.Annotations = map[string]string{"workloadkit.io/v1beta1-only": text}
-		stored, err := conversion.To[v1beta1.StatefulSet](alpha)
+		stored, err := to[v1beta1.StatefulSet](alpha)
 		var problem decode.Problem
 		switch {
 		case err == nil:
@@ -376,23 +362,6 @@ func TestStatefulSetHostile(t *testing.T) {
 		if _, err := conversion.JSON([]byte(object), "apps.kruise.io/v1alpha1"); err == nil {
 			t.Errorf("JSON(%s) succeeded", object)
 		}
-	}
-}
-
-// TestStatefulSetUndecodable: the error names the path of a value impossible in Go types, and the value is not left
-// out.
-func TestStatefulSetUndecodable(t *testing.T) {
-	alpha := &v1alpha1.StatefulSet{}
-	alpha.Annotations = map[string]string{apps.AnnotationV1beta1Only: `{"fields":[{"path":["spec","reserveOrdinals"],"kept":[1,3000000000]}]}`}
-	_, err := conversion.To[v1beta1.StatefulSet](alpha)
-	var problem decode.Problem
-	if !errors.As(err, &problem) || problem.Path != "spec.reserveOrdinals[1]" {
-		t.Errorf("StatefulSetToV1beta1() = %v, want a problem of spec.reserveOrdinals[1]", err)
-	}
-	beta := &v1beta1.StatefulSet{}
-	beta.Spec.Undecodable = []decode.Problem{{Path: "spec.template"}}
-	if _, err := conversion.To[v1alpha1.StatefulSet](beta); !errors.As(err, &problem) || problem.Path != "spec.template" {
-		t.Errorf("StatefulSetToV1alpha1() = %v, want a problem of spec.template", err)
 	}
 }
 

@@ -78,14 +78,11 @@ func flatten(nested object) object {
 
 // namespaced is the namespace of a SidecarSet, a selector in v1beta1. The namespace replaces an existing selector.
 func namespaced(name, selector string) move {
-	m := withdrawn(name)
-	remove := m.to[beta]
+	m := move{places: [2][]path{{steps(name), steps(selector)}, {steps(selector)}}}
 	m.to[beta] = func(o object) {
 		if namespace := text(o, steps(name)); namespace != "" {
 			put(o, steps(selector), object{"matchLabels": object{corev1.LabelMetadataName: namespace}})
 		}
-		remove(o)
 	}
-	m.places = [2][]path{{steps(name), steps(selector)}, {steps(selector)}}
 	return m
 }

@@ -51,8 +51,15 @@ func TestDefaultAgreesWithStoredObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	daemonset.DefaultV1alpha1(alpha)
-	applied, err := conversion.To[v1beta1.DaemonSet](alpha)
+	raw, err := json.Marshal(alpha)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = conversion.JSON(raw, v1beta1.GroupVersion.String()); err != nil {
+		t.Fatal(err)
+	}
+	applied := &v1beta1.DaemonSet{}
+	if err := json.Unmarshal(raw, applied); err != nil {
 		t.Fatal(err)
 	}
 	applied.Spec.Template.Spec.Containers[0].Image = stored.Spec.Template.Spec.Containers[0].Image
