@@ -141,28 +141,47 @@ func (k *Rules[Hub, Old]) decode(raw []byte, version, name string) (object[Hub, 
 	if len(raw) == 0 {
 		return o, apierrors.NewBadRequest("the request has no object of kind " + k.GroupKind.String())
 	}
+	var err error
 	if version == k.HubVersion {
 		o.hub = new(Hub)
-		err := decode.Object(raw, o.hub)
-		if err == nil && k.Undecodable != nil {
-			if left := k.Undecodable(o.hub); len(left) > 0 {
-				err = left[0]
-			}
+		err = decode.Object(raw, o.hub)
+	} else {
+		o.old = new(Old)
+		if err = decode.Object(raw, o.old); err == nil {
+			o.hub, err = converted[Hub](o.old, k.apiVersion(k.HubVersion))
 		}
-		return o, k.undecodable(err, name)
 	}
-	o.old = new(Old)
-	if err := decode.Object(raw, o.old); err != nil {
-		return o, k.undecodable(err, name)
+	if err == nil && k.Undecodable != nil {
+		if left := k.Undecodable(o.hub); len(left) > 0 {
+			err = left[0]
+		}
 	}
-	var err error
-	o.hub, err = conversion.To[Hub](o.old)
 	var problem decode.Problem
-	if errors.As(err, &problem) && k.OldField != nil {
+	if o.old != nil && k.OldField != nil && errors.As(err, &problem) {
 		problem.Path = k.OldField(problem.Path)
 		err = problem
 	}
 	return o, k.undecodable(err, name)
+}
+
+func (k *Rules[Hub, Old]) apiVersion(version string) string {
+	return schema.GroupVersion{Group: k.GroupKind.Group, Version: version}.String()
+}
+
+// converted returns an object in the second version. An error about a value is a [decode.Problem].
+func converted[D, S any](src *S, apiVersion string) (*D, error) {
+	raw, err := json.Marshal(src)
+	if err != nil {
+		return nil, err
+	}
+	if raw, err = conversion.JSON(raw, apiVersion); err != nil {
+		return nil, err
+	}
+	dst := new(D)
+	if err := decode.Object(raw, dst); err != nil {
+		return nil, err
+	}
+	return dst, nil
 }
 
 // decodeStored reads the object before an update, or nothing for an undecodable object.

@@ -13,7 +13,6 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 )
 
 // Mutate answers a request with the missing defaults as a JSON patch, and for kinds with Admit with all problems.
@@ -65,14 +64,14 @@ func (k *Rules[Hub, Old]) defaulted(ctx context.Context, req admission.Request, 
 	}
 	if k.DefaultOld != nil {
 		k.DefaultOld(obj.old)
-		if obj.hub, err = conversion.To[Hub](obj.old); err != nil {
+		if obj.hub, err = converted[Hub](obj.old, k.apiVersion(k.HubVersion)); err != nil {
 			return nil, nil, fmt.Errorf("converting to %s: %w", k.HubVersion, err)
 		}
 	}
 	if err := k.complete(ctx, req, obj, stored); err != nil {
 		return nil, nil, err
 	}
-	back, err := conversion.To[Old](obj.hub)
+	back, err := converted[Old](obj.hub, k.apiVersion(k.OldVersion))
 	if err != nil {
 		return nil, nil, fmt.Errorf("converting back to %s: %w", k.OldVersion, err)
 	}
