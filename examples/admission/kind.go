@@ -148,7 +148,7 @@ func (k *Rules[Hub, Old]) decode(raw []byte, version, name string) (object[Hub, 
 	} else {
 		o.old = new(Old)
 		if err = decode.Object(raw, o.old); err == nil {
-			o.hub, err = converted[Hub](o.old, k.apiVersion(k.HubVersion))
+			o.hub, err = converted[Hub](raw, k.apiVersion(k.HubVersion))
 		}
 	}
 	if err == nil && k.Undecodable != nil {
@@ -168,20 +168,17 @@ func (k *Rules[Hub, Old]) apiVersion(version string) string {
 	return schema.GroupVersion{Group: k.GroupKind.Group, Version: version}.String()
 }
 
-// converted returns an object in the second version. An error about a value is a [decode.Problem].
-func converted[D, S any](src *S, apiVersion string) (*D, error) {
-	raw, err := json.Marshal(src)
+// converted returns a serialised object in the second version. An error about a value is a [decode.Problem].
+func converted[T any](raw []byte, apiVersion string) (*T, error) {
+	raw, err := conversion.JSON(raw, apiVersion)
 	if err != nil {
 		return nil, err
 	}
-	if raw, err = conversion.JSON(raw, apiVersion); err != nil {
+	obj := new(T)
+	if err := decode.Object(raw, obj); err != nil {
 		return nil, err
 	}
-	dst := new(D)
-	if err := decode.Object(raw, dst); err != nil {
-		return nil, err
-	}
-	return dst, nil
+	return obj, nil
 }
 
 // decodeStored reads the object before an update, or nothing for an undecodable object.

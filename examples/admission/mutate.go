@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-
 )
 
 // Mutate answers a request with the missing defaults as a JSON patch, and for kinds with Admit with all problems.
@@ -64,19 +63,28 @@ func (k *Rules[Hub, Old]) defaulted(ctx context.Context, req admission.Request, 
 	}
 	if k.DefaultOld != nil {
 		k.DefaultOld(obj.old)
-		if obj.hub, err = converted[Hub](obj.old, k.apiVersion(k.HubVersion)); err != nil {
-			return nil, nil, fmt.Errorf("converting to %s: %w", k.HubVersion, err)
-		}
+	}
+	if obj.hub, err = rewritten[Hub](obj.old, k.apiVersion(k.HubVersion)); err != nil {
+		return nil, nil, fmt.Errorf("converting to %s: %w", k.HubVersion, err)
 	}
 	if err := k.complete(ctx, req, obj, stored); err != nil {
 		return nil, nil, err
 	}
-	back, err := converted[Old](obj.hub, k.apiVersion(k.OldVersion))
+	back, err := rewritten[Old](obj.hub, k.apiVersion(k.OldVersion))
 	if err != nil {
 		return nil, nil, fmt.Errorf("converting back to %s: %w", k.OldVersion, err)
 	}
 	after, err = tree(back)
 	return before, after, err
+}
+
+// rewritten returns a Go object in the second version: no more than the Go type writes.
+func rewritten[T any](obj any, apiVersion string) (*T, error) {
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	return converted[T](raw, apiVersion)
 }
 
 // complete sets missing fields in the hub version of an object. An error is the refusal.
