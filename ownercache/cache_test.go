@@ -3,7 +3,6 @@ package ownercache_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -99,46 +98,34 @@ func (w *world) observe(name string) *ownercache.View[*appsv1.ReplicaSet] {
 	return v
 }
 
-// ExampleNew: a reconciler creates the missing Pod of its owner, and waits until its cache shows the Pod.
-func ExampleNew() {
-	ctx, mgr := context.Background(), clustertest.New() // a controller-runtime manager in a program
+// TestOnePod: the reconciler of the Example creates one Pod, and waits until its cache shows the Pod.
+func TestOnePod(t *testing.T) {
+	ctx, mgr := t.Context(), clustertest.New()
 	c, err := ownercache.New(ctx, mgr, &appsv1.ReplicaSet{}, ownercache.Options{NoBarrier: true})
 	if err != nil {
-		fmt.Println(err)
-		return
+		t.Fatal(err)
 	}
-	reconcile := func(req ctrl.Request) (ctrl.Result, error) {
-		v, result, err := c.Observe(ctx, req)
-		if v == nil {
-			fmt.Println("not now")
-			return result, err
+	r := &onePod{c}
+	pass := func(want string) {
+		t.Helper()
+		if _, err := r.Reconcile(ctx, request("web")); err != nil {
+			t.Fatal(err)
 		}
-		fmt.Printf("%s has %d Pods\n", v.Owner.Name, len(v.Pods))
-		if len(v.Pods) > 0 {
-			return ctrl.Result{}, nil
-		}
-		owner := *metav1.NewControllerRef(v.Owner, c.Kind())
-		return ctrl.Result{}, v.Client.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.Owner.Namespace, Name: v.Owner.Name + "-0", OwnerReferences: []metav1.OwnerReference{owner},
-		}})
-	}
-	run := func(err error) {
-		if err == nil {
-			_, err = reconcile(request("web"))
-		}
-		if err != nil {
-			fmt.Println(err)
+		if diff := cmp.Diff(want, strings.Join(mgr.Requests(), ", ")); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
 		}
 	}
-	run(nil) // there is no such owner
-	run(errors.Join(mgr.Create(ctx, newOwner("web")), mgr.Deliver(ctx)))
-	run(nil) // the cache does not show the Pod yet
-	run(mgr.Deliver(ctx))
-	// Output:
-	// not now
-	// web has 0 Pods
-	// not now
-	// web has 1 Pods
+	pass("") // there is no such owner
+	if err := errors.Join(mgr.Create(ctx, newOwner("web")), mgr.Deliver(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	mgr.Requests()
+	pass("create Pod web-0")
+	pass("") // the cache does not show the Pod yet
+	if err := mgr.Deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	pass("")
 }
 
 func TestObserve(t *testing.T) {
