@@ -1,6 +1,7 @@
 package ownercache
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,3 +20,13 @@ func Forgetful[O client.Object](c *Cache[O], r reconcile.Reconciler) reconcile.R
 
 // SetQueue is for tests of wakes: the queue of a started controller.
 func SetQueue[O client.Object](c *Cache[O], q queue) { c.queue.Store(&q) }
+
+// StatusEvents is for tests of WatchStatus.
+func StatusEvents[O client.Object](changed func(before, after O) bool) handler.EventHandler {
+	return statusEvents(changed)
+}
+
+// OrphanEvents is for tests of WatchOrphans.
+func OrphanEvents[O client.Object](c *Cache[O], selects func(owner O, pod *corev1.Pod) bool) handler.EventHandler {
+	return orphanEvents(c, selects)
+}

@@ -13,8 +13,8 @@ type Followed interface {
 	OnGone(f func(object types.UID))
 }
 
-// Memory is a process's knowledge of objects, until the objects are gone. Make a Memory with NewMemory. A Memory is
-// safe for concurrent use.
+// Memory is a process's knowledge of objects, until the objects are gone. Make a Memory with NewMemory; the zero Memory
+// remembers nothing. A Memory is safe for concurrent use.
 type Memory[T any] struct {
 	exists func(types.UID) bool
 
@@ -45,7 +45,9 @@ func (m *Memory[T]) Change(object types.UID, change func(*T)) {
 	defer m.mu.Unlock()
 	known := m.of[object]
 	change(&known)
-	if m.of[object] = known; !m.exists(object) {
+	if m.exists != nil && m.exists(object) {
+		m.of[object] = known
+	} else {
 		delete(m.of, object)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -15,7 +16,13 @@ import (
 // labels change, and when its controller releases the Pod. WatchOrphans calls selects for the owners of the Pod's
 // namespace; nil selects all Pods. selects must be safe for concurrent use.
 func WatchOrphans[O client.Object](cache *Cache[O], selects func(owner O, pod *corev1.Pod) bool) func(*builder.Builder) *builder.Builder {
-	wake := func(q queue, before, after client.Object) {
+	return func(b *builder.Builder) *builder.Builder {
+		return b.Watches(&corev1.Pod{}, orphanEvents(cache, selects))
+	}
+}
+
+func orphanEvents[O client.Object](cache *Cache[O], selects func(owner O, pod *corev1.Pod) bool) handler.EventHandler {
+	return onEvents(func(q queue, before, after client.Object) {
 		pod, ok := after.(*corev1.Pod)
 		if !ok || !isOrphan(pod) || pod.DeletionTimestamp != nil {
 			return
@@ -28,10 +35,7 @@ func WatchOrphans[O client.Object](cache *Cache[O], selects func(owner O, pod *c
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
 			}
 		}
-	}
-	return func(b *builder.Builder) *builder.Builder {
-		return b.Watches(&corev1.Pod{}, onEvents(wake))
-	}
+	})
 }
 
 func isOrphan(obj client.Object) bool { return metav1.GetControllerOfNoCopy(obj) == nil }

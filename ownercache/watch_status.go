@@ -1,12 +1,8 @@
 package ownercache
 
 import (
-	"context"
-
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -16,22 +12,26 @@ import (
 // compares the part of the status that matters; nil stands for any change of the owner. The owner's own writes of that
 // part wake the owner once more. changed must be safe for concurrent use.
 func WatchStatus[O client.Object](changed func(before, after O) bool) func(*builder.Builder) *builder.Builder {
-	return func(b *builder.Builder) *builder.Builder {
-		return b.Watches(newOwner[O](), handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			before, ok := e.ObjectOld.(O)
-			after, same := e.ObjectNew.(O)
-			if ok && same && (changed == nil || changed(before, after)) {
-				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)})
-			}
-		}})
-	}
+	return func(b *builder.Builder) *builder.Builder { return b.Watches(newOwner[O](), statusEvents(changed)) }
 }
 
-// Watches returns a ControllerOptions.Watch that adds several event sources.
+func statusEvents[O client.Object](changed func(before, after O) bool) handler.EventHandler {
+	return onEvents(func(q queue, before, after client.Object) {
+		old, ok := before.(O)
+		owner, same := after.(O)
+		if ok && same && (changed == nil || changed(old, owner)) {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
+		}
+	})
+}
+
+// Watches returns a ControllerOptions.Watch that adds several event sources; nil is left out.
 func Watches(all ...func(*builder.Builder) *builder.Builder) func(*builder.Builder) *builder.Builder {
 	return func(b *builder.Builder) *builder.Builder {
 		for _, watch := range all {
-			b = watch(b)
+			if watch != nil {
+				b = watch(b)
+			}
 		}
 		return b
 	}
