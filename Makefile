@@ -65,8 +65,8 @@ hostile: build ## a soak of ten minutes: one namespace and whoever reaches the w
 house: ## figures of the repository: lines of each kind by part, prose of each package; MOST=5 fails above that many pronouns and relatives per 100 words
 	@$(GO) run ./examples/internal/house -root . -most $(or $(MOST),100)
 
-lint: ## go vet and golangci-lint, with the linters listed in .golangci.yml
-	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(TOOL) golangci-lint run ./...) || exit 1; done
+lint: ## golangci-lint, with go vet and the other linters listed in .golangci.yml
+	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(TOOL) golangci-lint run ./...) || exit 1; done
 
 generate: ## deepcopy functions, CRDs, manifests and tables that follow from the rows of kinds, the chart's copies of manifests, the table of reasons, the embedded binaries module
 	cd examples/apis && $(TOOL) controller-gen object paths="./apps/...;./policy/..."
