@@ -1,7 +1,8 @@
 // Package ownerrefs writes the owner references decided on by package adopt.
 //
-// The package works on the built-in kinds (Pods, ControllerRevisions, PersistentVolumeClaims, ...), whose owner
-// references merge by UID in a strategic merge patch. Custom resources have no such merge.
+// Owner references of built-in kinds (Pods, ControllerRevisions, PersistentVolumeClaims, ...) merge by UID in a strategic
+// merge patch. The API server knows no such merge for custom resources (415): their whole list is replaced, on condition
+// of the given resourceVersion, as Kubernetes' garbage collector does (pkg/controller/garbagecollector/patch.go).
 //
 // RBAC: patch on the objects; get on the owner, for adoption.
 package ownerrefs
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,7 +45,7 @@ const lostAgain = 30 * time.Second
 //
 // A missing object is no error. The error joins the failures of all objects. AdoptionLost is final, because another try
 // does not help before the cache has caught up, and asks for a later pass. Any other failure is the API server's
-// answer.
+// answer, such as the conflict of a custom resource changed since it was read.
 func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, apiReader client.Reader, objects []T) error {
 	if len(objects) == 0 {
 		return nil
@@ -57,10 +59,12 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 		return err
 	}
 	yes := true
-	return patchAll(ctx, pass, "adopt", c, objects, metav1.OwnerReference{
+	mine := metav1.OwnerReference{
 		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: owner.GetName(), UID: owner.GetUID(),
 		Controller: &yes, BlockOwnerDeletion: &yes,
-	}, func(object reason.Object, err error) error {
+	}
+	take := &change{owner: mine.UID, entry: mine, add: []metav1.OwnerReference{mine}}
+	return patchAll(ctx, pass, "adopt", c, objects, take, func(object reason.Object, err error) error {
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil
@@ -79,13 +83,14 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 // object already gone, replaced by another object of the same name, or without the reference is no error. Other
 // failures, conflicts included, are joined and may be tried again.
 func Release[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, objects []T) error {
-	return patchAll(ctx, pass, "release", c, objects, map[string]string{"$patch": "delete", "uid": string(pass.Owner().GetUID())},
-		func(object reason.Object, err error) error {
-			if apierrors.IsNotFound(err) || isOtherUID(err) {
-				return nil
-			}
-			return fmt.Errorf("releasing %s: %w", object, err)
-		})
+	uid := pass.Owner().GetUID()
+	leave := &change{owner: uid, entry: map[string]string{"$patch": "delete", "uid": string(uid)}}
+	return patchAll(ctx, pass, "release", c, objects, leave, func(object reason.Object, err error) error {
+		if apierrors.IsNotFound(err) || isOtherUID(err) {
+			return nil
+		}
+		return fmt.Errorf("releasing %s: %w", object, err)
+	})
 }
 
 // recheck reads the owner's metadata from the API server.
@@ -110,10 +115,32 @@ func recheck(ctx context.Context, apiReader client.Reader, owner client.Object, 
 	return nil
 }
 
-// patchAll patches an owner reference of each object. settle turns a failed patch into an error, or into nil if nothing
-// is left to do.
+// change is a change of the owner's reference: its entry in a strategic merge patch, and the references to add to a list
+// without the owner's.
+type change struct {
+	owner types.UID
+	entry any
+	add   []metav1.OwnerReference
+}
+
+// merge returns the metadata of a strategic merge patch. The UID makes the API server refuse a successor.
+func (g *change) merge(object client.Object) map[string]any {
+	return map[string]any{"uid": object.GetUID(), "ownerReferences": []any{g.entry}}
+}
+
+// replace returns the metadata of a merge patch. The list is right for the object as read alone, so the patch demands its
+// resourceVersion.
+func (g *change) replace(object client.Object) map[string]any {
+	others := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return ref.UID == g.owner })
+	return map[string]any{
+		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "ownerReferences": append(others, g.add...),
+	}
+}
+
+// patchAll changes the owner's reference in each object. settle turns a failed patch into an error, or into nil if
+// nothing is left to do.
 func patchAll[T client.Object](
-	ctx context.Context, pass *fanout.Pass, verb string, c client.Client, objects []T, reference any, settle func(reason.Object, error) error,
+	ctx context.Context, pass *fanout.Pass, verb string, c client.Client, objects []T, change *change, settle func(reason.Object, error) error,
 ) error {
 	if len(objects) == 0 {
 		return nil
@@ -122,21 +149,33 @@ func patchAll[T client.Object](
 	if err != nil {
 		return fmt.Errorf("kind of %T: %w", objects[0], err)
 	}
+	var unmerged atomic.Bool // the API server does not merge lists of the kind
 	return fanout.Each(ctx, pass, fanout.Task{Name: verb + " " + kind.Kind + "s"}, objects, func(ctx context.Context, object T) (bool, error) {
-		about := reason.ObjectOf(kind.Kind, object)
-		// The UID makes the API server refuse a successor.
-		raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "ownerReferences": []any{reference}}})
-		if err != nil {
-			return false, fmt.Errorf("encoding the patch of %s: %w", about, err)
+		var err error
+		if !unmerged.Load() {
+			err = send(ctx, c, kind, object, types.StrategicMergePatchType, change.merge(object))
+			unmerged.CompareAndSwap(false, apierrors.IsUnsupportedMediaType(err))
 		}
-		answer := &metav1.PartialObjectMetadata{}
-		answer.SetGroupVersionKind(kind)
-		answer.Namespace, answer.Name = object.GetNamespace(), object.GetName()
-		if err := c.Patch(ctx, answer, client.RawPatch(types.StrategicMergePatchType, raw)); err != nil {
-			return false, settle(about, err)
+		if unmerged.Load() {
+			err = send(ctx, c, kind, object, types.MergePatchType, change.replace(object))
+		}
+		if err != nil {
+			return false, settle(reason.ObjectOf(kind.Kind, object), err)
 		}
 		return true, nil
 	})
+}
+
+// send patches the metadata of an object.
+func send(ctx context.Context, c client.Client, kind schema.GroupVersionKind, object client.Object, how types.PatchType, metadata map[string]any) error {
+	raw, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return fmt.Errorf("encoding the patch: %w", err)
+	}
+	answer := &metav1.PartialObjectMetadata{}
+	answer.SetGroupVersionKind(kind)
+	answer.Namespace, answer.Name = object.GetNamespace(), object.GetName()
+	return c.Patch(ctx, answer, client.RawPatch(how, raw))
 }
 
 // isOtherUID recognises the API server's answer to a patch with another UID than the stored object's. A policy may

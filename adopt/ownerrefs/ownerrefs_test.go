@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +45,7 @@ type apiServer struct {
 	pods    map[string]*corev1.Pod
 	fail    map[string]error
 	patched []string
+	custom  bool // the API server does not merge lists of the kind
 	reads   int
 	readErr error
 }
@@ -74,25 +77,23 @@ func (s *apiServer) Patch(_ context.Context, obj client.Object, patch client.Pat
 	if err := s.fail[obj.GetName()]; err != nil {
 		return err
 	}
+	if s.custom && patch.Type() == types.StrategicMergePatchType {
+		return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", resource, obj.GetName(), "", 0, false)
+	}
 	pod := s.pods[obj.GetName()]
 	if pod == nil {
 		return apierrors.NewNotFound(resource, obj.GetName())
 	}
-	body, err := patch.Data(obj)
-	if err != nil {
-		return err
-	}
-	old, err := json.Marshal(pod)
-	if err != nil {
-		return err
-	}
-	merged, err := strategicpatch.StrategicMergePatch(old, body, &corev1.Pod{})
+	merged, err := merge(pod, patch)
 	if err != nil {
 		return err
 	}
 	fresh := &corev1.Pod{}
 	if err := json.Unmarshal(merged, fresh); err != nil {
 		return err
+	}
+	if fresh.ResourceVersion != pod.ResourceVersion {
+		return apierrors.NewConflict(resource, obj.GetName(), errors.New("the object has been modified"))
 	}
 	controllers := 0
 	for _, ref := range fresh.OwnerReferences {
@@ -107,6 +108,21 @@ func (s *apiServer) Patch(_ context.Context, obj client.Object, patch client.Pat
 	s.pods[pod.Name] = fresh
 	obj.SetResourceVersion(fresh.ResourceVersion)
 	return nil
+}
+
+func merge(pod *corev1.Pod, patch client.Patch) ([]byte, error) {
+	old, err := json.Marshal(pod)
+	if err != nil {
+		return nil, err
+	}
+	body, err := patch.Data(pod)
+	switch {
+	case err != nil:
+		return nil, err
+	case patch.Type() == types.MergePatchType:
+		return jsonpatch.MergePatch(old, body)
+	}
+	return strategicpatch.StrategicMergePatch(old, body, &corev1.Pod{})
 }
 
 // GroupVersionKindFor knows the two kinds of this test.
@@ -271,5 +287,29 @@ func TestRelease(t *testing.T) {
 	}
 	if diff := cmp.Diff([]metav1.OwnerReference{mine}, s.pods["replaced"].OwnerReferences); diff != "" {
 		t.Errorf("a successor was released:\n%s", diff)
+	}
+}
+
+// TestCustomResources: where lists do not merge, the references of others stay, the API server is asked for a merge once,
+// and an object changed since it was read is a conflict.
+func TestCustomResources(t *testing.T) {
+	a, b, changed := newPod("a", foreign), newPod("b"), newPod("changed")
+	s := newServer(a, b, changed)
+	s.custom, s.pods["changed"].ResourceVersion = true, "6"
+	err := ownerrefs.Adopt(t.Context(), pass(), s, s, objects(a, b, changed))
+	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "Pod default/changed") {
+		t.Errorf("error = %v, want the conflict of changed alone", err)
+	}
+	for name, want := range map[string][]metav1.OwnerReference{"a": {foreign, mine}, "b": {mine}, "changed": nil} {
+		if diff := cmp.Diff(want, s.pods[name].OwnerReferences); diff != "" {
+			t.Errorf("adopted: references of %s (-want +got):\n%s", name, diff)
+		}
+	}
+	if len(s.patched) != 4 {
+		t.Errorf("%d patches of 3 objects, want 4: %v", len(s.patched), s.patched)
+	}
+	err = ownerrefs.Release(t.Context(), pass(), s, objects(s.pods["a"], s.pods["b"]))
+	if got := s.pods["a"].OwnerReferences; err != nil || !cmp.Equal(got, []metav1.OwnerReference{foreign}) || len(s.pods["b"].OwnerReferences) > 0 {
+		t.Errorf("released: %v, references of a %v, of b %v", err, got, s.pods["b"].OwnerReferences)
 	}
 }
