@@ -62,16 +62,27 @@ func (c *container) precedes() bool {
 	if _, changed := c.record(); !changed || running == nil || running.StartedAt.IsZero() || len(c.unknown()) == 0 {
 		return false
 	}
+	since := c.requested()
+	return since != nil && running.StartedAt.Before(since)
+}
+
+// requested returns the time of the request for the spec's image, nil if unknown. The record of batches knows the
+// requests of the present update alone.
+func (c *container) requested() *metav1.Time {
+	record, _ := c.record()
+	if record.Since != nil {
+		return record.Since
+	}
 	saved, err := c.view.whole()
 	if err != nil || saved == nil {
-		return false
+		return nil
 	}
 	for _, batch := range slices.Backward(saved.ContainerBatchesRecord) {
 		if slices.Contains(batch.Containers, c.name) {
-			return running.StartedAt.Before(&batch.Timestamp)
+			return &batch.Timestamp
 		}
 	}
-	return false
+	return nil
 }
 
 // mayBeSuperseded reports whether the reported instance may run a superseded image. Either the instance has the name or

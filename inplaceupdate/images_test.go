@@ -570,3 +570,30 @@ func TestOlderThanTheRequest(t *testing.T) {
 	s.pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(after(-3 * time.Second))}
 	s.expect(1, "runs")
 }
+
+// TestPrecedesAfterAnotherUpdate: U-23 a further update that leaves the container alone takes its wait over, with the time
+// of the request.
+func TestPrecedesAfterAnotherUpdate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		started  time.Time
+		complete bool
+	}{
+		"older than the request":                     {after(-3 * time.Second), false},
+		"started for the request, before the update": {after(2 * time.Second), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &story{t: t, updater: newUpdater(), pod: newPod(newTemplate(appImage("app:v2"))), from: newTemplate(appImage("app:v2"))}
+			s.pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app"}
+			s.ask("app:a-v2", 0)
+			to := newTemplate(appImage("app:a-v2"))
+			to.Labels = map[string]string{"tier": "new"}
+			s.pod = write(s.t, s.pod, mustStart(s.t, s.updater, s.pod, s.from, to, toward("labels", 0), after(5*time.Second)))
+			s.node("app:a-v2", "2222", "1")
+			s.pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(tc.started)}
+			step, err := s.updater.Next(s.pod, after(7*time.Second))
+			if err != nil || step.Complete != tc.complete {
+				t.Errorf("complete %t, %v; want %t; waits for %v; state %s", step.Complete, err, tc.complete, step.Waiting, s.pod.Annotations[stateKey])
+			}
+		})
+	}
+}

@@ -232,7 +232,9 @@ func (v *view) begin(t *todo, revision string, report bool) *savedState {
 		if _, changes := t.images[name]; changes || c.settled() {
 			continue
 		}
-		put(&state.LastContainerStatuses, name, v.state.LastContainerStatuses[name])
+		record := v.state.LastContainerStatuses[name]
+		record.Since = c.requested()
+		put(&state.LastContainerStatuses, name, record)
 		state.UpdateImages = true
 		if images := c.superseded(); len(images) > 0 {
 			put(&state.SupersededImages, name, images)

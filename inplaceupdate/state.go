@@ -64,8 +64,8 @@ func (u *Updater) InGracePeriod(pod *corev1.Pod) bool {
 }
 
 // savedState is the content of the state annotation: how far a Pod's update has come. The JSON is OpenKruise's
-// (apps.kruise.io/inplace-update-state); SupersededImages, BatchResources, EnvByImage, Seen, SeenDigests and
-// KnownImages are additions. OpenKruise ignores them.
+// (apps.kruise.io/inplace-update-state); SupersededImages, BatchResources, EnvByImage, Seen, SeenDigests, KnownImages and
+// the times of containerRecords are additions. OpenKruise ignores them.
 type savedState struct {
 	// Revision the Pod is updated to.
 	Revision string `json:"revision"`
@@ -130,9 +130,11 @@ type sighting struct {
 	At          metav1.Time `json:"at"`
 }
 
-// containerRecord is the container's image before the change.
+// containerRecord is the container's image before the change. Since is the time of the request if the request was made
+// by an earlier update, whose batches are forgotten.
 type containerRecord struct {
-	ImageID string `json:"imageID,omitempty"`
+	ImageID string       `json:"imageID,omitempty"`
+	Since   *metav1.Time `json:"since,omitempty"`
 }
 
 // preCheck names the containers required ready before the next batch.

@@ -135,6 +135,11 @@ func mutants() []mutant {
 			schedules{tests: "../inplaceupdate", only: "TestPrecedes"},
 		},
 		{
+			"a further update forgets when an unfinished image was asked for", "inplaceupdate/start.go",
+			"record.Since = c.requested()\n", "record.Since = nil\n",
+			schedules{tests: "../inplaceupdate", only: "TestPrecedesAfterAnotherUpdate"},
+		},
+		{
 			"a digest that its node knows by another one is waited for without end", "inplaceupdate/images.go",
 			"digest := c.knownDigest(c.spec.Image)\n", "digest := askedDigest(c.spec.Image)\n", cloneSet("images"),
 		},
