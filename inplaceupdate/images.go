@@ -224,12 +224,16 @@ func isImage(running, asked string) bool {
 	return running == asked || fullName(running) == fullName(asked)
 }
 
-// fullName adds the omitted parts of an image name: the registry if the first part names no host, and library before a
-// name of a single part in docker.io. The rest of the name stays.
+// fullName adds the omitted parts of an image name as nodes do (github.com/distribution/reference, normalize.go): the
+// registry if the first part names no host, and library before a name of a single part in docker.io. index.docker.io is
+// an old name of docker.io. The rest of the name stays.
 func fullName(image string) string {
 	host, path, found := strings.Cut(image, "/")
-	if !found || (!strings.ContainsAny(host, ".:") && host != "localhost") {
+	switch {
+	case !found || !strings.ContainsAny(host, ".:") && host != "localhost" && strings.ToLower(host) == host:
 		host, path = "docker.io", image
+	case host == "index.docker.io":
+		host = "docker.io"
 	}
 	if host == "docker.io" && !strings.Contains(path, "/") {
 		path = "library/" + path

@@ -102,11 +102,14 @@ func digestOf(content string) string {
 // counts.
 func fullImage(image string) string {
 	host, path, found := strings.Cut(image, "/")
-	if !found || (!strings.ContainsAny(host, ".:") && host != "localhost") {
+	switch {
+	case !found || !strings.ContainsAny(host, ".:") && host != "localhost":
 		host, path = "docker.io", image
-		if !strings.Contains(path, "/") {
-			path = "library/" + path
-		}
+	case host == "index.docker.io":
+		host = "docker.io"
+	}
+	if host == "docker.io" && !strings.Contains(path, "/") {
+		path = "library/" + path
 	}
 	name, digest, byDigest := strings.Cut(host+"/"+path, "@")
 	switch tagged := strings.LastIndexByte(name, ':') > strings.LastIndexByte(name, '/'); {
