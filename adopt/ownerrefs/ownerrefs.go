@@ -4,7 +4,9 @@
 // merge patch. The API server knows no such merge for custom resources (415): their whole list is replaced, on condition
 // of the given resourceVersion, as Kubernetes' garbage collector does (pkg/controller/garbagecollector/patch.go).
 //
-// RBAC: patch on the objects; get on the owner, for adoption.
+// RBAC: patch on the objects; get on the owner, for adoption. Where the API server asks for rights before owner references
+// change (OwnerReferencesPermissionEnforcement): delete on the objects, and for adoption update on finalizers of the
+// owner's kind.
 package ownerrefs
 
 import (
