@@ -234,3 +234,29 @@ type ObservedSchedule struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 }
+
+// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+func (s *AdvancedCronJobSpec) UnmarshalJSON(data []byte) (err error) {
+	type plain AdvancedCronJobSpec
+	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
+	if broadcast := s.Template.BroadcastJobTemplate; err == nil && broadcast != nil {
+		for _, problem := range broadcast.Spec.Undecodable {
+			problem.Path = "spec.template.broadcastJobTemplate." + problem.Path
+			s.Undecodable = append(s.Undecodable, problem)
+		}
+	}
+	return err
+}
+
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+func (s AdvancedCronJobSpec) MarshalJSON() ([]byte, error) {
+	type plain AdvancedCronJobSpec
+	return decode.Marshal(plain(s), s.Undecodable)
+}
+
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+func (s *AdvancedCronJobStatus) UnmarshalJSON(data []byte) error {
+	type plain AdvancedCronJobStatus
+	_, err := decode.Fields(data, (*plain)(s), "status")
+	return err
+}

@@ -191,3 +191,23 @@ type JobCondition struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
+
+// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+func (s *BroadcastJobSpec) UnmarshalJSON(data []byte) (err error) {
+	type plain BroadcastJobSpec
+	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
+	return err
+}
+
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+func (s BroadcastJobSpec) MarshalJSON() ([]byte, error) {
+	type plain BroadcastJobSpec
+	return decode.Marshal(plain(s), s.Undecodable)
+}
+
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+func (s *BroadcastJobStatus) UnmarshalJSON(data []byte) error {
+	type plain BroadcastJobStatus
+	_, err := decode.Fields(data, (*plain)(s), "status")
+	return err
+}

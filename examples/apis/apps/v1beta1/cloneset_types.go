@@ -210,3 +210,26 @@ type CloneSetStatus struct {
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
 }
+
+// UnmarshalJSON reads any spec, even with invalid fields: no schema checks templates, or limits integers and
+// percentages to 32 bits, and a list of CloneSets must not fail for a single item. The invalid fields are in
+// Undecodable.
+func (s *CloneSetSpec) UnmarshalJSON(data []byte) (err error) {
+	type plain CloneSetSpec
+	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
+	return err
+}
+
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+func (s CloneSetSpec) MarshalJSON() ([]byte, error) {
+	type plain CloneSetSpec
+	return decode.Marshal(plain(s), s.Undecodable)
+}
+
+// UnmarshalJSON reads a status without invalid fields: the schema accepts times unknown to Go, such as a time with a
+// small t. The next write of the status corrects the fields.
+func (s *CloneSetStatus) UnmarshalJSON(data []byte) error {
+	type plain CloneSetStatus
+	_, err := decode.Fields(data, (*plain)(s), "status")
+	return err
+}

@@ -189,3 +189,23 @@ type ContainerRecreateRequestContainerStatus struct {
 	// +optional
 	ContainerID string `json:"containerID,omitempty"`
 }
+
+// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+func (s *ContainerRecreateRequestSpec) UnmarshalJSON(data []byte) (err error) {
+	type plain ContainerRecreateRequestSpec
+	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
+	return err
+}
+
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+func (s ContainerRecreateRequestSpec) MarshalJSON() ([]byte, error) {
+	type plain ContainerRecreateRequestSpec
+	return decode.Marshal(plain(s), s.Undecodable)
+}
+
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+func (s *ContainerRecreateRequestStatus) UnmarshalJSON(data []byte) error {
+	type plain ContainerRecreateRequestStatus
+	_, err := decode.Fields(data, (*plain)(s), "status")
+	return err
+}

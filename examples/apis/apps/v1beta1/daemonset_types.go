@@ -171,3 +171,23 @@ type DaemonSetStatus struct {
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
 }
+
+// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+func (s *DaemonSetSpec) UnmarshalJSON(data []byte) (err error) {
+	type plain DaemonSetSpec
+	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
+	return err
+}
+
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+func (s DaemonSetSpec) MarshalJSON() ([]byte, error) {
+	type plain DaemonSetSpec
+	return decode.Marshal(plain(s), s.Undecodable)
+}
+
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+func (s *DaemonSetStatus) UnmarshalJSON(data []byte) error {
+	type plain DaemonSetStatus
+	_, err := decode.Fields(data, (*plain)(s), "status")
+	return err
+}

@@ -121,3 +121,23 @@ type PodState struct {
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
+
+// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+func (s *PersistentPodStateSpec) UnmarshalJSON(data []byte) (err error) {
+	type plain PersistentPodStateSpec
+	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
+	return err
+}
+
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+func (s PersistentPodStateSpec) MarshalJSON() ([]byte, error) {
+	type plain PersistentPodStateSpec
+	return decode.Marshal(plain(s), s.Undecodable)
+}
+
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+func (s *PersistentPodStateStatus) UnmarshalJSON(data []byte) error {
+	type plain PersistentPodStateStatus
+	_, err := decode.Fields(data, (*plain)(s), "status")
+	return err
+}

@@ -146,3 +146,23 @@ const (
 	// ResourceDistributionConditionFalse reports no failures.
 	ResourceDistributionConditionFalse ResourceDistributionConditionStatus = "False"
 )
+
+// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+func (s *ResourceDistributionSpec) UnmarshalJSON(data []byte) (err error) {
+	type plain ResourceDistributionSpec
+	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
+	return err
+}
+
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+func (s ResourceDistributionSpec) MarshalJSON() ([]byte, error) {
+	type plain ResourceDistributionSpec
+	return decode.Marshal(plain(s), s.Undecodable)
+}
+
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+func (s *ResourceDistributionStatus) UnmarshalJSON(data []byte) error {
+	type plain ResourceDistributionStatus
+	_, err := decode.Fields(data, (*plain)(s), "status")
+	return err
+}

@@ -89,3 +89,16 @@ type SidecarSetSpec struct {
 
 // SidecarSetStatus is the state of a SidecarSet as observed by the controller.
 type SidecarSetStatus = pub.SidecarSetStatus
+
+// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+func (s *SidecarSetSpec) UnmarshalJSON(data []byte) (err error) {
+	type plain SidecarSetSpec
+	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
+	return err
+}
+
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+func (s SidecarSetSpec) MarshalJSON() ([]byte, error) {
+	type plain SidecarSetSpec
+	return decode.Marshal(plain(s), s.Undecodable)
+}

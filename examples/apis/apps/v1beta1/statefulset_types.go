@@ -225,3 +225,23 @@ type VolumeClaimStatus struct {
 	// CompatibleReadyReplicas is how many of the CompatibleReplicas have got the requested storage.
 	CompatibleReadyReplicas int32 `json:"compatibleReadyReplicas"`
 }
+
+// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+func (s *StatefulSetSpec) UnmarshalJSON(data []byte) (err error) {
+	type plain StatefulSetSpec
+	s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec")
+	return err
+}
+
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+func (s StatefulSetSpec) MarshalJSON() ([]byte, error) {
+	type plain StatefulSetSpec
+	return decode.Marshal(plain(s), s.Undecodable)
+}
+
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+func (s *StatefulSetStatus) UnmarshalJSON(data []byte) error {
+	type plain StatefulSetStatus
+	_, err := decode.Fields(data, (*plain)(s), "status")
+	return err
+}
