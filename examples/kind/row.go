@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -64,8 +63,8 @@ type Row struct {
 	// Setup adds the controller to a manager. c writes, and reads from the manager's cache. Setup is nil for a kind served
 	// and converted here without a controller.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
-	// Cached says what the manager's cache keeps of objects that the controller reads. Objects without an entry are kept
-	// whole. Two rows never name the same type.
+	// Cached says what the manager's cache keeps of objects that the controller reads. Types named by no row are kept whole;
+	// of a type named by several rows the cache keeps what any of the rows reads.
 	Cached []Cached
 	// OpensGate is true if the controller opens the readiness gates of its Pods itself.
 	OpensGate bool
@@ -143,11 +142,12 @@ func (r Row) IsMeasured() bool { return r.Sample.Object != nil }
 // of somebody else, or have nothing to do with Pods.
 func (r Row) KeepsPods() bool { return r.IsMeasured() && r.Sample.Pod == nil }
 
-// Cached is a type in the manager's cache. Transform keeps the fields that controllers read: users decide about the size
-// of their objects.
+// Cached is a type in the manager's cache. Keep copies the fields that the controller reads from a found object into the
+// kept part: users decide about the size of their objects. The kept part has the identity of the object already, and
+// maybe fields read by another kind. Both are of the type of Object, or both are the metadata alone.
 type Cached struct {
-	Object    client.Object
-	Transform toolscache.TransformFunc
+	Object client.Object
+	Keep   func(kept, found client.Object)
 }
 
 // PodInputs are the inputs of a kind's part in the webhooks for Pods.

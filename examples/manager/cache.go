@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,12 +54,43 @@ func cached(gates map[apps.Gate]bool, rows []kind.Row, loops []kinds.Loop) map[c
 		&appsv1.ReplicaSet{}: {Transform: strippedWorkload},
 		&appsv1.DaemonSet{}:  {Transform: strippedWorkload},
 	}
+	read := map[reflect.Type]*keeper{}
 	for i := range rows {
 		for _, c := range rows[i].Cached {
-			byObject[c.Object] = cache.ByObject{Transform: c.Transform}
+			of := reflect.TypeOf(c.Object)
+			if read[of] == nil {
+				read[of] = &keeper{}
+				byObject[c.Object] = cache.ByObject{Transform: read[of].transform}
+			}
+			read[of].fields = append(read[of].fields, c.Keep)
 		}
 	}
 	return byObject
+}
+
+// keeper keeps the identity of objects, and the fields read by any kind.
+type keeper struct {
+	fields []func(kept, found client.Object)
+}
+
+func (k *keeper) transform(obj any) (any, error) {
+	found, ok := obj.(client.Object)
+	if !ok {
+		return obj, nil
+	}
+	kept, ok := reflect.New(reflect.TypeOf(found).Elem()).Interface().(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("no new %T can be made", found)
+	}
+	kept.GetObjectKind().SetGroupVersionKind(found.GetObjectKind().GroupVersionKind())
+	kept.SetNamespace(found.GetNamespace())
+	kept.SetName(found.GetName())
+	kept.SetUID(found.GetUID())
+	kept.SetResourceVersion(found.GetResourceVersion())
+	for _, keep := range k.fields {
+		keep(kept, found)
+	}
+	return kept, nil
 }
 
 // countWatchErrors returns the handler for failed lists and watches of the caches. During failures the controllers do

@@ -19,6 +19,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
@@ -29,7 +31,13 @@ func controlledBy(apiVersion, kind string) []metav1.OwnerReference {
 // transformed is an object as the cache keeps it.
 func transformed(t *testing.T, in client.Object) client.Object {
 	t.Helper()
-	for kind, by := range manager.Cached() {
+	return transformedFor(t, kinds.All(), in)
+}
+
+// transformedFor is an object as the cache keeps it for the kinds of the rows.
+func transformedFor(t *testing.T, rows []kind.Row, in client.Object) client.Object {
+	t.Helper()
+	for kind, by := range manager.Cached(rows) {
 		if reflect.TypeOf(kind) == reflect.TypeOf(in) {
 			out, err := by.Transform(in.DeepCopyObject())
 			if err != nil {
@@ -160,6 +168,49 @@ func TestCacheKeepsWhatSeveralKindsRead(t *testing.T) {
 	}
 	if diff := cmp.Diff(want.Status.Conditions, out.Status.Conditions); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
+// TestCacheKeepsWhatAnyRowReads: two kinds read objects of a type, and the cache keeps the identity and the fields of
+// both.
+func TestCacheKeepsWhatAnyRowReads(t *testing.T) {
+	labels := kind.Row{Cached: []kind.Cached{{Object: &corev1.ConfigMap{}, Keep: func(kept, found client.Object) { kept.SetLabels(found.GetLabels()) }}}}
+	owners := kind.Row{Cached: []kind.Cached{{Object: &corev1.ConfigMap{}, Keep: func(kept, found client.Object) { kept.SetOwnerReferences(found.GetOwnerReferences()) }}}}
+	in := &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "n", Name: "web-0", UID: "c", ResourceVersion: "7", Annotations: map[string]string{"large": "x"}, Labels: map[string]string{"app": "web"},
+			OwnerReferences: controlledBy("example.com/v1", "ConfigSet"),
+		},
+		Data: map[string]string{"large": "x"},
+	}
+	for _, tc := range []struct {
+		name  string
+		rows  []kind.Row
+		strip func(*corev1.ConfigMap)
+	}{
+		{"both", []kind.Row{labels, owners}, func(*corev1.ConfigMap) {}},
+		{"the first alone", []kind.Row{labels}, func(m *corev1.ConfigMap) { m.OwnerReferences = nil }},
+		{"the second alone", []kind.Row{owners}, func(m *corev1.ConfigMap) { m.Labels = nil }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			want := in.DeepCopy()
+			want.Annotations, want.Data = nil, nil
+			tc.strip(want)
+			if diff := cmp.Diff(client.Object(want), transformedFor(t, tc.rows, in)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			meta := &metav1.PartialObjectMetadata{TypeMeta: in.TypeMeta, ObjectMeta: in.ObjectMeta}
+			for object, by := range manager.Cached(tc.rows) {
+				if _, ok := object.(*corev1.ConfigMap); !ok {
+					continue
+				}
+				got, err := by.Transform(meta)
+				if diff := cmp.Diff(any(&metav1.PartialObjectMetadata{TypeMeta: want.TypeMeta, ObjectMeta: want.ObjectMeta}), got); diff != "" || err != nil {
+					t.Errorf("metadata: %v (-want +got):\n%s", err, diff)
+				}
+			}
+		})
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
@@ -56,9 +57,9 @@ func IsInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, er
 // MaxConnections is the maximum of open connections.
 const MaxConnections = 300
 
-// Cached returns the transforms of the manager's caches.
-func Cached() map[client.Object]cache.ByObject {
-	return cached(apps.DefaultGates(), kinds.All(), kinds.Loops())
+// Cached returns the transforms of the manager's caches for the kinds of the rows.
+func Cached(rows []kind.Row) map[client.Object]cache.ByObject {
+	return cached(apps.DefaultGates(), rows, kinds.Loops())
 }
 
 // RegisterMetrics registers the manager's own metrics, with webhooks and the controllers of all kinds.

@@ -15,7 +15,7 @@ func Row() kind.Row {
 		Kind: v1beta1.GroupVersion.WithKind("AdvancedCronJob"), Resource: "advancedcronjobs", Converted: true,
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers, Metrics: runs().Metrics,
-		Cached: []kind.Cached{{Object: &batchv1.Job{}, Transform: keepJob}},
+		Cached: []kind.Cached{{Object: &batchv1.Job{}, Keep: keepJob}},
 		Setup:  Setup,
 		Rights: kind.Rights{
 			Objects: []string{"get", "list", "watch"}, Status: true, Owns: true,

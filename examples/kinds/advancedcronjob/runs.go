@@ -95,17 +95,18 @@ func slotOf(object client.Object) time.Time {
 	return slot
 }
 
-// keepJob drops the fields of a Job not read here. keepJob is a transform for the manager's cache.
-func keepJob(object any) (any, error) {
-	job, ok := object.(*batchv1.Job)
-	if !ok {
-		return object, nil
+// keepJob copies the fields of a Job read here into the part kept by the cache.
+func keepJob(kept, found client.Object) {
+	out, isJob := kept.(*batchv1.Job)
+	job, wasJob := found.(*batchv1.Job)
+	if !isJob || !wasJob {
+		return
 	}
-	out := &batchv1.Job{TypeMeta: job.TypeMeta, ObjectMeta: job.ObjectMeta}
-	out.ManagedFields, out.Annotations = nil, nil
+	annotations := out.Annotations
+	out.ObjectMeta = job.ObjectMeta
+	out.ManagedFields, out.Annotations = nil, annotations
 	if at, ok := job.Annotations[apps.AnnotationScheduledAt]; ok {
-		out.Annotations = map[string]string{apps.AnnotationScheduledAt: at}
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, apps.AnnotationScheduledAt, at)
 	}
 	out.Status.StartTime, out.Status.Conditions = job.Status.StartTime, job.Status.Conditions
-	return out, nil
 }

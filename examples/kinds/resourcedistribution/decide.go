@@ -223,19 +223,3 @@ func contested(resource *api.Resource, namespace string) error {
 		Detail: "somebody changes or deletes the copy again and again", Remedy: "find out who does, by its managed fields for example",
 	}
 }
-
-// keepMetadata strips the metadata of ConfigMaps and Secrets for the cache. keepMetadata is a transform of a cache. Of
-// objects not controlled by a ResourceDistribution only namespace, name, UID and resourceVersion remain.
-func keepMetadata(obj any) (any, error) {
-	found, ok := obj.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return obj, nil
-	}
-	out := &metav1.PartialObjectMetadata{TypeMeta: found.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-		Namespace: found.Namespace, Name: found.Name, UID: found.UID, ResourceVersion: found.ResourceVersion,
-	}}
-	if ownerOf(found) != "" {
-		out.OwnerReferences, out.DeletionTimestamp = found.OwnerReferences, found.DeletionTimestamp
-	}
-	return out, nil
-}

@@ -187,11 +187,12 @@ func TestGlance(t *testing.T) {
 			if !ok {
 				t.Fatalf("a %T", c.found)
 			}
-			kept, err := keepMetadata(&metav1.PartialObjectMetadata{ObjectMeta: *meta.GetObjectMeta().(*metav1.ObjectMeta)}) //nolint:forcetypeassert // It is one.
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := glance(resource, share(), kept.(metav1.Object), c.known); got.Action != c.want { //nolint:forcetypeassert // It is one.
+			found := meta.GetObjectMeta()
+			kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Namespace: found.GetNamespace(), Name: found.GetName(), UID: found.GetUID(), ResourceVersion: found.GetResourceVersion(),
+			}}
+			keepOwner(kept, &metav1.PartialObjectMetadata{ObjectMeta: *found.(*metav1.ObjectMeta)}) //nolint:forcetypeassert // It is one.
+			if got := glance(resource, share(), kept, c.known); got.Action != c.want {
 				t.Errorf("by what is kept in memory: %+v, want %s", got, c.want)
 			}
 		})

@@ -19,7 +19,7 @@ func Row() kind.Row {
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers, Gates: []apps.Gate{apps.GateResourceDistribution}, Metrics: metrics.Work{Things: "copies", Label: "action", Help: "Copies written, by what was done to them: created, updated, deleted."}.Metrics,
 		// No controller keeps users' Secrets in memory.
-		Cached:    []kind.Cached{{Object: &corev1.ConfigMap{}, Transform: keepMetadata}, {Object: &corev1.Secret{}, Transform: keepMetadata}},
+		Cached:    []kind.Cached{{Object: &corev1.ConfigMap{}, Keep: keepOwner}, {Object: &corev1.Secret{}, Keep: keepOwner}},
 		Setup:     Setup,
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },
 	}
