@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
@@ -331,45 +332,19 @@ func (c *cluster) follow(notes, namespace string) {
 	}
 }
 
-// withoutPods returns a complete spec of each kind without a template of Pods, or without a selector for Pods.
-func withoutPods() map[string]map[string]any {
-	return map[string]map[string]any{
-		"AdvancedCronJob": {"schedule": "0 0 1 1 *", "template": map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{
-			"spec": map[string]any{"restartPolicy": "Never", "containers": []any{map[string]any{"name": "a", "image": "a.test/a"}}},
-		}}}}},
-		"BroadcastJob": {"template": map[string]any{"spec": map[string]any{
-			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "a", "image": "a.test/a"}},
-		}}},
-		"ContainerRecreateRequest": {"podName": "left", "containers": []any{map[string]any{"name": "a"}}},
-		"PersistentPodState": {
-			"targetRef":                  map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "left"},
-			"requiredPersistentTopology": map[string]any{"keys": []any{"kubernetes.io/hostname"}},
-		},
-		"ResourceDistribution": {
-			"resource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "left"}},
-			"targets":  map[string]any{"includedNamespaces": map[string]any{"list": []any{map[string]any{"name": "default"}}}},
-		},
-	}
-}
-
 // checkLeftAlone checks a kind after the removal of the chart. As the notes say, the stored version can be used, and
 // the second version cannot, because nobody converts the objects.
 func (c *cluster) checkLeftAlone(k kind.Row) {
 	c.t.Helper()
-	spec := map[string]any{
-		"replicas": int64(0), "selector": map[string]any{"matchLabels": map[string]any{"app": "left"}},
-		"template": map[string]any{
-			"metadata": map[string]any{"labels": map[string]any{"app": "left"}},
-			"spec":     map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a.test/a"}}},
-		},
+	raw, err := os.ReadFile(filepath.Join(root, "examples/kinds", k.Name(), "testdata/manifests/v1beta1.yaml"))
+	if err != nil {
+		c.t.Fatal(err)
 	}
-	if own, without := withoutPods()[k.Kind.Kind]; without {
-		spec = own
+	left := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(string(raw), "NAME", "left")), &left.Object); err != nil {
+		c.t.Fatal(err)
 	}
-	left := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	left.SetGroupVersionKind(k.Kind)
 	left.SetNamespace(env.Namespace(c.t))
-	left.SetName("left")
 	// The API server forgets webhooks a moment after their deletion.
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error { return c.Create(ctx, left) })
 	c.t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(c.t.Context()), left) })

@@ -34,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -79,42 +80,28 @@ func unused() map[string]string {
 		sent       = "an API server that cannot send the list with the watch is asked for it first"
 		overtaken  = "read when somebody else has changed it before the manager's patch"
 	)
-	return map[string]string{
-		"get apps.kruise.io/advancedcronjobs": unanswered,
-		"get apps.kruise.io/broadcastjobs":    unanswered + ", or when the name of a run is taken",
-		"get batch/jobs":                      unanswered + ", or when the name of a run is taken",
-		"get apiextensions.k8s.io/customresourcedefinitions advancedcronjobs.apps.kruise.io":        overtaken,
-		"get apiextensions.k8s.io/customresourcedefinitions broadcastjobs.apps.kruise.io":           overtaken,
-		"update apps.kruise.io/advancedcronjobs/finalizers":                                         neverSent,
-		"update apps.kruise.io/broadcastjobs/finalizers":                                            neverSent,
-		"get apps.kruise.io/clonesets":                                                              unanswered,
-		"get apps.kruise.io/statefulsets":                                                           unanswered,
-		"get apps.kruise.io/daemonsets":                                                             unanswered,
-		"get apps.kruise.io/containerrecreaterequests":                                              unanswered,
-		"get apps.kruise.io/sidecarsets":                                                            unanswered,
-		"get policy.kruise.io/podunavailablebudgets":                                                "read where the cache does not have the budget that a Pod names, or somebody else has spent from it",
-		"get apiextensions.k8s.io/customresourcedefinitions podunavailablebudgets.policy.kruise.io": overtaken,
-		"list apps/deployments":                                                                     sent, "list apps/replicasets": sent, "list apps/daemonsets": sent,
-		"get apps.kruise.io/persistentpodstates": unanswered,
-		"list configmaps kruise-configuration":   sent,
-		"list namespaces":                        sent,
-		"get apiextensions.k8s.io/customresourcedefinitions sidecarsets.apps.kruise.io":           overtaken,
-		"get apiextensions.k8s.io/customresourcedefinitions resourcedistributions.apps.kruise.io": overtaken,
-		"get apiextensions.k8s.io/customresourcedefinitions persistentpodstates.apps.kruise.io":   overtaken,
-		"update apps.kruise.io/sidecarsets/finalizers":                                            neverSent,
-		"get persistentvolumeclaims":   unanswered,
-		"get apps/controllerrevisions": unanswered + ", or when the name of a new one is taken",
-		"list nodes":                   sent,
+	out := map[string]string{
+		"get batch/jobs":        unanswered + ", or when the name of a run is taken",
+		"list apps/deployments": sent, "list apps/replicasets": sent, "list apps/daemonsets": sent,
+		"list configmaps kruise-configuration": sent,
+		"list namespaces":                      sent,
+		"get persistentvolumeclaims":           unanswered,
+		"get apps/controllerrevisions":         unanswered + ", or when the name of a new one is taken",
+		"list nodes":                           sent,
 		"get admissionregistration.k8s.io/mutatingwebhookconfigurations kruise-mutating-webhook-configuration":     overtaken,
 		"get admissionregistration.k8s.io/validatingwebhookconfigurations kruise-validating-webhook-configuration": overtaken,
-		"get apiextensions.k8s.io/customresourcedefinitions clonesets.apps.kruise.io":                              overtaken,
-		"get apiextensions.k8s.io/customresourcedefinitions statefulsets.apps.kruise.io":                           overtaken,
-		"update apps.kruise.io/clonesets/finalizers":                                                               neverSent,
-		"get apiextensions.k8s.io/customresourcedefinitions containerrecreaterequests.apps.kruise.io":              overtaken,
-		"get apiextensions.k8s.io/customresourcedefinitions daemonsets.apps.kruise.io":                             overtaken,
-		"update apps.kruise.io/statefulsets/finalizers":                                                            neverSent,
-		"update apps.kruise.io/daemonsets/finalizers":                                                              neverSent,
 	}
+	for _, k := range kinds.All() {
+		of := k.Kind.Group + "/" + k.Resource
+		out["get apiextensions.k8s.io/customresourcedefinitions "+k.Resource+"."+k.Kind.Group] = overtaken
+		if slices.Contains(k.Rights.Objects, "get") {
+			out["get "+of] = unanswered + ", or where the cache does not have an object that another one names"
+		}
+		if k.Rights.Owns {
+			out["update "+of+"/finalizers"] = neverSent
+		}
+	}
+	return out
 }
 
 // TestManagerHasTheRightsThatItUses runs the manager under its ServiceAccount's own token, on an API server that
