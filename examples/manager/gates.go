@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// isBuilt reports whether anything here consults a gate.
+// isBuilt reports whether anything here consults a gate: the rows name the gates of kinds and loops.
 func isBuilt(gate apps.Gate) bool {
 	switch gate {
 	case apps.GateInPlaceUpdateEnvFromMetadata, apps.GateKruiseDaemon, apps.GateCloneSetShortHash,
@@ -17,12 +19,12 @@ func isBuilt(gate apps.Gate) bool {
 		apps.GateInPlaceWorkloadVerticalScaling, apps.GateForceDeleteTimeoutExpectation, apps.GateTemplateNoDefaults,
 		apps.GateDefaultHostNetworkHostPorts, apps.GateResourcesDeletionProtection, apps.GateDeletionProtectionForCRDCascading, apps.GateExternalCerts,
 		apps.GateStatefulSetStartOrdinal, apps.GatePodIndexLabel, apps.GateStatefulSetAutoDeletePVC, apps.GateStatefulSetAutoResizePVC,
-		apps.GateDaemonSetPruneIneligibleNodes, apps.GatePodWebhook, apps.GateKruisePodReadiness, apps.GateSidecarTerminator,
-		apps.GateSidecarSetPatchPodMetadataDefaults, apps.GateSortSidecarContainerByName, apps.GateResourceDistribution,
-		apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate, apps.GateInPlacePodVerticalScaling:
+		apps.GateDaemonSetPruneIneligibleNodes, apps.GatePodWebhook, apps.GateKruisePodReadiness,
+		apps.GateSidecarSetPatchPodMetadataDefaults, apps.GateSortSidecarContainerByName, apps.GateInPlacePodVerticalScaling:
 		return true
 	default:
-		return false
+		return slices.ContainsFunc(kinds.All(), func(r kind.Row) bool { return slices.Contains(r.Gates, gate) }) ||
+			slices.ContainsFunc(kinds.Loops(), func(l kinds.Loop) bool { return l.Gate == gate })
 	}
 }
 
