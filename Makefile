@@ -68,10 +68,10 @@ house: ## figures of the repository: lines of each kind by part, prose of each p
 lint: ## golangci-lint, with go vet and the other linters listed in .golangci.yml
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(TOOL) golangci-lint run ./...) || exit 1; done
 
-generate: ## deepcopy functions, CRDs, manifests and tables that follow from the rows of kinds, the chart's copies of manifests, the table of reasons, the embedded binaries module
+generate: ## deepcopy functions, registrations of types, CRDs, manifests and tables that follow from the rows of kinds, the chart's copies of manifests, the table of reasons, the embedded binaries module
 	cd examples/apis && $(TOOL) controller-gen object paths="./apps/...;./policy/..."
 	cd examples/apis && $(TOOL) controller-gen crd paths="./apps/...;./policy/..." output:crd:dir=../config/crd
-	cd examples && $(GO) run ./internal/crdconversion config/crd && $(GO) run ./internal/manifests ..
+	cd examples && $(GO) run ./internal/registration apis && $(GO) run ./internal/crdconversion config/crd && $(GO) run ./internal/manifests ..
 	@for d in crd webhook rbac resourcedistribution; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
 		cp examples/config/$$d/*.yaml examples/charts/kruise/files/$$d/ || exit 1; done
 	cd testing && $(GO) generate ./...

@@ -20,14 +20,7 @@ var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1alph
 
 // AddToScheme registers the types of v1alpha1.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &AdvancedCronJob{}, &AdvancedCronJobList{})
-	scheme.AddKnownTypes(GroupVersion, &BroadcastJob{}, &BroadcastJobList{})
-	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{}, &StatefulSet{}, &StatefulSetList{})
-	scheme.AddKnownTypes(GroupVersion, &ContainerRecreateRequest{}, &ContainerRecreateRequestList{})
-	scheme.AddKnownTypes(GroupVersion, &DaemonSet{}, &DaemonSetList{})
-	scheme.AddKnownTypes(GroupVersion, &PersistentPodState{}, &PersistentPodStateList{})
-	scheme.AddKnownTypes(GroupVersion, &ResourceDistribution{}, &ResourceDistributionList{})
-	scheme.AddKnownTypes(GroupVersion, &SidecarSet{}, &SidecarSetList{})
+	addKnownTypes(scheme)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -18,7 +18,7 @@ var GroupVersion = schema.GroupVersion{Group: "policy.kruise.io", Version: "v1al
 
 // AddToScheme registers the types of v1alpha1.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &PodUnavailableBudget{}, &PodUnavailableBudgetList{})
+	addKnownTypes(scheme)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

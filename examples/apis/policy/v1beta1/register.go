@@ -18,7 +18,7 @@ var GroupVersion = schema.GroupVersion{Group: "policy.kruise.io", Version: "v1be
 
 // AddToScheme registers the types of v1beta1.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &PodUnavailableBudget{}, &PodUnavailableBudgetList{})
+	addKnownTypes(scheme)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }
