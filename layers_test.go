@@ -113,6 +113,7 @@ func layers() []layer {
 		{"examples/controllers/launchpriority", free, "KIT examples/launchorder examples/kruise"},
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/kruise"}, // of Pods, without a kind of the API
 		{"examples/admission", free, "decode examples/apis/... podstate reason sidecarcontrol/podwebhook"},
+		{"examples/admission/admissiontest", free, "examples/admission"},                                                    // for tests alone
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                                              // no type of Kruise
 		{"examples/kind", free, "KIT examples/admission examples/apis/... examples/kruise/..."},                             // what a row is
 		{"examples/kinds", free, "examples/apis/... examples/controllers/* examples/kind examples/kinds/* examples/kruise"}, // all rows

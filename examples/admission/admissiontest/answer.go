@@ -1,0 +1,34 @@
+package admissiontest
+
+import (
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Answer is the part of a response that a user sees. The zero value allows.
+type Answer struct {
+	Code   int32
+	Reason metav1.StatusReason
+	Causes []string // "field: type: message"
+}
+
+// Answered returns the answer in a response.
+func Answered(response *admissionv1.AdmissionResponse) Answer {
+	if response.Allowed {
+		return Answer{}
+	}
+	a := Answer{Code: response.Result.Code, Reason: response.Result.Reason}
+	if response.Result.Details != nil {
+		for _, cause := range response.Result.Details.Causes {
+			a.Causes = append(a.Causes, cause.Field+": "+string(cause.Type)+": "+cause.Message)
+		}
+	}
+	return a
+}
+
+// Invalid is the answer to an invalid object.
+func Invalid(causes ...string) Answer {
+	return Answer{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Causes: causes}
+}

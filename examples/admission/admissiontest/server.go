@@ -1,0 +1,152 @@
+package admissiontest
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+)
+
+// Server answers reviews: handlers by path, as made by [admission.Handlers].
+type Server map[string]http.Handler
+
+// Path is the path for objects of a kind. The verb is "mutate" or "validate".
+func Path(verb string, object Tree) string {
+	kind, _ := object["kind"].(string)
+	apiVersion, _ := object["apiVersion"].(string)
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return "/" + verb + "-" + strings.ReplaceAll(group, ".", "-") + "-" + strings.ToLower(kind)
+}
+
+// Request is the API server's request about a write in namespace default. Without an object or an old object, the
+// argument is nil.
+func Request(t testing.TB, operation admissionv1.Operation, object, old Tree) *admissionv1.AdmissionRequest {
+	t.Helper()
+	about := present(object, old)
+	apiVersion, _ := about["apiVersion"].(string)
+	kind, _ := about["kind"].(string)
+	metadata, _ := about["metadata"].(Tree)
+	name, _ := metadata["name"].(string)
+	group, version, _ := strings.Cut(apiVersion, "/")
+	req := &admissionv1.AdmissionRequest{
+		UID: "the-uid", Kind: metav1.GroupVersionKind{Group: group, Version: version, Kind: kind},
+		Resource:  metav1.GroupVersionResource{Group: group, Version: version, Resource: strings.ToLower(kind) + "s"},
+		Operation: operation, Name: name, Namespace: "default",
+	}
+	if object != nil {
+		req.Object.Raw = Encode(t, object)
+	}
+	if old != nil {
+		req.OldObject.Raw = Encode(t, old)
+	}
+	return req
+}
+
+// present is the object, or the old object of a deletion.
+func present(object, old Tree) Tree {
+	if object == nil {
+		return old
+	}
+	return object
+}
+
+// Ask posts a body to a path, and returns the code and body of the answer. Changes to the request come last.
+func (s Server) Ask(t testing.TB, path string, body []byte, changes ...func(*http.Request)) (code int, answer []byte) {
+	t.Helper()
+	handler, served := s[path]
+	if !served {
+		t.Fatalf("nothing is served at %s", path)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
+	r.URL.Path = path
+	r.Header.Set("Content-Type", "application/json")
+	for _, change := range changes {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w.Code, w.Body.Bytes()
+}
+
+// Review asks a path for a review, and checks that the answer belongs to the request.
+func (s Server) Review(t testing.TB, path string, req *admissionv1.AdmissionRequest, changes ...func(*http.Request)) *admissionv1.AdmissionResponse {
+	t.Helper()
+	sent := admissionv1.AdmissionReview{Request: req}
+	sent.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
+	code, body := s.Ask(t, path, Encode(t, sent), changes...)
+	var got admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &got); err != nil || code != http.StatusOK || got.Response == nil {
+		t.Fatalf("%d %s: %v", code, body, err)
+	}
+	if got.Response.UID != req.UID || got.APIVersion != sent.APIVersion || got.Kind != sent.Kind || got.Request != nil {
+		t.Errorf("not an answer to this request: %s", body)
+	}
+	return got.Response
+}
+
+// Mutate asks for the defaults of a created object, or of an updated object if old is not nil.
+func (s Server) Mutate(t testing.TB, object, old Tree) *admissionv1.AdmissionResponse {
+	t.Helper()
+	return s.write(t, "mutate", object, old)
+}
+
+// Validate asks for a judgement as Mutate asks for defaults. A nil object is deleted.
+func (s Server) Validate(t testing.TB, object, old Tree) *admissionv1.AdmissionResponse {
+	t.Helper()
+	return s.write(t, "validate", object, old)
+}
+
+func (s Server) write(t testing.TB, verb string, object, old Tree) *admissionv1.AdmissionResponse {
+	t.Helper()
+	operation := admissionv1.Update
+	switch {
+	case object == nil:
+		operation = admissionv1.Delete
+	case old == nil:
+		operation = admissionv1.Create
+	}
+	return s.Review(t, Path(verb, present(object, old)), Request(t, operation, object, old))
+}
+
+// Defaulted returns the object with its defaults. Nothing may be missing then: a second time must change nothing.
+func (s Server) Defaulted(t testing.TB, object, old Tree) Tree {
+	t.Helper()
+	result, _ := Patch(t, object, s.Mutate(t, object, old))
+	if _, again := Patch(t, result, s.Mutate(t, result, old)); len(again) > 0 {
+		t.Errorf("defaulted again: %v", again)
+	}
+	return result
+}
+
+// Convert asks for objects in another apiVersion with a ConversionReview of a version, checks that the answer belongs to
+// the request, and returns the response.
+func (s Server) Convert(t testing.TB, reviewVersion, apiVersion string, objects ...any) Tree {
+	t.Helper()
+	if objects == nil {
+		objects = []any{}
+	}
+	review := Tree{
+		"apiVersion": "apiextensions.k8s.io/" + reviewVersion, "kind": "ConversionReview",
+		"request": Tree{"uid": "the-uid", "desiredAPIVersion": apiVersion, "objects": objects},
+	}
+	code, body := s.Ask(t, admission.ConvertPath, Encode(t, review))
+	var got Tree
+	if err := json.Unmarshal(body, &got); err != nil || code != http.StatusOK {
+		t.Fatalf("%d %s: %v", code, body, err)
+	}
+	if got["kind"] != review["kind"] || got["apiVersion"] != review["apiVersion"] || got["request"] != nil {
+		t.Errorf("not an answer to this request: %s", body)
+	}
+	response, _ := got["response"].(Tree)
+	if response["uid"] != "the-uid" {
+		t.Errorf("uid %v", response["uid"])
+	}
+	return response
+}
