@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
@@ -172,10 +173,10 @@ func checkProtection(t *testing.T, w *admissionregistrationv1.MutatingWebhook) {
 // FuzzBodies: whatever is posted, no handler panics, and each answers in JSON with code 200 or says 400.
 func FuzzBodies(f *testing.F) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		object := manifest(f, small(version))
-		req := request(f, admissionv1.Update, object, object)
-		f.Add(encode(f, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req}))
-		f.Add(encode(f, tree{
+		object := small(f, version)
+		req := admissiontest.Request(f, admissionv1.Update, object, object)
+		f.Add(admissiontest.Encode(f, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req}))
+		f.Add(admissiontest.Encode(f, tree{
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
 			"request": tree{"uid": "1", "desiredAPIVersion": "apps.kruise.io/v1beta1", "objects": []any{object, nil, 1}},
 		}))
@@ -184,8 +185,8 @@ func FuzzBodies(f *testing.F) {
 		`"version":"v1alpha1","kind":"CloneSet"},"object":{"spec":{"template":{"spec":{"containers":[null]}},"volumeClaimTemplates":[null]}}}}`))
 	handlers := handlersOf(admission.Options{})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for path, handler := range handlers {
-			code, answer := ask(t, handler, body)
+		for path := range handlers {
+			code, answer := handlers.Ask(t, path, body)
 			switch {
 			case path == admission.HealthzPath:
 			case path == admission.ConvertPath && code == http.StatusBadRequest:
@@ -204,13 +205,13 @@ func FuzzBodies(f *testing.F) {
 func BenchmarkMutate(b *testing.B) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		b.Run(version, func(b *testing.B) {
-			object := manifest(b, small(version, "  updateStrategy: {partition: 80%}"))
-			req := request(b, admissionv1.Create, object, nil)
-			body := encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
-			handler := handlersOf(admission.Options{})[mutatePath]
+			object := small(b, version, "  updateStrategy: {partition: 80%}")
+			req := admissiontest.Request(b, admissionv1.Create, object, nil)
+			body := admissiontest.Encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
+			handlers := handlersOf(admission.Options{})
 			b.ReportAllocs()
 			for b.Loop() {
-				if code, _ := ask(b, handler, body); code != http.StatusOK {
+				if code, _ := handlers.Ask(b, mutatePath, body); code != http.StatusOK {
 					b.Fatal(code)
 				}
 			}

@@ -14,30 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// smallCronJob is the smallest valid AdvancedCronJob in a version, with a template.
-func smallCronJob(version, template string) string {
-	return `apiVersion: apps.kruise.io/` + version + `
-kind: AdvancedCronJob
-metadata: {name: nightly, namespace: default}
-spec:
-  schedule: "0 3 * * *"
-  template:
-` + template
-}
-
+// More lines of spec, for each template. A small object makes Jobs.
 const (
-	cronJobs = `    jobTemplate:
+	cronJobs          = ""
+	cronBroadcastJobs = `
+  template:
+    broadcastJobTemplate:
       metadata: {labels: {team: a}}
       spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: "example.test/app:v1"}]}}}
 `
-	cronBroadcastJobs = `    broadcastJobTemplate:
-      metadata: {labels: {team: a}}
-      spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: "example.test/app:v1"}]}}}
-`
-	cronImages = `    imageListPullJobTemplate:
+	cronImages = `
+  template:
+    imageListPullJobTemplate:
       spec: {images: ["nginx:1.25"], completionPolicy: {type: Always}}
 `
 )
@@ -47,7 +39,7 @@ func TestAdvancedCronJobsOnTheAPIServer(t *testing.T) {
 	c := start(t)
 	t.Run("E-7 the manifests, in both versions", func(t *testing.T) {
 		for name, template := range map[string]string{"job": cronJobs, "broadcast": cronBroadcastJobs} {
-			sent := c.keepCron(t, name, manifest(t, smallCronJob("v1alpha1", template)))
+			sent := c.keepCron(t, name, smallOf(t, "AdvancedCronJob", "v1alpha1", template))
 			shown := c.showCron(t, sent, "v1beta1")
 			spec := shown.Object["spec"].(tree)
 			got := tree{}
@@ -71,8 +63,8 @@ func TestAdvancedCronJobsOnTheAPIServer(t *testing.T) {
 		}
 	})
 	t.Run("AC-5 templates stay", func(t *testing.T) {
-		sent := c.keepCron(t, "stays", manifest(t, smallCronJob("v1beta1", cronJobs)))
-		changed := edit(t, sent.Object, "/spec/template/jobTemplate/spec/backoffLimit", int64(2))
+		sent := c.keepCron(t, "stays", smallOf(t, "AdvancedCronJob", "v1beta1", cronJobs))
+		changed := admissiontest.Edit(t, sent.Object, "/spec/template/jobTemplate/spec/backoffLimit", int64(2))
 		if err := c.Update(t.Context(), &unstructured.Unstructured{Object: changed}); !apierrors.IsInvalid(err) || !cmp.Equal(causes(err), []string{"spec.template.jobTemplate"}) {
 			t.Errorf("%v, causes %q", err, causes(err))
 		}
@@ -103,12 +95,12 @@ func (c *cluster) refusedCronJobs(t *testing.T) {
 		{"v1alpha1", cronJobs, "/spec/template/jobTemplate/spec/template/spec/containers/0/name", "spec.template.jobTemplate.spec.template.spec.containers[0].name", "no name!"},
 		{"v1beta1", cronBroadcastJobs, "/spec/template/broadcastJobTemplate/spec/template/spec/containers/0/image", "spec.template.broadcastJobTemplate.spec.template.spec.containers[0].image", ""},
 	} {
-		_, err := c.sendCron(t.Context(), "bad", edit(t, manifest(t, smallCronJob(r.version, r.template)), r.path, r.value), client.DryRunAll)
+		_, err := c.sendCron(t.Context(), "bad", admissiontest.Edit(t, smallOf(t, "AdvancedCronJob", r.version, r.template), r.path, r.value), client.DryRunAll)
 		if !apierrors.IsInvalid(err) || !cmp.Equal(causes(err), []string{r.field}) {
 			t.Errorf("%s %v: %v, causes %q", r.field, r.value, err, causes(err))
 		}
 	}
-	long := manifest(t, smallCronJob("v1beta1", cronJobs))
+	long := smallOf(t, "AdvancedCronJob", "v1beta1", cronJobs)
 	if _, err := c.sendCron(t.Context(), strings.Repeat("a", 53), long, client.DryRunAll); !cmp.Equal(causes(err), []string{"metadata.name"}) {
 		t.Errorf("AC-15: %v, causes %q", err, causes(err))
 	}
@@ -116,7 +108,7 @@ func (c *cluster) refusedCronJobs(t *testing.T) {
 		t.Errorf("AC-15: %v", err)
 	}
 	// Pods of such a job are called like the job, with an index.
-	indexed := edit(t, edit(t, long, "/spec/template/jobTemplate/spec/completionMode", "Indexed"), "/spec/template/jobTemplate/spec/completions", int64(3))
+	indexed := admissiontest.Edit(t, admissiontest.Edit(t, long, "/spec/template/jobTemplate/spec/completionMode", "Indexed"), "/spec/template/jobTemplate/spec/completions", int64(3))
 	for length, want := range map[int][]string{50: nil, 51: {"spec.template.jobTemplate.metadata.name"}} {
 		if _, err := c.sendCron(t.Context(), strings.Repeat("a", length), indexed, client.DryRunAll); !cmp.Equal(causes(err), want) {
 			t.Errorf("an Indexed Job of a name of %d characters: %v, causes %q", length, err, causes(err))
@@ -131,7 +123,7 @@ func (c *cluster) listCronJobs(t *testing.T) {
 	t.Cleanup(func() { c.judgeCronJobs(t, "CREATE", "UPDATE") })
 	var stored *unstructured.Unstructured
 	controlplanetest.Eventually(t, 20*time.Second, func(ctx context.Context) (err error) {
-		stored, err = c.sendCron(ctx, "images", manifest(t, smallCronJob("v1beta1", cronImages)))
+		stored, err = c.sendCron(ctx, "images", smallOf(t, "AdvancedCronJob", "v1beta1", cronImages))
 		return err
 	})
 	t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), stored) })
@@ -165,7 +157,7 @@ func (c *cluster) judgeCronJobs(t *testing.T, operations ...string) {
 		if webhook.(tree)["name"] != "vadvancedcronjob.kb.io" {
 			continue
 		}
-		patch := encode(t, []step{{Op: "replace", Path: fmt.Sprintf("/webhooks/%d/rules/0/operations", i), Value: operations}})
+		patch := admissiontest.Encode(t, []tree{{"op": "replace", "path": fmt.Sprintf("/webhooks/%d/rules/0/operations", i), "value": operations}})
 		if err := c.Patch(ctx, configuration, client.RawPatch(types.JSONPatchType, patch)); err != nil {
 			t.Fatal(err)
 		}

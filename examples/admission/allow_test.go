@@ -1,11 +1,8 @@
 package admission_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,33 +10,20 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// post asks about a Widget at a path without a handler.
-func post(t testing.TB, handler http.Handler, path string) *admissionv1.AdmissionResponse {
+// post asks about an object at a path, served or not.
+func post(t testing.TB, handlers admissiontest.Server, path string, about *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
-	return postAbout(t, handler, path, request(t, admissionv1.Create, manifest(t, "apiVersion: example.test/v1\nkind: Widget\nmetadata: {name: a}"), nil))
+	return handlers.Review(t, admission.RestPath, about, func(r *http.Request) { r.URL.Path = path })
 }
 
-func postAbout(t testing.TB, handler http.Handler, path string, about *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+// widget is a request about an object of a foreign kind.
+func widget(t testing.TB) *admissionv1.AdmissionRequest {
 	t.Helper()
-	body := encode(t, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": about})
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
-	r.URL.Path = path
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, r)
-	var answer admissionv1.AdmissionReview
-	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Response == nil {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
-	return answer.Response
-}
-
-// rest returns the handler of unserved paths.
-func rest(observe func(path string)) http.Handler {
-	return handlersOf(admission.Options{UnknownPath: observe})[admission.RestPath]
+	return admissiontest.Request(t, admissionv1.Create, admissiontest.Manifest(t, "apiVersion: example.test/v1\nkind: Widget\nmetadata: {name: a}"), nil)
 }
 
 func TestAllowWarns(t *testing.T) {
@@ -53,7 +37,8 @@ func TestAllowWarns(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var observed []string
-			got := post(t, rest(func(path string) { observed = append(observed, path) }), tc.path)
+			handlers := handlersOf(admission.Options{UnknownPath: func(path string) { observed = append(observed, path) }})
+			got := post(t, handlers, tc.path, widget(t))
 			if !got.Allowed || len(got.Patch) > 0 || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], tc.warned) {
 				t.Errorf("%+v, want it allowed with a warning that names %q", got, tc.warned)
 			}
@@ -67,27 +52,28 @@ func TestAllowWarns(t *testing.T) {
 // TestRestOfOwnKinds: OpenKruise 1.9.0 writes its own paths into the webhook configurations while running. The handlers
 // check objects of the project's kinds at any path.
 func TestRestOfOwnKinds(t *testing.T) {
-	bad := strings.Replace(small("v1alpha1", "  updateStrategy: {type: Nonsense}"), "name: web,", "name: web, labels: {policy.kruise.io/delete-protection: Always},", 1)
+	bad := small(t, "v1alpha1", "  updateStrategy: {type: Nonsense}")
+	bad = admissiontest.Edit(t, bad, "/metadata/labels", tree{apps.LabelDeleteProtection: apps.DeleteProtectionAlways})
 	for _, tc := range []struct {
 		name, path string
 		operation  admissionv1.Operation
-		object     string
+		object     tree
 		allowed    bool
 		patched    bool
 	}{
 		{"MG-61 an invalid object", "/validate-apps-kruise-io-v1alpha1-cloneset", admissionv1.Create, bad, false, false},
-		{"a valid object", "/validate-apps-kruise-io-v1alpha1-cloneset", admissionv1.Create, small("v1alpha1"), true, false},
-		{"defaults", "/mutate-apps-kruise-io-v1alpha1-cloneset", admissionv1.Create, small("v1alpha1"), true, true},
+		{"a valid object", "/validate-apps-kruise-io-v1alpha1-cloneset", admissionv1.Create, small(t, "v1alpha1"), true, false},
+		{"defaults", "/mutate-apps-kruise-io-v1alpha1-cloneset", admissionv1.Create, small(t, "v1alpha1"), true, true},
 		{"deletion of a protected object", "/validate-apps-kruise-io-v1alpha1-cloneset", admissionv1.Delete, bad, false, false},
-		{"a path without a verb", "/cloneset", admissionv1.Create, small("v1beta1"), false, false},
+		{"a path without a verb", "/cloneset", admissionv1.Create, small(t, "v1beta1"), false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			object, old := manifest(t, tc.object), tree(nil)
+			object, old := tc.object, tree(nil)
 			if tc.operation == admissionv1.Delete {
 				object, old = nil, object
 			}
 			gates := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true}
-			got := postAbout(t, handlersOf(admission.Options{Gates: gates})[admission.RestPath], tc.path, request(t, tc.operation, object, old))
+			got := post(t, handlersOf(admission.Options{Gates: gates}), tc.path, admissiontest.Request(t, tc.operation, object, old))
 			if got.Allowed != tc.allowed || len(got.Patch) > 0 != tc.patched || len(got.Warnings) > 0 {
 				t.Errorf("allowed %t, patch of %d bytes, warnings %q: %v", got.Allowed, len(got.Patch), got.Warnings, got.Result)
 			}
@@ -98,12 +84,12 @@ func TestRestOfOwnKinds(t *testing.T) {
 // TestAllowTellsFewPathsApart: no client can fill the memory with paths.
 func TestAllowTellsFewPathsApart(t *testing.T) {
 	observed := map[string]int{}
-	handler := rest(func(path string) { observed[path]++ })
+	handlers := handlersOf(admission.Options{UnknownPath: func(path string) { observed[path]++ }})
 	want := map[string]int{admission.OtherPaths: 20}
 	for round := range 2 {
 		for i := range 60 {
 			path := fmt.Sprintf("/%d", i)
-			post(t, handler, path)
+			post(t, handlers, path, widget(t))
 			if round == 0 && i < 50 {
 				want[path] = 2
 			}

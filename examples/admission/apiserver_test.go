@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/config"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
@@ -108,22 +109,22 @@ func (c *cluster) install() {
 	}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw})
 	for _, object := range c.configurations() {
-		var patch []step
+		var patch []tree
 		for path, clientConfig := range clientConfigs(object) {
 			url := tls.URL + clientConfig["service"].(tree)["path"].(string)
-			patch = append(patch, step{Op: "replace", Path: path, Value: tree{"url": url, "caBundle": ca}})
+			patch = append(patch, tree{"op": "replace", "path": path, "value": tree{"url": url, "caBundle": ca}})
 		}
-		if err := c.Patch(c.t.Context(), object, client.RawPatch(types.JSONPatchType, encode(c.t, patch))); err != nil {
+		if err := c.Patch(c.t.Context(), object, client.RawPatch(types.JSONPatchType, admissiontest.Encode(c.t, patch))); err != nil {
 			c.t.Fatal(err)
 		}
 	}
 	server = tls
 	controlplanetest.Eventually(c.t, 20*time.Second, func(ctx context.Context) error {
-		wrong := &unstructured.Unstructured{Object: manifest(c.t, small("v1alpha1", "  minReadySeconds: -1"))}
+		wrong := &unstructured.Unstructured{Object: small(c.t, "v1alpha1", "  minReadySeconds: -1")}
 		if err := c.Create(ctx, wrong, client.DryRunAll); !apierrors.IsInvalid(err) {
 			return errors.Join(errors.New("not refused"), err)
 		}
-		right := &unstructured.Unstructured{Object: manifest(c.t, small("v1alpha1"))}
+		right := &unstructured.Unstructured{Object: small(c.t, "v1alpha1")}
 		if err := c.Create(ctx, right, client.DryRunAll); err != nil {
 			return err
 		}
@@ -192,7 +193,7 @@ func (c *cluster) getKind(kind, version, name string) tree {
 func decoded(t testing.TB, object tree) tree {
 	t.Helper()
 	var result tree
-	if err := json.Unmarshal(encode(t, object), &result); err != nil {
+	if err := json.Unmarshal(admissiontest.Encode(t, object), &result); err != nil {
 		t.Fatal(err)
 	}
 	return result
@@ -202,7 +203,7 @@ func decoded(t testing.TB, object tree) tree {
 func (c *cluster) named(object tree, name string) *unstructured.Unstructured {
 	c.t.Helper()
 	o := &unstructured.Unstructured{}
-	if err := o.UnmarshalJSON(encode(c.t, object)); err != nil {
+	if err := o.UnmarshalJSON(admissiontest.Encode(c.t, object)); err != nil {
 		c.t.Fatal(err)
 	}
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
@@ -259,14 +260,14 @@ spec:
 	if err := install.CRD(t.Context(), c, []byte(before)); err != nil {
 		t.Fatal(err)
 	}
-	thing := &unstructured.Unstructured{Object: manifest(t, "{apiVersion: install.test/v1, kind: Thing, metadata: {name: old}}")}
+	thing := &unstructured.Unstructured{Object: admissiontest.Manifest(t, "{apiVersion: install.test/v1, kind: Thing, metadata: {name: old}}")}
 	if err := c.Create(t.Context(), thing); err != nil {
 		t.Fatal(err)
 	}
 	if err := install.CRD(t.Context(), c, []byte(after)); err != nil {
 		t.Fatal(err)
 	}
-	list := &unstructured.UnstructuredList{Object: manifest(t, "{apiVersion: install.test/v2, kind: ThingList}")}
+	list := &unstructured.UnstructuredList{Object: admissiontest.Manifest(t, "{apiVersion: install.test/v2, kind: ThingList}")}
 	controlplanetest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -276,7 +277,7 @@ spec:
 		return nil
 	})
 	// A leftover would break tests that list everything.
-	definition := &unstructured.Unstructured{Object: manifest(t, before)}
+	definition := &unstructured.Unstructured{Object: admissiontest.Manifest(t, before)}
 	if err := c.Delete(context.WithoutCancel(t.Context()), definition); err != nil {
 		t.Error(err)
 	}
@@ -376,7 +377,7 @@ func TestAnnouncements(t *testing.T) {
 				if diff := cmp.Diff(tree{"enablePVCReuse": true}, beta["spec"].(tree)["scaleStrategy"]); diff != "" {
 					t.Errorf("scaleStrategy (-want +got):\n%s", diff)
 				}
-				sent := leaves("", testdata(t, name+".yaml")["spec"], map[string]any{})
+				sent := leaves("", admissiontest.Load(t, "testdata/"+name+".yaml", "v1alpha1")["spec"], map[string]any{})
 				kept(t, sent, leaves("", alpha["spec"], map[string]any{}))
 				// Applying the same again writes nothing.
 				c.kubectl(append([]string{"apply", "-n", c.namespace, "-f", file}, flags...)...)
@@ -401,19 +402,22 @@ func kept(t *testing.T, sent, got map[string]any) {
 func TestRefusedWithAllPaths(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	tests := map[string][]string{
+	tests := []struct {
+		object tree
+		want   []string
+	}{
 		// A negative number of replicas would be refused by the schema of the scale subresource, before anybody asks the
 		// webhook.
-		small("v1alpha1", "  minReadySeconds: -1\n  updateStrategy: {partition: some, maxUnavailable: -3%, type: Blue}"): {
+		{small(t, "v1alpha1", "  minReadySeconds: -1\n  updateStrategy: {partition: some, maxUnavailable: -3%, type: Blue}"), []string{
 			"spec.updateStrategy.type", "spec.updateStrategy.partition", "spec.updateStrategy.maxUnavailable", "spec.minReadySeconds",
-		},
-		small("v1beta1", "  minReadySeconds: -1\n  updateStrategy: {rollingUpdate: {partition: some, podUpdatePolicy: Blue, maxUnavailable: -3%}}"): {
+		}},
+		{small(t, "v1beta1", "  minReadySeconds: -1\n  updateStrategy: {rollingUpdate: {partition: some, podUpdatePolicy: Blue, maxUnavailable: -3%}}"), []string{
 			"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "spec.updateStrategy.rollingUpdate.partition",
 			"spec.updateStrategy.rollingUpdate.maxUnavailable", "spec.minReadySeconds",
-		},
+		}},
 	}
-	for text, want := range tests {
-		err := c.Create(t.Context(), c.named(manifest(t, text), "web"))
+	for _, tt := range tests {
+		err := c.Create(t.Context(), c.named(tt.object, "web"))
 		var status apierrors.APIStatus
 		if !errors.As(err, &status) || !apierrors.IsInvalid(err) {
 			t.Fatalf("got %v", err)
@@ -422,7 +426,7 @@ func TestRefusedWithAllPaths(t *testing.T) {
 		for _, cause := range status.Status().Details.Causes {
 			got = append(got, cause.Field)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", err, diff)
 		}
 	}
@@ -431,7 +435,7 @@ func TestRefusedWithAllPaths(t *testing.T) {
 func TestDeletionProtection(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	object := edit(t, manifest(t, small("v1alpha1")), "/metadata/labels", tree{apps.LabelDeleteProtection: apps.DeleteProtectionAlways})
+	object := admissiontest.Edit(t, small(t, "v1alpha1"), "/metadata/labels", tree{apps.LabelDeleteProtection: apps.DeleteProtectionAlways})
 	c.create(object, "web")
 	web := c.named(object, "web")
 	if err := c.Delete(t.Context(), web); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "remove the label") {
@@ -447,9 +451,9 @@ func TestUnknownFieldsOfTemplatesAreKept(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		object := manifest(t, small(version, "  volumeClaimTemplates: [{metadata: {name: data}, future: {a: [1, {b: c}]}}]"))
-		object = edit(t, object, "/spec/template/spec/future", tree{"x": []any{"y"}})
-		object = edit(t, object, "/spec/template/spec/containers/0/future", 1.5)
+		object := small(t, version, "  volumeClaimTemplates: [{metadata: {name: data}, future: {a: [1, {b: c}]}}]")
+		object = admissiontest.Edit(t, object, "/spec/template/spec/future", tree{"x": []any{"y"}})
+		object = admissiontest.Edit(t, object, "/spec/template/spec/containers/0/future", 1.5)
 		c.create(object, version)
 		sent := leaves("", object["spec"], map[string]any{})
 		for _, read := range []string{"v1alpha1", "v1beta1"} {
@@ -508,7 +512,7 @@ func (c *cluster) keepsEveryField(kind, version, without string) {
 
 func (c *cluster) setStatus(object tree, name string) {
 	c.t.Helper()
-	patch := encode(c.t, tree{"status": object["status"]})
+	patch := admissiontest.Encode(c.t, tree{"status": object["status"]})
 	if err := c.Status().Patch(c.t.Context(), c.named(object, name), client.RawPatch(types.MergePatchType, patch)); err != nil {
 		c.t.Fatal(err)
 	}
@@ -562,7 +566,7 @@ func everyField(t *testing.T, kind, version, without string) tree {
 // meaningful are the values of fields with restricted values, by the ends of their paths.
 func meaningful(t *testing.T) map[string]any {
 	gates := []any{tree{"conditionType": "InPlaceUpdateReady"}}
-	template := edit(t, manifest(t, small("v1beta1")), "/spec/template/spec/readinessGates", gates)["spec"].(tree)["template"]
+	template := admissiontest.Edit(t, small(t, "v1beta1"), "/spec/template/spec/readinessGates", gates)["spec"].(tree)["template"]
 	return map[string]any{
 		".spec.template":                  template,
 		".spec.volumeClaimTemplates":      []any{tree{"metadata": tree{"name": "data"}, "spec": tree{"accessModes": []any{"ReadWriteOnce"}}}},
@@ -626,7 +630,7 @@ func (s openAPI) fill(t *testing.T, path, without string) any {
 // unknown to v1alpha1, and nobody may write the object back.
 func TestWithoutConversion(t *testing.T) {
 	c := start(t)
-	c.create(testdata(t, "everything.yaml"), "web")
+	c.create(admissiontest.Load(t, "../kinds/cloneset/testdata/everything.yaml", "v1beta1"), "web")
 	before := c.get("v1beta1", "web")["spec"]
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
@@ -637,7 +641,7 @@ func TestWithoutConversion(t *testing.T) {
 	conversion, _, _ := unstructured.NestedMap(crd.Object, "spec", "conversion")
 	convert := func(value tree) {
 		t.Helper()
-		patch := encode(t, []step{{Op: "replace", Path: "/spec/conversion", Value: value}})
+		patch := admissiontest.Encode(t, []tree{{"op": "replace", "path": "/spec/conversion", "value": value}})
 		if err := c.Patch(context.WithoutCancel(t.Context()), crd, client.RawPatch(types.JSONPatchType, patch)); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 )
 
 // everywhere is a job for all Nodes, in a version.
@@ -42,7 +43,7 @@ func TestBroadcastJobsOnTheAPIServer(t *testing.T) {
 	}
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run("E-9 "+version, func(t *testing.T) {
-			sent, err := send(t, manifest(t, everywhere(version)))
+			sent, err := send(t, admissiontest.Manifest(t, everywhere(version)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +83,7 @@ func TestBroadcastJobsOnTheAPIServer(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			for _, version := range []string{"v1alpha1", "v1beta1"} {
-				_, err := send(t, edit(t, manifest(t, everywhere(version)), r.path, r.value))
+				_, err := send(t, admissiontest.Edit(t, admissiontest.Manifest(t, everywhere(version)), r.path, r.value))
 				if !apierrors.IsInvalid(err) || !cmp.Equal(causes(err), r.want) {
 					t.Errorf("%s: causes %v: %v", version, causes(err), err)
 				}

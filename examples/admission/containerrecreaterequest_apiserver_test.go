@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
@@ -46,7 +47,7 @@ func TestContainerRecreateRequestsOnTheAPIServer(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		name := "restart-" + version
 		t.Run("4.1, CR-3 "+version, func(t *testing.T) {
-			c.create(manifest(t, smallRequest(version, "  strategy: {orderedRecreate: true, unreadyGracePeriodSeconds: 3}\n  activeDeadlineSeconds: 60\n")), name)
+			c.create(smallOf(t, "ContainerRecreateRequest", version, "  strategy: {orderedRecreate: true, unreadyGracePeriodSeconds: 3}\n  activeDeadlineSeconds: 60\n"), name)
 			for _, read := range []string{"v1alpha1", "v1beta1"} {
 				object := c.getKind(kind, read, name)
 				wantLabels := tree{
@@ -110,7 +111,7 @@ func TestContainerRecreateRequestsOnTheAPIServer(t *testing.T) {
 	})
 	t.Run("CR-2 what is not valid is refused as such", func(t *testing.T) {
 		for path, value := range map[string]any{"/spec/podName": "web-1", "/spec/containers/0/name": "log", "/spec/containers/0/ports": []any{tree{"containerPort": 5.0}}} {
-			err := c.Create(t.Context(), c.named(edit(t, manifest(t, smallRequest("v1beta1", "")), path, value), "bad"))
+			err := c.Create(t.Context(), c.named(admissiontest.Edit(t, smallOf(t, "ContainerRecreateRequest", "v1beta1", ""), path, value), "bad"))
 			if !apierrors.IsInvalid(err) {
 				t.Errorf("%s: %v", path, err)
 			}
@@ -122,7 +123,7 @@ func TestContainerRecreateRequestsOnTheAPIServer(t *testing.T) {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 				t.Fatal(err)
 			}
-			stored.Object = edit(t, decoded(t, stored.Object), path, "x")
+			stored.Object = admissiontest.Edit(t, decoded(t, stored.Object), path, "x")
 			if err := c.Update(t.Context(), stored); (err == nil) != want || !want && !apierrors.IsInvalid(err) {
 				t.Errorf("%s: %v, want it accepted: %t", path, err, want)
 			}

@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,31 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 )
-
-// conversion asks for the objects in another version.
-func conversion(t testing.TB, reviewVersion, apiVersion string, objects ...any) tree {
-	t.Helper()
-	if objects == nil {
-		objects = []any{}
-	}
-	code, body := ask(t, handlersOf(admission.Options{})[admission.ConvertPath], encode(t, tree{
-		"apiVersion": "apiextensions.k8s.io/" + reviewVersion, "kind": "ConversionReview",
-		"request": tree{"uid": "the-uid", "desiredAPIVersion": apiVersion, "objects": objects},
-	}))
-	var got tree
-	if err := json.Unmarshal(body, &got); err != nil || code != http.StatusOK {
-		t.Fatalf("%d %s: %v", code, body, err)
-	}
-	if got["kind"] != "ConversionReview" || got["apiVersion"] != "apiextensions.k8s.io/"+reviewVersion || got["request"] != nil {
-		t.Errorf("not an answer to this request: %s", body)
-	}
-	response, _ := got["response"].(tree)
-	if response["uid"] != "the-uid" {
-		t.Errorf("uid %v", response["uid"])
-	}
-	return response
-}
 
 func TestConvert(t *testing.T) {
 	metadata := func(name string) tree {
@@ -48,12 +24,12 @@ func TestConvert(t *testing.T) {
 			t.Run(reviewVersion+" "+from+" to "+to, func(t *testing.T) {
 				var objects, sent []any
 				for _, name := range []string{"a", "b", "c"} {
-					object := manifest(t, small(from))
+					object := small(t, from)
 					object["metadata"] = metadata(name)
 					object["spec"].(tree)["template"].(tree)["future"] = tree{"of": name}
 					objects, sent = append(objects, object), append(sent, metadata(name))
 				}
-				response := conversion(t, reviewVersion, "apps.kruise.io/"+to, objects...)
+				response := handlersOf(admission.Options{}).Convert(t, reviewVersion, "apps.kruise.io/"+to, objects...)
 				if diff := cmp.Diff(tree{"status": "Success", "metadata": tree{}}, response["result"]); diff != "" {
 					t.Errorf("result (-want +got):\n%s", diff)
 				}
@@ -74,7 +50,7 @@ func TestConvert(t *testing.T) {
 				if diff := cmp.Diff(sent, got); diff != "" {
 					t.Errorf("metadata, in order (-want +got):\n%s", diff)
 				}
-				back := conversion(t, reviewVersion, "apps.kruise.io/"+from, converted...)["convertedObjects"].([]any)
+				back := handlersOf(admission.Options{}).Convert(t, reviewVersion, "apps.kruise.io/"+from, converted...)["convertedObjects"].([]any)
 				for i := range back {
 					want := leaves("", objects[i], map[string]any{})
 					have := leaves("", back[i], map[string]any{})
@@ -90,7 +66,7 @@ func TestConvert(t *testing.T) {
 }
 
 func TestConvertNothing(t *testing.T) {
-	response := conversion(t, "v1", "apps.kruise.io/v1beta1")
+	response := handlersOf(admission.Options{}).Convert(t, "v1", "apps.kruise.io/v1beta1")
 	if diff := cmp.Diff([]any{}, response["convertedObjects"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -100,9 +76,9 @@ func TestConvertNothing(t *testing.T) {
 func TestConvertParts(t *testing.T) {
 	for from, to := range map[string]string{"v1alpha1": "v1beta1", "v1beta1": "v1alpha1"} {
 		for _, part := range []string{`{}`, `{"spec":null}`, `{"metadata":null}`, `{"spec":{"replicas":3}}`, `{"status":{}}`} {
-			object := manifest(t, part)
+			object := admissiontest.Manifest(t, part)
 			object["apiVersion"], object["kind"] = "apps.kruise.io/"+from, "CloneSet"
-			response := conversion(t, "v1", "apps.kruise.io/"+to, object)
+			response := handlersOf(admission.Options{}).Convert(t, "v1", "apps.kruise.io/"+to, object)
 			if response["result"].(tree)["status"] != "Success" {
 				t.Errorf("%s of %s: %v", part, from, response["result"])
 			}
@@ -111,22 +87,22 @@ func TestConvertParts(t *testing.T) {
 }
 
 func TestConvertFailures(t *testing.T) {
-	good := manifest(t, small("v1alpha1"))
+	good := small(t, "v1alpha1")
 	tests := []struct {
 		name, to string
 		bad      any
 		want     string
 	}{
-		{"wrong type", "apps.kruise.io/v1beta1", edit(t, good, "/spec/updateStrategy", "many"), `object 2 of 3: converting CloneSet default/web from "apps.kruise.io/v1alpha1" to "apps.kruise.io/v1beta1": decoding: json`},
+		{"wrong type", "apps.kruise.io/v1beta1", admissiontest.Edit(t, good, "/spec/updateStrategy", "many"), `object 2 of 3: converting CloneSet default/web from "apps.kruise.io/v1alpha1" to "apps.kruise.io/v1beta1": decoding: json`},
 		{"another kind", "apps.kruise.io/v1beta1", tree{"apiVersion": "v1", "kind": "Pod", "metadata": tree{"name": "p", "namespace": "n"}}, `converting Pod n/p from "v1" to "apps.kruise.io/v1beta1": Pod is not converted here`},
-		{"another group", "apps.kruise.io/v1beta1", edit(t, good, "/apiVersion", "apps/v1"), `CloneSet.apps is not converted here`},
-		{"another version", "apps.kruise.io/v1beta1", edit(t, good, "/apiVersion", "apps.kruise.io/v2"), `not of a kind and version that is converted here`},
+		{"another group", "apps.kruise.io/v1beta1", admissiontest.Edit(t, good, "/apiVersion", "apps/v1"), `CloneSet.apps is not converted here`},
+		{"another version", "apps.kruise.io/v1beta1", admissiontest.Edit(t, good, "/apiVersion", "apps.kruise.io/v2"), `not of a kind and version that is converted here`},
 		{"no object", "apps.kruise.io/v1beta1", []any{1}, `object 2 of 3`},
 		{"null", "apps.kruise.io/v1beta1", nil, `object 2 of 3`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			response := conversion(t, "v1", tt.to, good, tt.bad, good)
+			response := handlersOf(admission.Options{}).Convert(t, "v1", tt.to, good, tt.bad, good)
 			result := response["result"].(tree)
 			message, _ := result["message"].(string)
 			if result["status"] != "Failure" || !strings.Contains(message, tt.want) {
@@ -137,14 +113,14 @@ func TestConvertFailures(t *testing.T) {
 			}
 		})
 	}
-	response := conversion(t, "v1", "apps.kruise.io/v3", good)
+	response := handlersOf(admission.Options{}).Convert(t, "v1", "apps.kruise.io/v3", good)
 	if result := response["result"].(tree); result["status"] != "Failure" || !strings.Contains(result["message"].(string), "v3") {
 		t.Errorf("result %v", result)
 	}
 }
 
 func TestConvertBadReviews(t *testing.T) {
-	handler := handlersOf(admission.Options{})[admission.ConvertPath]
+	handlers := handlersOf(admission.Options{})
 	for body, want := range map[string]string{
 		``: "EOF", `{`: "EOF", `[]`: "cannot unmarshal", `{}`: "is not a ConversionReview",
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`:                                 "has no request",
@@ -152,12 +128,12 @@ func TestConvertBadReviews(t *testing.T) {
 		`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}`:                         "is not a ConversionReview",
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"objects":{"a":"b"}}}`: "cannot unmarshal",
 	} {
-		if code, got := ask(t, handler, []byte(body)); code != http.StatusBadRequest || !strings.Contains(string(got), want) {
+		if code, got := handlers.Ask(t, admission.ConvertPath, []byte(body)); code != http.StatusBadRequest || !strings.Contains(string(got), want) {
 			t.Errorf("%s: %d %s, want %s", body, code, got, want)
 		}
 	}
 	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/convert", nil))
+	handlers[admission.ConvertPath].ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/convert", nil))
 	if w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %d", w.Code)
 	}

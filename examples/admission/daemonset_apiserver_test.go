@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/testing/install"
 )
@@ -45,7 +46,7 @@ func (c *cluster) serveAlone(t *testing.T, name string, options admission.Option
 	if err != nil {
 		t.Fatal(err)
 	}
-	crd := manifest(t, string(raw))
+	crd := admissiontest.Manifest(t, string(raw))
 	crd["spec"].(tree)["conversion"].(tree)["webhook"].(tree)["clientConfig"] = at("/convert")
 	if raw, err = yaml.Marshal(crd); err != nil {
 		t.Fatal(err)
@@ -113,13 +114,13 @@ spec:
 `
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run("4.1 every field is kept in "+version, func(t *testing.T) {
-			sent := manifest(t, "apiVersion: apps.kruise.io/"+version+"\nkind: DaemonSet\n"+everything)
+			sent := admissiontest.Manifest(t, "apiVersion: apps.kruise.io/"+version+"\nkind: DaemonSet\n"+everything)
 			object := c.named(sent, "all-"+version)
 			if err := c.Create(t.Context(), object); err != nil {
 				t.Fatal(err)
 			}
 			for _, read := range []string{"v1alpha1", "v1beta1"} {
-				want, got := leaves("", manifest(t, everything), map[string]any{}), leaves("", c.daemonSet(t, read, "all-"+version).Object, map[string]any{})
+				want, got := leaves("", admissiontest.Manifest(t, everything), map[string]any{}), leaves("", c.daemonSet(t, read, "all-"+version).Object, map[string]any{})
 				for path, value := range want {
 					if number, ok := value.(float64); ok {
 						value = int64(number)
@@ -132,8 +133,8 @@ spec:
 		})
 	}
 	t.Run("V-44, D-30 v1alpha1", func(t *testing.T) {
-		text := smallDaemonSet("v1alpha1", "  updateStrategy: {rollingUpdate: {rollingUpdateType: Surging}}")
-		object := c.named(edit(t, manifest(t, text), "/metadata/annotations", tree{apps.AnnotationProgressiveCreate: "true"}), "old")
+		sent := smallOf(t, "DaemonSet", "v1alpha1", "  updateStrategy: {rollingUpdate: {rollingUpdateType: Surging}}")
+		object := c.named(admissiontest.Edit(t, sent, "/metadata/annotations", tree{apps.AnnotationProgressiveCreate: "true"}), "old")
 		if err := c.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
@@ -156,20 +157,20 @@ spec:
 		}
 	})
 	t.Run("D-31 the template is stored as it is written", func(t *testing.T) {
-		if err := c.Create(t.Context(), c.named(manifest(t, smallDaemonSet("v1beta1")), "plain")); err != nil {
+		if err := c.Create(t.Context(), c.named(smallOf(t, "DaemonSet", "v1beta1"), "plain")); err != nil {
 			t.Fatal(err)
 		}
-		want := manifest(t, smallDaemonSet("v1beta1"))["spec"].(tree)["template"]
+		want := smallOf(t, "DaemonSet", "v1beta1")["spec"].(tree)["template"]
 		if diff := cmp.Diff(want, c.daemonSet(t, "v1beta1", "plain").Object["spec"].(tree)["template"]); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 	t.Run("V-20 what is not valid is refused as such, and so is a template", func(t *testing.T) {
-		err := c.Create(t.Context(), c.named(manifest(t, smallDaemonSet("v1beta1", "  burstReplicas: few")), "bad"))
+		err := c.Create(t.Context(), c.named(smallOf(t, "DaemonSet", "v1beta1", "  burstReplicas: few"), "bad"))
 		if !apierrors.IsInvalid(err) {
 			t.Errorf("burstReplicas: %v", err)
 		}
-		object := edit(t, manifest(t, smallDaemonSet("v1beta1")), "/spec/template/spec/containers/0/name", "No Name")
+		object := admissiontest.Edit(t, smallOf(t, "DaemonSet", "v1beta1"), "/spec/template/spec/containers/0/name", "No Name")
 		if err := c.Create(t.Context(), c.named(object, "bad")); !apierrors.IsInvalid(err) {
 			t.Errorf("the name of a container: %v", err)
 		}

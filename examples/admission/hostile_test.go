@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	cloneset "github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/internal/hostile"
@@ -37,7 +38,7 @@ import (
 // withTemplate returns a small object with a changed template.
 func withTemplate(t testing.TB, change func(template, container tree)) tree {
 	t.Helper()
-	object := manifest(t, small("v1beta1", "  updateStrategy: {type: OnDelete}"))
+	object := small(t, "v1beta1", "  updateStrategy: {type: OnDelete}")
 	template := object["spec"].(tree)["template"].(tree)
 	change(template, template["spec"].(tree)["containers"].([]any)[0].(tree))
 	return object
@@ -52,23 +53,40 @@ func repeated(n int, value func(i int) any) []any {
 	return out
 }
 
+// empty is a reader without objects, and counts requests.
+type empty struct {
+	client.Reader
+
+	asked int
+}
+
+func (e *empty) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	e.asked++
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "any"}, key.Name)
+}
+
+func (e *empty) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	e.asked++
+	return nil
+}
+
 // TestHostileIsAnsweredShortly: every fault gets a small answer, and causes few requests.
 func TestHostileIsAnsweredShortly(t *testing.T) {
 	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.Policies()) {
 		content := named(t, object)
 		for _, verb := range []string{"mutate", "validate"} {
-			path := pathOf(verb, content)
+			path := admissiontest.Path(verb, content)
 			if handlersOf(admission.Options{})[path] == nil && verb == "mutate" {
 				continue // no defaults for the kind
 			}
 			t.Run(path+" "+object.Name, func(t *testing.T) {
-				reader := &pods{}
-				response := review(t, admission.Options{Reader: reader}, path, request(t, admissionv1.Create, content, nil))
-				if size := len(encode(t, response)); size > 64<<10 && response.Patch == nil {
+				reader := &empty{}
+				response := handlersOf(admission.Options{Reader: reader}).Review(t, path, admissiontest.Request(t, admissionv1.Create, content, nil))
+				if size := len(admissiontest.Encode(t, response)); size > 64<<10 && response.Patch == nil {
 					t.Errorf("an answer of %d bytes", size)
 				}
-				if len(reader.asked) > 1 {
-					t.Errorf("%d requests", len(reader.asked))
+				if reader.asked > 1 {
+					t.Errorf("%d requests", reader.asked)
 				}
 				if verb == "validate" && response.Allowed != object.Passes {
 					t.Errorf("admitted: %v, %.300v", response.Allowed, response.Result)
@@ -81,24 +99,24 @@ func TestHostileIsAnsweredShortly(t *testing.T) {
 // named returns the content under a name.
 func named(t testing.TB, object hostile.Object) tree {
 	t.Helper()
-	return edit(t, object.Content, "/metadata/name", "web")
+	return admissiontest.Edit(t, object.Content, "/metadata/name", "web")
 }
 
 // BenchmarkHostile measures hostile objects: at most a second and 64 MiB are wanted.
 func BenchmarkHostile(b *testing.B) {
 	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Jobs(), hostile.Policies()) {
 		content := named(b, object)
-		req := request(b, admissionv1.Create, content, nil)
-		body := encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
+		req := admissiontest.Request(b, admissionv1.Create, content, nil)
+		body := admissiontest.Encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
 		for _, verb := range []string{"mutate", "validate"} {
-			handler := handlersOf(admission.Options{Reader: &pods{}})[pathOf(verb, content)]
-			if handler == nil {
+			handlers, path := handlersOf(admission.Options{Reader: &empty{}}), admissiontest.Path(verb, content)
+			if handlers[path] == nil {
 				continue
 			}
 			b.Run(verb+" "+object.Name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					ask(b, handler, body)
+					handlers.Ask(b, path, body)
 				}
 			})
 		}
@@ -108,12 +126,12 @@ func BenchmarkHostile(b *testing.B) {
 func TestLimits(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	noted := func(more string) tree {
-		return edit(t, withTemplate(t, func(tree, tree) {}), "/metadata/annotations", tree{"a": long[:200_000] + more})
+		return admissiontest.Edit(t, withTemplate(t, func(tree, tree) {}), "/metadata/annotations", tree{"a": long[:200_000] + more})
 	}
-	huge := edit(t, withTemplate(t, func(tree, tree) {}), "/spec/template/future", long)
+	huge := admissiontest.Edit(t, withTemplate(t, func(tree, tree) {}), "/spec/template/future", long)
 	deep := withTemplate(t, func(p, _ tree) { p["future"] = hostile.Nested(200) })
 	terms := func(n int) tree {
-		return edit(t, withTemplate(t, func(tree, tree) {}), "/spec/updateStrategy", tree{"type": "RollingUpdate", "rollingUpdate": tree{
+		return admissiontest.Edit(t, withTemplate(t, func(tree, tree) {}), "/spec/updateStrategy", tree{"type": "RollingUpdate", "rollingUpdate": tree{
 			"podUpdatePolicy": "ReCreate", "partition": 0, "maxUnavailable": 1, "maxSurge": 0,
 			"scatterStrategy": repeated(n, func(i int) any { return tree{"key": "k" + strconv.Itoa(i), "value": "x"} }),
 		}})
@@ -126,8 +144,8 @@ func TestLimits(t *testing.T) {
 	}{
 		{"large", nil, huge, http.StatusRequestEntityTooLarge, "at most 1048576"},
 		{"as large as it is stored", huge, huge, 0, ""},
-		{"larger than it is stored", huge, edit(t, huge, "/spec/template/future", long+"x"), http.StatusRequestEntityTooLarge, "at most 1048576"},
-		{"made smaller, but still large", edit(t, huge, "/spec/template/future", long+"x"), huge, 0, ""},
+		{"larger than it is stored", huge, admissiontest.Edit(t, huge, "/spec/template/future", long+"x"), http.StatusRequestEntityTooLarge, "at most 1048576"},
+		{"made smaller, but still large", admissiontest.Edit(t, huge, "/spec/template/future", long+"x"), huge, 0, ""},
 		{"deep", nil, deep, http.StatusUnprocessableEntity, "nested 203 levels deep, at most 100"},
 		{"as deep as it is stored", deep, deep, 0, ""},
 		{"many terms", nil, terms(6000), http.StatusUnprocessableEntity, "has 6000 elements in its lists, together with selector, at most 5000"},
@@ -140,7 +158,7 @@ func TestLimits(t *testing.T) {
 				operation = admissionv1.Update
 			}
 			for _, path := range []string{mutatePath, validatePath} {
-				got := review(t, admission.Options{}, path, request(t, operation, tc.new, tc.old))
+				got := handlersOf(admission.Options{}).Review(t, path, admissiontest.Request(t, operation, tc.new, tc.old))
 				code, text := int32(0), ""
 				if got.Result != nil {
 					code, text = got.Result.Code, got.Result.Message
@@ -155,11 +173,21 @@ func TestLimits(t *testing.T) {
 		})
 	}
 	body := []byte(`{"request":"` + strings.Repeat("x", 9<<20) + `"}`)
-	for path, handler := range handlersOf(admission.Options{}) {
-		if code, answer := ask(t, handler, body); path != admission.HealthzPath && code != http.StatusRequestEntityTooLarge {
+	handlers := handlersOf(admission.Options{})
+	for path := range handlers {
+		if code, answer := handlers.Ask(t, path, body); path != admission.HealthzPath && code != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s: a review of %d bytes is answered with %d %.200s", path, len(body), code, answer)
 		}
 	}
+}
+
+// fromAddress sends a request from an address, with a body of declared length.
+func fromAddress(address string, body io.Reader, length int64) func(*http.Request) {
+	closer, ok := body.(io.ReadCloser)
+	if !ok {
+		closer = io.NopCloser(body)
+	}
+	return func(r *http.Request) { r.RemoteAddr, r.Body, r.ContentLength = address, closer, length }
 }
 
 // slow is a reader that answers when told to.
@@ -189,17 +217,17 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 			defer mu.Unlock()
 			into[code]++
 		}
-		handler := handlersOf(admission.Options{Reader: reader, CutOff: func(status int) { count(cutOff, status) }})[validatePath]
+		handlers := handlersOf(admission.Options{Reader: reader, CutOff: func(status int) { count(cutOff, status) }})
 		codes := map[int]int{}
 		send := func(n int, from string, padding int) {
-			object := manifest(t, small("v1beta1", "  scaleStrategy: {podsToDelete: [web-1]}", "  updateStrategy: {type: OnDelete}"))
-			req := request(t, admissionv1.Create, object, nil)
-			body := encode(t, tree{
+			object := small(t, "v1beta1", "  scaleStrategy: {podsToDelete: [web-1]}", "  updateStrategy: {type: OnDelete}")
+			req := admissiontest.Request(t, admissionv1.Create, object, nil)
+			body := admissiontest.Encode(t, tree{
 				"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req, "padding": strings.Repeat("x", padding),
 			})
 			for i := range n {
 				go func() {
-					code, _ := askFrom(t, handler, fmt.Sprintf("%s:%d", from, 40000+i), bytes.NewReader(body), int64(len(body)))
+					code, _ := handlers.Ask(t, validatePath, nil, fromAddress(fmt.Sprintf("%s:%d", from, 40000+i), bytes.NewReader(body), int64(len(body))))
 					count(codes, code)
 				}()
 			}
@@ -238,20 +266,20 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 func TestWhoTakesMostLosesIts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := &slow{answer: make(chan struct{})}
-		handler := handlersOf(admission.Options{Reader: reader})[validatePath]
+		handlers := handlersOf(admission.Options{Reader: reader})
 		var mu sync.Mutex
 		codes := map[string]map[int]int{}
 		send := func(n int, from, more string, padding int) {
 			if codes[from] == nil {
 				codes[from] = map[int]int{}
 			}
-			req := request(t, admissionv1.Create, manifest(t, small("v1beta1", "  updateStrategy: {type: OnDelete}", more)), nil)
-			body := encode(t, tree{
+			req := admissiontest.Request(t, admissionv1.Create, small(t, "v1beta1", "  updateStrategy: {type: OnDelete}", more), nil)
+			body := admissiontest.Encode(t, tree{
 				"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req, "padding": strings.Repeat("x", padding),
 			})
 			for range n {
 				go func() {
-					code, _ := askFrom(t, handler, from+":1", bytes.NewReader(body), int64(len(body)))
+					code, _ := handlers.Ask(t, validatePath, nil, fromAddress(from+":1", bytes.NewReader(body), int64(len(body))))
 					mu.Lock()
 					defer mu.Unlock()
 					codes[from][code]++
@@ -264,10 +292,10 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 		finish := []func(){}
 		for i, from := range []string{"192.0.2.7", "192.0.2.9", "192.0.2.10", "192.0.2.11", "192.0.2.12"} {
 			codes[from] = map[int]int{}
-			body := encode(t, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request(t, admissionv1.Create, manifest(t, small("v1beta1")), nil)})
+			body := admissiontest.Encode(t, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": admissiontest.Request(t, admissionv1.Create, small(t, "v1beta1"), nil)})
 			reader, writer := io.Pipe()
 			go func() {
-				code, _ := askFrom(t, handler, fmt.Sprintf("%s:%d", from, i), reader, int64(len(body)))
+				code, _ := handlers.Ask(t, validatePath, nil, fromAddress(fmt.Sprintf("%s:%d", from, i), reader, int64(len(body))))
 				mu.Lock()
 				defer mu.Unlock()
 				codes[from][code]++
@@ -320,8 +348,8 @@ func TestCutOff(t *testing.T) {
 		} {
 			t.Run(path+" "+tc.name, func(t *testing.T) {
 				got := 0
-				handler := handlersOf(admission.Options{CutOff: func(status int) { got = status }})[path]
-				code, _ := askFrom(t, handler, "192.0.2.1:40000", tc.body, tc.length)
+				handlers := handlersOf(admission.Options{CutOff: func(status int) { got = status }})
+				code, _ := handlers.Ask(t, path, nil, fromAddress("192.0.2.1:40000", tc.body, tc.length))
 				if got != tc.want || (tc.want > 0 && tc.want != http.StatusRequestTimeout && code != tc.want) {
 					t.Errorf("answered with %d, observed %d, want %d", code, got, tc.want)
 				}
@@ -332,11 +360,11 @@ func TestCutOff(t *testing.T) {
 
 // TestProblemsAreCapped: the first ones are named, and how many more there are.
 func TestProblemsAreCapped(t *testing.T) {
-	object := manifest(t, small("v1beta1"))
+	object := small(t, "v1beta1")
 	object["spec"].(tree)["updateStrategy"] = tree{"type": "OnDelete", "rollingUpdate": tree{
 		"scatterStrategy": repeated(120, func(i int) any { return tree{"value": strconv.Itoa(i)} }),
 	}}
-	response := review(t, admission.Options{}, validatePath, request(t, admissionv1.Create, object, nil))
+	response := handlersOf(admission.Options{}).Review(t, validatePath, admissiontest.Request(t, admissionv1.Create, object, nil))
 	causes := response.Result.Details.Causes
 	if len(causes) != 51 || !strings.Contains(causes[50].Message, "and 70 more problems") {
 		t.Errorf("%d causes, the last of which is %v", len(causes), causes[len(causes)-1])
@@ -358,15 +386,15 @@ func TestAdmittedConverts(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	for _, file := range []string{"everything.yaml", "everything-statefulset.yaml"} {
-		t.Run(file, func(t *testing.T) { admittedConverts(t, file, objects, first) })
+	for _, room := range []string{"cloneset", "statefulset"} {
+		t.Run(room, func(t *testing.T) { admittedConverts(t, "../kinds/"+room+"/testdata/everything.yaml", objects, first) })
 	}
 }
 
 func admittedConverts(t *testing.T, file string, objects, first int) {
 	t.Helper()
-	base := map[string]tree{"v1beta1": testdata(t, file)}
-	alpha, err := cloneset.JSON(encode(t, base["v1beta1"]), "apps.kruise.io/v1alpha1")
+	base := map[string]tree{"v1beta1": admissiontest.Load(t, file, "v1beta1")}
+	alpha, err := cloneset.JSON(admissiontest.Encode(t, base["v1beta1"]), "apps.kruise.io/v1alpha1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,11 +432,11 @@ func parsed(t testing.TB, raw []byte) (out tree) {
 }
 
 // isAdmitted has the object defaulted and judged.
-func isAdmitted(t *testing.T, handlers map[string]http.Handler, object *tree, seed uint64, what []string) bool {
+func isAdmitted(t *testing.T, handlers admissiontest.Server, object *tree, seed uint64, what []string) bool {
 	t.Helper()
 	send := func(path string) *admissionv1.AdmissionResponse {
-		req := request(t, admissionv1.Create, *object, nil)
-		_, answer := ask(t, handlers[path], encode(t, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req}))
+		req := admissiontest.Request(t, admissionv1.Create, *object, nil)
+		_, answer := handlers.Ask(t, path, admissiontest.Encode(t, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req}))
 		var got admissionv1.AdmissionReview
 		if err := json.Unmarshal(answer, &got); err != nil || got.Response == nil {
 			t.Fatalf("seed %d: %s: %.300s: %v", seed, strings.Join(what, "; "), answer, err)
@@ -418,16 +446,16 @@ func isAdmitted(t *testing.T, handlers map[string]http.Handler, object *tree, se
 		}
 		return got.Response
 	}
-	mutate := pathOf("mutate", *object)
+	mutate := admissiontest.Path("mutate", *object)
 	response := send(mutate)
 	if !response.Allowed {
 		return false
 	}
-	*object = apply(t, *object, steps(t, response))
+	*object, _ = admissiontest.Patch(t, *object, response)
 	if again := send(mutate); !again.Allowed || again.Patch != nil {
 		t.Errorf("defaulted again: %s", again.Patch)
 	}
-	return send(pathOf("validate", *object)).Allowed
+	return send(admissiontest.Path("validate", *object)).Allowed
 }
 
 // checkConverts converts there and back.
@@ -437,7 +465,7 @@ func checkConverts(t *testing.T, object tree) {
 	if self == other {
 		other = "apps.kruise.io/v1beta1"
 	}
-	there, err := cloneset.JSON(encode(t, object), other)
+	there, err := cloneset.JSON(admissiontest.Encode(t, object), other)
 	if err != nil {
 		t.Errorf("to %s: %v", other, err)
 		return

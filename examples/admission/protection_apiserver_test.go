@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -173,9 +174,9 @@ func (c *cluster) namesWhatHoldsNamespaces(t *testing.T) {
 		return out
 	}
 	held := map[string]*unstructured.Unstructured{
-		`clonesets.apps.kruise.io "kept"`:    protect(edit(t, manifest(t, small("v1beta1")), "/metadata/name", "kept")),
-		`statefulsets.apps.kruise.io "kept"`: protect(edit(t, manifest(t, smallSet("v1beta1")), "/metadata/name", "kept")),
-		`services "kept"`:                    protect(manifest(t, `{apiVersion: v1, kind: Service, metadata: {name: kept}, spec: {ports: [{port: 80}]}}`)),
+		`clonesets.apps.kruise.io "kept"`:    protect(admissiontest.Edit(t, small(t, "v1beta1"), "/metadata/name", "kept")),
+		`statefulsets.apps.kruise.io "kept"`: protect(admissiontest.Edit(t, smallOf(t, "StatefulSet", "v1beta1"), "/metadata/name", "kept")),
+		`services "kept"`:                    protect(admissiontest.Manifest(t, `{apiVersion: v1, kind: Service, metadata: {name: kept}, spec: {ports: [{port: 80}]}}`)),
 	}
 	for said, object := range held {
 		err := c.DeleteAllOf(t.Context(), object.DeepCopy(), client.InNamespace(namespace.Name))
@@ -199,7 +200,7 @@ func (c *cluster) namesWhatHoldsNamespaces(t *testing.T) {
 }
 
 func (c *cluster) protectsCRDs(t *testing.T) {
-	crd := &unstructured.Unstructured{Object: manifest(t, `
+	crd := &unstructured.Unstructured{Object: admissiontest.Manifest(t, `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: crates.protection.example.test, labels: {policy.kruise.io/delete-protection: Cascading}}
@@ -214,7 +215,7 @@ spec:
 	if err := c.Create(t.Context(), crd); err != nil {
 		t.Fatal(err)
 	}
-	crate := &unstructured.Unstructured{Object: manifest(t, `{apiVersion: protection.example.test/v1, kind: Crate, metadata: {name: one, namespace: `+c.namespace+`}}`)}
+	crate := &unstructured.Unstructured{Object: admissiontest.Manifest(t, `{apiVersion: protection.example.test/v1, kind: Crate, metadata: {name: one, namespace: `+c.namespace+`}}`)}
 	controlplanetest.Eventually(t, 20*time.Second, func(ctx context.Context) error { return c.Create(ctx, crate) })
 	c.refused(t, crd, "1 custom resources (>0)")
 	c.removed(t, crate)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
@@ -81,13 +82,13 @@ func TestProtection(t *testing.T) {
 			if tc.off != "" {
 				options.Gates[tc.off] = false
 			}
-			object := manifest(t, tc.object)
-			req := request(t, admissionv1.Delete, nil, object)
+			object := admissiontest.Manifest(t, tc.object)
+			req := admissiontest.Request(t, admissionv1.Delete, nil, object)
 			req.UserInfo = authenticationv1.UserInfo{Username: "jane"}
 			if tc.edit != nil {
 				tc.edit(req)
 			}
-			response := review(t, options, tc.path, req)
+			response := handlersOf(options).Review(t, tc.path, req)
 			code, message := int32(0), ""
 			if !response.Allowed {
 				code, message = response.Result.Code, response.Result.Message
@@ -130,9 +131,9 @@ func TestContentOfCRDs(t *testing.T) {
 			}
 			options := protectionOn()
 			options.Reader = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{List: list}).Build()
-			object := manifest(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: webs.example.test, labels: {policy.kruise.io/delete-protection: Cascading}},
+			object := admissiontest.Manifest(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: webs.example.test, labels: {policy.kruise.io/delete-protection: Cascading}},
 spec: {group: example.test, names: {kind: Web}, versions: `+tc.versions+`}, status: `+tc.status+`}`)
-			response := review(t, options, admission.ValidateCRDPath, request(t, admissionv1.Delete, nil, object))
+			response := handlersOf(options).Review(t, admission.ValidateCRDPath, admissiontest.Request(t, admissionv1.Delete, nil, object))
 			code := int32(0)
 			if !response.Allowed {
 				code = response.Result.Code

@@ -2,11 +2,9 @@ package admission_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,20 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
-
-// smallDistribution is the smallest valid ResourceDistribution in a version, with more lines of targets.
-func smallDistribution(version string, targets ...string) string {
-	return `apiVersion: apps.kruise.io/` + version + `
-kind: ResourceDistribution
-metadata: {name: share}
-spec:
-  resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: game-demo}, data: {player: "1"}}
-  targets:
-    includedNamespaces: {list: [{name: a}]}
-` + strings.Join(targets, "\n")
-}
 
 // distribute sends an object, and deletes the object when the test ends.
 func (c *cluster) distribute(t *testing.T, name string, object tree) (*unstructured.Unstructured, error) {
@@ -51,7 +38,7 @@ func TestResourceDistributionsOnTheAPIServer(t *testing.T) {
 	options := admission.Options{Client: c, Reader: c, Namespace: "default", Gates: map[apps.Gate]bool{apps.GateResourceDistribution: true}}
 	c.serveAlone(t, "resourcedistribution", options, endpointOf("ResourceDistribution", options))
 	t.Run("E-2 the manifest, and its selector in both versions", func(t *testing.T) {
-		sent, err := c.distribute(t, "sample", manifest(t, smallDistribution("v1alpha1", "    namespaceLabelSelector: {matchLabels: {a: b}}")))
+		sent, err := c.distribute(t, "sample", admissiontest.Edit(t, smallOf(t, "ResourceDistribution", "v1alpha1"), "/spec/targets/namespaceLabelSelector", tree{"matchLabels": tree{"a": "b"}}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +58,7 @@ func TestResourceDistributionsOnTheAPIServer(t *testing.T) {
 		if err := c.Update(t.Context(), shown); err != nil {
 			t.Error(err)
 		}
-		other := edit(t, shown.Object, "/spec/resource/metadata/name", "other")
+		other := admissiontest.Edit(t, shown.Object, "/spec/resource/metadata/name", "other")
 		if err := c.Update(t.Context(), &unstructured.Unstructured{Object: other}); !cmp.Equal(causes(err), []string{"spec.resource.metadata.name"}) {
 			t.Error(err)
 		}
@@ -91,7 +78,7 @@ func TestResourceDistributionsOnTheAPIServer(t *testing.T) {
 				tree{"matchExpressions": []any{tree{"key": "a", "operator": "Is"}}},
 			},
 		} {
-			_, err := c.distribute(t, "bad", edit(t, manifest(t, smallDistribution(r.version)), r.path, r.value))
+			_, err := c.distribute(t, "bad", admissiontest.Edit(t, smallOf(t, "ResourceDistribution", r.version), r.path, r.value))
 			if !apierrors.IsInvalid(err) || !cmp.Equal(causes(err), []string{r.field}) {
 				t.Errorf("%s: %v, causes %q", r.field, err, causes(err))
 			}
@@ -103,40 +90,8 @@ func TestResourceDistributionsOnTheAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), there) })
-		if _, err := c.distribute(t, "there", manifest(t, smallDistribution("v1beta1"))); err != nil {
+		if _, err := c.distribute(t, "there", smallOf(t, "ResourceDistribution", "v1beta1")); err != nil {
 			t.Error(err)
 		}
 	})
-}
-
-// TestResourceDistributionGate: nobody writes an object without an executor, but finalizers can go.
-func TestResourceDistributionGate(t *testing.T) {
-	const path = "/validate-apps-kruise-io-resourcedistribution"
-	object := manifest(t, smallDistribution("v1beta1"))
-	changed := edit(t, object, "/spec/resource/data/player", "2")
-	labelled := edit(t, object, "/metadata/labels", tree{"a": "b"})
-	for _, c := range []struct {
-		name      string
-		on        bool
-		next, old tree
-		code      int32
-	}{
-		{"RD-1 off, created", false, object, nil, 403},
-		{"RD-1 off, changed", false, changed, object, 403},
-		{"RD-1 off, labelled", false, labelled, object, 0},
-		{"RD-1 on, created", true, object, nil, 0},
-		{"RD-1 on, changed", true, changed, object, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			options := admission.Options{Gates: map[apps.Gate]bool{apps.GateResourceDistribution: c.on}}
-			operation := "CREATE"
-			if c.old != nil {
-				operation = "UPDATE"
-			}
-			got := review(t, options, path, request(t, admissionv1.Operation(operation), c.next, c.old))
-			if got.Allowed != (c.code == 0) || !got.Allowed && got.Result.Code != c.code {
-				t.Errorf("%+v", got)
-			}
-		})
-	}
 }

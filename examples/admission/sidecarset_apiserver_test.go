@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
@@ -76,8 +77,8 @@ func TestSidecarSetsOnTheAPIServer(t *testing.T) {
 	c.serveAlone(t, "sidecarset", options, endpointOf("SidecarSet", options))
 	t.Run("1.2 every field is kept", c.keepsSidecarSets)
 	t.Run("SC-3 SC-5 v1alpha1", func(t *testing.T) {
-		object := manifest(t, smallSidecarSet("v1alpha1", "  namespace: team-a"))
-		object = edit(t, object, "/metadata/labels", tree{apps.LabelSidecarSetCustomVersion: "v1"})
+		object := smallOf(t, "SidecarSet", "v1alpha1", "  namespace: team-a")
+		object = admissiontest.Edit(t, object, "/metadata/labels", tree{apps.LabelSidecarSetCustomVersion: "v1"})
 		if err := c.createSidecarSet(t, "old", object); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func TestSidecarSetsOnTheAPIServer(t *testing.T) {
 	})
 	t.Run("a long sleep before the end is for Pods that have the time", func(t *testing.T) {
 		sleeping := tree{"name": "sleeping", "image": "p", "lifecycle": tree{"preStop": tree{"sleep": tree{"seconds": 45}}}}
-		if err := c.createSidecarSet(t, "sleeping", edit(t, manifest(t, smallSidecarSet("v1beta1", "")), "/spec/containers", []any{sleeping})); err != nil {
+		if err := c.createSidecarSet(t, "sleeping", admissiontest.Edit(t, smallOf(t, "SidecarSet", "v1beta1", ""), "/spec/containers", []any{sleeping})); err != nil {
 			t.Error(err)
 		}
 	})
@@ -107,30 +108,30 @@ func TestSidecarSetsOnTheAPIServer(t *testing.T) {
 			"spec.containers[0].ports[0].containerPort": tree{"name": "proxy", "image": "p", "ports": []any{tree{"containerPort": 0}}},
 			"spec.containers[0].name":                   tree{"name": "No Name", "image": "p"},
 		} {
-			object := edit(t, manifest(t, smallSidecarSet("v1alpha1")), "/spec/containers", []any{value})
+			object := admissiontest.Edit(t, smallOf(t, "SidecarSet", "v1alpha1"), "/spec/containers", []any{value})
 			if err := c.createSidecarSet(t, "bad", object); !apierrors.IsInvalid(err) || !cmp.Equal(causes(err), []string{path}) {
 				t.Errorf("%s: %v, causes %v", path, err, causes(err))
 			}
 		}
 	})
 	t.Run("1.2 init containers alone", func(t *testing.T) {
-		object := edit(t, manifest(t, smallSidecarSet("v1beta1")), "/spec/containers", nil)
-		object = edit(t, object, "/spec/initContainers", []any{tree{"name": "init", "image": "i", "restartPolicy": "Always"}})
+		object := admissiontest.Edit(t, smallOf(t, "SidecarSet", "v1beta1"), "/spec/containers", nil)
+		object = admissiontest.Edit(t, object, "/spec/initContainers", []any{tree{"name": "init", "image": "i", "restartPolicy": "Always"}})
 		if err := c.createSidecarSet(t, "native", object); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("SC-63 a conflict names the other one", func(t *testing.T) {
-		if err := c.createSidecarSet(t, "first", manifest(t, smallSidecarSet("v1beta1"))); err != nil {
+		if err := c.createSidecarSet(t, "first", smallOf(t, "SidecarSet", "v1beta1")); err != nil {
 			t.Fatal(err)
 		}
-		err := c.createSidecarSet(t, "second", manifest(t, smallSidecarSet("v1alpha1")))
+		err := c.createSidecarSet(t, "second", smallOf(t, "SidecarSet", "v1alpha1"))
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "SidecarSet first is for some of the same Pods") {
 			t.Error(err)
 		}
 	})
 	t.Run("SC-52 annotations need a rule", func(t *testing.T) {
-		object := edit(t, manifest(t, smallSidecarSet("v1beta1")), "/spec/patchPodMetadata", []any{tree{"annotations": tree{"a": "b"}}})
+		object := admissiontest.Edit(t, smallOf(t, "SidecarSet", "v1beta1"), "/spec/patchPodMetadata", []any{tree{"annotations": tree{"a": "b"}}})
 		if err := c.createSidecarSet(t, "patches", object); !cmp.Equal(causes(err), []string{"spec.patchPodMetadata[0].annotations[a]"}) {
 			t.Errorf("%v", err)
 		}
@@ -173,11 +174,11 @@ spec:
 `
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
-			if err := c.createSidecarSet(t, "all", manifest(t, "apiVersion: apps.kruise.io/"+version+"\nkind: SidecarSet\n"+everything)); err != nil {
+			if err := c.createSidecarSet(t, "all", admissiontest.Manifest(t, "apiVersion: apps.kruise.io/"+version+"\nkind: SidecarSet\n"+everything)); err != nil {
 				t.Fatal(err)
 			}
 			for _, read := range []string{"v1alpha1", "v1beta1"} {
-				want, got := leaves("", manifest(t, everything), map[string]any{}), leaves("", c.sidecarSet(t, read, "all").Object, map[string]any{})
+				want, got := leaves("", admissiontest.Manifest(t, everything), map[string]any{}), leaves("", c.sidecarSet(t, read, "all").Object, map[string]any{})
 				for path, value := range want {
 					if number, ok := value.(float64); ok {
 						value = int64(number)
@@ -213,7 +214,7 @@ func (c *cluster) warnsOfOldStrategy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sent := &unstructured.Unstructured{Object: manifest(t, smallSidecarSet(tc.version, "  strategy: "+tc.strategy))}
+			sent := &unstructured.Unstructured{Object: smallOf(t, "SidecarSet", tc.version, "  strategy: "+tc.strategy)}
 			sent.SetName("ancient")
 			sent.SetAPIVersion("apps.kruise.io/" + tc.version)
 			strict := client.WithFieldValidation(direct, "Strict")

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 )
 
 // TestTemplatesAreJudgedByTheAPIServer: a template forbidden in a Deployment is refused, with the same fields.
@@ -135,7 +136,7 @@ func TestTemplates(t *testing.T) {
 		return apierrors.NewInvalid(kind, "", errs)
 	}
 	object := func(containers string, more ...string) tree {
-		o := manifest(t, small("v1beta1", append(more, "  updateStrategy: {type: OnDelete}")...))
+		o := small(t, "v1beta1", append(more, "  updateStrategy: {type: OnDelete}")...)
 		var list []any
 		if err := yaml.Unmarshal([]byte(containers), &list); err != nil {
 			t.Fatal(err)
@@ -161,7 +162,7 @@ func TestTemplates(t *testing.T) {
 			name: "a claim that is wrong", new: object("["+good+"]", "  volumeClaimTemplates: [{metadata: {name: a}}, {metadata: {name: bad}}]"), answer: strict, asked: 1,
 			want: []string{`spec.volumeClaimTemplates[1].metadata.name: Invalid value: "bad": is bad`},
 		},
-		{name: "unchanged", old: object("[" + bad + "]"), new: edit(t, object("["+bad+"]"), "/spec/replicas", 5), answer: strict},
+		{name: "unchanged", old: object("[" + bad + "]"), new: admissiontest.Edit(t, object("["+bad+"]"), "/spec/replicas", 5), answer: strict},
 		{
 			name: "a claim that a mount needs is taken away", asked: 2, answer: strict, new: object("[" + mount + "]"),
 			old: object("["+mount+"]", "  volumeClaimTemplates: [{metadata: {name: data}}]"), want: []string{at + `[0].volumeMounts[0].name: Not found: "data"`},
@@ -195,7 +196,7 @@ func TestTemplates(t *testing.T) {
 				operation = admissionv1.Update
 			}
 			options := admission.Options{Client: j, TemplateUnchecked: func(err error) { unchecked += err.Error() }}
-			response := review(t, options, validatePath, request(t, operation, tc.new, tc.old))
+			response := handlersOf(options).Review(t, validatePath, admissiontest.Request(t, operation, tc.new, tc.old))
 			var got []string
 			if response.Result != nil && response.Result.Details != nil {
 				for _, cause := range response.Result.Details.Causes {

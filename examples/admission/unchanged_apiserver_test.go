@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
@@ -90,7 +91,7 @@ func (c *cluster) unchanged(name, text string, flags []string) {
 		c.t.Fatal(err)
 	}
 	flags = append(flags, "-n", c.namespace, "-f", path)
-	object := &unstructured.Unstructured{Object: manifest(c.t, text)}
+	object := &unstructured.Unstructured{Object: admissiontest.Manifest(c.t, text)}
 	object.SetNamespace(c.namespace)
 	if flags[0] == "replace" {
 		c.kubectl("create", "-n", c.namespace, "-f", path)
@@ -101,7 +102,7 @@ func (c *cluster) unchanged(name, text string, flags []string) {
 			c.t.Fatal(err)
 		}
 		if object.GetGeneration() != 1 {
-			c.t.Errorf("%s of %s, time %d: generation %d: %s", flags[0], name, i+1, object.GetGeneration(), encode(c.t, object.Object["spec"]))
+			c.t.Errorf("%s of %s, time %d: generation %d: %s", flags[0], name, i+1, object.GetGeneration(), admissiontest.Encode(c.t, object.Object["spec"]))
 		}
 	}
 }

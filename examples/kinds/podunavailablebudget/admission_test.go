@@ -1,23 +1,25 @@
-package admission_test
+package podunavailablebudget_test
 
 import (
 	"testing"
 
-	admissionv1 "k8s.io/api/admission/v1"
-
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/kinds/podunavailablebudget"
 )
+
+type tree = admissiontest.Tree
+
+// served answers for PodUnavailableBudgets.
+func served(options admission.Options) admissiontest.Server {
+	return admissiontest.Server(admission.Handlers(options, podunavailablebudget.Row().Admission(options)))
+}
 
 // TestPodUnavailableBudgetGate: nobody writes a budget without a keeper. Either gate is enough.
 func TestPodUnavailableBudgetGate(t *testing.T) {
-	const path = "/validate-policy-kruise-io-podunavailablebudget"
-	object := manifest(t, `apiVersion: policy.kruise.io/v1beta1
-kind: PodUnavailableBudget
-metadata: {name: web, namespace: default}
-spec: {selector: {matchLabels: {app: web}}, maxUnavailable: 1}
-`)
-	changed := edit(t, object, "/spec/maxUnavailable", 2)
+	object := admissiontest.Load(t, "testdata/small.yaml", "v1beta1")
+	changed := admissiontest.Edit(t, object, "/spec/maxUnavailable", 2)
 	for _, c := range []struct {
 		name           string
 		delete, update bool
@@ -31,11 +33,7 @@ spec: {selector: {matchLabels: {app: web}}, maxUnavailable: 1}
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			options := admission.Options{Gates: map[apps.Gate]bool{apps.GatePodUnavailableBudgetDelete: c.delete, apps.GatePodUnavailableBudgetUpdate: c.update}}
-			operation := "CREATE"
-			if c.old != nil {
-				operation = "UPDATE"
-			}
-			got := review(t, options, path, request(t, admissionv1.Operation(operation), c.next, c.old))
+			got := served(options).Validate(t, c.next, c.old)
 			if got.Allowed != (c.code == 0) || !got.Allowed && got.Result.Code != c.code {
 				t.Errorf("%+v", got)
 			}

@@ -1,0 +1,64 @@
+package advancedcronjob_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
+	"github.com/workloadkit/workloadkit/examples/kinds/advancedcronjob"
+)
+
+type tree = admissiontest.Tree
+
+// served answers for AdvancedCronJobs.
+func served(options admission.Options) admissiontest.Server {
+	return admissiontest.Server(admission.Handlers(options, advancedcronjob.Row().Admission(options)))
+}
+
+// broadcasts has the spec make BroadcastJobs.
+const broadcasts = `
+  template:
+    broadcastJobTemplate:
+      metadata: {labels: {team: a}}
+      spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: "example.test/app:v1"}]}}}
+`
+
+// small is the smallest valid object, with more lines of spec.
+func small(t testing.TB, version string, more ...string) tree {
+	t.Helper()
+	return admissiontest.Load(t, "testdata/small.yaml", version, more...)
+}
+
+// TestUnknownFieldsOfTemplates: a plain template causes no warning, and a warning names an unknown field.
+func TestUnknownFieldsOfTemplates(t *testing.T) {
+	server := served(admission.Options{})
+	for _, tc := range []struct{ typo, want, more string }{
+		{"/spec/template/jobTemplate/spec/backofLimit", "spec.template.jobTemplate.spec.backofLimit", ""},
+		{
+			"/spec/template/jobTemplate/spec/template/spec/containers/0/readinesProbe",
+			"spec.template.jobTemplate.spec.template.spec.containers[0].readinesProbe", "",
+		},
+		{"/spec/template/jobTemplate/metadata/label", "spec.template.jobTemplate.metadata.label", ""},
+		{
+			"/spec/template/broadcastJobTemplate/spec/template/spec/failurePolicy",
+			"spec.template.broadcastJobTemplate.spec.template.spec.failurePolicy", broadcasts,
+		},
+		{"/spec/template/broadcastJobTemplate/metadata/label", "spec.template.broadcastJobTemplate.metadata.label", broadcasts},
+	} {
+		for _, version := range []string{"v1alpha1", "v1beta1"} {
+			t.Run(tc.want+" of "+version, func(t *testing.T) {
+				plain := small(t, version, tc.more)
+				if got := server.Validate(t, plain, nil); !got.Allowed || len(got.Warnings) > 0 {
+					t.Errorf("without a typo: allowed %t, %v, warnings %q", got.Allowed, got.Result, got.Warnings)
+				}
+				want := []string{"what is made from the templates will not have unknown fields: " + tc.want}
+				got := server.Validate(t, admissiontest.Edit(t, plain, tc.typo, "x"), nil)
+				if diff := cmp.Diff(want, got.Warnings); diff != "" || !got.Allowed {
+					t.Errorf("with a typo: allowed %t, %v, warnings (-want +got):\n%s", got.Allowed, got.Result, diff)
+				}
+			})
+		}
+	}
+}
