@@ -9,7 +9,7 @@ func embedMutants() []mutant {
 	return []mutant{
 		{"an operator takes Pods without a share of the budget", "examples/embed/shards/setup.go", ", Permit: r.permit,", ",", shards},
 		{"a status is written over what webhooks have spent", "ownercache/status.go", shared, "\t_ = version\n\tchanged, err := v.patchStatus(ctx, status)\n", shards},
-		{"what webhooks spend wakes nobody", "ownercache/watch_status.go", "(changed == nil || changed(before, after)) {", "(changed == nil || changed(before, after)) && before.GetUID() == \"\" {", shards},
+		{"what webhooks spend wakes nobody", "ownercache/watch_status.go", "(changed == nil || changed(old, owner)) {", "(changed == nil || changed(old, owner)) && old.GetUID() == \"\" {", shards},
 		{"the share of a Pod is its successor's", "disruption/ledger.go", "return was.UID != m.UID && m.Created.After(was.Created.Time)", "return was.UID != m.UID && m.Created.After(since.Time)", unit("../disruption", "TestCount")},
 		{"a view from before a Pod ends its share", "disruption/ledger.go", "return was.UID != m.UID && m.Created.After(was.Created.Time)", "return was.UID != m.UID", unit("../disruption", "FuzzLedger")},
 		{"a claim grows without a look at its class", "pvc/claimwriter/claimwriter.go", "return reason.Final(pvc.MayGrow(path, name, class.object))", "return reason.Final(pvc.MayGrow(path, \"\", class.object))", unit("../pvc/claimwriter", "TestClassesAreReadOnce")},
