@@ -2,7 +2,7 @@
 // package expectations, for the client's owner.
 //
 // In a reconciler this takes two lines: [Clients.Check] before any decision, and writes through the client of
-// [Clients.For]. Package ownercache does both. Besides answered writes, the package takes care of three cases:
+// [Clients.For]. Package ownercache does both. Besides answered writes, the package takes care of four cases:
 //
 //   - A write without an answer (a timeout, a broken connection, an internal error) may have been carried out all the
 //     same. [Clients.Check] reads such an object once from the API server before the owner's next decision. Otherwise a
@@ -10,6 +10,7 @@
 //   - After a change of leader [Clients.Start] holds all owners back until the caches have the predecessor's last
 //     writes.
 //   - When a cache is later than the alarm threshold, a live read shows whether the cache holds everything after all.
+//   - A conflict about a ResourceQuota, the answer to writes that others overtake at the quota, is tried again at once.
 //
 // RBAC: list on the resources of the sources, and get on the written resources.
 package trackedclient

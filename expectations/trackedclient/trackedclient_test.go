@@ -489,6 +489,45 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
+// TestQuotaConflicts: a conflict about a quota says nothing about the object, and is tried again at once, a few times.
+func TestQuotaConflicts(t *testing.T) {
+	overtaken := apierrors.NewConflict(corev1.Resource("resourcequotas"), "compute", errors.New("the object has been modified"))
+	changed := apierrors.NewConflict(corev1.Resource("pods"), "a", errors.New("the object has been modified"))
+	for _, tc := range []struct {
+		name      string
+		conflicts int
+		err       error
+		calls     int
+		succeeds  bool
+	}{
+		{"one", 1, overtaken, 2, true},
+		{"four", 4, overtaken, 5, true},
+		{"without end", 100, overtaken, 5, false},
+		{"about the object", 1, changed, 1, false},
+	} {
+		for verb, do := range map[string]func(ctx context.Context, b *bench) error{
+			"create": func(ctx context.Context, b *bench) error { return b.Create(ctx, newPod("new")) },
+			"dry run": func(ctx context.Context, b *bench) error { return b.Status().Patch(ctx, newPod("a"), relabel(), client.DryRunAll) },
+			"patch": func(ctx context.Context, b *bench) error { return b.Patch(ctx, newPod("a"), relabel()) },
+		} {
+			t.Run(tc.name+", "+verb, func(t *testing.T) {
+				b := newBench(newPod("a"))
+				left := tc.conflicts
+				b.fail = func(string, bool) error {
+					if left--; left >= 0 {
+						return tc.err
+					}
+					return nil
+				}
+				err := do(t.Context(), b)
+				if (err == nil) != tc.succeeds || len(b.asked) != tc.calls {
+					t.Errorf("%v after %d calls, want %d", err, len(b.asked), tc.calls)
+				}
+			})
+		}
+	}
+}
+
 // TestDoubtLasts: a failed read settles nothing, and the next Check tries again.
 func TestDoubtLasts(t *testing.T) {
 	b := newBench()

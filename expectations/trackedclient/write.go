@@ -66,16 +66,41 @@ func (b *boundClient) targetOf(obj client.Object) (*target, error) {
 // not hold the version.
 func (b *boundClient) send(obj client.Object, dryRun []string, answered bool, call func() error) error {
 	if len(dryRun) > 0 {
-		return call()
+		return charged(call)
 	}
 	t, err := b.targetOf(obj)
 	if err != nil {
 		return err
 	}
-	if err = call(); answered {
+	if err = charged(call); answered {
 		return b.clients.record(t, obj.GetResourceVersion(), err)
 	}
 	return b.clients.record(t, "", err)
+}
+
+// charges is how often a write is sent that a quota could not be charged with.
+const charges = 5
+
+// charged makes a call, once more after each conflict about a quota. The API server answers so, even to a creation, if
+// others are charged to the quota at the same time (k8s.io/apiserver, pkg/admission/plugin/resourcequota/controller.go,
+// checkQuotas). Nothing is wrong with the request, nothing has happened, and the next attempt succeeds as a rule.
+func charged(call func() error) (err error) {
+	for range charges {
+		if err = call(); !isAboutQuota(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// isAboutQuota reports whether the conflict is about a quota, and not about the object to write.
+func isAboutQuota(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsConflict(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Group == "" && details.Kind == "resourcequotas"
 }
 
 // record keeps the outcome of a write that gave the object a version, or may have done so.
@@ -177,7 +202,7 @@ func (b *boundClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration,
 // sendConfiguration is send for objects known only by their JSON.
 func (b *boundClient) sendConfiguration(obj runtime.ApplyConfiguration, dryRun []string, call func() error) error {
 	if len(dryRun) > 0 {
-		return call()
+		return charged(call)
 	}
 	before, err := metadataOf(obj)
 	if err != nil {
@@ -187,7 +212,7 @@ func (b *boundClient) sendConfiguration(obj runtime.ApplyConfiguration, dryRun [
 	if err != nil {
 		return err
 	}
-	if err := call(); err != nil || t == nil {
+	if err := charged(call); err != nil || t == nil {
 		return b.clients.record(t, "", err)
 	}
 	after, err := metadataOf(obj)

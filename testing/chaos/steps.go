@@ -99,7 +99,7 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 		return serverError()
 	case n < 5:
 		return throttled()
-	case n < 6 && canConflict(call):
+	case n < 6 && !call.IsRead():
 		return conflict(call)
 	case n < 7 && !call.IsRead():
 		return faultapi.Fate{Before: apierrors.NewForbidden(call.Resource, call.Name, fmt.Errorf("injected"))}
@@ -118,7 +118,7 @@ func (w *World) passingError(call faultapi.Call) faultapi.Fate {
 	switch n := w.rng.IntN(4); {
 	case n == 0:
 		return throttled()
-	case n == 1 && canConflict(call):
+	case n == 1 && !call.IsRead():
 		return conflict(call)
 	case n == 2:
 		return answerLost()
@@ -126,9 +126,11 @@ func (w *World) passingError(call faultapi.Call) faultapi.Fate {
 	return serverError()
 }
 
-func canConflict(call faultapi.Call) bool { return !call.IsRead() && call.Verb != "create" }
-
+// conflict is the answer to a write on an object changed since. A creation conflicts with other requests at a quota.
 func conflict(call faultapi.Call) faultapi.Fate {
+	if call.Verb == "create" && call.Subresource == "" {
+		return faultapi.Fate{Before: apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "quota", fmt.Errorf("injected"))}
+	}
 	return faultapi.Fate{Before: apierrors.NewConflict(call.Resource, call.Name, fmt.Errorf("injected"))}
 }
 
