@@ -507,7 +507,9 @@ func TestQuotaConflicts(t *testing.T) {
 	} {
 		for verb, do := range map[string]func(ctx context.Context, b *bench) error{
 			"create": func(ctx context.Context, b *bench) error { return b.Create(ctx, newPod("new")) },
-			"dry run": func(ctx context.Context, b *bench) error { return b.Status().Patch(ctx, newPod("a"), relabel(), client.DryRunAll) },
+			"dry run": func(ctx context.Context, b *bench) error {
+				return b.Status().Patch(ctx, newPod("a"), relabel(), client.DryRunAll)
+			},
 			"patch": func(ctx context.Context, b *bench) error { return b.Patch(ctx, newPod("a"), relabel()) },
 		} {
 			t.Run(tc.name+", "+verb, func(t *testing.T) {
