@@ -78,7 +78,7 @@ func (k *keeper) transform(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	kept, ok := reflect.New(reflect.TypeOf(found).Elem()).Interface().(client.Object)
+	kept, ok := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(found).Elem()))
 	if !ok {
 		return nil, fmt.Errorf("no new %T can be made", found)
 	}
