@@ -30,8 +30,8 @@ func newUpdater() (*inplaceupdate.Updater, error) {
 	}})
 }
 
-// update takes a Pod to today's template if that is possible without recreating it, and says why if it is not. The template that
-// the Pod was made from is in the owner's history: revision/history.Sync keeps it.
+// update takes a Pod to today's template if that is possible without recreating it, and says why if it is not. The
+// template that the Pod was made from is in the owner's history: revision/history.Sync keeps it.
 func update(ctx context.Context, c client.Client, updater *inplaceupdate.Updater, h *revision.History, pod *corev1.Pod) error {
 	from, err := h.Template(h.Find(pod.Labels[revisionLabel]))
 	if err != nil {

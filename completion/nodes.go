@@ -42,8 +42,8 @@ const (
 )
 
 // StandingOf says how a Pod counts for its job. A Pod is Looping if its restartPolicy is not Never, and the restarts of
-// its containers and init containers add up to more than restartLimit. Refuse the restartPolicy Always for jobs, the API
-// server's default: such a Pod never succeeds.
+// its containers and init containers add up to more than restartLimit. Refuse the restartPolicy Always for jobs, the
+// API server's default: such a Pod never succeeds.
 func StandingOf(pod *corev1.Pod, restartLimit int32) Standing {
 	switch {
 	case pod.DeletionTimestamp != nil || isCollected(pod):

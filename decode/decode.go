@@ -70,13 +70,13 @@ func Object(data []byte, into any) error {
 	return problemOf(err)
 }
 
-// Fields decodes JSON into a struct whose fields may be senseless, in place of the struct's former content. An undecodable
-// field is zero, and the problems say why, in the order of the names. An error means that the JSON is no object, or into
-// no pointer to a struct; the error is a [Problem], and the struct stays as it was. at is the name of the decoded value,
-// and begins all paths.
+// Fields decodes JSON into a struct whose fields may be senseless, in place of the struct's former content. An
+// undecodable field is zero, and the problems say why, in the order of the names. An error means that the JSON is no
+// object, or into no pointer to a struct; the error is a [Problem], and the struct stays as it was. at is the name of
+// the decoded value, and begins all paths.
 //
-// Fields is for UnmarshalJSON, with the pointer converted to a type without that method. The left out fields are lost if
-// the struct is written: keep the problems in the struct, and have MarshalJSON call [Marshal], as in the example.
+// Fields is for UnmarshalJSON, with the pointer converted to a type without that method. The left out fields are lost
+// if the struct is written: keep the problems in the struct, and have MarshalJSON call [Marshal], as in the example.
 func Fields(data []byte, into any, at string) (problems []Problem, err error) {
 	if pointer := reflect.ValueOf(into); pointer.Kind() != reflect.Pointer || pointer.IsNil() || pointer.Elem().Kind() != reflect.Struct {
 		return nil, Problem{Path: at, Detail: fmt.Sprintf("decoding into %T, must be a pointer to a struct", into)}

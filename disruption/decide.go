@@ -37,19 +37,19 @@ const (
 // Pod.
 type Request struct {
 	// Pod is the present state of the Pod that may be taken out of service. An eviction carries only the name, so read the
-	// Pod. Required. The name and the UID decide, or without a UID the creationTimestamp, to the second. A Pod with neither
-	// never counts as let go before.
+	// Pod. Required. The name and the UID decide, or without a UID the creationTimestamp, to the second. A Pod with
+	// neither never counts as let go before.
 	Pod *corev1.Pod
 	// Generation is the generation of the budget's object. Required; a guard.Guard sets the field.
 	Generation int64
 	// Operation is the operation that would take the Pod out of service. Required.
 	Operation Operation
-	// OutOfService says that the Pod does not serve anyway, so nothing is lost with the Pod. Nor is with a Pod that is being
-	// deleted.
+	// OutOfService says that the Pod does not serve anyway, so nothing is lost with the Pod. Nor is with a Pod that is
+	// being deleted.
 	OutOfService bool
-	// Gated says that a readiness gate takes the Pod out of service before the operation, and puts the Pod back afterwards:
-	// the requester is the controller that keeps the gate. Then the Pod's share ends when the Pod serves again. Without a
-	// gate the Pod's Ready tells nothing until its Node has seen the change.
+	// Gated says that a readiness gate takes the Pod out of service before the operation, and puts the Pod back
+	// afterwards: the requester is the controller that keeps the gate. Then the Pod's share ends when the Pod serves
+	// again. Without a gate the Pod's Ready tells nothing until its Node has seen the change.
 	Gated bool
 }
 
@@ -148,8 +148,8 @@ func (p Policy) isStuck(ledger Ledger, r Request, now time.Time) bool {
 }
 
 // rest is the time for which a Pod still counts as away, for a deletion and for a change. Times have whole seconds: of
-// Pods without identity, a Pod created in the second of the entry may be a successor of the same name, and needs its own
-// entry.
+// Pods without identity, a Pod created in the second of the entry may be a successor of the same name, and needs its
+// own entry.
 func (p Policy) rest(ledger Ledger, r Request, now time.Time) (leaving, changing time.Duration) {
 	m := MemberOf(r.Pod, false)
 	was, known := ledger.Identities[m.Name]

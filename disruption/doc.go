@@ -19,9 +19,10 @@
 //
 //	ledger, decision := disruption.Policy{}.Decide(ledger, disruption.Request{Pod: pod, Generation: budget.Generation, Operation: disruption.Evict}, now)
 //
-// A Pod let go counts as away until the Pod is gone, until the Pod has changed and serves again (see Member.Settled), or
-// until the Pod had the time to become unready. Caches are late, and nobody may spend the same share twice in between. An
-// uncounted budget lets nobody go. A Pod that does not serve is let go at no cost, as with the eviction API (KEP-3017).
+// A Pod let go counts as away until the Pod is gone, until the Pod has changed and serves again (see Member.Settled),
+// or until the Pod had the time to become unready. Caches are late, and nobody may spend the same share twice in
+// between. An uncounted budget lets nobody go. A Pod that does not serve is let go at no cost, as with the eviction API
+// (KEP-3017).
 //
 // The clocks of counting controllers and deciding webhooks should agree to a few seconds. A difference makes a Pod
 // count again earlier, when the Pod may still be about to go, or later. A difference near Policy.LeavingFor or

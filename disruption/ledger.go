@@ -155,9 +155,9 @@ const (
 	NoExpectation reason.Code = "NoExpectation"
 )
 
-// Count counts. Count forgets three kinds of entries: Pods let go and gone, Pods unseen for some seconds, and Pods whose
-// time is over. Beside an error the ledger lets nobody go: NoGeneration, NoExpectation, or bounds without meaning, see
-// Bounds.Need.
+// Count counts. Count forgets three kinds of entries: Pods let go and gone, Pods unseen for some seconds, and Pods
+// whose time is over. Beside an error the ledger lets nobody go: NoGeneration, NoExpectation, or bounds without
+// meaning, see Bounds.Need.
 //
 // Count at the begin of each pass, and store the ledger however the pass ends: a pass that ends before its count leaves
 // a budget with a changed spec uncounted, and then no Pod may go (NotCounted). A controller whose pass asks the budget

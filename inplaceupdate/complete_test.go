@@ -235,9 +235,9 @@ func TestCompletionOfEnv(t *testing.T) {
 	}
 }
 
-// TestOpenKruisesImageAndEnv: OpenKruise asks for a node agent's report also where the restart for an image delivers env
-// from metadata. What is delivered here needs no report: at the end of OpenKruise's grace period, and by the next update of
-// a Pod that waits for a report.
+// TestOpenKruisesImageAndEnv: OpenKruise asks for a node agent's report also where the restart for an image delivers
+// env from metadata. What is delivered here needs no report: at the end of OpenKruise's grace period, and by the next
+// update of a Pod that waits for a report.
 func TestOpenKruisesImageAndEnv(t *testing.T) {
 	flag := func(pod *corev1.Pod) bool {
 		return strings.Contains(pod.Annotations[stateKey], `"updateEnvFromMetadata":true`)
@@ -287,8 +287,8 @@ func TestOpenKruisesImageAndEnv(t *testing.T) {
 	}
 }
 
-// TestCompletionOfImageAndEnv: only containers that read metadata need the report of a node agent. app and log read metadata, and the image of app
-// has changed.
+// TestCompletionOfImageAndEnv: only containers that read metadata need the report of a node agent. app and log read
+// metadata, and the image of app has changed.
 func TestCompletionOfImageAndEnv(t *testing.T) {
 	unreported := []string{"EnvNotReported metadata.annotations[" + metaKey + "]"}
 	for _, tc := range []struct {

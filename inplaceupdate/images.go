@@ -53,10 +53,10 @@ func (c *container) runs() bool {
 	return id != "" && id != digestOf(record.ImageID) && !c.mayBeSuperseded()
 }
 
-// precedes reports whether the reported instance is older than the request for the spec's image, and so runs a superseded
-// image with the same digest and any of their names: a kubelet is yet to restart such an instance. Times have whole
-// seconds, and an instance of the same second counts as started for the request. If the node's clock is late, time
-// proves the image in the end.
+// precedes reports whether the reported instance is older than the request for the spec's image, and so runs a
+// superseded image with the same digest and any of their names: a kubelet is yet to restart such an instance. Times
+// have whole seconds, and an instance of the same second counts as started for the request. If the node's clock is
+// late, time proves the image in the end.
 func (c *container) precedes() bool {
 	running := c.status.State.Running
 	if _, changed := c.record(); !changed || running == nil || running.StartedAt.IsZero() || len(c.unknown()) == 0 {

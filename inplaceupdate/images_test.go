@@ -560,8 +560,8 @@ func TestPrecedes(t *testing.T) {
 	}
 }
 
-// TestOlderThanTheRequest: U-23 the digest of each superseded image is known, so an instance with another digest needs no
-// further proof, whenever it was started.
+// TestOlderThanTheRequest: U-23 the digest of each superseded image is known, so an instance with another digest needs
+// no further proof, whenever it was started.
 func TestOlderThanTheRequest(t *testing.T) {
 	s := &story{t: t, updater: newUpdater(), from: newTemplate(appImage("app:v1"))}
 	s.pod = newPod(s.from)
@@ -575,8 +575,8 @@ func TestOlderThanTheRequest(t *testing.T) {
 	s.expect(1, "runs")
 }
 
-// TestPrecedesAfterAnotherUpdate: U-23 a further update that leaves the container alone takes its wait over, with the time
-// of the request.
+// TestPrecedesAfterAnotherUpdate: U-23 a further update that leaves the container alone takes its wait over, with the
+// time of the request.
 func TestPrecedesAfterAnotherUpdate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		started  time.Time

@@ -316,7 +316,8 @@ func TestGateAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestGraceOfTheFuture: the clock that dated the state was wrong, or a user has edited the date. The held-back change is delivered.
+// TestGraceOfTheFuture: the clock that dated the state was wrong, or a user has edited the date. The held-back change
+// is delivered.
 func TestGraceOfTheFuture(t *testing.T) {
 	order := []func(*template){limits(1, "cpu", "200m")}
 	from := newTemplate(order...)

@@ -64,8 +64,8 @@ func (u *Updater) InGracePeriod(pod *corev1.Pod) bool {
 }
 
 // savedState is the content of the state annotation: how far a Pod's update has come. The JSON is OpenKruise's
-// (apps.kruise.io/inplace-update-state); SupersededImages, BatchResources, EnvByImage, Seen, SeenDigests, KnownImages and
-// the times of containerRecords are additions. OpenKruise ignores them.
+// (apps.kruise.io/inplace-update-state); SupersededImages, BatchResources, EnvByImage, Seen, SeenDigests, KnownImages
+// and the times of containerRecords are additions. OpenKruise ignores them.
 type savedState struct {
 	// Revision the Pod is updated to.
 	Revision string `json:"revision"`

@@ -52,8 +52,8 @@
 // # New Pods and old
 //
 // [Machine.Stamp] puts the labels and finalizers of the hooks before deletions and updates on new Pods, but for hooks
-// with [Hook].Unstamped. Pods older than a hook do not have them, so their next update or deletion does not wait for the
-// hook.
+// with [Hook].Unstamped. Pods older than a hook do not have them, so their next update or deletion does not wait for
+// the hook.
 //
 // # Differences from OpenKruise 1.9
 //

@@ -113,8 +113,9 @@ func (m Machine) Change(pod *corev1.Pod, t Transition, now time.Time) podpatch.C
 }
 
 // Stamp prepares a Pod before its creation: Stamp sets the state, see Hooks.Initial, and adds the labels and finalizers
-// of the hooks before deletions and updates, so the first of each is held too. Stamp leaves out hooks with Unstamped, and
-// the hook before a new Pod counts, whose labels and finalizers say that the Pod is prepared. An empty state is not set.
+// of the hooks before deletions and updates, so the first of each is held too. Stamp leaves out hooks with Unstamped,
+// and the hook before a new Pod counts, whose labels and finalizers say that the Pod is prepared. An empty state is not
+// set.
 func (m Machine) Stamp(meta *metav1.ObjectMeta, state State, now time.Time) {
 	if meta.Labels == nil {
 		meta.Labels = map[string]string{}

@@ -57,9 +57,9 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 }
 
 // AddController adds the loop of the owners to the manager. Changes of its spec, labels and annotations wake an owner,
-// but changes of its status do not. Its Pods, its claims, the claims of its numbered Pods by their names (pvc.Numbered) and
-// Wake also wake the owner. For an owner with 250 Pods or
-// more, consecutive passes begin at least 50 us per Pod apart, 0.5 s for 10,000 Pods. Events in between are gathered.
+// but changes of its status do not. Its Pods, its claims, the claims of its numbered Pods by their names (pvc.Numbered)
+// and Wake also wake the owner. For an owner with 250 Pods or more, consecutive passes begin at least 50 us per Pod
+// apart, 0.5 s for 10,000 Pods. Events in between are gathered.
 func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
 	if c.Nodes != nil && o.Watch == nil {
 		return fmt.Errorf("ownercache: controller %s has Options.Nodes, and nothing that wakes its owners for a Node: give ControllerOptions.Watch, WatchNodes for example", name)

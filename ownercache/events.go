@@ -121,8 +121,8 @@ func (c *Cache[O]) namesakeUpdated(_ context.Context, e event.UpdateEvent, q que
 	}
 }
 
-// wakeNamesake is a method, and so are its callers: as function literals of this generic function, inlined by Go 1.26.8,
-// the literal for updates was called for deletions.
+// wakeNamesake is a method, and so are its callers: as function literals of this generic function, inlined by Go
+// 1.26.8, the literal for updates was called for deletions.
 func (c *Cache[O]) wakeNamesake(obj client.Object, q queue) {
 	name, _, ok := ordinals.ParseName(obj.GetName())
 	if ref := metav1.GetControllerOfNoCopy(obj); !ok || ref != nil && ref.Name == name && isKind(ref, c.kind.GroupKind()) {

@@ -21,8 +21,8 @@ const (
 // orphanPrefix marks the index keys of objects without a controller. A UID never begins with orphanPrefix.
 const orphanPrefix = "orphans/"
 
-// Index looks up objects of a type by the UID of their controller. An Index is safe for concurrent use. The methods of a
-// nil Index, such as Cache.Claims without its option, panic and say so.
+// Index looks up objects of a type by the UID of their controller. An Index is safe for concurrent use. The methods of
+// a nil Index, such as Cache.Claims without its option, panic and say so.
 type Index[T client.Object] struct {
 	informer toolscache.SharedIndexInformer
 }

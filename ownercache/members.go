@@ -59,8 +59,8 @@ func (c *Cache[O]) podEvents() handler.EventHandler {
 	})
 }
 
-// onEvents calls wake for each event, with nil for an object before its creation or after its deletion. onEvents is apart
-// because it is not generic: see wakeNamesake.
+// onEvents calls wake for each event, with nil for an object before its creation or after its deletion. onEvents is
+// apart because it is not generic: see wakeNamesake.
 func onEvents(wake func(q queue, before, after client.Object)) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, nil, e.Object) },

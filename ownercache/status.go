@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WriteStatus replaces the owner's status if status differs from the status in the cache, or from the one written by the
-// view before, regardless of later changes to Owner. Calls must not overlap. status is a value of the type of the owner's
-// field Status. A missing or replaced owner is no error.
-// WriteStatus returns the newest known resourceVersion of the owner with the observed spec. The version of another spec
-// must not become a precondition, because a write decided on the observed spec would then undo the other spec.
+// WriteStatus replaces the owner's status if status differs from the status in the cache, or from the one written by
+// the view before, regardless of later changes to Owner. Calls must not overlap. status is a value of the type of the
+// owner's field Status. A missing or replaced owner is no error. WriteStatus returns the newest known resourceVersion
+// of the owner with the observed spec. The version of another spec must not become a precondition, because a write
+// decided on the observed spec would then undo the other spec.
 //
 // WriteStatus is for a status with a single writing controller. Writes of others, such as webhooks that spend from a
 // budget, are lost: see WriteSharedStatus.

@@ -2,8 +2,8 @@ package ownercache
 
 import "k8s.io/apimachinery/pkg/types"
 
-// Told remembers the last messages about objects, so a lasting state causes a single event. Make a Told with NewTold; to
-// the zero Told every text is news. A Told is safe for concurrent use.
+// Told remembers the last messages about objects, so a lasting state causes a single event. Make a Told with NewTold;
+// to the zero Told every text is news. A Told is safe for concurrent use.
 type Told struct{ said *Memory[map[string]string] }
 
 // NewTold returns a Told for the owners of a Cache, or other objects. Call NewTold before the manager starts.

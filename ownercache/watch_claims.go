@@ -11,9 +11,9 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 )
 
-// numberedClaims wakes owners for the claims of Pods with ordinals (pvc.Numbered): such claims outlive their Pods and have
-// no controller. A claim's name is the name of its template, a hyphen and the name of the Pod, which begins with the name
-// of the owner. Both names may contain hyphens, so a claim wakes each existing owner for which its name fits.
+// numberedClaims wakes owners for the claims of Pods with ordinals (pvc.Numbered): such claims outlive their Pods and
+// have no controller. A claim's name is the name of its template, a hyphen and the name of the Pod, which begins with
+// the name of the owner. Both names may contain hyphens, so a claim wakes each existing owner for which its name fits.
 func (c *Cache[O]) numberedClaims() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, claim client.Object) (out []reconcile.Request) {
 		for _, name := range numberedOwners(claim.GetName()) {

@@ -383,8 +383,8 @@ func checkBudgets(t *testing.T, set *podcontrol.Set, step rollout.Step, deletion
 	}
 }
 
-// TestRecreationBackToTheOldRevision: a Pod that waits to be recreated at the other revision goes back if its own revision
-// lacks Pods again, and only then: the next step would have the Pod wait again, for ever.
+// TestRecreationBackToTheOldRevision: a Pod that waits to be recreated at the other revision goes back if its own
+// revision lacks Pods again, and only then: the next step would have the Pod wait again, for ever.
 func TestRecreationBackToTheOldRevision(t *testing.T) {
 	c := control(t)
 	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: drain(false)}}

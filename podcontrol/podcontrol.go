@@ -31,9 +31,9 @@ type Config struct {
 	FullRevisions bool
 	// HashLabel also holds the revision's name without the owner's name; empty for none.
 	HashLabel string
-	// DeleteLabel is the label by which a user, or Update, asks for a Pod's deletion; empty for none. Update sets the value
-	// RecreateMark, which is void once the Pod is at its wanted revision; any other value is a user's. After the removal of
-	// the label a Pod waiting for its hook is taken back, unless a hook has MarkNotReady.
+	// DeleteLabel is the label by which a user, or Update, asks for a Pod's deletion; empty for none. Update sets the
+	// value RecreateMark, which is void once the Pod is at its wanted revision; any other value is a user's. After the
+	// removal of the label a Pod waiting for its hook is taken back, unless a hook has MarkNotReady.
 	DeleteLabel string
 	// Lifecycle decides about the states of a Pod's hooks. The zero Machine is for owners without hooks: Pods have no
 	// state then.
@@ -147,7 +147,8 @@ type Rules struct {
 	GracePeriod time.Duration
 }
 
-// RevisionLabels returns the labels of a Pod at a revision, also for inplaceupdate.Target. Without a name there are none.
+// RevisionLabels returns the labels of a Pod at a revision, also for inplaceupdate.Target. Without a name there are
+// none.
 func (c *Control) RevisionLabels(name string) map[string]string {
 	if name == "" {
 		return map[string]string{}
@@ -165,7 +166,8 @@ func (c *Control) RevisionLabels(name string) map[string]string {
 
 // NewPod returns a Pod of a revision for its owner, from the revision's template. The Pod has the readiness gates, the
 // labels of the revision, the first state, and the labels and finalizers of hooks, see lifecycle.Machine.Stamp. The Pod
-// lacks all keys that only the controller may write. An empty revisionName stands for Pods without revisions. Name or GenerateName are left to the caller. NewPod does not modify the template.
+// lacks all keys that only the controller may write. An empty revisionName stands for Pods without revisions. Name or
+// GenerateName are left to the caller. NewPod does not modify the template.
 func (c *Control) NewPod(
 	template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, rules Rules, revisionName string, now time.Time,
 ) *corev1.Pod {

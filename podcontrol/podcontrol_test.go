@@ -288,8 +288,8 @@ func TestNewPod(t *testing.T) {
 	}
 }
 
-// TestNewPodHasItsHooks: a new Pod has the labels and finalizers of its hooks, also under a label that no template may set,
-// and without a state where Pods have none.
+// TestNewPodHasItsHooks: a new Pod has the labels and finalizers of its hooks, also under a label that no template may
+// set, and without a state where Pods have none.
 func TestNewPodHasItsHooks(t *testing.T) {
 	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: &lifecycle.Hook{Labels: map[string]string{hashLabel: "hold"}, Finalizers: []string{"example.com/drain"}}}}
 	for _, only := range []bool{false, true} {

@@ -47,10 +47,9 @@ type Step struct {
 }
 
 // Update takes a Pod to the target of the plan: in place if the plan allows, otherwise by its deletion, or not at all
-// if the rules forbid the deletion. A Pod held by its hook waits first. A Pod at the revision needs nothing: Next ends a
-// begun update. The plan may be nil if the rules recreate Pods.
-// The error is InvalidRules, or concerns a Pod with unreadable annotations or gate, which cannot be updated in place
-// until somebody repairs the Pod.
+// if the rules forbid the deletion. A Pod held by its hook waits first. A Pod at the revision needs nothing: Next ends
+// a begun update. The plan may be nil if the rules recreate Pods. The error is InvalidRules, or concerns a Pod with
+// unreadable annotations or gate, which cannot be updated in place until somebody repairs the Pod.
 func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
 	switch {
 	case revisionName == "":
@@ -233,8 +232,8 @@ func (c *Control) Lost(pod *corev1.Pod) error {
 }
 
 // Redo begins the Lost update of a Pod anew. template is the template of the revision in the Pod's label. Redo needs no
-// budget: the Pod has used its share when the update began. Labels of hooks stay as the hooks' owners left them: a label
-// restored from the template would hold a Pod that was let go. The error is as for Update, or
+// budget: the Pod has used its share when the update began. Labels of hooks stay as the hooks' owners left them: a
+// label restored from the template would hold a Pod that was let go. The error is as for Update, or
 // inplaceupdate.UpdateBlocked.
 func (c *Control) Redo(pod *corev1.Pod, rules Rules, template *corev1.PodTemplateSpec, now time.Time) (Step, error) {
 	if err := errors.Join(c.Validate(rules), c.unreadableGate(pod)); err != nil {

@@ -15,9 +15,9 @@ type ScatterTerm struct {
 	Key, Value string
 }
 
-// Scatter spreads the Pods of each term evenly over the order of an Update. The term with the most waiting Pods is applied
-// first. A term changes nothing if fewer than two Pods match, or if at most a single Pod does not match. Make a Scatter
-// with CompileScatter; the zero value changes no order.
+// Scatter spreads the Pods of each term evenly over the order of an Update. The term with the most waiting Pods is
+// applied first. A term changes nothing if fewer than two Pods match, or if at most a single Pod does not match. Make a
+// Scatter with CompileScatter; the zero value changes no order.
 type Scatter struct {
 	terms []ScatterTerm
 }

@@ -14,8 +14,8 @@ import (
 // no claim.
 const ClaimInTheWay reason.Code = "ClaimInTheWay"
 
-// NoLookup means that nothing is known about the claims of a Pod, because Numbered.Claim is missing. NoLookup is an error
-// of the program.
+// NoLookup means that nothing is known about the claims of a Pod, because Numbered.Claim is missing. NoLookup is an
+// error of the program.
 const NoLookup reason.Code = "NoLookup"
 
 // Numbered is the claims of Pods made again under the same name, like the Pods of a StatefulSet. Templates and Claim

@@ -137,8 +137,9 @@ type Step struct {
 	// DeleteReady is the number of ready Pods that may go among the Pods with a decided deletion, by Delete or by name.
 	// Unready Pods may go at once. See ToDelete.
 	DeleteReady int
-	// Candidates is how many Pods are to change their revision, whether the budget has room or not. ToUpdate, or ChooseUpdates
-	// of package podcontrol, picks the Pods to take to the new revision now or, with Back, to the old revision.
+	// Candidates is how many Pods are to change their revision, whether the budget has room or not. ToUpdate, or
+	// ChooseUpdates of package podcontrol, picks the Pods to take to the new revision now or, with Back, to the old
+	// revision.
 	Candidates int
 	Back       bool
 	// Keep is the number of Pods that stay at their revision: the last in update order.

@@ -13,8 +13,8 @@ import (
 // other image counts as a second name of the same image, because a kubelet ends a container within the grace period.
 const lostPatience = 10 * time.Minute
 
-// given are the records of a Pod about its sidecars, by set. The zero value reads them when a set needs them, once for all sets: a user with access
-// to the Pod decides their length.
+// given are the records of a Pod about its sidecars, by set. The zero value reads them when a set needs them, once for
+// all sets: a user with access to the Pod decides their length.
 type given struct {
 	read                  bool
 	hashes, withoutImages records
@@ -29,8 +29,8 @@ func (g *given) load(pod *corev1.Pod, keys *Keys) {
 	}
 }
 
-// lost returns the sidecars of a set that do not run their image, in a Pod whose upgrade has no state: somebody has removed the state. again is
-// when the time alone may change the answer.
+// lost returns the sidecars of a set that do not run their image, in a Pod whose upgrade has no state: somebody has
+// removed the state. again is when the time alone may change the answer.
 func (c *Control) lost(pod *corev1.Pod, set string, g *given, now time.Time) (waiting reason.List, again time.Duration) {
 	g.load(pod, &c.keys)
 	if len(g.hashes[set]) == 0 || len(g.withoutImages[set]) == 0 {

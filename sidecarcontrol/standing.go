@@ -292,8 +292,8 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 	return change
 }
 
-// flipPatience is the time, from the beginning of another set's upgrade, to wait for the flip of a hot upgrade, or for a
-// proof by time, if nothing else is left. The other set may be gone by then, or have another shape.
+// flipPatience is the time, from the beginning of another set's upgrade, to wait for the flip of a hot upgrade, or for
+// a proof by time, if nothing else is left. The other set may be gone by then, or have another shape.
 const flipPatience = 10 * time.Minute
 
 // isBusy reports whether another set's upgrade of the Pod goes on.
@@ -328,9 +328,9 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 	return true
 }
 
-// goesOn returns the reasons for waiting of another set's upgrade. If time could prove an image, and nobody has noted the
-// begin of the proof, the set may be gone: such an upgrade counts until flipPatience after its begin. left, if positive,
-// is the time after which no event tells of the end.
+// goesOn returns the reasons for waiting of another set's upgrade. If time could prove an image, and nobody has noted
+// the begin of the proof, the set may be gone: such an upgrade counts until flipPatience after its begin. left, if
+// positive, is the time after which no event tells of the end.
 func (c *Control) goesOn(view *corev1.Pod, state json.RawMessage, now time.Time) (waiting reason.List, left time.Duration) {
 	step, err := c.updater.Next(view, now)
 	if err != nil || step.Change.IsEmpty() {

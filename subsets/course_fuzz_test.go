@@ -13,9 +13,9 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// FuzzCourse: a workload over subsets whose capacity nobody knows is taken through outages and comebacks. In the end all
-// replicas run if there is room anywhere, passes change nothing any more, and on the way no running Pod was given up
-// before its successor ran.
+// FuzzCourse: a workload over subsets whose capacity nobody knows is taken through outages and comebacks. In the end
+// all replicas run if there is room anywhere, passes change nothing any more, and on the way no running Pod was given
+// up before its successor ran.
 func FuzzCourse(f *testing.F) {
 	for seed := range uint64(150) {
 		f.Add(seed)

@@ -235,8 +235,8 @@ func (p *problem) more(d subsets.Division, told func() string) {
 	}
 }
 
-// comeback: when all subsets are open again, a division without Stay is that of a workload that was never disturbed, and
-// with Stay further replicas go to a preferred subset until it has its share.
+// comeback: when all subsets are open again, a division without Stay is that of a workload that was never disturbed,
+// and with Stay further replicas go to a preferred subset until it has its share.
 func (p *problem) comeback(told func() string) {
 	if p.config.Fill == subsets.Fixed {
 		return

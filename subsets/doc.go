@@ -15,8 +15,8 @@
 //
 // A controller that creates Pods by itself asks [Pick] with Division.Places. A webhook for Pods created by others asks
 // [Policy.Take] with a [Book] in the status of an object, and stores the book before its answer, by compare-and-swap
-// (package ownercache/sharedstatus). [Policy.Release] is for deletions, and a controller counts with [Policy.Count]. The
-// subset of a numbered Pod follows from the number: [PickNumbered]. A [Matcher] finds the subsets of existing Pods.
+// (package ownercache/sharedstatus). [Policy.Release] is for deletions, and a controller counts with [Policy.Count].
+// The subset of a numbered Pod follows from the number: [PickNumbered]. A [Matcher] finds the subsets of existing Pods.
 //
 // # Which first
 //

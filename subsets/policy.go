@@ -89,12 +89,12 @@ func (p Policy) Next(was Mark, stuck int, now time.Time) (Mark, time.Duration) {
 	return Mark{Open, now}, 0
 }
 
-// IsReserved reports whether a Pod keeps a place for which other subsets have a substitute (Config.Reserve), and when to
-// look again, 0 for no need. was is the former answer, remembered with the Pod, nil for a new Pod; in is the standing of
-// the Pod's subset.
+// IsReserved reports whether a Pod keeps a place for which other subsets have a substitute (Config.Reserve), and when
+// to look again, 0 for no need. was is the former answer, remembered with the Pod, nil for a new Pod; in is the
+// standing of the Pod's subset.
 //
-// A new Pod in a closed subset is reserved, and so is a stuck Pod, until the Pod has been ready for ClosedFor. Count the
-// other Pods as State.Settled. A Pod of an old revision proves nothing: a caller leaves such a Pod as before.
+// A new Pod in a closed subset is reserved, and so is a stuck Pod, until the Pod has been ready for ClosedFor. Count
+// the other Pods as State.Settled. A Pod of an old revision proves nothing: a caller leaves such a Pod as before.
 func (p Policy) IsReserved(pod *corev1.Pod, was *bool, in Standing, now time.Time) (bool, time.Duration) {
 	p = p.complete()
 	if was == nil && in != Closed || was != nil && !*was {

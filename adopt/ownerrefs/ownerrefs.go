@@ -1,12 +1,13 @@
 // Package ownerrefs writes the owner references decided on by package adopt.
 //
-// Owner references of built-in kinds (Pods, ControllerRevisions, PersistentVolumeClaims, ...) merge by UID in a strategic
-// merge patch. The API server knows no such merge for custom resources (415): their whole list is replaced, on condition
-// of the given resourceVersion, as Kubernetes' garbage collector does (pkg/controller/garbagecollector/patch.go).
+// Owner references of built-in kinds (Pods, ControllerRevisions, PersistentVolumeClaims, ...) merge by UID in a
+// strategic merge patch. The API server knows no such merge for custom resources (415): their whole list is replaced,
+// on condition of the given resourceVersion, as Kubernetes' garbage collector does
+// (pkg/controller/garbagecollector/patch.go).
 //
-// RBAC: patch on the objects; get on the owner, for adoption. Where the API server asks for rights before owner references
-// change (OwnerReferencesPermissionEnforcement): delete on the objects, and for adoption update on finalizers of the
-// owner's kind.
+// RBAC: patch on the objects; get on the owner, for adoption. Where the API server asks for rights before owner
+// references change (OwnerReferencesPermissionEnforcement): delete on the objects, and for adoption update on
+// finalizers of the owner's kind.
 package ownerrefs
 
 import (
@@ -29,11 +30,11 @@ import (
 )
 
 const (
-	// OwnerGone means that the owner has been deleted, is being deleted, or was replaced by another of its name since it was
-	// read into the cache. Nothing was adopted.
+	// OwnerGone means that the owner has been deleted, is being deleted, or was replaced by another of its name since it
+	// was read into the cache. Nothing was adopted.
 	OwnerGone reason.Code = "OwnerGone"
-	// AdoptionLost means that an object could not be adopted because it has another controller by now, or another object has
-	// its name.
+	// AdoptionLost means that an object could not be adopted because it has another controller by now, or another object
+	// has its name.
 	AdoptionLost reason.Code = "AdoptionLost"
 )
 
@@ -117,8 +118,8 @@ func recheck(ctx context.Context, apiReader client.Reader, owner client.Object, 
 	return nil
 }
 
-// change is a change of the owner's reference: its entry in a strategic merge patch, and the references to add to a list
-// without the owner's.
+// change is a change of the owner's reference: its entry in a strategic merge patch, and the references to add to a
+// list without the owner's.
 type change struct {
 	owner types.UID
 	entry any
@@ -130,8 +131,8 @@ func (g *change) merge(object client.Object) map[string]any {
 	return map[string]any{"uid": object.GetUID(), "ownerReferences": []any{g.entry}}
 }
 
-// replace returns the metadata of a merge patch. The list is right for the object as read alone, so the patch demands its
-// resourceVersion.
+// replace returns the metadata of a merge patch. The list is right for the object as read alone, so the patch demands
+// its resourceVersion.
 func (g *change) replace(object client.Object) map[string]any {
 	others := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return ref.UID == g.owner })
 	return map[string]any{

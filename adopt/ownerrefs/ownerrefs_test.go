@@ -290,8 +290,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestCustomResources: where lists do not merge, the references of others stay, the API server is asked for a merge once,
-// and an object changed since it was read is a conflict.
+// TestCustomResources: where lists do not merge, the references of others stay, the API server is asked for a merge
+// once, and an object changed since it was read is a conflict.
 func TestCustomResources(t *testing.T) {
 	a, b, changed := newPod("a", foreign), newPod("b"), newPod("changed")
 	s := newServer(a, b, changed)

@@ -24,8 +24,8 @@ type reconciler struct {
 	fanout *fanout.Fanout
 }
 
-// A controller of jobs on Nodes: count, decide, write an end down, act. The operator examples/embed/nodejobs is the whole
-// of it.
+// A controller of jobs on Nodes: count, decide, write an end down, act. The operator examples/embed/nodejobs is the
+// whole of it.
 func Example() {
 	setup := func(ctx context.Context, mgr manager.Manager) error {
 		cache, err := ownercache.New(ctx, mgr, &batchv1.Job{}, ownercache.Options{Nodes: true})

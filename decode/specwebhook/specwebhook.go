@@ -1,4 +1,5 @@
-// Package specwebhook answers "how does my validating webhook refuse a bad spec, and only where somebody has just written it?".
+// Package specwebhook answers "how does my validating webhook refuse a bad spec, and only where somebody has just
+// written it?".
 //
 // New makes a validator for controller-runtime from a function that checks one object:
 //

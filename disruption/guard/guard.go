@@ -10,8 +10,8 @@
 // A webhook with answers of its own reads the request with [ReviewOf] and asks with [Guard.Ask] or [Guard.AskAll]. A
 // controller asks with [Guard.Permit].
 //
-// Package ownercache/sharedstatus stores the spending by compare-and-swap: if somebody else was faster, or a write had no
-// answer, the Guard reads the object anew from the API server and decides again. Requests about the same budget in a
+// Package ownercache/sharedstatus stores the spending by compare-and-swap: if somebody else was faster, or a write had
+// no answer, the Guard reads the object anew from the API server and decides again. Requests about the same budget in a
 // process wait for each other and share writes, and each is answered after the write with its spending. If more than 64
 // requests about a budget wait in a process, further requests are refused (Contended), even with budget left: clients
 // come again.
@@ -141,15 +141,15 @@ func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption
 }
 
 // Permit is Ask for a controller about to act: nil means that the controller may act, and that the budget will also let
-// the controller's own request pass a webhook. The error is otherwise the reason of the refusal, or an error of Ask. serves
-// says that the Pod is in service now. executor.Options.Permit may call Permit: an executor closes the Pod's readiness
-// gate before a change, if the Pod has one, see disruption.Request.Gated. A controller that changes a Pod with an open
-// gate must call Ask.
+// the controller's own request pass a webhook. The error is otherwise the reason of the refusal, or an error of Ask.
+// serves says that the Pod is in service now. executor.Options.Permit may call Permit: an executor closes the Pod's
+// readiness gate before a change, if the Pod has one, see disruption.Request.Gated. A controller that changes a Pod
+// with an open gate must call Ask.
 //
 // Permit spends from the ledger of the last count. A Pod that has failed since still counts as serving, also if the
-// pass that asks knows better. A controller whose rollouts may take down more Pods than one at a time counts at the begin
-// of the pass, stores the count (ownercache.View.WriteSharedStatus), and acts in this pass only if the count was stored,
-// or lets the rollout keep to the same number of Pods: package rollout counts Pods that do not serve.
+// pass that asks knows better. A controller whose rollouts may take down more Pods than one at a time counts at the
+// begin of the pass, stores the count (ownercache.View.WriteSharedStatus), and acts in this pass only if the count was
+// stored, or lets the rollout keep to the same number of Pods: package rollout counts Pods that do not serve.
 func (g *Guard[O]) Permit(ctx context.Context, key client.ObjectKey, pod *corev1.Pod, operation disruption.Operation, serves bool) error {
 	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves, Gated: true}, false)
 	switch {

@@ -29,12 +29,12 @@ type Protected struct {
 // (pkg/registry/core/pod/storage/eviction.go).
 const uncountedRetry = 10
 
-// Handler returns the handler of a webhook that lets Pods go, or change, while their budgets have room: see ReviewOf for
-// the rules of its configuration. of returns the protection of a Pod, and false for a Pod without a budget: an answer
-// from a cache that is not filled yet would let every Pod go, so of must wait, or return an error. of must be safe for
-// concurrent use. An eviction is refused as by the eviction API, with 429 and the cause DisruptionBudget, so that
-// clients such as kubectl drain come again, other requests with 403. If nothing is known, because of a failed read or
-// write, the answer is 429. The webhook needs sideEffects NoneOnDryRun.
+// Handler returns the handler of a webhook that lets Pods go, or change, while their budgets have room: see ReviewOf
+// for the rules of its configuration. of returns the protection of a Pod, and false for a Pod without a budget: an
+// answer from a cache that is not filled yet would let every Pod go, so of must wait, or return an error. of must be
+// safe for concurrent use. An eviction is refused as by the eviction API, with 429 and the cause DisruptionBudget, so
+// that clients such as kubectl drain come again, other requests with 403. If nothing is known, because of a failed read
+// or write, the answer is 429. The webhook needs sideEffects NoneOnDryRun.
 func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protected, bool, error)) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
 		status, err := g.handle(ctx, req, of)
@@ -48,8 +48,8 @@ func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protec
 	})
 }
 
-// handle returns the refusal of a request, or nil. The HTTP status of an error must not be the answer: kubectl drain would
-// take a 404 for the end of the Pod (pkg/drain/drain.go).
+// handle returns the refusal of a request, or nil. The HTTP status of an error must not be the answer: kubectl drain
+// would take a 404 for the end of the Pod (pkg/drain/drain.go).
 func (g *Guard[O]) handle(
 	ctx context.Context, req admission.Request, of func(context.Context, *corev1.Pod) (Protected, bool, error),
 ) (*apierrors.StatusError, error) {

@@ -20,7 +20,8 @@ import (
 
 // Review is what a request under admission would do to a Pod.
 type Review struct {
-	// Pod is the Pod about to be taken out of service, as it is now; nil for any other request, and for a Pod that is gone.
+	// Pod is the Pod about to be taken out of service, as it is now; nil for any other request, and for a Pod that is
+	// gone.
 	Pod       *corev1.Pod
 	Operation disruption.Operation
 	// Before and After are the Pod around any update; nil for deletions and evictions.

@@ -48,8 +48,8 @@ const (
 	ConvertPath = "/convert"
 	// HealthzPath answers 200 as long as the server serves.
 	HealthzPath = "/healthz"
-	// RestPath stands for all other paths, which configurations of another manager name. Reviews of this project's own kinds get
-	// the answer of their kind. Other reviews are allowed, with a warning.
+	// RestPath stands for all other paths, which configurations of another manager name. Reviews of this project's own
+	// kinds get the answer of their kind. Other reviews are allowed, with a warning.
 	RestPath = "/"
 )
 

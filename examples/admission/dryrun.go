@@ -14,8 +14,8 @@ import (
 // judgement is the API server's time to judge an object. Meanwhile the API server waits for the whole answer itself.
 const judgement = 3 * time.Second
 
-// DryRun asks the API server about objects by creations without effect, invisible to everybody: the API server knows its
-// own rules best.
+// DryRun asks the API server about objects by creations without effect, invisible to everybody: the API server knows
+// its own rules best.
 type DryRun struct {
 	client    client.Writer
 	unchecked func(error)

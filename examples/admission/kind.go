@@ -30,8 +30,8 @@ type Rules[Hub, Old any] struct {
 	Resource  string
 	// Name is the kind in lower case, as in the paths.
 	Name string
-	// HubVersion and OldVersion name the versions, which package conversion converts; OldVersion is empty for a kind with a
-	// single version.
+	// HubVersion and OldVersion name the versions, which package conversion converts; OldVersion is empty for a kind with
+	// a single version.
 	HubVersion, OldVersion string
 	// Undecodable returns the parts of an object left out by decoding. Optional.
 	Undecodable func(*Hub) []decode.Problem

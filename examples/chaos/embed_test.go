@@ -1,7 +1,7 @@
 package chaos_test
 
-// embedMutants are mistakes for the schedules of the operators shards and nodejobs to find, and in what they need of the
-// kit.
+// embedMutants are mistakes for the schedules of the operators shards and nodejobs to find, and in what they need of
+// the kit.
 func embedMutants() []mutant {
 	shards, jobs := schedules{tests: "./embed/shards"}, schedules{tests: "./embed/nodejobs"}
 	unit := func(tests, only string) schedules { return schedules{tests: tests, only: only} }

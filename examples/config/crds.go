@@ -14,16 +14,16 @@ import (
 //go:embed crd/*.yaml webhook/*.yaml
 var manifests embed.FS
 
-// InstallCRDs applies the CRDs of the reference controllers and waits until the API server serves the stored version of each.
-// Further versions need the conversion webhook of a running manager. Applying CRDs again changes nothing, and keeps the
-// address of a manager that serves conversion outside the cluster.
+// InstallCRDs applies the CRDs of the reference controllers and waits until the API server serves the stored version of
+// each. Further versions need the conversion webhook of a running manager. Applying CRDs again changes nothing, and
+// keeps the address of a manager that serves conversion outside the cluster.
 func InstallCRDs(ctx context.Context, c client.Client) error {
 	return each("crd", func(raw []byte) error { return install.CRD(ctx, c, raw) })
 }
 
 // InstallWebhooks applies the webhook configurations of the reference controllers. From then on the API server refuses
-// writes of the kinds until a manager serves the webhooks. Applying the configurations again changes nothing, and keeps the
-// addresses and certificate authorities written by a manager.
+// writes of the kinds until a manager serves the webhooks. Applying the configurations again changes nothing, and keeps
+// the addresses and certificate authorities written by a manager.
 func InstallWebhooks(ctx context.Context, c client.Client) error {
 	return each("webhook", func(raw []byte) error { return install.Manifest(ctx, c, raw) })
 }

@@ -1,5 +1,5 @@
-// Package controllertest shows a controller's test everything that happens on the API server: the package runs the manager
-// against a control plane, follows every Pod event, and counts requests in the audit log.
+// Package controllertest shows a controller's test everything that happens on the API server: the package runs the
+// manager against a control plane, follows every Pod event, and counts requests in the audit log.
 package controllertest
 
 import (

@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// Restore creates the objects of a file in a namespace: owners first, with their new UIDs in the owned objects, and each
-// object with its former status. Objects that select the former namespace by name select the new namespace.
+// Restore creates the objects of a file in a namespace: owners first, with their new UIDs in the owned objects, and
+// each object with its former status. Objects that select the former namespace by name select the new namespace.
 func Restore(t testing.TB, c client.Client, namespace, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -31,8 +31,8 @@ func Restore(t testing.TB, c client.Client, namespace, path string) {
 	newRestorer(t, c, namespace).restore(raw)
 }
 
-// RestoreCluster is Restore of several files into the objects' former namespaces. edit changes the text of each file; nil
-// for no change. Objects with a deletion timestamp are deleted last.
+// RestoreCluster is Restore of several files into the objects' former namespaces. edit changes the text of each file;
+// nil for no change. Objects with a deletion timestamp are deleted last.
 func RestoreCluster(t testing.TB, c client.Client, edit func(raw []byte) []byte, paths ...string) {
 	t.Helper()
 	r := newRestorer(t, c, "")

@@ -11,9 +11,10 @@ import (
 // writesPoll is how often FewWrites looks into the audit log.
 const writesPoll = 100 * time.Millisecond
 
-// FewWrites watches a namespace for the length of a window. FewWrites fails the test as soon as clients with a user agent
-// that begins with agent have made more than most writes there, including refused writes. Events and leases do not count.
-// Use FewWrites for a workload that cannot get on: useless attempts cost the API server as much as useful requests.
+// FewWrites watches a namespace for the length of a window. FewWrites fails the test as soon as clients with a user
+// agent that begins with agent have made more than most writes there, including refused writes. Events and leases do
+// not count. Use FewWrites for a workload that cannot get on: useless attempts cost the API server as much as useful
+// requests.
 func FewWrites(t testing.TB, auditLog, agent, namespace string, window time.Duration, most int) {
 	t.Helper()
 	offset := End(t, auditLog) // earlier writes do not count

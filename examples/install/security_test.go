@@ -68,8 +68,8 @@ func sorted(list string) string {
 	return strings.Join(slices.Compact(words), ", ")
 }
 
-// TestSecurityNamesWhatTheManagerMayDo: SECURITY.md lists exactly the manager's granted rights, each with a reason. Lines
-// about the same objects add up.
+// TestSecurityNamesWhatTheManagerMayDo: SECURITY.md lists exactly the manager's granted rights, each with a reason.
+// Lines about the same objects add up.
 func TestSecurityNamesWhatTheManagerMayDo(t *testing.T) {
 	objects := parse(t, must(t)(kubectl(t, "kustomize", "examples/config/metrics-secure")))
 	said := tables(t)

@@ -78,8 +78,8 @@ func (c *cluster) openKruise(ns string, others []kindOf) {
 	}
 }
 
-// TestTakeOverWithKubectl: MG-60 the README's commands replace OpenKruise's manager by this one. Objects keep their UIDs,
-// what other kinds need is not deleted, nothing of OpenKruise's is left in the Deployment, and admission works.
+// TestTakeOverWithKubectl: MG-60 the README's commands replace OpenKruise's manager by this one. Objects keep their
+// UIDs, what other kinds need is not deleted, nothing of OpenKruise's is left in the Deployment, and admission works.
 func TestTakeOverWithKubectl(t *testing.T) {
 	c := fresh(t)
 	ns, others := env.Namespace(t), otherKinds()[:2]

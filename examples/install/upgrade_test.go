@@ -70,7 +70,8 @@ metadata: {name: kruise-daemon-role}
 rules: [{apiGroups: [apps.kruise.io], resources: [nodeimages], verbs: ["*"]}]
 `
 
-// stub writes a chart that installs CRDs of these kinds, among its templates like OpenKruise's chart, and other objects.
+// stub writes a chart that installs CRDs of these kinds, among its templates like OpenKruise's chart, and other
+// objects.
 func stub(t testing.TB, installed []kindOf, others string) (path string) {
 	t.Helper()
 	path = t.TempDir()

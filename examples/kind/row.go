@@ -38,8 +38,8 @@ type Row struct {
 	ClusterScoped bool
 	// Scaled is true if the kind has a scale subresource, and Protected if its deletions can be refused.
 	Scaled, Protected bool
-	// Reach says what a writer of an object does to others, for a kind in no namespace: "puts containers into Pods of every
-	// namespace". Secret says why not everybody may read an object, or is empty.
+	// Reach says what a writer of an object does to others, for a kind in no namespace: "puts containers into Pods of
+	// every namespace". Secret says why not everybody may read an object, or is empty.
 	Reach, Secret string
 	// Converted is true if the CRD has several versions.
 	Converted bool
@@ -63,13 +63,13 @@ type Row struct {
 	// Setup adds the controller to a manager. c writes, and reads from the manager's cache. Setup is nil for a kind served
 	// and converted here without a controller.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
-	// Cached says what the manager's cache keeps of objects that the controller reads. Types named by no row are kept whole;
-	// of a type named by several rows the cache keeps what any of the rows reads.
+	// Cached says what the manager's cache keeps of objects that the controller reads. Types named by no row are kept
+	// whole; of a type named by several rows the cache keeps what any of the rows reads.
 	Cached []Cached
 	// OpensGate is true if the controller opens the readiness gates of its Pods itself.
 	OpensGate bool
-	// WholePod reports whether the kind reads all of a foreign Pod, and PodFields copies the fields read from a foreign Pod
-	// into the part kept by the cache. Both are optional; Pods of this project's owners are kept whole.
+	// WholePod reports whether the kind reads all of a foreign Pod, and PodFields copies the fields read from a foreign
+	// Pod into the part kept by the cache. Both are optional; Pods of this project's owners are kept whole.
 	WholePod  func(*corev1.Pod) bool
 	PodFields func(kept, pod *corev1.Pod)
 	// PodMutator makes the kind's step of the webhook for new Pods. The steps come in the order of the rows. Optional.
@@ -90,8 +90,8 @@ type Rights struct {
 	Objects []string
 	// Status is true if the status is written.
 	Status bool
-	// Owns is true if the controller makes objects that block the deletion of their owner. OpenShift and others ask for the
-	// right to update finalizers then.
+	// Owns is true if the controller makes objects that block the deletion of their owner. OpenShift and others ask for
+	// the right to update finalizers then.
 	Owns bool
 	// Why says what the objects are for, in whole sentences. Optional.
 	Why string
@@ -142,9 +142,9 @@ func (r Row) IsMeasured() bool { return r.Sample.Object != nil }
 // of somebody else, or have nothing to do with Pods.
 func (r Row) KeepsPods() bool { return r.IsMeasured() && r.Sample.Pod == nil }
 
-// Cached is a type in the manager's cache. Keep copies the fields that the controller reads from a found object into the
-// kept part: users decide about the size of their objects. The kept part has the identity of the object already, and
-// maybe fields read by another kind. Both are of the type of Object, or both are the metadata alone.
+// Cached is a type in the manager's cache. Keep copies the fields that the controller reads from a found object into
+// the kept part: users decide about the size of their objects. The kept part has the identity of the object already,
+// and maybe fields read by another kind. Both are of the type of Object, or both are the metadata alone.
 type Cached struct {
 	Object client.Object
 	Keep   func(kept, found client.Object)
@@ -153,8 +153,8 @@ type Cached struct {
 // PodInputs are the inputs of a kind's part in the webhooks for Pods.
 type PodInputs struct {
 	Gates map[apps.Gate]bool
-	// Namespace is the manager's namespace, with ConfigMap kruise-configuration. Revisions is the namespace of the cluster's
-	// ControllerRevisions.
+	// Namespace is the manager's namespace, with ConfigMap kruise-configuration. Revisions is the namespace of the
+	// cluster's ControllerRevisions.
 	Namespace, Revisions string
 	// Current waits until the cache of the kind is current, and fails when its context ends.
 	Current func(context.Context) error

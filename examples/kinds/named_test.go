@@ -27,8 +27,8 @@ func mayName() map[string]string {
 	}
 }
 
-// TestKindsAreNamedInTheirRooms: a list or switch over kinds anywhere else would have to be found and followed with each
-// new kind. Rows say what shared code asks.
+// TestKindsAreNamedInTheirRooms: a list or switch over kinds anywhere else would have to be found and followed with
+// each new kind. Rows say what shared code asks.
 func TestKindsAreNamedInTheirRooms(t *testing.T) {
 	names, used := map[string]bool{}, map[string]bool{}
 	for _, row := range kinds.All() {

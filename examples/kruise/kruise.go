@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// PerPass bounds the requests of a kind in a pass: deciding files cut their lists there, and have no use for the rest of
-// package fanout.
+// PerPass bounds the requests of a kind in a pass: deciding files cut their lists there, and have no use for the rest
+// of package fanout.
 const PerPass = fanout.PerPass
 
 // RevisionKeys are the keys of revisions with their hash in a label: [apps.LabelRevisionHash] for CloneSet and

@@ -26,8 +26,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// cached returns the transforms of the cache by kind: of objects read by several controllers, and of the rows. Users decide about the size of their objects, so the cache keeps
-// only necessary fields.
+// cached returns the transforms of the cache by kind: of objects read by several controllers, and of the rows. Users
+// decide about the size of their objects, so the cache keeps only necessary fields.
 func cached(gates map[apps.Gate]bool, rows []kind.Row, loops []kinds.Loop) map[client.Object]cache.ByObject {
 	pods := &podCache{}
 	for i := range loops {

@@ -121,8 +121,8 @@ func complete(config *rest.Config, options Options) (*rest.Config, Options) {
 	return config, options
 }
 
-// start runs a manager until ctx ends, and closes ended when the manager is to stop. The error is the cause of ctx, such as a failed server, if
-// there is a cause.
+// start runs a manager until ctx ends, and closes ended when the manager is to stop. The error is the cause of ctx,
+// such as a failed server, if there is a cause.
 func start(ctx context.Context, mgr ctrl.Manager, launch *launcher, ended chan<- struct{}) error {
 	running, end := launch.untilLaunched(ctx)
 	defer end()

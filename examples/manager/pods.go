@@ -98,8 +98,8 @@ func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Optio
 	return nil
 }
 
-// podInputs are the inputs of a kind's part. The revisions of cluster-scoped kinds are in the cache's namespace, and the
-// configuration is in the manager's namespace.
+// podInputs are the inputs of a kind's part. The revisions of cluster-scoped kinds are in the cache's namespace, and
+// the configuration is in the manager's namespace.
 func podInputs(options *Options, row *kind.Row, served *served) kind.PodInputs {
 	return kind.PodInputs{
 		Gates: options.Gates, Namespace: options.ownNamespace(), Revisions: cmp.Or(options.Namespace, options.ownNamespace()),

@@ -59,8 +59,8 @@ spec:
     spec: {containers: [{name: app, image: "example.test/app:v1"}]}
 `
 
-// release restores a cluster of OpenKruise 1.9.0 on a control plane of its own: CRDs that store v1alpha1 and the objects,
-// then the CRDs and webhook configurations of this repository.
+// release restores a cluster of OpenKruise 1.9.0 on a control plane of its own: CRDs that store v1alpha1 and the
+// objects, then the CRDs and webhook configurations of this repository.
 func release(t *testing.T, state string) *cluster {
 	t.Helper()
 	c := newClusterOf(t, 10) // the Nodes sim-01 to sim-10 of the objects
@@ -134,7 +134,8 @@ func (c *cluster) witness() {
 	c.until("DaemonSet", "default", "witness", map[string]int64{"numberReady": 10})
 }
 
-// writtenIn lists the writes of the manager to Pods, claims, revisions and copies outside the namespace of the witnesses.
+// writtenIn lists the writes of the manager to Pods, claims, revisions and copies outside the namespace of the
+// witnesses.
 func (c *cluster) writtenIn(offset int64) (out []string) {
 	c.t.Helper()
 	kept := []string{"pods", "persistentvolumeclaims", "controllerrevisions", "configmaps", "secrets"}
@@ -163,8 +164,8 @@ func (c *cluster) places(app string) map[types.UID]string {
 	return out
 }
 
-// TestReleaseSettled: MG-60, MG-61, R-2 what OpenKruise 1.9.0 has left at rest stays as it is: no write to a Pod, claim,
-// revision or copy.
+// TestReleaseSettled: MG-60, MG-61, R-2 what OpenKruise 1.9.0 has left at rest stays as it is: no write to a Pod,
+// claim, revision or copy.
 func TestReleaseSettled(t *testing.T) {
 	c := release(t, "settled")
 	offset := controllertest.End(t, c.cp.AuditLog())
@@ -176,9 +177,9 @@ func TestReleaseSettled(t *testing.T) {
 	c.until("CloneSet", "fixtures", "web", map[string]int64{"readyReplicas": 5, "updatedReadyReplicas": 5})
 }
 
-// TestReleaseMidway: MG-60, MG-61, U-23 rollouts that OpenKruise 1.9.0 has begun go on to their end, in place where they
-// began so, without a node agent. Left out are Pods between two updates of several writers, where only a minute without a
-// restart proves the end.
+// TestReleaseMidway: MG-60, MG-61, U-23 rollouts that OpenKruise 1.9.0 has begun go on to their end, in place where
+// they began so, without a node agent. Left out are Pods between two updates of several writers, where only a minute
+// without a restart proves the end.
 func TestReleaseMidway(t *testing.T) {
 	c := release(t, "midway")
 	inPlace := map[string]map[types.UID]string{}

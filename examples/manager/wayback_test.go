@@ -107,8 +107,8 @@ func (c *cluster) stored(name string) []string {
 	return versions
 }
 
-// TestWayBack: MG-60 by the README's commands all objects come to be stored in OpenKruise 1.9.0's versions, the API server accepts OpenKruise's
-// CRDs then, and the way to OpenKruise also leads back.
+// TestWayBack: MG-60 by the README's commands all objects come to be stored in OpenKruise 1.9.0's versions, the API
+// server accepts OpenKruise's CRDs then, and the way to OpenKruise also leads back.
 func TestWayBack(t *testing.T) {
 	c := newCluster(t)
 	c.install()

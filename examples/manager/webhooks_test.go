@@ -600,8 +600,8 @@ func TestReplicasComeAndGo(t *testing.T) {
 	}
 }
 
-// TestPortIsTaken: objects that are stored as v1alpha1 reach the caches through the webhooks. A manager whose port somebody else has ends, and
-// does not wait for the caches.
+// TestPortIsTaken: objects that are stored as v1alpha1 reach the caches through the webhooks. A manager whose port
+// somebody else has ends, and does not wait for the caches.
 func TestPortIsTaken(t *testing.T) {
 	c := newCluster(t)
 	c.storedInV1alpha1("old")

@@ -234,8 +234,9 @@ func (m *migration) rewrite(ctx context.Context, kind schema.GroupVersionKind) e
 	}
 }
 
-// continuation returns the token with which a list goes on after its first token has expired, empty where the error is another. The rest of such a
-// list is of a later time, which does no harm: objects made since are stored in the new version.
+// continuation returns the token with which a list goes on after its first token has expired, empty where the error is
+// another. The rest of such a list is of a later time, which does no harm: objects made since are stored in the new
+// version.
 func continuation(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {

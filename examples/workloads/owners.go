@@ -50,8 +50,8 @@ func (r Ref) Is(other Ref) bool {
 	return r.GroupKind == other.GroupKind && r.Name == other.Name && r.Name != ""
 }
 
-// Owners knows the controllers of objects, and how many Pods should exist. Owners is safe for concurrent use. Make Owners
-// with NewOwners.
+// Owners knows the controllers of objects, and how many Pods should exist. Owners is safe for concurrent use. Make
+// Owners with NewOwners.
 type Owners struct {
 	kinds  map[schema.GroupKind]*ownercache.Index[client.Object]
 	scheme *runtime.Scheme

@@ -30,11 +30,11 @@ import (
 )
 
 const (
-	// NoOwner means that a write to a tracked resource was asked for by a client that was made for an empty UID. It is an error
-	// of the program; nothing was sent.
+	// NoOwner means that a write to a tracked resource was asked for by a client that was made for an empty UID. It is an
+	// error of the program; nothing was sent.
 	NoOwner reason.Code = "NoOwner"
-	// NotTrackable means that the outcome of a write could not be awaited: a deletion without a UID, or of a collection. It
-	// is an error of the program; nothing was sent.
+	// NotTrackable means that the outcome of a write could not be awaited: a deletion without a UID, or of a collection.
+	// It is an error of the program; nothing was sent.
 	NotTrackable reason.Code = "NotTrackable"
 )
 

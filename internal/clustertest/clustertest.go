@@ -57,14 +57,15 @@ func kindOf(object client.Object) string {
 	return reflect.TypeOf(object).Elem().Name()
 }
 
-// Cluster is the API server, the cache, and the methods of a manager needed by package ownercache. The Client reads from
-// the server and writes to the server. Make a Cluster with New; only Client and APIReader are safe for concurrent use.
+// Cluster is the API server, the cache, and the methods of a manager needed by package ownercache. The Client reads
+// from the server and writes to the server. Make a Cluster with New; only Client and APIReader are safe for concurrent
+// use.
 type Cluster struct {
 	cache.Cache // nil: a test needs only the methods below
 	client.WithWatch
 
-	// Answer, unless nil, is asked before the server, and a result other than nil is the answer to a write. Change alters an
-	// object on the way to the server, as a webhook does.
+	// Answer, unless nil, is asked before the server, and a result other than nil is the answer to a write. Change alters
+	// an object on the way to the server, as a webhook does.
 	Answer func(Request) error
 	Change func(client.Object)
 

@@ -55,9 +55,10 @@ var errReplaced = errors.New("the object was replaced")
 // errNotKept means that an object lacks the ledger written to the object.
 var errNotKept = errors.New("the ledger was not kept")
 
-// pause is the time until the next attempt, for requests to gather while others write to the object. After a failure the
-// time depends on the first request, whose name no other process has: two processes do not meet again and again. Without
-// one the time depends on the object: a request for several objects does not find them all at work at the same moment.
+// pause is the time until the next attempt, for requests to gather while others write to the object. After a failure
+// the time depends on the first request, whose name no other process has: two processes do not meet again and again.
+// Without one the time depends on the object: a request for several objects does not find them all at work at the same
+// moment.
 func (t *turn[O, L]) pause(now time.Time, object, first string) time.Duration {
 	if t.failed > 0 {
 		most := retries * time.Duration(min(t.failed, attempts))

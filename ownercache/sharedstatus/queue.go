@@ -41,8 +41,8 @@ const (
 	// remembered is the time for which an object without requests is remembered. After a minute every cache shows the
 	// stored version.
 	remembered = time.Minute
-	// crowd is the limit of requests about an object in work or waiting. Further requests are told to come again at once: a
-	// webhook has places for the requests of all namespaces, and requests waiting for a single object must not take all
+	// crowd is the limit of requests about an object in work or waiting. Further requests are told to come again at once:
+	// a webhook has places for the requests of all namespaces, and requests waiting for a single object must not take all
 	// places.
 	crowd = 64
 	// moment gives requests made at the same time, such as those of a drain, the time to be decided together: the answers

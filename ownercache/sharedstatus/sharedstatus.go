@@ -57,8 +57,8 @@ var (
 type Step uint8
 
 const (
-	// Confirm needs a present object: the answer changes nothing, and depends on the possibly old ledger. The API server is
-	// asked, at most once a second for an object.
+	// Confirm needs a present object: the answer changes nothing, and depends on the possibly old ledger. The API server
+	// is asked, at most once a second for an object.
 	Confirm Step = iota
 	// Store needs the ledger stored first.
 	Store
@@ -132,8 +132,8 @@ func isEqual[L any](got, want L) error {
 const successors = 3
 
 // Ask decides about a request, and stores the ledger before the answer where the decision needs so. name is what the
-// request is about, such as a Pod: requests of the same moment are decided in the order of their names. decide returns the
-// ledger after the request, the answer, and the Step; decide must not modify the object or the ledger, and sees the
+// request is about, such as a Pod: requests of the same moment are decided in the order of their names. decide returns
+// the ledger after the request, the answer, and the Step; decide must not modify the object or the ledger, and sees the
 // shares of requests written together. decide is called again after each failed attempt: the last answer counts. decide
 // runs on another goroutine, and not any more once Ask has returned an answer.
 //

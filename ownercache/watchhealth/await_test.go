@@ -19,8 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 )
 
-// remembering is an API server with a watch cache: a watch from an older version gets the events since then. While flapping, the server
-// closes watches soon after they were opened.
+// remembering is an API server with a watch cache: a watch from an older version gets the events since then. While
+// flapping, the server closes watches soon after they were opened.
 type remembering struct {
 	mu       sync.Mutex
 	flapping bool
@@ -89,7 +89,8 @@ func follow(t *testing.T, watches *watchhealth.Watches, s toolscache.ListerWatch
 	return informer, ctx
 }
 
-// TestAwaitAfterARest: a rest follows watches that were closed at once. Events of the rest are in the cache before Await returns.
+// TestAwaitAfterARest: a rest follows watches that were closed at once. Events of the rest are in the cache before
+// Await returns.
 func TestAwaitAfterARest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &remembering{flapping: true, delay: 20 * time.Millisecond}
@@ -126,9 +127,10 @@ func TestAwaitAfterARest(t *testing.T) {
 	})
 }
 
-// lagging is one of several API servers, and its watch cache is behind. A list at resourceVersion 0 is answered from the watch cache as it is
-// (ShouldDelegateList in apiserver/pkg/storage/cacher/delegator/interface.go), and the watch brings the missing events later. A reflector's
-// first list is of that kind. A list without a resourceVersion is consistent.
+// lagging is one of several API servers, and its watch cache is behind. A list at resourceVersion 0 is answered from
+// the watch cache as it is (ShouldDelegateList in apiserver/pkg/storage/cacher/delegator/interface.go), and the watch
+// brings the missing events later. A reflector's first list is of that kind. A list without a resourceVersion is
+// consistent.
 type lagging struct{ remembering }
 
 func (s *lagging) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

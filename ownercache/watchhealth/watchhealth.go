@@ -110,9 +110,10 @@ func (w *Watches) NewInformer(from toolscache.ListerWatcher, like runtime.Object
 	return k.informer
 }
 
-// Await returns nil once the watches of the kinds are up and their caches hold all changes missed meanwhile. Without kinds, Await waits for
-// every kind with an informer. Informers that have ended do not count. Await does not wait for a kind missing in the API server. If ctx ends first, the error is a reason.Reason with the broken watch:
-// give ctx a deadline.
+// Await returns nil once the watches of the kinds are up and their caches hold all changes missed meanwhile. Without
+// kinds, Await waits for every kind with an informer. Informers that have ended do not count. Await does not wait for a
+// kind missing in the API server. If ctx ends first, the error is a reason.Reason with the broken watch: give ctx a
+// deadline.
 func (w *Watches) Await(ctx context.Context, kinds ...schema.GroupVersionKind) error {
 	all := len(kinds) == 0
 	if all {

@@ -34,8 +34,8 @@ func (t *Turn[O]) draftOf(pod *corev1.Pod) draft {
 
 // Create creates a Pod of the owner. A webhook or policy can make a Pod a stranger by taking its owner reference, a
 // label of the selector or the revision label. Create deletes such a Pod again: the Pod would not be counted, and so be
-// made once more in every pass. Create refuses a Pod that does not belong to the owner from the start (UnusablePod), and
-// creates none for an owner being deleted (OwnerDeleting), or by rules by which nobody would open the Pod's gate
+// made once more in every pass. Create refuses a Pod that does not belong to the owner from the start (UnusablePod),
+// and creates none for an owner being deleted (OwnerDeleting), or by rules by which nobody would open the Pod's gate
 // (podcontrol.InvalidRules). In a Turn with a History every Pod needs a revision label.
 func (t *Turn[O]) Create(ctx context.Context, pod *corev1.Pod) error {
 	return t.create(ctx, t.draftOf(pod))

@@ -88,8 +88,8 @@ func (t *Turn[O]) Ended(pod *corev1.Pod, place string) time.Duration {
 	return wait
 }
 
-// DeleteFrom is Delete for a Pod of a given place, which another Pod takes. After an ended Pod, the next ended Pod in the
-// place stays for a while (see Ended), even if the deletion got no answer.
+// DeleteFrom is Delete for a Pod of a given place, which another Pod takes. After an ended Pod, the next ended Pod in
+// the place stays for a while (see Ended), even if the deletion got no answer.
 func (t *Turn[O]) DeleteFrom(ctx context.Context, pod *corev1.Pod, place string) (changed bool, err error) {
 	changed, err = t.remove(ctx, pod)
 	if podstate.IsActive(pod) || t.isLeaving(pod) || !changed && (err == nil || !t.InDoubt()) {

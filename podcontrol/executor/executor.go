@@ -1,11 +1,11 @@
 // Package executor carries out the steps of package podcontrol.
 //
-// [NewParts] makes all parts of a controller of Pods with revisions, and [Parts.AddTo] adds both loops to the manager. In
-// the owner's loop, [Parts.Begin] begins a [Turn]: the view of the owner and its Pods, with the methods that change them.
-// [Parts.SyncHistory] finds the revision, and [Turn.Read] the state of the Pods. After the decision give [Turn.Each] the
-// methods Delete, Cancel, Settle, and the function returned by UpdateTo. [Turn.CreatePods] creates Pods all alike,
-// [Turn.CreateNumbered] Pods with ordinals, [Turn.CreatePerNode] Pods for Nodes. The Pods' own loop opens gates and
-// finishes updates.
+// [NewParts] makes all parts of a controller of Pods with revisions, and [Parts.AddTo] adds both loops to the manager.
+// In the owner's loop, [Parts.Begin] begins a [Turn]: the view of the owner and its Pods, with the methods that change
+// them. [Parts.SyncHistory] finds the revision, and [Turn.Read] the state of the Pods. After the decision give
+// [Turn.Each] the methods Delete, Cancel, Settle, and the function returned by UpdateTo. [Turn.CreatePods] creates Pods
+// all alike, [Turn.CreateNumbered] Pods with ordinals, [Turn.CreatePerNode] Pods for Nodes. The Pods' own loop opens
+// gates and finishes updates.
 //
 // An [Executor] alone serves a controller without revisions.
 //
@@ -22,10 +22,10 @@
 //   - A Pod protected by a disruption budget is left alone while the budget refuses: see Options.Permit.
 //   - Each change of a Pod is reported once, as an [Event], for the controller's own events and metrics.
 //
-// RBAC: create, patch and delete on pods, patch on pods/status and pods/resize; update on finalizers of the owner's kind,
-// where the API server asks for that right before an object names a controller (OwnerReferencesPermissionEnforcement);
-// create and patch on events.events.k8s.io with Record; the rights of packages ownercache, revision/history and
-// pvc/claimwriter.
+// RBAC: create, patch and delete on pods, patch on pods/status and pods/resize; update on finalizers of the owner's
+// kind, where the API server asks for that right before an object names a controller
+// (OwnerReferencesPermissionEnforcement); create and patch on events.events.k8s.io with Record; the rights of packages
+// ownercache, revision/history and pvc/claimwriter.
 package executor
 
 import (
@@ -53,8 +53,8 @@ import (
 const DeletionRefused reason.Code = "DeletionRefused"
 
 // UnusablePod means that a Pod is not created, because its owner would not count the Pod, or would take the Pod for an
-// outdated Pod: the Pod is in another namespace, is not for the intended Node, or lacks its name, its revision label, its
-// owner reference or the labels of the selector.
+// outdated Pod: the Pod is in another namespace, is not for the intended Node, or lacks its name, its revision label,
+// its owner reference or the labels of the selector.
 const UnusablePod reason.Code = "UnusablePod"
 
 // OwnerDeleting means that a Pod or a claim is not created, because the owner is being deleted.

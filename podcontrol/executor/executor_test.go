@@ -696,8 +696,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestUnreadableAfterRefusal: a write was refused, and somebody spoils the Pod before the next attempt. Nothing is tried
-// again, so the owner tells the newer reason at once.
+// TestUnreadableAfterRefusal: a write was refused, and somebody spoils the Pod before the next attempt. Nothing is
+// tried again, so the owner tells the newer reason at once.
 func TestUnreadableAfterRefusal(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "Updating" })

@@ -27,8 +27,8 @@ func (x *Executor[O]) AddTo(mgr manager.Manager, name string, options ownercache
 	return x.cache.AddPodController(mgr, name, x, x.isUnfinished, options)
 }
 
-// isUnfinished reports whether a Pod may go on after a change of its owner's spec: the Pod is in the middle of an update
-// or a hook, or is not ready. A new Pod's gate stays closed while the owner's rules are invalid.
+// isUnfinished reports whether a Pod may go on after a change of its owner's spec: the Pod is in the middle of an
+// update or a hook, or is not ready. A new Pod's gate stays closed while the owner's rules are invalid.
 func (x *Executor[O]) isUnfinished(pod *corev1.Pod) bool {
 	state := x.control.StateOf(pod)
 	return state != "" && state != lifecycle.Normal || x.control.IsUpdating(pod) || !podstate.IsReady(pod)

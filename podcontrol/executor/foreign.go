@@ -15,8 +15,8 @@ import (
 // another namespace than the owner. The caller has taken an object from elsewhere than from the Turn.
 const NotOwned reason.Code = "NotOwned"
 
-// foreign says why a Pod is not the owner's to change, as a final error. A Pod without a controller is the owner's if the
-// owner has just released the Pod, or if the Turn's Selector lets the owner adopt the Pod.
+// foreign says why a Pod is not the owner's to change, as a final error. A Pod without a controller is the owner's if
+// the owner has just released the Pod, or if the Turn's Selector lets the owner adopt the Pod.
 func (t *Turn[O]) foreign(pod *corev1.Pod) error {
 	controller := metav1.GetControllerOf(pod)
 	switch {

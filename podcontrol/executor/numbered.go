@@ -23,7 +23,8 @@ const NameTaken reason.Code = "NameTaken"
 // ownercache.ControllerOptions.Numbered do events of the Pod wake the owner. The look costs no request.
 const takenRetry = 10 * time.Second
 
-// NumberedTemplates are the sources of Pods with ordinals, beside the Turn's History: new Pods are made from its Update.
+// NumberedTemplates are the sources of Pods with ordinals, beside the Turn's History: new Pods are made from its
+// Update.
 type NumberedTemplates struct {
 	// Current is the source of old Pods. Required.
 	Current *appsv1.ControllerRevision

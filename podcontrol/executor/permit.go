@@ -23,7 +23,8 @@ import (
 // withheldRetry is the time until Permit is asked again for a refused Pod. No event says when other Pods serve.
 const withheldRetry = time.Second
 
-// Withheld means that a Pod is not taken out of service now, because Options.Permit refuses without a reason of its own.
+// Withheld means that a Pod is not taken out of service now, because Options.Permit refuses without a reason of its
+// own.
 const Withheld reason.Code = "Withheld"
 
 // errWithheld ends a step that Options.Permit refuses. No request has failed: none was sent.

@@ -293,8 +293,8 @@ func TestDeleteFrom(t *testing.T) {
 	}
 }
 
-// TestDeleteCounts: without a word on places and rests, an ended Pod that is deleted has the next ended Pod in the place
-// rest.
+// TestDeleteCounts: without a word on places and rests, an ended Pod that is deleted has the next ended Pod in the
+// place rest.
 func TestDeleteCounts(t *testing.T) {
 	type rests struct{ Numbered, PerNode, Fanout bool }
 	for name, tc := range map[string]struct {

@@ -16,8 +16,8 @@ const (
 )
 
 // Record returns an Options.Observe that records Events of Pods as events of their owner. Failures and blocked Pods
-// become warnings. The reason of an event is the EventType, the Pod or claim is its related object. A recreated Pod has a single
-// event of its recreation, and none of its deletion.
+// become warnings. The reason of an event is the EventType, the Pod or claim is its related object. A recreated Pod has
+// a single event of its recreation, and none of its deletion.
 func Record[O client.Object](recorder events.EventRecorder) func(O, Event) {
 	return func(owner O, e Event) {
 		if (e.Type == Deleted || e.Type == DeleteFailed) && e.Revision != "" {

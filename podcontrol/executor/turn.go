@@ -63,8 +63,8 @@ func (t *Turn[O]) Read(want podcontrol.Want) *podcontrol.Set {
 	return t.Set
 }
 
-// Each returns a step for fanout.Pass.UntilChanged: do for each of the Pods, as in fanout.Each. Each and all methods that
-// change a Pod refuse Pods that are not the owner's (NotOwned).
+// Each returns a step for fanout.Pass.UntilChanged: do for each of the Pods, as in fanout.Each. Each and all methods
+// that change a Pod refuse Pods that are not the owner's (NotOwned).
 func (t *Turn[O]) Each(
 	ctx context.Context, task fanout.Task, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) (changed bool, err error),
 ) func() error {
@@ -287,11 +287,11 @@ func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Ste
 	return true, t.executor.options.AfterDelete(ctx, t, pod)
 }
 
-// Unfinished names the Pods of the Set for which a write of their own loop was refused, or failed: opening the gate of a new Pod,
-// or a write in the middle of an update, at a later batch, at the end of a grace period, or the last of several. The
-// loop tries again. The loop leaves unreadable Pods alone. Unfinished names unreadable Pods too, unless they serve at
-// the update revision, and invalid rules, by which the loop does nothing. The error is final. The owner is woken when a
-// Pod's rest is over.
+// Unfinished names the Pods of the Set for which a write of their own loop was refused, or failed: opening the gate of
+// a new Pod, or a write in the middle of an update, at a later batch, at the end of a grace period, or the last of
+// several. The loop tries again. The loop leaves unreadable Pods alone. Unfinished names unreadable Pods too, unless
+// they serve at the update revision, and invalid rules, by which the loop does nothing. The error is final. The owner
+// is woken when a Pod's rest is over.
 func (t *Turn[O]) Unfinished() error {
 	if err := t.executor.control.Validate(t.rules); err != nil {
 		return reason.Final(err)

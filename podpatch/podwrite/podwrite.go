@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// Refused means that the API server, a quota or an admission policy or webhook did not accept a patch of the Pod (403, 422,
-	// and every other code that an admission webhook or policy denies with, except 409 and 429), or that this API server has no
-	// such subresource (404 for its path, as for pods/resize before 1.32). A right that the client lacks says nothing about the
-	// Pod and is not Refused. Repeating the request at once will not help; the caller's policy decides whether to wait, recreate
-	// or stop. See fanout.Backoff.
+	// Refused means that the API server, a quota or an admission policy or webhook did not accept a patch of the Pod (403,
+	// 422, and every other code that an admission webhook or policy denies with, except 409 and 429), or that this API
+	// server has no such subresource (404 for its path, as for pods/resize before 1.32). A right that the client lacks
+	// says nothing about the Pod and is not Refused. Repeating the request at once will not help; the caller's policy
+	// decides whether to wait, recreate or stop. See fanout.Backoff.
 	//
 	// Usually Result.Sent is 0 and the Pod is unchanged. Result.Sent is not 0 if an earlier patch of the same sequence had
-	// succeeded: a quota or node filled up between the dry run and the resize, or a webhook accepted one patch and not the next.
-	// Such a Pod can have its new labels without the changes that they stand for, until the deciders send the rest (package
-	// inplaceupdate does, and reports the update as incomplete meanwhile) or the Pod is recreated. A caller that waits must try
-	// again from time to time, because no event will wake it.
+	// succeeded: a quota or node filled up between the dry run and the resize, or a webhook accepted one patch and not the
+	// next. Such a Pod can have its new labels without the changes that they stand for, until the deciders send the rest
+	// (package inplaceupdate does, and reports the update as incomplete meanwhile) or the Pod is recreated. A caller that
+	// waits must try again from time to time, because no event will wake it.
 	Refused reason.Code = "Refused"
 	// Replaced means that the Pod the decision was made on is gone, or that another Pod has its name now.
 	Replaced reason.Code = "Replaced"

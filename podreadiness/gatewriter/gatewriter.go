@@ -1,7 +1,7 @@
 // Package gatewriter adds and removes holders of a Pod's readiness gate in the API server.
 //
-// Controllers that write more to the same Pod merge the change of package podreadiness into their own patch instead, with
-// package podpatch.
+// Controllers that write more to the same Pod merge the change of package podreadiness into their own patch instead,
+// with package podpatch.
 //
 // RBAC: get on pods, patch on pods/status.
 package gatewriter

@@ -103,8 +103,8 @@ type class struct {
 	err    error
 }
 
-// ReadClasses reads the StorageClasses of the claims, each once, in the order of their names. A failed read is the error
-// of each claim of the class.
+// ReadClasses reads the StorageClasses of the claims, each once, in the order of their names. A failed read is the
+// error of each claim of the class.
 func ReadClasses(ctx context.Context, r client.Reader, claims []pvc.Small) Classes {
 	names := map[string]bool{}
 	for _, claim := range claims {
@@ -175,8 +175,8 @@ type Growth struct {
 func growthTask() fanout.Task { return fanout.Task{Name: "grow claims"} }
 
 // GrowAll has claims grow, side by side, each StorageClass read once for the pass. A failed claim does not stop the
-// rest. After a refusal, of the API server or because of the StorageClass, a claim rests, and nothing is read for it: see
-// Rest.
+// rest. After a refusal, of the API server or because of the StorageClass, a claim rests, and nothing is read for it:
+// see Rest.
 func GrowAll(ctx context.Context, pass *fanout.Pass, claims []pvc.Small, how Growth) error {
 	due := slices.DeleteFunc(slices.Clone(claims), func(claim pvc.Small) bool { return pass.Rests(growthTask(), claim.UID) })
 	classes := ReadClasses(ctx, how.Classes, due)
@@ -196,8 +196,8 @@ func GrowAll(ctx context.Context, pass *fanout.Pass, claims []pvc.Small, how Gro
 	})
 }
 
-// Rest returns for how much longer a claim rests after a refused growth: a moment at least, until an attempt succeeds. It
-// is for pvc.Numbered.Rest.
+// Rest returns for how much longer a claim rests after a refused growth: a moment at least, until an attempt succeeds.
+// It is for pvc.Numbered.Rest.
 func Rest(f *fanout.Fanout, claim *corev1.PersistentVolumeClaim, now time.Time) time.Duration {
 	if !f.Backoff.WasRefused(claim.UID, growthTask()) {
 		return 0

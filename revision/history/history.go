@@ -36,8 +36,8 @@ func Sync(ctx context.Context, c client.Writer, apiReader client.Reader, h *revi
 // Write carries a decision out, and makes the revision returned by the API server the history's Update. apiReader must
 // not read from a cache: Write reads only after a name was taken, and a cache may not know the taken name yet. After
 // such a collision the history's count of collisions grows. Write writes nothing for a revision.Keep without
-// annotations and for an owner being deleted. The Update of such an owner is nil if the API server has no such revision.
-// Write reports whether it has written anything.
+// annotations and for an owner being deleted. The Update of such an owner is nil if the API server has no such
+// revision. Write reports whether it has written anything.
 func Write(ctx context.Context, c client.Writer, apiReader client.Reader, h *revision.History, decision revision.Decision) (changed bool, err error) {
 	rev := decision.Revision
 	switch {

@@ -26,8 +26,8 @@ type Injection struct {
 	Clock clock.PassiveClock
 }
 
-// Mutator returns the Mutator that injects sidecars. The Mutator warns if a sidecar replaces a container of the Pod; OpenKruise
-// replaces silently.
+// Mutator returns the Mutator that injects sidecars. The Mutator warns if a sidecar replaces a container of the Pod;
+// OpenKruise replaces silently.
 func (i Injection) Mutator(name string) (Mutator, error) {
 	if i.Control == nil || i.Sets == nil {
 		return Mutator{}, fmt.Errorf("podwebhook: step %q needs a Control and Sets", name)

@@ -46,8 +46,8 @@ func join(op byte, left, right *node) (*node, error) {
 	return n, nil
 }
 
-// eval returns the value of the expression. Quantities are in base units; products and quotients of quantities, and numbers beside
-// quantities, are cut to thousandths.
+// eval returns the value of the expression. Quantities are in base units; products and quotients of quantities, and
+// numbers beside quantities, are cut to thousandths.
 func (n *node) eval(variable *big.Rat) *big.Rat {
 	switch n.op {
 	case 'l':

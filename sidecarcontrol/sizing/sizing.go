@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// InvalidExpression means that a policy cannot be used. The reason holds the path of the field within the policy and its value.
+	// InvalidExpression means that a policy cannot be used. The reason holds the path of the field within the policy and
+	// its value.
 	InvalidExpression reason.Code = "InvalidExpression"
 	// NoTargetContainer means that a Pod has none of the containers whose resources the policy needs.
 	NoTargetContainer reason.Code = "NoTargetContainer"

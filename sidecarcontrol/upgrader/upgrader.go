@@ -231,8 +231,8 @@ func (u *Upgrader[O]) send(
 	return result.Sent > 0, err
 }
 
-// read returns the Standings of the Pods: first the selected Pods, then deselected Pods with an upgrade that goes on. Other
-// sets wait for the end of such an upgrade.
+// read returns the Standings of the Pods: first the selected Pods, then deselected Pods with an upgrade that goes on.
+// Other sets wait for the end of such an upgrade.
 func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (out []sidecarcontrol.Standing, selected int, dropped []*corev1.Pod) {
 	known := u.knownOf(v.Owner.GetUID(), set)
 	out = make([]sidecarcontrol.Standing, 0, len(v.Pods))

@@ -24,8 +24,9 @@
 // possible to fulfil. A few calls fail once more, so that Run finds controllers relying on a later event for another
 // try. Everything comes to rest, and [Subject.Converged] checks the final state. Some violations need no rule of the
 // subject: being busy for ever, asking anything at rest, sending the same write twice in a pass, changing an object of
-// the cache, and trying a write refused by a policy more than 11 times within 10 seconds while users do nothing. Backoff must begin as in the real program, like
-// the backoff of controller-runtime's default queue, and [Plan.Quiet] must be longer than the longest backoff.
+// the cache, and trying a write refused by a policy more than 11 times within 10 seconds while users do nothing.
+// Backoff must begin as in the real program, like the backoff of controller-runtime's default queue, and [Plan.Quiet]
+// must be longer than the longest backoff.
 //
 // # How to write a rule about a budget
 //

@@ -91,8 +91,8 @@ func TestSemantics(t *testing.T) {
 	}
 }
 
-// TestBoundClaims: a claim with a volume may request more, and less again while the volume has not followed. Classes are
-// in no namespace.
+// TestBoundClaims: a claim with a volume may request more, and less again while the volume has not followed. Classes
+// are in no namespace.
 func TestBoundClaims(t *testing.T) {
 	server, err := faultapi.New(newScheme(t), time.Now, &storagev1.StorageClass{})
 	if err != nil {

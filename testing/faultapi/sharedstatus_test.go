@@ -70,8 +70,9 @@ func (s *slow) Pass(_ context.Context, call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-// TestSharedStatusAtARate: WS-20, with 200 creations a second for ten seconds, the webhooks write at most 1.2 times a Pod,
-// and answer soon but for a hundredth, while a controller counts. Caches are 10 ms late, a read takes 1 ms and a write 5.
+// TestSharedStatusAtARate: WS-20, with 200 creations a second for ten seconds, the webhooks write at most 1.2 times a
+// Pod, and answer soon but for a hundredth, while a controller counts. Caches are 10 ms late, a read takes 1 ms and a
+// write 5.
 func TestSharedStatusAtARate(t *testing.T) {
 	for processes, soon := range map[int]time.Duration{1: 60 * time.Millisecond, 2: 120 * time.Millisecond, 3: 120 * time.Millisecond, 8: 160 * time.Millisecond} {
 		t.Run(fmt.Sprintf("%d processes", processes), func(t *testing.T) {

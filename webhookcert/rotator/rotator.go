@@ -89,8 +89,8 @@ const (
 	NamespaceMissing reason.Code = "NamespaceMissing"
 	// RepairThrottled means that somebody keeps changing an object, and that it is repaired less often than it is changed.
 	RepairThrottled reason.Code = "RepairThrottled"
-	// NotServing means that a server cannot be ready: there is no certificate, an object has never been read, or a handshake
-	// with the published bundle fails.
+	// NotServing means that a server cannot be ready: there is no certificate, an object has never been read, or a
+	// handshake with the published bundle fails.
 	NotServing reason.Code = "NotServing"
 )
 

@@ -43,8 +43,8 @@ func Load(t testing.TB, file, version string, more ...string) Tree {
 	return object
 }
 
-// Edit returns the object with another value at a path as in a JSON patch; nil deletes. The last part of the path may be
-// a missing key.
+// Edit returns the object with another value at a path as in a JSON patch; nil deletes. The last part of the path may
+// be a missing key.
 func Edit(t testing.TB, object Tree, path string, value any) Tree {
 	t.Helper()
 	s := step{Op: "add", Path: path, Value: value}

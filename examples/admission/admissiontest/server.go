@@ -125,8 +125,8 @@ func (s Server) Defaulted(t testing.TB, object, old Tree) Tree {
 	return result
 }
 
-// Convert asks for objects in another apiVersion with a ConversionReview of a version, checks that the answer belongs to
-// the request, and returns the response.
+// Convert asks for objects in another apiVersion with a ConversionReview of a version, checks that the answer belongs
+// to the request, and returns the response.
 func (s Server) Convert(t testing.TB, reviewVersion, apiVersion string, objects ...any) Tree {
 	t.Helper()
 	if objects == nil {

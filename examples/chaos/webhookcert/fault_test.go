@@ -29,8 +29,8 @@ import (
 
 const (
 	overlap = 10 * time.Minute
-	// late is how far behind a client of the webhooks may be, and rotatorLate each of the rotators. What is promised holds for
-	// any that is less than the overlap; a nap is how coarse time passes here.
+	// late is how far behind a client of the webhooks may be, and rotatorLate each of the rotators. What is promised holds
+	// for any that is less than the overlap; a nap is how coarse time passes here.
 	late        = overlap * 8 / 10
 	rotatorLate = overlap / 2
 	nap         = overlap / 8
@@ -41,9 +41,9 @@ const (
 	serverName = "hooks.default.svc"
 )
 
-// TestFaults: whatever happens to requests, watches and processes while certificates rotate, a client that trusts what the API
-// objects say, or said a while ago, completes its handshake with every replica. Where somebody destroys Secret and objects,
-// everything is put right in the end, with a bounded number of writes.
+// TestFaults: whatever happens to requests, watches and processes while certificates rotate, a client that trusts what
+// the API objects say, or said a while ago, completes its handshake with every replica. Where somebody destroys Secret
+// and objects, everything is put right in the end, with a bounded number of writes.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
 // TestFaultsReplay proves that a schedule depends on its seed alone.

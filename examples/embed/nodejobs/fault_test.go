@@ -320,8 +320,8 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
-// judgeDeletion: a Pod goes that has not ended, because its Node wants it no more, or because its job is over or gone. A
-// cordon leaves Pods alone that run.
+// judgeDeletion: a Pod goes that has not ended, because its Node wants it no more, or because its job is over or gone.
+// A cordon leaves Pods alone that run.
 func (w *story) judgeDeletion(v *sight, pod *corev1.Pod) {
 	i := slices.IndexFunc(v.pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })
 	if i < 0 || podstate.HasEnded(pod) {

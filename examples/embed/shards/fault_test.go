@@ -31,9 +31,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestFaults: three webhooks and an operator share a budget, all with late caches. Under any faults no Pod that serves is
-// taken out of service without its share of the budget, no Pod is made before the Pods below it serve, or without its
-// claim, and claims never shrink. In the end everything is as the spec says.
+// TestFaults: three webhooks and an operator share a budget, all with late caches. Under any faults no Pod that serves
+// is taken out of service without its share of the budget, no Pod is made before the Pods below it serve, or without
+// its claim, and claims never shrink. In the end everything is as the spec says.
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
 // TestFaultsReplay proves a schedule to depend on its seed alone.
@@ -386,8 +386,8 @@ func (w *story) serveAgain() {
 	}
 }
 
-// converged: each ordinal has a Pod of the template that serves, with a volume as large as wanted, nobody waits, and the
-// budget counts right.
+// converged: each ordinal has a Pod of the template that serves, with a volume as large as wanted, nobody waits, and
+// the budget counts right.
 func (w *story) converged() {
 	s := w.shards()
 	pods := faultapi.All[*corev1.Pod](w.Server)

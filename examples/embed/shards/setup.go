@@ -71,8 +71,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds both loops to the manager: the loop of Shards, also woken by claims and by spending from the budget, and the
-// loop of their Pods, for finishing started work.
+// setup adds both loops to the manager: the loop of Shards, also woken by claims and by spending from the budget, and
+// the loop of their Pods, for finishing started work.
 func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("shards"), clock.RealClock{})
 	if err != nil {

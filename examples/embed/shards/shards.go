@@ -1,7 +1,7 @@
 // Package shards is a whole operator for its own kind, Shards: numbered Pods, each with a volume that grows, and a
 // budget that the operator, its users and whoever evicts Pods keep to together. The kit does all hard work. The rest
-// reads from top to bottom: observe, decide, act, report. Package gameservers, without volumes and budget, is simpler and
-// better read first.
+// reads from top to bottom: observe, decide, act, report. Package gameservers, without volumes and budget, is simpler
+// and better read first.
 package shards
 
 import (

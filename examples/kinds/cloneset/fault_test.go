@@ -55,7 +55,8 @@ type story struct {
 	reconciler *Reconciler
 	// taken holds, by Pod, the version of the controller's last write taking the Pod out of service or deleting the Pod.
 	taken map[types.UID]int64
-	// held holds, by Pod, when the pass began that held back an update, or when the node last reported the Pod as ready since.
+	// held holds, by Pod, when the pass began that held back an update, or when the node last reported the Pod as ready
+	// since.
 	held map[types.UID]time.Time
 	// senseless is true if the last specs make no sense.
 	senseless bool

@@ -6,7 +6,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kind"
 )
 
-// Row is the line of the kind in the table of kinds. The kind has no controller here: node agents carry the requests out.
+// Row is the line of the kind in the table of kinds. The kind has no controller here: node agents carry the requests
+// out.
 func Row() kind.Row {
 	return kind.Row{
 		Kind: v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), Resource: "containerrecreaterequests", Converted: true, Released: "v1alpha1",

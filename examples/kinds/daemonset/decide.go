@@ -40,8 +40,8 @@ type observation struct {
 // todo is a whole pass as data. The pass carries out the fields in order, and stops after a step with a change.
 type todo struct {
 	release, adopt []*corev1.Pod
-	// relabel are Pods at a twin, a revision of the same template as the newest. keepTwins says that other Pods still name a twin: the state of an
-	// update that goes on names its revision.
+	// relabel are Pods at a twin, a revision of the same template as the newest. keepTwins says that other Pods still name
+	// a twin: the state of an update that goes on names its revision.
 	relabel   []*corev1.Pod
 	keepTwins bool
 	step      pernode.Step

@@ -164,8 +164,8 @@ func isExempt(pod *corev1.Pod) bool {
 	return err == nil && exempt
 }
 
-// Permit is Ask for a controller about to act, that closes the Pod's readiness gate before a change, if the Pod has one.
-// nil means: the controller may act, and the budgets will also grant its request to the API server.
+// Permit is Ask for a controller about to act, that closes the Pod's readiness gate before a change, if the Pod has
+// one. nil means: the controller may act, and the budgets will also grant its request to the API server.
 func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error {
 	answer, err := b.ask(ctx, pod, operation, false, permitWaits, true)
 	if err != nil {

@@ -185,8 +185,8 @@ func (r *Reconciler) isStray(budget *v1beta1.PodUnavailableBudget, pod *corev1.P
 	return has(r.unnamed(pod), budget)
 }
 
-// unnamed returns the budgets whose names the Pod lacks, or nil if the Pod has no room for more names. Names of missing budgets take no room: anybody
-// may write such names.
+// unnamed returns the budgets whose names the Pod lacks, or nil if the Pod has no room for more names. Names of missing
+// budgets take no room: anybody may write such names.
 func (r *Reconciler) unnamed(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	named := slices.DeleteFunc(NamesIn(pod), func(name string) bool {
 		_, exists := r.finder.Named(pod.Namespace, name)

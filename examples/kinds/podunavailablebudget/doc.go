@@ -1,7 +1,7 @@
-// Package podunavailablebudget counts the Pods of PodUnavailableBudgets. [Budgets] spends from the count, for the webhook
-// and for controllers before they act: the room maps a budget to package disruption. ledgerOf and store map the status
-// to a ledger, resolve reads the spec, Serving finds the serving Pods, and finder finds the budgets of a Pod. The
-// controller keeps no Pods and deletes none.
+// Package podunavailablebudget counts the Pods of PodUnavailableBudgets. [Budgets] spends from the count, for the
+// webhook and for controllers before they act: the room maps a budget to package disruption. ledgerOf and store map the
+// status to a ledger, resolve reads the spec, Serving finds the serving Pods, and finder finds the budgets of a Pod.
+// The controller keeps no Pods and deletes none.
 //
 // A pass counts the Pods that carry the budget's name, and puts the name on selected Pods without a budget. The pass
 // writes the status on condition that nobody has spent from the budget meanwhile. A budget without a count lets no Pod

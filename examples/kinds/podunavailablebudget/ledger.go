@@ -36,8 +36,9 @@ func isOn(gates map[apps.Gate]bool, operation disruption.Operation) bool {
 	return gates[apps.GatePodUnavailableBudgetUpdate]
 }
 
-// covers reports whether a budget of the listed operations covers the operation. While the gate InPlacePodVerticalScaling is off, a budget
-// covering updates covers resizes too. While the gate is on, the budget has to list resizes.
+// covers reports whether a budget of the listed operations covers the operation. While the gate
+// InPlacePodVerticalScaling is off, a budget covering updates covers resizes too. While the gate is on, the budget has
+// to list resizes.
 func covers(list []v1beta1.Operation, operation disruption.Operation, gates map[apps.Gate]bool) bool {
 	listed := func(operation disruption.Operation) bool {
 		if len(list) == 0 {

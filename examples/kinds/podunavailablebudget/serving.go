@@ -73,16 +73,17 @@ func isLabelled(pod *corev1.Pod) bool {
 	return false
 }
 
-// isDoubtful reports whether a container of a Pod runs another digest than its spec names, though the spec was changed and the kubelet has seen
-// the change. Either the Node knows the image by the digest of its index, or the kubelet is about to end the container.
+// isDoubtful reports whether a container of a Pod runs another digest than its spec names, though the spec was changed
+// and the kubelet has seen the change. Either the Node knows the image by the digest of its index, or the kubelet is
+// about to end the container.
 func isDoubtful(pod *corev1.Pod) bool {
 	_, _, doubtful := digests(pod)
 	return doubtful && pod.Generation != 1 && pod.Annotations[apps.AnnotationInPlaceUpdateState] == "" && pod.Annotations[apps.AnnotationInPlaceUpdateStateLegacy] == ""
 }
 
-// digests reports whether the containers with an image by digest may run that digest, and whether all have such an image and run it. A Node may
-// know a manifest by the digest of its index, and the other way round. doubtful says that another digest is reported by a kubelet that has
-// seen the newest spec.
+// digests reports whether the containers with an image by digest may run that digest, and whether all have such an
+// image and run it. A Node may know a manifest by the digest of its index, and the other way round. doubtful says that
+// another digest is reported by a kubelet that has seen the newest spec.
 func digests(pod *corev1.Pod) (right, all, doubtful bool) {
 	all = len(pod.Spec.Containers) > 0
 	for i := range pod.Spec.Containers {

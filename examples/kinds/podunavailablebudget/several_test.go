@@ -206,8 +206,8 @@ func TestNamedAndNotCached(t *testing.T) {
 	}
 }
 
-// TestTooManyBudgetsOfADeadPod: a Pod out of service needs nobody's consent. A kubelet deletes its terminated Pods with a request of its own, and
-// PodGC, Jobs and DaemonSets delete Pods that have ended.
+// TestTooManyBudgetsOfADeadPod: a Pod out of service needs nobody's consent. A kubelet deletes its terminated Pods with
+// a request of its own, and PodGC, Jobs and DaemonSets delete Pods that have ended.
 func TestTooManyBudgetsOfADeadPod(t *testing.T) {
 	w := newWorld(t)
 	for i := range mostOfPod + 1 {

@@ -30,8 +30,8 @@ func (s *shares) ledger(budget *v1beta1.PodUnavailableBudget) disruption.Ledger 
 	return ledger
 }
 
-// store is the function store with identities. Requests about several Pods may store at the same time, one with an older
-// ledger than another: an identity of a later generation stays.
+// store is the function store with identities. Requests about several Pods may store at the same time, one with an
+// older ledger than another: an identity of a later generation stays.
 func (s *shares) store(budget *v1beta1.PodUnavailableBudget, ledger disruption.Ledger) {
 	store(budget, ledger)
 	s.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// TestShares: PUB-27 the share of a Pod changed by its gate ends when the Pod serves again, where the process has let the
-// Pod go itself.
+// TestShares: PUB-27 the share of a Pod changed by its gate ends when the Pod serves again, where the process has let
+// the Pod go itself.
 func TestShares(t *testing.T) {
 	now := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 	changed := disruption.Member{Name: "web-0", UID: "pod", Generation: 2, Serves: true, Settled: true}

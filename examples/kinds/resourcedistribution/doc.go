@@ -3,8 +3,9 @@
 // in a namespace, and statusOf reports about all copies.
 //
 // The controller reads only metadata from its caches. glance is content with the metadata and the memory of the
-// process. The controller reads a whole object for decide only if the metadata cannot prove the copy unchanged: the hash annotation differs, or the process has neither written nor read the
-// resourceVersion. So a new process reads each copy once, and afterwards an unchanged copy costs nothing.
+// process. The controller reads a whole object for decide only if the metadata cannot prove the copy unchanged: the
+// hash annotation differs, or the process has neither written nor read the resourceVersion. So a new process reads each
+// copy once, and afterwards an unchanged copy costs nothing.
 //
 // An update is conditional on the object read. A deletion names UID and resourceVersion.
 //

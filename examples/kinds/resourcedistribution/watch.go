@@ -95,8 +95,8 @@ func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// keepOwner copies what is read of a ConfigMap or Secret into the part kept by the cache: of objects not controlled by a
-// ResourceDistribution the identity is enough.
+// keepOwner copies what is read of a ConfigMap or Secret into the part kept by the cache: of objects not controlled by
+// a ResourceDistribution the identity is enough.
 func keepOwner(kept, found client.Object) {
 	if ownerOf(found) != "" {
 		kept.SetOwnerReferences(found.GetOwnerReferences())

@@ -1,6 +1,6 @@
-// Package sidecarset is the controller of SidecarSets, and the step of the Pod webhook that injects sidecars. The package
-// is an assembly of package sidecarcontrol: compile returns the sidecars of a SidecarSet, and content is the content of
-// revisions. The controller upgrades sidecars in running Pods.
+// Package sidecarset is the controller of SidecarSets, and the step of the Pod webhook that injects sidecars. The
+// package is an assembly of package sidecarcontrol: compile returns the sidecars of a SidecarSet, and content is the
+// content of revisions. The controller upgrades sidecars in running Pods.
 //
 // With policy Partial, a Pod's revision depends on the request alone. Sidecars of several SidecarSets come in the order
 // of the SidecarSets' names.

@@ -47,8 +47,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "sidecarset" {
 		return
 	}
-	// The pass reads the namespace when deciding about writes to Pods, perhaps after writing a revision, and after a read of
-	// a Pod whose write had no answer.
+	// The pass reads the namespace when deciding about writes to Pods, perhaps after writing a revision, and after a read
+	// of a Pod whose write had no answer.
 	if v.touched = v.touched || call != nil && call.Resource.Resource == "pods" && !call.IsRead(); !v.touched {
 		seen := &corev1.Namespace{}
 		_ = t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: namespace}, seen) // a namespace not yet seen matches nothing

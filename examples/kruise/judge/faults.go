@@ -1,6 +1,6 @@
-// Package judge answers "what does a spec say, and what of it is wrong?". The room of a kind reads and judges each value
-// of a spec once, with a [Reading]. The controller works with the values, and admission refuses the [Faults]. Nothing
-// here has effects.
+// Package judge answers "what does a spec say, and what of it is wrong?". The room of a kind reads and judges each
+// value of a spec once, with a [Reading]. The controller works with the values, and admission refuses the [Faults].
+// Nothing here has effects.
 package judge
 
 import (

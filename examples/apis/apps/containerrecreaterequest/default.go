@@ -1,4 +1,5 @@
-// Package containerrecreaterequest answers "what does a ContainerRecreateRequest say where a user has left a field out?"
+// Package containerrecreaterequest answers "what does a ContainerRecreateRequest say where a user has left a field
+// out?"
 package containerrecreaterequest
 
 import "github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"

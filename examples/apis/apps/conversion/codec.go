@@ -126,8 +126,8 @@ func conditions(value any) (list []metav1.Condition) {
 	return list
 }
 
-// decodable changes a value into one that Go types can take if the schema can: the schema sets no size for a number that
-// may be a percentage, and takes times with small letters.
+// decodable changes a value into one that Go types can take if the schema can: the schema sets no size for a number
+// that may be a percentage, and takes times with small letters.
 func decodable(value any) any {
 	switch value := value.(type) {
 	case object:

@@ -1,7 +1,7 @@
-// Command app is what containers of the real-node tests run. "app pause" waits for its end; without an argument it serves
-// HTTP on PORT (8080): / answers VERSION, after the time that /?after=D asks for, /ready is 200 once START_DELAY is over,
-// /env?name=X answers a variable, and /file?path=P reads a file or, with PUT, writes it. On SIGTERM it ends at once, without
-// an answer to requests that it has begun.
+// Command app is what containers of the real-node tests run. "app pause" waits for its end; without an argument it
+// serves HTTP on PORT (8080): / answers VERSION, after the time that /?after=D asks for, /ready is 200 once START_DELAY
+// is over, /env?name=X answers a variable, and /file?path=P reads a file or, with PUT, writes it. On SIGTERM it ends at
+// once, without an answer to requests that it has begun.
 package main
 
 import (
