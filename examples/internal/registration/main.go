@@ -1,6 +1,6 @@
-// Command registration writes into each version of the APIs in a directory the function that registers the version's
-// types with a scheme. The types are those marked as objects of an API, as for the deepcopy functions. The command
-// reads source alone, so it mends a registration that no longer compiles.
+// Command registration writes, for each version of the APIs in a directory, the function that registers types with a
+// scheme: the types with the marker of objects of an API, as for the deepcopy functions. The command reads source alone,
+// and so mends a registration that does not compile.
 package main
 
 import (
