@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/admission/admissiontest"
@@ -59,6 +60,23 @@ func TestUnknownFieldsOfTemplates(t *testing.T) {
 					t.Errorf("with a typo: allowed %t, %v, warnings (-want +got):\n%s", got.Allowed, got.Result, diff)
 				}
 			})
+		}
+	}
+}
+
+// TestUndecodableInTemplates: a refusal names the whole path of a value that Go types cannot hold.
+func TestUndecodableInTemplates(t *testing.T) {
+	server := served(admission.Options{})
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		odd := admissiontest.Edit(t, small(t, version, broadcasts), "/spec/template/broadcastJobTemplate/spec/parallelism", 9999999999999)
+		for verb, response := range map[string]*admissionv1.AdmissionResponse{
+			"mutate": server.Mutate(t, odd, nil), "validate": server.Validate(t, odd, nil),
+		} {
+			want := admissiontest.Invalid("spec.template.broadcastJobTemplate.spec.parallelism: FieldValueTypeInvalid: Invalid value: " +
+				`is 9999999999999, must be an integer of at most 32 bits, or text such as "5%"`)
+			if diff := cmp.Diff(want, admissiontest.Answered(response)); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", verb, version, diff)
+			}
 		}
 	}
 }
