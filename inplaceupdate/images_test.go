@@ -601,3 +601,45 @@ func TestPrecedesAfterAnotherUpdate(t *testing.T) {
 		})
 	}
 }
+
+// TestUnproven: U-23 an update after one with a lost record waits for the containers of that one, and is not complete by
+// an instance of their earlier image.
+func TestUnproven(t *testing.T) {
+	unproven := []string{"app"}
+	for _, tc := range []struct {
+		name     string
+		unproven []string
+		to       func(*template)
+		reported string // "tag digest"
+		complete bool
+	}{
+		{"labels alone, the node has not restarted the container", unproven, nil, "v1 1111", false},
+		{"labels alone, the node runs the image", unproven, nil, "v2 2222", true},
+		{"labels alone, nobody says that the record is lost", nil, nil, "v1 1111", true},
+		{"a third image, the node has not restarted the container", unproven, appImage("app:v3"), "v1 1111", false},
+		{"a third image, the node runs the second by another name", unproven, appImage("app:v3"), "- 2222", false},
+		{"a third image, nobody says that the record is lost", nil, appImage("app:v3"), "- 2222", true},
+		{"a third image, the node runs the image", unproven, appImage("app:v3"), "v3 3333", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &story{t: t, updater: newUpdater(), from: newTemplate(appImage("app:v2"))}
+			s.pod = newPod(s.from)
+			s.node("app:v1", "1111", "1")
+			to, target := s.from.DeepCopy(), toward("next", 0)
+			to.Labels = map[string]string{"tier": "new"}
+			if tc.to != nil {
+				tc.to(to)
+			}
+			target.Unproven = tc.unproven
+			s.pod = write(t, s.pod, mustStart(t, s.updater, s.pod, s.from, to, target, now))
+			tag, digest, _ := strings.Cut(tc.reported, " ")
+			if tag != "-" {
+				tag = "app:" + tag
+			}
+			s.node(tag, digest, "2")
+			if step := mustNext(t, s.updater, s.pod, now); step.Complete != tc.complete {
+				t.Errorf("complete %t, want %t; waits for %v; state %s", step.Complete, tc.complete, step.Waiting, s.pod.Annotations[stateKey])
+			}
+		})
+	}
+}

@@ -27,6 +27,9 @@ type Target struct {
 	// the start in whole seconds, so the period may last up to one second longer. Zero means no grace period. Negative
 	// periods are refused.
 	GracePeriod time.Duration
+	// Unproven are containers with an image asked for by an earlier update, if the record of that update is lost and
+	// nothing shows that the containers run the image (LostImage). The update is not complete before them.
+	Unproven []string
 }
 
 // maxGracePeriod is the limit of the wire format.
@@ -109,7 +112,7 @@ func (v *view) start(t *todo, target *Target, changed map[string]string) (podpat
 		return podpatch.Change{}, blocked(v.pod, why)
 	}
 	report := v.needsReport(t)
-	state := v.begin(t, target.Revision, report)
+	state := v.begin(t, target, report)
 	change := v.change(false)
 	if t.trafficOff() {
 		v.closeGate(&change)
@@ -218,12 +221,18 @@ func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.C
 
 // begin returns the state of a new update. In containers left alone by the new update, begin takes over the unfinished
 // waits of an earlier update, so the new update is not complete before them.
-func (v *view) begin(t *todo, revision string, report bool) *savedState {
-	state := &savedState{Revision: revision, UpdateTimestamp: metav1.NewTime(v.now)}
+func (v *view) begin(t *todo, target *Target, report bool) *savedState {
+	state := &savedState{Revision: target.Revision, UpdateTimestamp: metav1.NewTime(v.now)}
 	state.UpdateResources, state.UpdateImages = len(t.resources) > 0, len(t.images) > 0
 	state.UpdateEnvFromMetadata = report
-	state.SupersededImages = v.supersede(t.images)
-	v.learn(t, &state.progress)
+	state.SupersededImages = v.supersede(t.images, target)
+	v.learn(t, target, &state.progress)
+	for _, name := range target.Unproven {
+		if c, changes := v.container(name), t.images[name]; changes == "" && c.spec != nil && c.status != nil {
+			put(&state.LastContainerStatuses, name, containerRecord{ImageID: c.status.ImageID})
+			state.UpdateImages = true
+		}
+	}
 	if v.state == nil {
 		return state
 	}
@@ -253,14 +262,14 @@ func (v *view) begin(t *todo, revision string, report bool) *savedState {
 // an unreported container is such an image: the node may be about to start the container, and nothing says which image
 // runs. The new image may be in the list too, because another update could supersede the new image before the sender
 // sends the change.
-func (v *view) supersede(images map[string]string) map[string][]string {
+func (v *view) supersede(images map[string]string, target *Target) map[string][]string {
 	var out map[string][]string
 	for name := range images {
 		c := v.container(name)
 		if c.spec == nil {
 			continue
 		}
-		if c.settled() && !v.lost {
+		if c.settled() && !v.lost && !slices.Contains(target.Unproven, name) {
 			if _, sameImage := c.certain(); sameImage {
 				continue
 			}
@@ -274,14 +283,14 @@ func (v *view) supersede(images map[string]string) map[string][]string {
 
 // learn takes over the known images, adds the running images of the changing containers, and notes the containers that
 // get new env by the restart for an image of the present or an earlier update.
-func (v *view) learn(t *todo, into *progress) {
+func (v *view) learn(t *todo, target *Target, into *progress) {
 	if v.state != nil {
 		into.KnownImages = maps.Clone(v.state.KnownImages)
 		into.EnvByImage = slices.DeleteFunc(slices.Clone(v.state.EnvByImage),
 			func(name string) bool { return v.container(name).settled() })
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.images)) {
-		if fact, ok := v.container(name).learn(); ok && !v.lost {
+		if fact, ok := v.container(name).learn(); ok && !v.lost && !slices.Contains(target.Unproven, name) {
 			into.know(name, fact)
 		}
 		if _, ok := t.refs[name]; ok && !slices.Contains(into.EnvByImage, name) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
@@ -49,6 +50,51 @@ func TestLostState(t *testing.T) {
 		if standing = c.Read(pod, v2, later); !standing.Serves() || len(c.Unfinished(pod, later)) > 0 {
 			t.Errorf("state %q: waiting %v", lose, standing.Waiting)
 		}
+	}
+}
+
+// TestUpgradeAfterLostState: a further upgrade waits for the containers of an upgrade whose state somebody has removed,
+// and leaves the serving twin of a hot sidecar alone.
+func TestUpgradeAfterLostState(t *testing.T) {
+	version := func(image, proxy string) *sidecarcontrol.Set {
+		s := spec("one", "proxy")
+		s.Containers[0].Image = proxy
+		s.Containers = append(s.Containers, side("mesh", hot, func(s *sidecarcontrol.Sidecar) { s.Image = image }))
+		return newSet(t, s)
+	}
+	c, later := newControl(t), now.Add(time.Hour)
+	upgrade := func(pod *corev1.Pod, set *sidecarcontrol.Set) *corev1.Pod {
+		t.Helper()
+		standing := c.Read(pod, set, later)
+		change, err := c.Upgrade(&standing, set, later)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return send(t, pod, change)
+	}
+	pod := injected(t, version("mesh:v1", "proxy:v1"))
+	pod.CreationTimestamp = metav1.NewTime(now.Add(-1))
+	pod = upgrade(pod, version("mesh:v2", "proxy:v1"))
+	delete(pod.Annotations, keys().StateAnnotation)
+	pod.Status.ObservedGeneration = pod.Generation // and the node has not restarted the container
+	pod = upgrade(pod, version("mesh:v2", "proxy:v2"))
+	pod.Status.ObservedGeneration = pod.Generation
+	set := version("mesh:v2", "proxy:v2")
+	for i := range pod.Status.ContainerStatuses {
+		if status := &pod.Status.ContainerStatuses[i]; status.Name == "proxy" {
+			status.Image, status.ImageID = "proxy:v2", "sha256:proxy:v2"
+		}
+	}
+	if standing := c.Read(pod, set, later); standing.Serves() || !strings.Contains(standing.Waiting.String(), "mesh-2") {
+		t.Errorf("serves %t, waiting %v", standing.Serves(), standing.Waiting)
+	}
+	got := images(upgrade(pod, version("mesh:v3", "proxy:v2")))
+	if got["mesh-1"] != "mesh:v1" || got["mesh-2"] != "mesh:v3" {
+		t.Errorf("the serving twin is changed: %v", got)
+	}
+	node(pod)
+	if standing := c.Read(pod, set, later); len(standing.Waiting) != 1 || !errors.Is(standing.Waiting, sidecarcontrol.FlipPending) {
+		t.Errorf("all run, and the upgrade waits for %v", standing.Waiting)
 	}
 }
 

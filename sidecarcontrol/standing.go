@@ -64,6 +64,8 @@ type Standing struct {
 	set *Set
 	// upgraded says that the set has upgraded the Pod in place, now or before.
 	upgraded bool
+	// unproven are the containers of an upgrade with a lost state that do not run their image.
+	unproven []string
 	// ended says that a container of the Pod has ended for good, so the Pod can never be Ready again.
 	ended bool
 }
@@ -205,6 +207,7 @@ func (c *Control) wait(s *Standing, set *Set, states records, g *given, now time
 	if view == nil {
 		s.Waiting, s.RequeueAfter = c.lost(s.Pod, set.spec.Name, g, now)
 		addContainers(waits, s.Waiting)
+		s.unproven = sets.List(waits)
 		return waits
 	}
 	step, err := c.updater.Next(view, now)

@@ -16,12 +16,13 @@ type edit struct {
 	control     *Control
 	set         *Set
 	pod         *corev1.Pod
+	unproven    []string
 	images      map[string]string
 	annotations map[string]string // after the change
 }
 
-func (c *Control) edit(pod *corev1.Pod, set *Set) *edit {
-	e := &edit{control: c, set: set, pod: pod, images: map[string]string{}, annotations: maps.Clone(pod.Annotations)}
+func (c *Control) edit(s *Standing, set *Set) *edit {
+	e := &edit{control: c, set: set, pod: s.Pod, unproven: s.unproven, images: map[string]string{}, annotations: maps.Clone(s.Pod.Annotations)}
 	if e.annotations == nil {
 		e.annotations = map[string]string{}
 	}
@@ -39,7 +40,7 @@ func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change
 	if len(s.Blocked) > 0 {
 		return podpatch.Change{}, s.Blocked
 	}
-	e := c.edit(s.Pod, set)
+	e := c.edit(s, set)
 	for side := range set.all() {
 		if side.upgraded && side.Hot == nil {
 			e.give(side.Name, side.Image)
@@ -84,7 +85,7 @@ func (c *Control) Flip(s *Standing, set *Set, now time.Time) (podpatch.Change, e
 	if err := s.isOf(set); err != nil {
 		return podpatch.Change{}, err
 	}
-	e := c.edit(s.Pod, set)
+	e := c.edit(s, set)
 	for i := range s.pairs {
 		if p := &s.pairs[i]; p.isFlipping() {
 			e.rest(p, 1-p.working)
@@ -155,7 +156,7 @@ func (e *edit) change(now time.Time) (podpatch.Change, error) {
 			delete(view.Annotations, e.control.keys.StateAnnotation)
 		}
 		begun, err := e.control.updater.Start(view, &inplaceupdate.Plan{Images: e.images},
-			inplaceupdate.Target{Revision: e.set.spec.Hash, Labels: map[string]string{}}, now)
+			inplaceupdate.Target{Revision: e.set.spec.Hash, Labels: map[string]string{}, Unproven: e.unproven}, now)
 		if err != nil {
 			return change, err
 		}

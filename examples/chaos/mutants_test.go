@@ -135,6 +135,11 @@ func mutants() []mutant {
 			schedules{tests: "../inplaceupdate", only: "TestPrecedes"},
 		},
 		{
+			"an upgrade forgets the containers of one whose state somebody has removed", "sidecarcontrol/upgrade.go",
+			"Unproven: e.unproven}", "Unproven: nil}",
+			schedules{tests: "../sidecarcontrol", only: "TestUpgradeAfterLostState"},
+		},
+		{
 			"a further update forgets when an unfinished image was asked for", "inplaceupdate/start.go",
 			"record.Since = c.requested()\n", "record.Since = nil\n",
 			schedules{tests: "../inplaceupdate", only: "TestPrecedesAfterAnotherUpdate"},
