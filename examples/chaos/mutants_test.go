@@ -155,7 +155,7 @@ func mutants() []mutant {
 		},
 		{
 			"a Pod that has lost its state is taken for one that runs its image", "inplaceupdate/start.go",
-			"learn(); ok && !v.lost {", "learn(); ok {",
+			"learn(); ok && !v.lost && !slices", "learn(); ok && !slices",
 			schedules{tests: "../inplaceupdate", only: "TestLostState"},
 		},
 		{
