@@ -57,13 +57,15 @@ func TestLostState(t *testing.T) {
 			if err := updater.Lost(pod, "web-2", false); !errors.Is(err, inplaceupdate.StateLost) || !strings.Contains(err.Error(), stateKey) {
 				t.Fatalf("Lost = %v, annotations %v", err, pod.Annotations)
 			}
+			pod.Status.ObservedGeneration = pod.Generation // a node reports this before it restarts containers
 			change, err := updater.Redo(pod, to, toward("web-2", tc.grace), now)
 			if err != nil {
 				t.Fatal(err)
 			}
 			pod = write(t, pod, change)
-			if step := mustNext(t, updater, pod, now); step.Complete {
-				t.Fatalf("complete before its node has done anything: %v", pod.Annotations)
+			pod.Status.ObservedGeneration = pod.Generation
+			if step := mustNext(t, updater, pod, now); step.Complete || len(step.Waiting) == 0 || len(step.Change.Images) > 0 {
+				t.Fatalf("goes on before its node has done anything: %+v, %v", step, pod.Annotations)
 			}
 			if err := updater.Lost(pod, "web-2", true); err != nil {
 				t.Errorf("lost again: %v", err)
