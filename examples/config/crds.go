@@ -7,11 +7,12 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-//go:embed crd/*.yaml webhook/*.yaml
+//go:embed crd webhook
 var manifests embed.FS
 
 // InstallCRDs applies the CRDs of the reference controllers and waits until the API server serves the stored version of
@@ -28,15 +29,22 @@ func InstallWebhooks(ctx context.Context, c client.Client) error {
 	return each("webhook", func(raw []byte) error { return install.Manifest(ctx, c, raw) })
 }
 
+// each reads the manifests listed by the Kustomization of a folder: a CRD without a row is not installed.
 func each(dir string, do func(raw []byte) error) error {
-	files, err := manifests.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("reading the manifests: %w", err)
+	var list struct {
+		Resources []string `json:"resources"`
 	}
-	for _, file := range files {
-		raw, err := manifests.ReadFile(dir + "/" + file.Name())
+	raw, err := manifests.ReadFile(dir + "/Kustomization")
+	if err == nil {
+		err = yaml.Unmarshal(raw, &list)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the list of %s: %w", dir, err)
+	}
+	for _, file := range list.Resources {
+		raw, err := manifests.ReadFile(dir + "/" + file)
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", file.Name(), err)
+			return fmt.Errorf("reading %s: %w", file, err)
 		}
 		if err := do(raw); err != nil {
 			return err
