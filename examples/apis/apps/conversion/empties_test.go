@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,7 @@ func specs() map[string][2]reflect.Type {
 		"ResourceDistribution":     {reflect.TypeFor[v1alpha1.ResourceDistributionSpec](), reflect.TypeFor[v1beta1.ResourceDistributionSpec]()},
 		"SidecarSet":               {reflect.TypeFor[v1alpha1.SidecarSetSpec](), reflect.TypeFor[v1beta1.SidecarSetSpec]()},
 		"StatefulSet":              {reflect.TypeFor[v1alpha1.StatefulSetSpec](), reflect.TypeFor[v1beta1.StatefulSetSpec]()},
+		"UnitedDeployment":         {reflect.TypeFor[v1alpha1.UnitedDeploymentSpec](), reflect.TypeFor[v1beta1.UnitedDeploymentSpec]()},
 	}
 }
 
@@ -49,6 +51,7 @@ func drawEmpty(r *rand.Rand, t reflect.Type, depth int) any {
 		return []any{0.0, "", "0%", 3.0}[r.IntN(4)]
 	case t == reflect.TypeFor[corev1.PodTemplateSpec](), t == reflect.TypeFor[metav1.ObjectMeta](), t == reflect.TypeFor[runtime.RawExtension](),
 		t == reflect.TypeFor[batchv1.JobSpec](), t == reflect.TypeFor[pub.SidecarContainer](), t == reflect.TypeFor[corev1.Volume](),
+		t == reflect.TypeFor[appsv1.DeploymentSpec](), t == reflect.TypeFor[appsv1.StatefulSetSpec](),
 		t == reflect.TypeFor[corev1.PersistentVolumeClaimSpec](), t == reflect.TypeFor[corev1.PersistentVolumeClaimStatus]():
 		return map[string]any{}
 	case t == reflect.TypeFor[metav1.Time]():

@@ -92,6 +92,9 @@ func (f *filler) value(v reflect.Value) {
 		return
 	case **runtime.RawExtension: // dropped by conversion
 		return
+	case *runtime.RawExtension:
+		field.Raw = []byte(`{"a":1}`)
+		return
 	case *[]decode.Problem:
 		return
 	}

@@ -84,6 +84,7 @@ var kinds = [...]*kind{
 		betaOnly("spec.lifecycle", "spec.ordinals", "spec.persistentVolumeClaimRetentionPolicy", "spec.reserveOrdinals",
 			"spec.scaleStrategy", "spec.volumeClaimUpdateStrategy"),
 	}}),
+	table[v1alpha1.UnitedDeployment, v1beta1.UnitedDeployment](apps.Group, kind{moves: []move{formerCloneSetTemplate(), subsetStatuses()}}),
 }
 
 // preDownload is a field about the images of a CloneSet, an annotation in v1alpha1.

@@ -26,5 +26,7 @@ func addKnownTypes(scheme *runtime.Scheme) {
 		&SidecarSetList{},
 		&StatefulSet{},
 		&StatefulSetList{},
+		&UnitedDeployment{},
+		&UnitedDeploymentList{},
 	)
 }

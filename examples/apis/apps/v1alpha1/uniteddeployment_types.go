@@ -1,0 +1,140 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// UnitedDeployment divides Pods among subsets, such as zones or node pools, with a workload for each subset.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
+// +kubebuilder:resource:path=uniteddeployments,singular=uniteddeployment,shortName=ud,scope=Namespaced
+// +kubebuilder:printcolumn:name="DESIRED",type=integer,JSONPath=".spec.replicas"
+// +kubebuilder:printcolumn:name="CURRENT",type=integer,JSONPath=".status.replicas"
+// +kubebuilder:printcolumn:name="UPDATED",type=integer,JSONPath=".status.updatedReplicas"
+// +kubebuilder:printcolumn:name="READY",type=integer,JSONPath=".status.readyReplicas"
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp"
+type UnitedDeployment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   UnitedDeploymentSpec   `json:"spec,omitempty"`
+	Status UnitedDeploymentStatus `json:"status,omitempty"`
+}
+
+// UnitedDeploymentList is a list of UnitedDeployments.
+//
+// +kubebuilder:object:root=true
+type UnitedDeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []UnitedDeployment `json:"items"`
+}
+
+// UnitedDeploymentSpec is the desired state of a UnitedDeployment.
+type UnitedDeploymentSpec struct {
+	// Replicas is the number of Pods in all subsets together, at least 0. Default 1.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Selector selects workloads and Pods. The selector must not be empty, must match the labels of the template, and
+	// cannot change.
+	Selector *metav1.LabelSelector `json:"selector"`
+	// Template describes the workload of a subset. Only a change of the template makes a new revision.
+	// +optional
+	Template SubsetTemplate `json:"template,omitempty"`
+	// Topology lists the subsets, and says how to move Pods on.
+	// +optional
+	Topology v1beta1.Topology `json:"topology,omitempty"`
+	// UpdateStrategy says how many Pods of each subset stay at an older revision.
+	// +optional
+	UpdateStrategy v1beta1.UnitedDeploymentUpdateStrategy `json:"updateStrategy,omitempty"`
+	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+}
+
+// SubsetTemplate has exactly one template.
+type SubsetTemplate struct {
+	// StatefulSetTemplate is the template of StatefulSets of Kubernetes.
+	// +optional
+	StatefulSetTemplate *v1beta1.StatefulSetTemplateSpec `json:"statefulSetTemplate,omitempty"`
+	// AdvancedStatefulSetTemplate is the template of StatefulSets of this group.
+	// +optional
+	AdvancedStatefulSetTemplate *v1beta1.AdvancedStatefulSetTemplateSpec `json:"advancedStatefulSetTemplate,omitempty"`
+	// CloneSetTemplate is the template of CloneSets.
+	// +optional
+	CloneSetTemplate *CloneSetTemplateSpec `json:"cloneSetTemplate,omitempty"`
+	// DeploymentTemplate is the template of Deployments.
+	// +optional
+	DeploymentTemplate *v1beta1.DeploymentTemplateSpec `json:"deploymentTemplate,omitempty"`
+}
+
+// CloneSetTemplateSpec describes the CloneSets of subsets.
+type CloneSetTemplateSpec struct {
+	// CloneSets get the labels and annotations of the metadata.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of CloneSets as in v1beta1. Conversion reads the flat updateStrategy and the disablePVCReuse of
+	// v1alpha1, too, which OpenKruise 1.9.0 has written.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Spec v1beta1.CloneSetSpec `json:"spec"`
+}
+
+// UnitedDeploymentStatus is the state of a UnitedDeployment as observed by the controller.
+type UnitedDeploymentStatus struct {
+	// ObservedGeneration is the generation of the spec reflected in the status.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// ReadyReplicas is the number of ready Pods.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// Replicas is the number of Pods selected by labelSelector: all Pods but the reserved.
+	Replicas int32 `json:"replicas"`
+	// UpdatedReplicas is the number of Pods at the newest revision.
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+	// UpdatedReadyReplicas is the number of ready Pods at the newest revision.
+	// +optional
+	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas,omitempty"`
+	// ReservedPods is the number of Pods with a substitute in another subset.
+	// +optional
+	ReservedPods int32 `json:"reservedPods,omitempty"`
+	// CollisionCount is how many hash collisions revision names had.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+	// CurrentRevision is the name of the revision being replaced, or of the newest revision when none is being
+	// replaced.
+	CurrentRevision string `json:"currentRevision"`
+	// SubsetReplicas are the numbers of Pods that the subsets should have, by name.
+	// +optional
+	SubsetReplicas map[string]int32 `json:"subsetReplicas,omitempty"`
+	// SubsetStatuses are the states of the subsets, in the order of the spec.
+	// +optional
+	SubsetStatuses []v1beta1.UnitedDeploymentSubsetStatus `json:"subsetStatuses,omitempty"`
+	// Conditions say how scaling and the rollout go.
+	// +optional
+	Conditions v1beta1.Conditions `json:"conditions,omitempty"`
+	// UpdateStatus is the state of the update.
+	// +optional
+	UpdateStatus *UpdateStatus `json:"updateStatus,omitempty"`
+	// LabelSelector is the selector as a string, for autoscalers.
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
+}
+
+// UpdateStatus is the state of the update of a UnitedDeployment.
+type UpdateStatus struct {
+	// UpdatedRevision is the name of the newest revision.
+	// +optional
+	UpdatedRevision string `json:"updatedRevision,omitempty"`
+	// CurrentPartitions are the numbers of Pods that should stay at an older revision, by the name of the subset.
+	// +optional
+	CurrentPartitions map[string]int32 `json:"currentPartitions,omitempty"`
+}

@@ -1,0 +1,334 @@
+package v1beta1
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// UnitedDeployment divides Pods among subsets, such as zones or node pools, with a workload for each subset.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
+// +kubebuilder:resource:path=uniteddeployments,singular=uniteddeployment,shortName=ud,scope=Namespaced
+// +kubebuilder:printcolumn:name="DESIRED",type=integer,JSONPath=".spec.replicas"
+// +kubebuilder:printcolumn:name="CURRENT",type=integer,JSONPath=".status.replicas"
+// +kubebuilder:printcolumn:name="UPDATED",type=integer,JSONPath=".status.updatedReplicas"
+// +kubebuilder:printcolumn:name="READY",type=integer,JSONPath=".status.readyReplicas"
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp"
+type UnitedDeployment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   UnitedDeploymentSpec   `json:"spec,omitempty"`
+	Status UnitedDeploymentStatus `json:"status,omitempty"`
+}
+
+// UnitedDeploymentList is a list of UnitedDeployments.
+//
+// +kubebuilder:object:root=true
+type UnitedDeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []UnitedDeployment `json:"items"`
+}
+
+// UnitedDeploymentSpec is the desired state of a UnitedDeployment.
+type UnitedDeploymentSpec struct {
+	// Replicas is the number of Pods in all subsets together, at least 0. Default 1.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Selector selects workloads and Pods. The selector must not be empty, must match the labels of the template, and
+	// cannot change.
+	Selector *metav1.LabelSelector `json:"selector"`
+	// Template describes the workload of a subset. Only a change of the template makes a new revision.
+	// +optional
+	Template SubsetTemplate `json:"template,omitempty"`
+	// Topology lists the subsets, and says how to move Pods on.
+	// +optional
+	Topology Topology `json:"topology,omitempty"`
+	// UpdateStrategy says how many Pods of each subset stay at an older revision.
+	// +optional
+	UpdateStrategy UnitedDeploymentUpdateStrategy `json:"updateStrategy,omitempty"`
+	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// Undecodable lists the undecodable fields of the spec. Such a field is empty, and the object cannot be encoded.
+	Undecodable []decode.Problem `json:"-"`
+}
+
+// SubsetTemplate has exactly one template.
+type SubsetTemplate struct {
+	// StatefulSetTemplate is the template of StatefulSets of Kubernetes.
+	// +optional
+	StatefulSetTemplate *StatefulSetTemplateSpec `json:"statefulSetTemplate,omitempty"`
+	// AdvancedStatefulSetTemplate is the template of StatefulSets of this group.
+	// +optional
+	AdvancedStatefulSetTemplate *AdvancedStatefulSetTemplateSpec `json:"advancedStatefulSetTemplate,omitempty"`
+	// CloneSetTemplate is the template of CloneSets.
+	// +optional
+	CloneSetTemplate *CloneSetTemplateSpec `json:"cloneSetTemplate,omitempty"`
+	// DeploymentTemplate is the template of Deployments.
+	// +optional
+	DeploymentTemplate *DeploymentTemplateSpec `json:"deploymentTemplate,omitempty"`
+}
+
+// StatefulSetTemplateSpec describes the StatefulSets of subsets. The fields replicas and
+// updateStrategy.rollingUpdate.partition must be unset. Unknown fields are kept.
+type StatefulSetTemplateSpec struct {
+	// StatefulSets get the labels and annotations of the metadata.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of StatefulSets.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Spec appsv1.StatefulSetSpec `json:"spec"`
+}
+
+// AdvancedStatefulSetTemplateSpec describes the StatefulSets of this group for subsets. The fields replicas and
+// updateStrategy.rollingUpdate.partition must be unset.
+type AdvancedStatefulSetTemplateSpec struct {
+	// StatefulSets get the labels and annotations of the metadata.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of StatefulSets.
+	Spec StatefulSetSpec `json:"spec"`
+}
+
+// CloneSetTemplateSpec describes the CloneSets of subsets.
+type CloneSetTemplateSpec struct {
+	// CloneSets get the labels and annotations of the metadata.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of CloneSets.
+	Spec CloneSetSpec `json:"spec"`
+}
+
+// DeploymentTemplateSpec describes the Deployments of subsets. The field replicas must be unset. Unknown fields are
+// kept.
+type DeploymentTemplateSpec struct {
+	// Deployments get the labels and annotations of the metadata.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of Deployments.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Spec appsv1.DeploymentSpec `json:"spec"`
+}
+
+// Topology lists the subsets of a UnitedDeployment.
+type Topology struct {
+	// Subsets are the parts with Pods, in the order of preference. Names are different.
+	// +optional
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	Subsets []Subset `json:"subsets,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
+	// ScheduleStrategy says what becomes of Pods that no Node of their subset can run.
+	// +optional
+	ScheduleStrategy UnitedDeploymentScheduleStrategy `json:"scheduleStrategy,omitempty"`
+}
+
+// Subset is a part of a UnitedDeployment, with a workload of its own.
+type Subset struct {
+	// Name is a DNS label.
+	Name string `json:"name"`
+	// NodeSelectorTerm chooses the Nodes of the subset. The field cannot change while the subset exists.
+	// +optional
+	NodeSelectorTerm corev1.NodeSelectorTerm `json:"nodeSelectorTerm,omitempty"`
+	// Tolerations are added to the tolerations of the template. The field cannot change while the subset exists.
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	// Replicas is the share of the subset: an integer, or an integral percentage of spec.replicas, rounded to the
+	// nearest number. The subsets without share divide the rest evenly. No subset may have a share together with a
+	// minReplicas or maxReplicas of any subset, or with type Adaptive.
+	// +optional
+	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
+	// MinReplicas is the least number of Pods: an integer or integral percentage. Earlier subsets get theirs first.
+	// Default 0 if any subset has a minReplicas or maxReplicas.
+	// +optional
+	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
+	// MaxReplicas is the largest number of Pods: an integer or integral percentage. Subsets are filled up to it in
+	// their order. Unset is unlimited, and at least one subset has to be so.
+	// +optional
+	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
+	// Patch is a strategic merge patch of the subset's Pod template.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Patch runtime.RawExtension `json:"patch,omitzero"`
+}
+
+// UnitedDeploymentScheduleStrategyType says whether Pods may move on to later subsets.
+//
+// +kubebuilder:validation:Enum=Adaptive;Fixed;""
+type UnitedDeploymentScheduleStrategyType string
+
+const (
+	// AdaptiveSchedule gives the Pods that cannot be scheduled in a subset to later subsets.
+	AdaptiveSchedule UnitedDeploymentScheduleStrategyType = "Adaptive"
+	// FixedSchedule leaves Pods pending.
+	FixedSchedule UnitedDeploymentScheduleStrategyType = "Fixed"
+)
+
+// UnitedDeploymentScheduleStrategy says what becomes of Pods that cannot be scheduled.
+type UnitedDeploymentScheduleStrategy struct {
+	// Type is Adaptive or Fixed. Default Fixed.
+	// +optional
+	Type UnitedDeploymentScheduleStrategyType `json:"type,omitempty"`
+	// Adaptive holds the settings of type Adaptive.
+	// +optional
+	Adaptive *AdaptiveUnitedDeploymentStrategy `json:"adaptive,omitempty"`
+}
+
+// AdaptiveUnitedDeploymentStrategy says when Pods move on, and for how long.
+type AdaptiveUnitedDeploymentStrategy struct {
+	// RescheduleCriticalSeconds is how long a Pod may be unschedulable before other subsets get the Pod. Default 30.
+	// +optional
+	RescheduleCriticalSeconds *int32 `json:"rescheduleCriticalSeconds,omitempty"`
+	// UnschedulableDuration is for how many seconds a subset gets no further Pods then, and with
+	// reserveUnschedulablePods how long a Pod has to be ready before its substitute goes. Default 300.
+	// +optional
+	UnschedulableDuration *int32 `json:"unschedulableDuration,omitempty"`
+	// ReserveUnschedulablePods keeps the pending Pods in their subset, and makes substitutes in other subsets until
+	// the Pods are ready. For Deployments and CloneSets alone. Default false.
+	// +optional
+	ReserveUnschedulablePods bool `json:"reserveUnschedulablePods,omitempty"`
+}
+
+// UnitedDeploymentUpdateStrategyType says who decides about the course of an update.
+//
+// +kubebuilder:validation:Enum=Manual;""
+type UnitedDeploymentUpdateStrategyType string
+
+// ManualUpdateStrategyType leaves the course to the user, by a partition for each subset.
+const ManualUpdateStrategyType UnitedDeploymentUpdateStrategyType = "Manual"
+
+// UnitedDeploymentUpdateStrategy says how many Pods stay at an older revision.
+type UnitedDeploymentUpdateStrategy struct {
+	// Type is Manual. Default Manual.
+	// +optional
+	Type UnitedDeploymentUpdateStrategyType `json:"type,omitempty"`
+	// ManualUpdate holds the settings of type Manual.
+	// +optional
+	ManualUpdate *ManualUpdate `json:"manualUpdate,omitempty"`
+}
+
+// ManualUpdate says how many Pods of each subset stay at an older revision.
+type ManualUpdate struct {
+	// Partitions are numbers of Pods by the name of the subset. Default 0. Deployments have no partition.
+	// +optional
+	Partitions map[string]int32 `json:"partitions,omitempty"`
+}
+
+// UnitedDeploymentStatus is the state of a UnitedDeployment as observed by the controller.
+type UnitedDeploymentStatus struct {
+	// ObservedGeneration is the generation of the spec reflected in the status.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// ReadyReplicas is the number of ready Pods.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// Replicas is the number of Pods selected by labelSelector: all Pods but the reserved.
+	Replicas int32 `json:"replicas"`
+	// UpdatedReplicas is the number of Pods at the newest revision.
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+	// UpdatedReadyReplicas is the number of ready Pods at the newest revision.
+	// +optional
+	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas,omitempty"`
+	// ReservedPods is the number of Pods with a substitute in another subset.
+	// +optional
+	ReservedPods int32 `json:"reservedPods,omitempty"`
+	// CollisionCount is how many hash collisions revision names had.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+	// CurrentRevision is the name of the revision being replaced, or of the newest revision when none is being
+	// replaced.
+	CurrentRevision string `json:"currentRevision"`
+	// UpdatedRevision is the name of the newest revision.
+	// +optional
+	UpdatedRevision string `json:"updatedRevision,omitempty"`
+	// SubsetStatuses are the states of the subsets, in the order of the spec.
+	// +optional
+	SubsetStatuses []UnitedDeploymentSubsetStatus `json:"subsetStatuses,omitempty"`
+	// Conditions say how scaling and the rollout go.
+	// +optional
+	Conditions Conditions `json:"conditions,omitempty"`
+	// LabelSelector is the selector as a string, for autoscalers.
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
+}
+
+// UnitedDeploymentSubsetStatus is the state of a subset.
+type UnitedDeploymentSubsetStatus struct {
+	// Name of the subset.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Replicas is the number of Pods that the subset should have.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+	// ReadyReplicas is the number of ready Pods.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// Partition is the number of Pods that should stay at an older revision.
+	// +optional
+	Partition int32 `json:"partition,omitempty"`
+	// ReservedPods is the number of Pods with a substitute in another subset.
+	// +optional
+	ReservedPods int32 `json:"reservedPods,omitempty"`
+	// Conditions say whether Pods can be scheduled, and why the subset has no more Pods.
+	// +optional
+	Conditions Conditions `json:"conditions,omitempty"`
+}
+
+// UnmarshalJSON reads any spec, even with invalid fields, like the UnmarshalJSON of CloneSetSpec.
+func (s *UnitedDeploymentSpec) UnmarshalJSON(data []byte) (err error) {
+	type plain UnitedDeploymentSpec
+	if s.Undecodable, err = decode.Fields(data, (*plain)(s), "spec"); err != nil {
+		return err
+	}
+	inner := func(name string, problems []decode.Problem) {
+		for _, problem := range problems {
+			s.Undecodable = append(s.Undecodable, problem.In("spec.template."+name))
+		}
+	}
+	if t := s.Template.AdvancedStatefulSetTemplate; t != nil {
+		inner("advancedStatefulSetTemplate", t.Spec.Undecodable)
+	}
+	if t := s.Template.CloneSetTemplate; t != nil {
+		inner("cloneSetTemplate", t.Spec.Undecodable)
+	}
+	return nil
+}
+
+// MarshalJSON refuses a spec with undecodable fields: writing the spec would lose the fields.
+func (s UnitedDeploymentSpec) MarshalJSON() ([]byte, error) {
+	type plain UnitedDeploymentSpec
+	return decode.Marshal(plain(s), s.Undecodable)
+}
+
+// UnmarshalJSON reads a status without invalid fields, like the UnmarshalJSON of CloneSetStatus.
+func (s *UnitedDeploymentStatus) UnmarshalJSON(data []byte) error {
+	type plain UnitedDeploymentStatus
+	_, err := decode.Fields(data, (*plain)(s), "status")
+	return err
+}
