@@ -32,8 +32,8 @@ const (
 	ConditionSubsetFailure = "SubsetFailure"
 	// ConditionUnitedDeploymentUpdated is True when all Pods are ready at the newest revision, and otherwise False.
 	ConditionUnitedDeploymentUpdated = "UnitedDeploymentUpdated"
-	// ConditionAllPlaced is False while replicas have no place in any subset. The message names the limits.
-	ConditionAllPlaced = "AllReplicasPlaced"
+	// ConditionReplicasLimited is True while replicas have no place in any subset. The message names the limits.
+	ConditionReplicasLimited = "ReplicasLimited"
 )
 
 // Reasons of the conditions of a UnitedDeployment.

@@ -65,11 +65,13 @@ func TestDefaultFillsIn(t *testing.T) {
 			}),
 		},
 		{
-			"UD-1 no minimums without bounds", v1beta1.UnitedDeploymentSpec{Topology: topology(v1beta1.Subset{Name: "a"})},
+			"UD-1 no minimums without bounds",
+			v1beta1.UnitedDeploymentSpec{Topology: topology(v1beta1.Subset{Name: "a"})},
 			defaulted(func(s *v1beta1.UnitedDeploymentSpec) { s.Topology = topology(v1beta1.Subset{Name: "a"}) }),
 		},
 		{
-			"UD-1 times of type Adaptive", v1beta1.UnitedDeploymentSpec{Topology: adaptive(nil)},
+			"UD-1 times of type Adaptive",
+			v1beta1.UnitedDeploymentSpec{Topology: adaptive(nil)},
 			defaulted(func(s *v1beta1.UnitedDeploymentSpec) {
 				s.Topology = adaptive(&v1beta1.AdaptiveUnitedDeploymentStrategy{RescheduleCriticalSeconds: new(int32(30)), UnschedulableDuration: new(int32(300))})
 			}),

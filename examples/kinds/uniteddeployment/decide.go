@@ -1,0 +1,350 @@
+package uniteddeployment
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/subsets"
+)
+
+// WorkloadEnding means that the workload of a subset is being deleted by somebody, and a finalizer holds the workload.
+// The controller makes a new workload after the end.
+const WorkloadEnding reason.Code = "WorkloadEnding"
+
+// observation is the complete input of a pass.
+type observation struct {
+	ud       *v1beta1.UnitedDeployment
+	settings *settings
+	revision string // the newest
+	// workloads are all workloads controlled by the UnitedDeployment, of any kind.
+	workloads []workload
+	// pods are the active Pods of a workload.
+	pods func(types.UID) []*corev1.Pod
+	now  time.Time
+}
+
+// todo is a whole pass as data.
+type todo struct {
+	subsets []*part
+	// surplus are further workloads of a subset. gone are workloads of subsets removed, or of another kind.
+	surplus, gone []workload
+	// err says why nothing is changed.
+	err      error
+	division subsets.Division
+	wake     time.Duration
+}
+
+// part is a subset in a pass.
+type part struct {
+	spec *v1beta1.Subset
+	have workload // nil for none
+	pods []*corev1.Pod
+	// Of the pods: active Pods at the newest revision, the ready ones among them, and Pods that are stuck.
+	updated, updatedReady, stuck int
+	reserved                     []*corev1.Pod
+	mark                         subsets.Mark
+	was                          *v1beta1.Condition // Schedulable, as stored
+	isNew                        bool               // in a UnitedDeployment with other subsets
+
+	replicas int
+	kept     int32
+	create   workload
+	change   *patch
+	relabel  map[*corev1.Pod]string
+	unstick  []*corev1.Pod
+	why      reason.List
+}
+
+// decide decides a whole pass from its argument alone.
+func decide(o *observation) *todo {
+	t := &todo{}
+	byName := o.sort(t)
+	for i := range o.ud.Spec.Topology.Subsets {
+		p := o.observe(&o.ud.Spec.Topology.Subsets[i], byName)
+		t.subsets = append(t.subsets, p)
+		o.judge(t, p)
+	}
+	if t.division, t.err = o.divide(t.subsets); t.err != nil {
+		t.surplus, t.gone = nil, nil
+		for _, p := range t.subsets {
+			p.keepAsIs(o)
+		}
+		return t
+	}
+	for i, p := range t.subsets {
+		p.replicas = t.division.Replicas[i]
+		p.why = about(p.spec.Name, t.division.Limits)
+		if t.err = cmp.Or(t.err, o.shape(p)); t.err != nil {
+			break
+		}
+	}
+	return t
+}
+
+// sort finds the workload of each subset, and the workloads to delete. Of several workloads of a subset the one with the
+// most ready Pods stays, among equals the oldest.
+func (o *observation) sort(t *todo) map[string]workload {
+	kind, byName := reflect.TypeOf(o.settings.template.workload), map[string]workload{}
+	better := func(a, b workload) int {
+		return cmp.Or(
+			cmp.Compare(ending(a), ending(b)), cmp.Compare(partsOf(b).ready, partsOf(a).ready),
+			a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()),
+		)
+	}
+	for _, w := range slices.SortedFunc(slices.Values(o.workloads), better) {
+		name := w.GetLabels()[apps.LabelSubsetName]
+		wanted := slices.ContainsFunc(o.ud.Spec.Topology.Subsets, func(s v1beta1.Subset) bool { return s.Name == name })
+		switch {
+		case wanted && byName[name] == nil && reflect.TypeOf(w) == kind:
+			byName[name] = w
+		case w.GetDeletionTimestamp() != nil:
+		case wanted && reflect.TypeOf(w) == kind:
+			t.surplus = append(t.surplus, w)
+		default:
+			t.gone = append(t.gone, w)
+		}
+	}
+	return byName
+}
+
+func ending(w workload) int {
+	if w.GetDeletionTimestamp() != nil {
+		return 1
+	}
+	return 0
+}
+
+// observe counts the Pods of a subset.
+func (o *observation) observe(spec *v1beta1.Subset, byName map[string]workload) *part {
+	p := &part{spec: spec, have: byName[spec.Name], relabel: map[*corev1.Pod]string{}}
+	was := o.ud.Status.SubsetStatuses
+	if i := slices.IndexFunc(was, func(s v1beta1.UnitedDeploymentSubsetStatus) bool { return s.Name == spec.Name }); i >= 0 {
+		p.was = was[i].Conditions.Find(apps.ConditionSubsetSchedulable)
+	} else {
+		p.isNew = len(was) > 0
+	}
+	if p.have == nil {
+		return p
+	}
+	p.pods = o.pods(p.have.GetUID())
+	for _, pod := range p.pods {
+		if pod.Labels[apps.LabelSubsetRevision] != o.revision {
+			continue
+		}
+		p.updated++
+		if podstate.IsReady(pod) {
+			p.updatedReady++
+		}
+	}
+	return p
+}
+
+// judge says whether a subset takes further Pods, and which of the Pods are reserved.
+func (o *observation) judge(t *todo, p *part) {
+	p.mark = subsets.Mark{Standing: subsets.Open}
+	if !o.settings.adaptive {
+		return
+	}
+	if p.was != nil && p.was.Status == corev1.ConditionFalse {
+		p.mark = subsets.Mark{Standing: subsets.Closed, Since: p.was.LastTransitionTime.Time}
+	}
+	if p.was == nil && p.isNew && o.settings.reserve {
+		p.mark = subsets.Mark{Standing: subsets.Closed, Since: o.now}
+	}
+	for _, pod := range p.pods {
+		stuck, wait := o.settings.policy.IsStuck(pod, o.now)
+		if stuck {
+			p.stuck++
+		}
+		if t.soon(wait); o.settings.reserve {
+			t.soon(o.reserve(p, pod))
+		}
+	}
+	if o.settings.reserve {
+		p.mark.Standing = subsets.Proving(p.mark.Standing, len(p.reserved))
+		return
+	}
+	var wait time.Duration
+	p.mark, wait = o.settings.policy.Next(p.mark, p.stuck, o.now)
+	t.soon(wait)
+}
+
+// reserve decides whether a Pod is reserved, and returns when to look again.
+func (o *observation) reserve(p *part, pod *corev1.Pod) time.Duration {
+	var was *bool
+	if label, ok := pod.Labels[apps.LabelReservedPod]; ok {
+		was = new(label == "true")
+	}
+	reserved, wait := o.settings.policy.IsReserved(pod, was, p.mark.Standing, o.now)
+	if was != nil && *was && pod.Labels[apps.LabelSubsetRevision] != o.revision {
+		reserved, wait = true, 0 // an old Pod proves nothing
+	}
+	if reserved {
+		p.reserved = append(p.reserved, pod)
+	}
+	if label := strconv.FormatBool(reserved); pod.Labels[apps.LabelReservedPod] != label {
+		p.relabel[pod] = label
+	}
+	return wait
+}
+
+// soon asks for another pass.
+func (t *todo) soon(wait time.Duration) {
+	if wait > 0 && (t.wake == 0 || wait < t.wake) {
+		t.wake = wait
+	}
+}
+
+// divide divides the replicas. Without reserved Pods, all replicas get a place that the bounds allow: pending Pods have
+// an autoscaler of Nodes make room. So the last closed subsets open again until all replicas have a place.
+func (o *observation) divide(parts []*part) (subsets.Division, error) {
+	states := make([]subsets.State, len(parts))
+	for i, p := range parts {
+		states[i] = o.state(p)
+	}
+	d, err := o.settings.rules.Divide(o.settings.replicas, states)
+	for i := len(parts) - 1; i >= 0 && err == nil && d.Left > 0 && !o.settings.reserve; i-- {
+		if states[i].Standing != subsets.Closed {
+			continue
+		}
+		states[i].Standing = subsets.Open
+		var opened subsets.Division
+		if opened, err = o.settings.rules.Divide(o.settings.replicas, states); opened.Left < d.Left {
+			d, parts[i].mark = opened, subsets.Mark{Standing: subsets.Open, Since: o.now}
+		} else {
+			states[i].Standing = subsets.Closed
+		}
+	}
+	for i, p := range parts {
+		if p.mark.Standing != subsets.OnTrial || err != nil {
+			continue
+		}
+		p.mark = subsets.Mark{Standing: subsets.Open, Since: o.now}
+		if d.Replicas[i] > states[i].Replicas {
+			p.mark.Standing = subsets.Closed
+		}
+	}
+	return d, err
+}
+
+// state is the present state of a subset. A Pod beyond the replicas, as in a rolling update, holds no place.
+func (o *observation) state(p *part) subsets.State {
+	s := subsets.State{Standing: p.mark.Standing}
+	if p.have == nil {
+		return s
+	}
+	s.Replicas = int(max(partsOf(p.have).replicas, 0))
+	for _, pod := range p.pods {
+		if o.settings.reserve || podstate.IsScheduled(pod) {
+			s.Settled++
+		}
+	}
+	s.Settled = min(s.Settled-len(p.reserved), s.Replicas)
+	return s
+}
+
+// keepAsIs is for a pass without a division.
+func (p *part) keepAsIs(o *observation) {
+	if p.have != nil {
+		p.replicas = int(partsOf(p.have).replicas)
+		p.kept = partitionOf(o.ud, p.spec.Name, p.replicas)
+	}
+}
+
+// about returns the limits of a subset.
+func about(subset string, limits reason.List) (out reason.List) {
+	path := subsetPath(subset).String()
+	for _, why := range limits {
+		if why.Path == path || strings.HasPrefix(why.Path, path+".") {
+			out = append(out, why)
+		}
+	}
+	return out
+}
+
+// shape compares the workload of a subset with the wanted workload.
+func (o *observation) shape(p *part) error {
+	p.kept = partitionOf(o.ud, p.spec.Name, p.replicas)
+	want, n, err := build(o.ud, o.settings.template, p.spec, o.revision, numbers{replicas: int32(p.replicas), kept: &p.kept, unavailable: o.unavailable(p)})
+	switch {
+	case err != nil:
+		return fmt.Errorf("subset %s: %w", p.spec.Name, err)
+	case p.have == nil:
+		p.create = want
+		return nil
+	case p.have.GetDeletionTimestamp() != nil:
+		p.why = append(p.why, reason.Reason{
+			Code: WorkloadEnding, Object: reason.ObjectOf("workload", p.have), Detail: "it is being deleted, and is made anew when it is gone",
+			Remedy: "see to its finalizers",
+		})
+		return nil
+	}
+	if p.change = changeOf(p.have, want, n); p.change == nil || !p.change.Whole {
+		p.unstick = o.stuckAt(p)
+	}
+	return nil
+}
+
+// unavailable is how many Pods of a subset may be unavailable: as many as are, while Pods of the subset are reserved, so
+// that an update does not wait for Pods unable to start. Nil leaves the number alone.
+func (o *observation) unavailable(p *part) *intstr.IntOrString {
+	if !o.settings.template.reserves {
+		return nil
+	}
+	if o.settings.reserve && p.mark.Standing == subsets.Closed {
+		n := p.replicas
+		for _, pod := range p.pods {
+			switch {
+			case podstate.IsReady(pod):
+				n--
+			case pod.Labels[apps.LabelSubsetRevision] != o.revision && slices.Contains(p.reserved, pod):
+				n++
+			}
+		}
+		return new(intstr.FromInt(max(n, 1)))
+	}
+	if p.have == nil {
+		return nil
+	}
+	usual, was := partsOf(o.settings.template.workload).unavailable, partsOf(p.have).unavailable
+	switch {
+	case was == nil || was.Type != intstr.Int || usual != nil && *usual == *was: // as written in the template, or by default
+		return nil
+	case usual != nil:
+		return usual
+	}
+	if _, ok := p.have.(*appsv1.Deployment); ok {
+		return new(intstr.FromString("25%"))
+	}
+	return new(intstr.FromString("20%"))
+}
+
+// stuckAt returns Pods of a StatefulSet of Kubernetes that hold up an update: the Pods are to be updated, and not ready.
+// Kubernetes waits for such Pods to become ready first.
+func (o *observation) stuckAt(p *part) (out []*corev1.Pod) {
+	set, ok := p.have.(*appsv1.StatefulSet)
+	if !ok || set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return nil
+	}
+	for _, pod := range p.pods {
+		ordinal, err := strconv.Atoi(strings.TrimPrefix(pod.Name, set.Name+"-"))
+		if err == nil && int32(ordinal) >= p.kept && pod.Labels[apps.LabelSubsetRevision] != o.revision && !podstate.IsReady(pod) {
+			out = append(out, pod)
+		}
+	}
+	return out
+}

@@ -1,0 +1,260 @@
+package uniteddeployment
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/subsets"
+)
+
+// owned is a CloneSet of a subset.
+func owned(name, subset string, ready int32, age time.Duration) *v1beta1.CloneSet {
+	return &v1beta1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Unix(1_000_000, 0).Add(-age)),
+			Labels: map[string]string{apps.LabelSubsetName: subset, apps.LabelSubsetRevision: "web-1"},
+		},
+		Spec:   v1beta1.CloneSetSpec{Replicas: new(int32(3))},
+		Status: v1beta1.CloneSetStatus{ReadyReplicas: ready},
+	}
+}
+
+func leaving(w *v1beta1.CloneSet) *v1beta1.CloneSet {
+	w.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_000_000, 0)}
+	return w
+}
+
+func names(list []workload) (out []string) {
+	for _, w := range list {
+		out = append(out, w.GetName())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// passOn decides about workloads.
+func passOn(t testing.TB, ud *v1beta1.UnitedDeployment, pods []*corev1.Pod, workloads ...workload) *todo {
+	t.Helper()
+	return decide(&observation{
+		ud: ud, settings: mustResolve(t, ud), revision: "web-1", workloads: workloads, now: time.Unix(2_000_000, 0),
+		pods: func(types.UID) []*corev1.Pod { return pods },
+	})
+}
+
+// TestWorkloadsOfSubsets: a subset keeps a single workload, and only workloads of today's subsets and kind stay.
+func TestWorkloadsOfSubsets(t *testing.T) {
+	other := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{apps.LabelSubsetName: "a"}}}
+	for _, c := range []struct {
+		name                            string
+		workloads                       []workload
+		kept, created, surplus, removed []string
+	}{
+		{"UD-13 none", nil, nil, []string{"a", "b"}, nil, nil},
+		{"UD-13 all", []workload{owned("1", "a", 0, 0), owned("2", "b", 0, 0)}, []string{"1", "2"}, nil, nil, nil},
+		{"UD-13 a subset is gone", []workload{owned("1", "a", 0, 0), owned("2", "b", 0, 0), owned("3", "c", 9, 0)}, []string{"1", "2"}, nil, nil, []string{"3"}},
+		{"UD-13 another kind", []workload{other, owned("2", "b", 0, 0)}, []string{"2"}, []string{"a"}, nil, []string{"other"}},
+		{"UD-60 most ready Pods", []workload{owned("1", "a", 1, 9), owned("2", "a", 2, 0), owned("3", "b", 0, 0), owned("4", "a", 0, 99)}, []string{"2", "3"}, nil, []string{"1", "4"}, nil},
+		{"UD-60 the oldest of equals", []workload{owned("1", "a", 1, 0), owned("2", "a", 1, time.Hour), owned("3", "b", 0, 0)}, []string{"2", "3"}, nil, []string{"1"}, nil},
+		{"UD-60 the first name of equals", []workload{owned("2", "a", 1, 0), owned("1", "a", 1, 0), owned("3", "b", 0, 0)}, []string{"1", "3"}, nil, []string{"2"}, nil},
+		{"a leaving workload is not kept for its Pods", []workload{leaving(owned("1", "a", 3, 0)), owned("2", "a", 0, 0), owned("3", "b", 0, 0)}, []string{"2", "3"}, nil, nil, nil},
+		{"a leaving workload is awaited", []workload{leaving(owned("1", "a", 3, 0)), owned("3", "b", 0, 0)}, []string{"1", "3"}, nil, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := passOn(t, small(t), nil, c.workloads...)
+			var kept []workload
+			var created []string
+			for _, p := range got.subsets {
+				if p.have != nil {
+					kept = append(kept, p.have)
+				}
+				if p.create != nil {
+					created = append(created, p.spec.Name)
+				}
+			}
+			want := [][]string{c.kept, c.created, c.surplus, c.removed}
+			if diff := cmp.Diff(want, [][]string{names(kept), created, names(got.surplus), names(got.gone)}); diff != "" {
+				t.Errorf("kept, created, surplus, gone (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestLeavingWorkload: nobody changes a workload on its way out, and the report says who holds the subset up.
+func TestLeavingWorkload(t *testing.T) {
+	got := passOn(t, small(t), nil, leaving(owned("1", "a", 3, 0)), owned("3", "b", 0, 0)).subsets[0]
+	if got.change != nil || got.create != nil || !errors.Is(got.why, WorkloadEnding) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestUndividable: nothing changes while the shares do not make the replicas.
+func TestUndividable(t *testing.T) {
+	ud := small(t, in(subsetA, "replicas: 9")...)
+	got := passOn(t, ud, nil, owned("1", "a", 3, 0), owned("3", "c", 0, 0))
+	if !errors.Is(got.err, subsets.SharesExceed) || len(got.gone)+len(got.surplus) > 0 || !strings.Contains(got.err.Error(), "lower a share, or raise spec.replicas") {
+		t.Errorf("UD-18 %v, %v", got.err, names(got.gone))
+	}
+	for _, p := range got.subsets {
+		if p.create != nil || p.change != nil || p.have != nil && p.replicas != 3 {
+			t.Errorf("UD-18 %+v", p)
+		}
+	}
+}
+
+// TestPartitions: partitions are by subset, and never above the replicas.
+func TestPartitions(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		partitions string
+		want       [2]int32
+	}{
+		{"UD-36 a updates 2, b none", "{a: 3, b: 5}", [2]int32{3, 5}},
+		{"UD-36 a is done", "{a: 0, b: 5}", [2]int32{0, 5}},
+		{"UD-36 all", "{}", [2]int32{0, 0}},
+		{"UD-35 above the replicas", "{a: 9, b: -2}", [2]int32{5, 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ud := small(t, "replicas: 5", "replicas: 10", "  topology:\n", "  updateStrategy: {manualUpdate: {partitions: "+c.partitions+"}}\n  topology:\n")
+			got := passOn(t, ud, nil)
+			if kept := [2]int32{got.subsets[0].kept, got.subsets[1].kept}; kept != c.want {
+				t.Errorf("%v", kept)
+			}
+			for i, p := range got.subsets {
+				if is := partsOf(p.create); is.kept == nil || *is.kept != c.want[i] || is.replicas != 5 {
+					t.Errorf("%s: %+v", p.spec.Name, is.numbers)
+				}
+			}
+		})
+	}
+}
+
+// podAt is a Pod of subset a.
+func podAt(name, revision string, ready, stuck bool) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{apps.LabelSubsetName: "a", apps.LabelSubsetRevision: revision}}}
+	pod.Status.Phase = corev1.PodRunning
+	if ready {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(1_000_000, 0))}}
+	}
+	if stuck {
+		pod.Status.Phase = corev1.PodPending
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	}
+	return pod
+}
+
+// TestUnstick: Pods that hold up the update of a StatefulSet go.
+func TestUnstick(t *testing.T) {
+	pods := []*corev1.Pod{
+		podAt("db-0", "web-0", false, false), podAt("db-1", "web-0", true, false), podAt("db-2", "web-0", false, false), podAt("db-3", "web-1", false, false),
+	}
+	for _, c := range []struct {
+		name  string
+		edits []string
+		old   bool
+		want  []string
+	}{
+		{"UD-16 from the partition on", set(), false, []string{"db-2"}},
+		{"UD-16 OnDelete", all(set(), []string{podMeta, "        updateStrategy: {type: OnDelete}\n" + podMeta}), false, nil},
+		{"UD-16 not before the update", set(), true, nil},
+		{"UD-16 CloneSets do so themselves", nil, false, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ud := small(t, all(c.edits, []string{"  topology:\n", "  updateStrategy: {manualUpdate: {partitions: {a: 1}}}\n  topology:\n"})...)
+			have, _ := mustBuild(t, ud, numbers{replicas: 2, kept: new(int32(1))})
+			have = stored(have, "db")
+			if c.old {
+				have.GetLabels()[apps.LabelSubsetRevision] = "web-0"
+			}
+			var got []string
+			for _, pod := range passOn(t, ud, pods, have).subsets[0].unstick {
+				got = append(got, pod.Name)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUnavailable: while Pods are reserved, an update does not wait for them. Afterwards the template counts again.
+func TestUnavailable(t *testing.T) {
+	stuck, ready := podAt("p1", "web-0", false, true), podAt("p2", "web-1", true, false)
+	count := func(text string) *intstr.IntOrString { return new(intstr.Parse(text)) }
+	for _, c := range []struct {
+		name  string
+		edits []string
+		have  *intstr.IntOrString
+		pods  []*corev1.Pod
+		want  *intstr.IntOrString
+	}{
+		{"UD-34 an old Pod is stuck", nil, count("20%"), []*corev1.Pod{stuck, ready}, count("3")},
+		{"UD-34 nothing is stuck", nil, count("20%"), []*corev1.Pod{ready}, nil},
+		{"UD-34 back to the default of CloneSets", nil, count("3"), []*corev1.Pod{ready}, count("20%")},
+		{"UD-34 back to the default of Deployments", deployment(), count("3"), []*corev1.Pod{ready}, count("25%")},
+		{"UD-34 back to the template", []string{podMeta, "        updateStrategy: {rollingUpdate: {maxUnavailable: 1}}\n" + podMeta}, count("3"), []*corev1.Pod{ready}, count("1")},
+		{"UD-34 the template's number", []string{podMeta, "        updateStrategy: {rollingUpdate: {maxUnavailable: 3}}\n" + podMeta}, count("3"), []*corev1.Pod{ready}, nil},
+		{"UD-34 a foreign default", nil, count("30%"), []*corev1.Pod{ready}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ud := small(t, all(adaptive("reserveUnschedulablePods: true"), c.edits)...)
+			o := &observation{ud: ud, settings: mustResolve(t, ud), revision: "web-1", now: time.Unix(2_000_000, 0), pods: func(types.UID) []*corev1.Pod { return c.pods }}
+			have, _ := mustBuild(t, ud, numbers{replicas: 3, unavailable: c.have})
+			p := o.observe(&ud.Spec.Topology.Subsets[0], map[string]workload{"a": have})
+			o.judge(&todo{}, p)
+			p.replicas = 3
+			if diff := cmp.Diff(c.want, o.unavailable(p)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReservedPods: a new subset has to prove itself, and Pods of an old revision stay as they were.
+func TestReservedPods(t *testing.T) {
+	labelled := func(pod *corev1.Pod, value string) *corev1.Pod {
+		pod.Labels[apps.LabelReservedPod] = value
+		return pod
+	}
+	for _, c := range []struct {
+		name     string
+		statuses []string
+		pod      *corev1.Pod
+		reserved bool
+	}{
+		{"UD-26 a new UnitedDeployment", nil, podAt("p", "web-1", true, false), false},
+		{"UD-30 a new subset", []string{"b"}, podAt("p", "web-1", true, false), true},
+		{"UD-28 a known subset", []string{"a", "b"}, podAt("p", "web-1", true, false), false},
+		{"UD-28 stuck", []string{"a"}, podAt("p", "web-1", false, true), true},
+		{"UD-28 an old Pod is stuck", []string{"a"}, podAt("p", "web-0", false, true), true},
+		{"UD-28 a ready old Pod", []string{"a"}, labelled(podAt("p", "web-0", true, false), "false"), false},
+		{"UD-29 ready for long", []string{"a"}, labelled(podAt("p", "web-1", true, false), "true"), false},
+		{"UD-29 an old Pod proves nothing", []string{"a"}, labelled(podAt("p", "web-0", true, false), "true"), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ud := small(t, adaptive("reserveUnschedulablePods: true")...)
+			if c.name == "UD-30 a new subset" {
+				c.pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Unix(2_000_000, 0))
+			}
+			for _, name := range c.statuses {
+				ud.Status.SubsetStatuses = append(ud.Status.SubsetStatuses, v1beta1.UnitedDeploymentSubsetStatus{Name: name})
+			}
+			have, _ := mustBuild(t, ud, numbers{replicas: 1})
+			got := passOn(t, ud, []*corev1.Pod{c.pod}, have).subsets[0]
+			if (len(got.reserved) > 0) != c.reserved || (c.pod.Labels[apps.LabelReservedPod] == "") != (len(got.relabel) > 0) && c.name[:5] != "UD-29" {
+				t.Errorf("reserved %d, relabelled %v", len(got.reserved), got.relabel)
+			}
+		})
+	}
+}

@@ -1,0 +1,221 @@
+package uniteddeployment
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/uniteddeployment"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout/partition"
+	"github.com/workloadkit/workloadkit/subsets"
+)
+
+// settings are a UnitedDeployment's spec with every default filled in, and everything compiled.
+type settings struct {
+	replicas     int
+	selector     labels.Selector
+	template     template
+	rules        *subsets.Rules
+	policy       subsets.Policy
+	adaptive     bool
+	reserve      bool
+	historyLimit int
+
+	// warnings are values that work, although their writer has made a mistake.
+	warnings reason.List
+}
+
+const (
+	topologyPath = "spec.topology.subsets"
+	adaptivePath = "spec.topology.scheduleStrategy.adaptive"
+)
+
+// longestPatch leaves room for the other annotations of a workload, which has the patch in an annotation.
+const longestPatch = 128 << 10
+
+// subsetPath is the path of a subset, as in the reasons of package subsets.
+func subsetPath(name string) *field.Path { return field.NewPath(topologyPath).Key(name) }
+
+// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the
+// settings are unusable then. Warnings are values that work, because objects taken over have to go on working.
+func resolve(ud *v1beta1.UnitedDeployment) (s *settings, problems, warnings judge.Faults) {
+	if left := judge.Undecodable(ud.Spec.Undecodable); left != nil {
+		return nil, left, nil // the rest would only complain of missing values
+	}
+	read, spec := &judge.Reading{}, &ud.Spec
+	s = &settings{
+		replicas:     read.Replicas("spec.replicas", replicasOf(ud)),
+		historyLimit: read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit)),
+		selector:     labels.Nothing(),
+	}
+	s.readTemplate(read, spec)
+	if errs := validation.NotTooMany(len(spec.Topology.Subsets), field.NewPath(topologyPath)); len(errs) > 0 {
+		read.Refuse(errs...)
+		return s, read.Problems, read.Warnings
+	}
+	s.readSchedule(read, &spec.Topology.ScheduleStrategy)
+	s.readNumbers(read, spec.Topology.Subsets)
+	s.readSubsets(read, spec.Topology.Subsets)
+	readPartitions(read, spec)
+	s.warnings = read.Warnings.Reasons()
+	return s, read.Problems, read.Warnings
+}
+
+func replicasOf(ud *v1beta1.UnitedDeployment) int32 {
+	return ptr.Deref(ud.Spec.Replicas, api.DefaultReplicas)
+}
+
+// readTemplate reads the template and the selector.
+func (s *settings) readTemplate(read *judge.Reading, spec *v1beta1.UnitedDeploymentSpec) {
+	found := templatesOf(&spec.Template)
+	if len(found) != 1 {
+		read.Refuse(field.Invalid(field.NewPath("spec", "template"), len(found), "must have exactly one template: statefulSetTemplate, advancedStatefulSetTemplate, "+
+			"cloneSetTemplate or deploymentTemplate"))
+		return
+	}
+	s.template = found[0]
+	path, parts := field.NewPath("spec", "template", s.template.name), partsOf(s.template.workload)
+	errs := validation.Selector(spec.Selector, parts.pod.Labels, apps.ReservedSubsetLabels(), field.NewPath("spec"))
+	for _, err := range errs {
+		if err.Field == "spec.template.metadata.labels" {
+			err.Field = path.Child("spec", "template", "metadata", "labels").String()
+		}
+	}
+	if read.Refuse(errs...); len(errs) == 0 {
+		s.selector = read.Selector("spec.selector", spec.Selector)
+	}
+	read.Template(path.Child("spec", "template").String(), parts.pod, apps.ReservedSubsetLabels())
+	if s.template.name == "cloneSetTemplate" { // OpenKruise accepts the rest
+		return
+	}
+	if own := s.template.workload.GetLabels(); len(errs) == 0 && !s.selector.Matches(labels.Set(own)) {
+		read.Warn(field.Invalid(path.Child("metadata", "labels"), own, "must match spec.selector ("+s.selector.String()+")"))
+	}
+	const owned = "must be unset: each subset has its own"
+	if n := *parts.own; n != nil {
+		read.Warn(field.Invalid(path.Child("spec", "replicas"), *n, owned))
+	}
+	if n := parts.kept; n != nil {
+		read.Warn(field.Invalid(path.Child("spec", "updateStrategy", "rollingUpdate", "partition"), *n, owned))
+	}
+}
+
+// readSchedule reads how Pods move on.
+func (s *settings) readSchedule(read *judge.Reading, strategy *v1beta1.UnitedDeploymentScheduleStrategy) {
+	judge.OneOf(read, "spec.topology.scheduleStrategy.type", strategy.Type, v1beta1.AdaptiveSchedule, v1beta1.FixedSchedule)
+	adaptive := ptr.Deref(strategy.Adaptive, v1beta1.AdaptiveUnitedDeploymentStrategy{})
+	pending := read.OrZero(adaptivePath+".rescheduleCriticalSeconds", ptr.Deref(adaptive.RescheduleCriticalSeconds, api.DefaultRescheduleCriticalSeconds))
+	closed := read.OrZero(adaptivePath+".unschedulableDuration", ptr.Deref(adaptive.UnschedulableDuration, api.DefaultUnschedulableDuration))
+	if s.adaptive = strategy.Type == v1beta1.AdaptiveSchedule; !s.adaptive {
+		return
+	}
+	// For a Policy, zero means something else than no time.
+	s.policy.PendingFor = max(time.Duration(pending)*time.Second, time.Nanosecond)
+	s.policy.ClosedFor = max(time.Duration(closed)*time.Second, time.Nanosecond)
+	s.reserve = adaptive.ReserveUnschedulablePods
+	if s.reserve && s.template.name != "" && !s.template.reserves {
+		s.reserve = false
+		read.Misread(field.Invalid(field.NewPath(adaptivePath+".reserveUnschedulablePods"), true, "is for deploymentTemplate and cloneSetTemplate alone"),
+			"false", "use one of these templates, or leave the field out")
+	}
+}
+
+// readNumbers compiles shares and bounds. Whether numbers add up is judged here for admission, and again by decide: the
+// scale subresource changes replicas without admission.
+func (s *settings) readNumbers(read *judge.Reading, list []v1beta1.Subset) {
+	config := subsets.Config{
+		Fill: subsets.Fixed, Rounding: partition.Nearest,
+		Paths: subsets.Paths{Total: "spec.replicas", Subsets: topologyPath, Replicas: "replicas", Min: "minReplicas", Max: "maxReplicas"},
+	}
+	bounded := slices.ContainsFunc(list, func(s v1beta1.Subset) bool { return s.MinReplicas != nil || s.MaxReplicas != nil })
+	if bounded || s.adaptive || len(list) == 0 {
+		config.Fill, config.Stay, config.Reserve = subsets.InOrder, s.adaptive && !s.reserve, s.reserve
+	}
+	compiled := make([]subsets.Subset, len(list))
+	for i := range list {
+		compiled[i] = subsets.Subset{Name: list[i].Name, Replicas: list[i].Replicas, Min: list[i].MinReplicas, Max: list[i].MaxReplicas}
+	}
+	rules, err := subsets.New(config, compiled)
+	for _, why := range reason.From(err) {
+		read.Refuse(refusal(why))
+	}
+	if s.rules = rules; err != nil {
+		return
+	}
+	if bounded && !slices.ContainsFunc(list, func(s v1beta1.Subset) bool { return s.MaxReplicas == nil }) {
+		read.Warn(field.Invalid(field.NewPath(topologyPath), len(list), "must have a subset without maxReplicas, for the Pods that are left"))
+	}
+	_, err = rules.Divide(s.replicas, nil)
+	for _, why := range reason.From(err) {
+		read.Warn(refusal(why))
+	}
+}
+
+// refusal is admission's report of a reason.
+func refusal(why reason.Reason) *field.Error {
+	detail := why.Detail
+	if why.Remedy != "" {
+		detail = strings.TrimPrefix(detail+"; "+why.Remedy, "; ")
+	}
+	return field.Invalid(field.NewPath(why.Path), why.New, detail)
+}
+
+// readSubsets judges names and patches.
+func (s *settings) readSubsets(read *judge.Reading, list []v1beta1.Subset) {
+	for i := range list {
+		subset := &list[i]
+		path := subsetPath(subset.Name)
+		for _, problem := range utilvalidation.IsDNS1123Label(subset.Name) {
+			if subset.Name != "" { // reported already
+				read.Warn(field.Invalid(path.Child("name"), subset.Name, problem))
+			}
+		}
+		switch {
+		case len(patchOf(subset)) > longestPatch:
+			read.Refuse(field.TooLong(path.Child("patch"), "", longestPatch))
+		case s.template.name != "" && patchOf(subset) != "":
+			pod, err := podOf(partsOf(s.template.workload).pod, subset, "")
+			if err != nil {
+				read.Refuse(field.Invalid(path.Child("patch"), reason.Shorten(patchOf(subset), 100), err.Error()))
+			} else if !s.selector.Matches(labels.Set(pod.Labels)) || pod.Labels[apps.LabelSubsetName] != subset.Name {
+				read.Warn(field.Invalid(path.Child("patch"), reason.Shorten(patchOf(subset), 100), "must leave the labels of selectors alone"))
+			}
+		}
+	}
+}
+
+// readPartitions judges the partitions.
+func readPartitions(read *judge.Reading, spec *v1beta1.UnitedDeploymentSpec) {
+	judge.OneOf(read, "spec.updateStrategy.type", spec.UpdateStrategy.Type, v1beta1.ManualUpdateStrategyType)
+	if spec.UpdateStrategy.ManualUpdate == nil {
+		return
+	}
+	partitions := spec.UpdateStrategy.ManualUpdate.Partitions
+	for _, name := range slices.Sorted(maps.Keys(partitions)) {
+		path := field.NewPath("spec.updateStrategy.manualUpdate.partitions").Key(name)
+		read.OrZero(path.String(), partitions[name])
+		if !slices.ContainsFunc(spec.Topology.Subsets, func(s v1beta1.Subset) bool { return s.Name == name }) {
+			read.Warn(field.Invalid(path, partitions[name], fmt.Sprintf("no subset has the name %q", name)))
+		}
+	}
+}
+
+// partitionOf is how many of a subset's Pods stay at an older revision.
+func partitionOf(ud *v1beta1.UnitedDeployment, subset string, replicas int) int32 {
+	if ud.Spec.UpdateStrategy.ManualUpdate == nil {
+		return 0
+	}
+	return min(max(ud.Spec.UpdateStrategy.ManualUpdate.Partitions[subset], 0), int32(replicas))
+}

@@ -1,0 +1,162 @@
+package uniteddeployment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/subsets"
+)
+
+// outcome is the result of a pass.
+type outcome struct {
+	// provisioned is true after workloads were created or deleted.
+	provisioned bool
+	// provision and update are the errors of creations and deletions, and of changes.
+	provision, update error
+}
+
+// notReserved selects the Pods that count for an autoscaler.
+const notReserved = apps.LabelReservedPod + "=false"
+
+// nextStatus computes the status after a pass.
+func nextStatus(o *observation, t *todo, done outcome, collisions *int32) v1beta1.UnitedDeploymentStatus {
+	was, now := &o.ud.Status, metav1.NewTime(o.now)
+	status := v1beta1.UnitedDeploymentStatus{
+		ObservedGeneration: o.ud.Generation, CurrentRevision: was.CurrentRevision, UpdatedRevision: o.revision, CollisionCount: collisions,
+		LabelSelector: o.settings.selector.String(), Conditions: slices.Clone(was.Conditions),
+	}
+	for _, p := range t.subsets {
+		status.SubsetStatuses = append(status.SubsetStatuses, o.subsetStatus(p, now))
+		status.UpdatedReplicas += int32(p.updated)
+		status.UpdatedReadyReplicas += int32(p.updatedReady)
+		status.ReservedPods += int32(len(p.reserved))
+	}
+	var failures []string
+	for _, w := range o.workloads {
+		is := partsOf(w)
+		status.Replicas += is.pods
+		status.ReadyReplicas += is.ready
+		if is.failure != "" {
+			failures = append(failures, w.GetName()+": "+is.failure)
+		}
+	}
+	if o.settings.reserve {
+		status.LabelSelector += "," + notReserved
+		status.Replicas = o.countSelected()
+	}
+	if status.CurrentRevision == "" || status.UpdatedReadyReplicas >= int32(o.settings.replicas) {
+		status.CurrentRevision = o.revision
+	}
+	setConditions(&status.Conditions, o, t, done, failures, status.CurrentRevision)
+	return status
+}
+
+// countSelected counts the Pods of the scale's selector by their labels: Pods without a label yet are not selected.
+func (o *observation) countSelected() (n int32) {
+	for _, w := range o.workloads {
+		for _, pod := range o.pods(w.GetUID()) {
+			if pod.Labels[apps.LabelReservedPod] == "false" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func setConditions(conditions *v1beta1.Conditions, o *observation, t *todo, done outcome, failures []string, current string) {
+	now := metav1.NewTime(o.now)
+	updated := v1beta1.Condition{
+		Type: apps.ConditionUnitedDeploymentUpdated, Status: corev1.ConditionTrue, Reason: apps.ReasonRevisionUpdated, Message: "updated to revision " + o.revision,
+	}
+	if current != o.revision {
+		updated.Status, updated.Reason, updated.Message = corev1.ConditionFalse, apps.ReasonRevisionUpdating, "updating to revision "+o.revision
+	}
+	conditions.Set(updated, now)
+	provisioned := conditions.Find(apps.ConditionSubsetProvisioned)
+	if done.provisioned || done.provision != nil || provisioned != nil && provisioned.Status != corev1.ConditionTrue {
+		setSuccess(conditions, apps.ConditionSubsetProvisioned, done.provision, now)
+	}
+	setSuccess(conditions, apps.ConditionSubsetUpdated, done.update, now)
+	if slices.Sort(failures); len(failures) == 0 {
+		conditions.Drop(apps.ConditionSubsetFailure)
+	} else {
+		message := reason.Shorten(strings.Join(failures[:min(len(failures), kruise.ReasonsInEvent)], "; "), 1024)
+		conditions.Set(v1beta1.Condition{Type: apps.ConditionSubsetFailure, Status: corev1.ConditionTrue, Reason: apps.ReasonSubsetError, Message: message}, now)
+	}
+	conditions.SetFailure(apps.ConditionInvalidSpec, nil, now)
+	conditions.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
+	conditions.SetFailure(apps.ConditionReplicasLimited, t.limited(), now)
+}
+
+// setSuccess sets a condition that is True without an error.
+func setSuccess(conditions *v1beta1.Conditions, name string, err error, now metav1.Time) {
+	c := v1beta1.Condition{Type: name, Status: corev1.ConditionTrue}
+	if err != nil {
+		_, message := reason.Explain(err)
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, apps.ReasonSubsetError, message
+	}
+	conditions.Set(c, now)
+}
+
+// limited says why replicas have no place, nil if all have one.
+func (t *todo) limited() error {
+	if t.division.Left > 0 {
+		return t.division.Limits.Err()
+	}
+	return nil
+}
+
+// subsetStatus is the status of a subset, with its reasons.
+func (o *observation) subsetStatus(p *part, now metav1.Time) v1beta1.UnitedDeploymentSubsetStatus {
+	s := v1beta1.UnitedDeploymentSubsetStatus{Name: p.spec.Name, Replicas: int32(p.replicas), Partition: p.kept, ReservedPods: int32(len(p.reserved))}
+	for i := range o.ud.Status.SubsetStatuses {
+		if before := &o.ud.Status.SubsetStatuses[i]; before.Name == s.Name {
+			s.Conditions = slices.Clone(before.Conditions)
+			break
+		}
+	}
+	if p.have != nil {
+		s.ReadyReplicas = partsOf(p.have).ready
+	}
+	switch c := o.schedulable(p); {
+	case !o.settings.adaptive:
+		s.Conditions.Drop(apps.ConditionSubsetSchedulable)
+	case c.Status == corev1.ConditionFalse || p.was != nil:
+		s.Conditions.Set(c, now)
+	}
+	s.Conditions.SetFailure(apps.ConditionSubsetLimited, p.why.Err(), now)
+	return s
+}
+
+// schedulable is the condition for the standing of a subset.
+func (o *observation) schedulable(p *part) v1beta1.Condition {
+	c := v1beta1.Condition{Type: apps.ConditionSubsetSchedulable, Status: corev1.ConditionTrue}
+	wasFalse := p.was != nil && p.was.Status == corev1.ConditionFalse
+	if p.mark.Standing == subsets.Open {
+		if c.Reason = apps.ReasonSubsetRecover; !wasFalse {
+			c.Reason = ""
+			if p.was != nil {
+				c.Reason = p.was.Reason
+			}
+		}
+		return c
+	}
+	c.Status, c.Reason = corev1.ConditionFalse, apps.ReasonSubsetReschedule
+	switch {
+	case p.was == nil && p.isNew, wasFalse && p.was.Reason == apps.ReasonSubsetCreated && len(p.reserved) == 0:
+		c.Reason, c.Message = apps.ReasonSubsetCreated, "new Pods have substitutes in other subsets until they are ready"
+	case o.settings.reserve:
+		c.Message = fmt.Sprintf("%d Pods have substitutes in other subsets until they have been ready for %s; make room in the subset", len(p.reserved), o.settings.policy.ClosedFor)
+	default:
+		c.Message = fmt.Sprintf("Pods could not be scheduled within %s: further Pods go to other subsets for %s; make room in the subset", o.settings.policy.PendingFor, o.settings.policy.ClosedFor)
+	}
+	return c
+}
