@@ -38,6 +38,7 @@ func specs() map[string][2]reflect.Type {
 		"SidecarSet":               {reflect.TypeFor[v1alpha1.SidecarSetSpec](), reflect.TypeFor[v1beta1.SidecarSetSpec]()},
 		"StatefulSet":              {reflect.TypeFor[v1alpha1.StatefulSetSpec](), reflect.TypeFor[v1beta1.StatefulSetSpec]()},
 		"UnitedDeployment":         {reflect.TypeFor[v1alpha1.UnitedDeploymentSpec](), reflect.TypeFor[v1beta1.UnitedDeploymentSpec]()},
+		"WorkloadSpread":           {reflect.TypeFor[v1alpha1.WorkloadSpreadSpec](), reflect.TypeFor[v1beta1.WorkloadSpreadSpec]()},
 	}
 }
 

@@ -85,6 +85,11 @@ var kinds = [...]*kind{
 			"spec.scaleStrategy", "spec.volumeClaimUpdateStrategy"),
 	}}),
 	table[v1alpha1.UnitedDeployment, v1beta1.UnitedDeployment](apps.Group, kind{moves: []move{formerCloneSetTemplate(), subsetStatuses()}}),
+	table[v1alpha1.WorkloadSpread, v1beta1.WorkloadSpread](apps.Group, kind{moves: []move{
+		renamed("spec.subsets", "requiredNodeSelectorTerm", "requiredNodeSelector"),
+		renamed("spec.subsets", "preferredNodeSelectorTerms", "preferredNodeSelector"),
+		subsetConditions(),
+	}}),
 }
 
 // preDownload is a field about the images of a CloneSet, an annotation in v1alpha1.
@@ -108,4 +113,32 @@ func begun(o object) bool { return text(o, steps("status.phase")) != "" }
 func hasTimes(o object, value any) bool {
 	timeless := func(c metav1.Condition) bool { return c.LastTransitionTime.IsZero() }
 	return begun(o) && !slices.ContainsFunc(conditions(value), timeless)
+}
+
+// subsetConditions are the conditions of a WorkloadSpread's subsets. In v1beta1 a condition must have a reason, a message
+// and a time, and may have a generation unknown to v1alpha1.
+func subsetConditions() move {
+	everywhere := func(visit func(object)) func(object) {
+		return func(o object) {
+			each(o, steps("status.subsetStatuses.conditions"), visit)
+			each(o, steps("status.versionedSubsetStatuses"), func(versions object) {
+				for version := range versions {
+					each(versions, path{version, "conditions"}, visit)
+				}
+			})
+		}
+	}
+	fill := func(condition object, field, value string) {
+		if present := get(condition, path{field}); present == nil || present == "" {
+			condition[field] = value
+		}
+	}
+	return move{to: [2]func(object){
+		alpha: everywhere(func(condition object) { delete(condition, "observedGeneration") }),
+		beta: everywhere(func(condition object) {
+			fill(condition, "reason", "Unknown")
+			fill(condition, "message", "")
+			fill(condition, "lastTransitionTime", "1970-01-01T00:00:00Z")
+		}),
+	}}
 }

@@ -28,5 +28,7 @@ func addKnownTypes(scheme *runtime.Scheme) {
 		&StatefulSetList{},
 		&UnitedDeployment{},
 		&UnitedDeploymentList{},
+		&WorkloadSpread{},
+		&WorkloadSpreadList{},
 	)
 }
