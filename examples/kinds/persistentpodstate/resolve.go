@@ -1,17 +1,14 @@
 package persistentpodstate
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
@@ -42,7 +39,8 @@ func resolve(spec *v1beta1.PersistentPodStateSpec) (s *settings, problems, warni
 		name:     spec.TargetReference.Name,
 		keepsAll: spec.PersistentPodStateRetentionPolicy == v1beta1.PersistentPodStateWhenDeleted,
 	}
-	s.readTarget(read, spec.TargetReference)
+	ref := spec.TargetReference
+	s.kind = read.Target(targetPath(), ref.APIVersion, ref.Kind, ref.Name)
 	required := path.Child("requiredPersistentTopology")
 	if term := spec.RequiredPersistentTopology; term != nil {
 		s.required = term.Keys
@@ -72,24 +70,6 @@ func resolve(spec *v1beta1.PersistentPodStateSpec) (s *settings, problems, warni
 		return s, left, nil // the rest would only complain of missing values
 	}
 	return s, read.Problems, read.Warnings
-}
-
-func (s *settings) readTarget(read *judge.Reading, ref v1beta1.PersistentPodStateTarget) {
-	path, version := targetPath(), "group and version of the workload"
-	for _, part := range [][3]string{
-		{"apiVersion", ref.APIVersion, version}, {"kind", ref.Kind, "its kind"}, {"name", ref.Name, "its name"},
-	} {
-		if part[1] == "" {
-			read.Refuse(field.Required(path.Child(part[0]), part[2]))
-		}
-	}
-	var err error
-	if s.kind, err = api.TargetKind(ref); err != nil {
-		read.Refuse(field.Invalid(path.Child("apiVersion"), ref.APIVersion, err.Error()))
-	}
-	for _, problem := range apivalidation.NameIsDNSSubdomain(cmp.Or(ref.Name, "missing"), false) {
-		read.Refuse(field.Invalid(path.Child("name"), ref.Name, problem))
-	}
 }
 
 func (s *settings) readPreferred(read *judge.Reading, terms []v1beta1.PreferredTopologyTerm, path *field.Path) {

@@ -7,7 +7,6 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -65,7 +64,7 @@ func validateUpdate(obj, stored *v1beta1.PodUnavailableBudget) field.ErrorList {
 // conflicts lets such selectors pass.
 func conflicts(obj *v1beta1.PodUnavailableBudget, own *settings, others []v1beta1.PodUnavailableBudget,
 ) (errs field.ErrorList) {
-	path, keys := field.NewPath("spec"), byKey(own.selector)
+	path, keys := field.NewPath("spec"), validation.ByKey(own.selector)
 	for i := range others {
 		other := &others[i]
 		if other.Name == obj.Name || other.Namespace != obj.Namespace || other.DeletionTimestamp != nil {
@@ -76,7 +75,7 @@ func conflicts(obj *v1beta1.PodUnavailableBudget, own *settings, others []v1beta
 		case own.target != nil && of.target != nil && own.target.Is(*of.target):
 			errs = append(errs, field.Invalid(path.Child("targetRef"), own.target.Name,
 				"is protected by PodUnavailableBudget "+other.Name+" already"))
-		case len(keys) > 0 && overlap(keys, byKey(of.selector)):
+		case len(keys) > 0 && overlap(keys, validation.ByKey(of.selector)):
 			errs = append(errs, field.Invalid(path.Child("selector"), shown(obj.Spec.Selector),
 				"selects Pods of PodUnavailableBudget "+other.Name+", too"))
 		}
@@ -90,45 +89,9 @@ func overlap(a, b map[string]labels.Requirements) bool {
 		return false
 	}
 	for key := range a {
-		if !canBe(slices.Concat(a[key], b[key])) {
+		if !validation.CanBe(slices.Concat(a[key], b[key])) {
 			return false
 		}
 	}
 	return true
-}
-
-// byKey returns the requirements of a selector by key.
-func byKey(selector labels.Selector) map[string]labels.Requirements {
-	out := map[string]labels.Requirements{}
-	requirements, _ := selector.Requirements()
-	for _, r := range requirements {
-		out[r.Key()] = append(out[r.Key()], r)
-	}
-	return out
-}
-
-// canBe reports whether a label could satisfy all requirements for a key: with a value, or by absence.
-func canBe(all labels.Requirements) bool {
-	exists, absent := false, false
-	var in, notIn sets.Set[string] // a nil in stands for any value
-	for i := range all {
-		values := sets.New(all[i].ValuesUnsorted()...)
-		switch all[i].Operator() {
-		case selection.NotIn:
-			notIn = notIn.Union(values)
-		case selection.Exists:
-			exists = true
-		case selection.DoesNotExist:
-			absent = true
-		default: // the value of matchLabels, or In
-			if exists = true; in != nil {
-				values = values.Intersection(in)
-			}
-			in = values
-		}
-	}
-	if absent {
-		return !exists
-	}
-	return in == nil || in.Difference(notIn).Len() > 0 // without in, some value is named by nobody
 }

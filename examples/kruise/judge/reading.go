@@ -6,8 +6,10 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -65,7 +67,8 @@ func (r *Reading) Misread(err *field.Error, read, remedy string) {
 	r.Warnings = append(r.Warnings, Fault{why, err})
 }
 
-func (r *Reading) failed(err error) {
+// Failed adds the reasons of an error as problems.
+func (r *Reading) Failed(err error) {
 	var list reason.List
 	list.Add(partition.InvalidValue, err)
 	for _, why := range list {
@@ -99,7 +102,7 @@ func (r *Reading) Count(path string, value *intstr.IntOrString, total int, round
 		r.Warn(validation.CountOf(value, 1, field.NewPath(path))...)
 	}
 	n, err := partition.ResolveUncapped(path, value, total, round)
-	r.failed(err)
+	r.Failed(err)
 	return n
 }
 
@@ -145,7 +148,7 @@ func (r *Reading) Kept(path string, value *intstr.IntOrString, replicas int) int
 		return 0
 	}
 	n, err := partition.Kept(path, value, new(int32(replicas)))
-	r.failed(err)
+	r.Failed(err)
 	return n
 }
 
@@ -188,6 +191,26 @@ func (r *Reading) InPlace(path string, strategy *pub.InPlaceUpdateStrategy) {
 	}
 }
 
+// Target reads the kind of a referenced workload, whatever its version.
+func (r *Reading) Target(path *field.Path, apiVersion, kind, name string) schema.GroupKind {
+	for _, part := range [][3]string{
+		{"apiVersion", apiVersion, "group and version of the workload"}, {"kind", kind, "its kind"}, {"name", name, "its name"},
+	} {
+		if part[1] == "" {
+			r.Refuse(field.Required(path.Child(part[0]), part[2]))
+		}
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		r.Refuse(field.Invalid(path.Child("apiVersion"), apiVersion, "is no group and version: "+err.Error()))
+		return schema.GroupKind{}
+	}
+	for _, problem := range apivalidation.NameIsDNSSubdomain(cmp.Or(name, "missing"), false) {
+		r.Refuse(field.Invalid(path.Child("name"), name, problem))
+	}
+	return schema.GroupKind{Group: gv.Group, Kind: kind}
+}
+
 // OneOf refuses a value outside allowed. An empty value stands for a default.
 func OneOf[T ~string](r *Reading, path string, value T, allowed ...T) {
 	if value != "" && !slices.Contains(allowed, value) {
@@ -213,7 +236,7 @@ func (r *Reading) Order(path string, priority *pub.PriorityStrategy, scatter []p
 		terms[i] = podorder.ScatterTerm{Key: scatter[i].Key, Value: scatter[i].Value}
 	}
 	s, err := podorder.CompileScatter(path+".scatterStrategy", terms)
-	r.failed(err)
+	r.Failed(err)
 	return p, s
 }
 
@@ -236,6 +259,6 @@ func (r *Reading) priority(path string, priority *pub.PriorityStrategy) (p podor
 		}
 		p, err = podorder.CompileOrder(path+".orderPriority", terms)
 	}
-	r.failed(err)
+	r.Failed(err)
 	return p
 }

@@ -1,0 +1,256 @@
+package workloadspread
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/ordinals"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/subsets"
+)
+
+// ledger is the part of the status with the places, by version. Lists and maps are replaced and never written to.
+type ledger = map[string][]v1beta1.WorkloadSpreadSubsetStatus
+
+// bookOf returns the places of a version.
+func bookOf(list []v1beta1.WorkloadSpreadSubsetStatus) subsets.Book {
+	book := make(subsets.Book, len(list))
+	for i := range list {
+		book[i] = subsets.Line{
+			Name: list[i].Name, Replicas: list[i].Replicas, Creating: list[i].CreatingPods, Deleting: list[i].DeletingPods,
+		}
+	}
+	return book
+}
+
+// listOf returns a version's part of the status. Conditions are those of the list before.
+func listOf(book subsets.Book, places []subsets.Place, before []v1beta1.WorkloadSpreadSubsetStatus,
+) []v1beta1.WorkloadSpreadSubsetStatus {
+	conditions := make(map[string][]metav1.Condition, len(before))
+	for i := range before {
+		conditions[before[i].Name] = before[i].Conditions
+	}
+	list := make([]v1beta1.WorkloadSpreadSubsetStatus, len(places))
+	for i := range places {
+		line := book.Line(places[i].Name)
+		list[i] = v1beta1.WorkloadSpreadSubsetStatus{
+			Name: line.Name, Replicas: line.Replicas, CreatingPods: line.Creating, DeletingPods: line.Deleting,
+			MissingReplicas: int32(line.Missing(places[i])), //nolint:gosec // maximums are numbers of the API
+			Conditions:      conditions[line.Name],
+		}
+	}
+	return list
+}
+
+// with returns the ledger with the list of a version replaced.
+func with(books ledger, version string, list []v1beta1.WorkloadSpreadSubsetStatus) ledger {
+	out := make(ledger, len(books)+1)
+	for key, value := range books {
+		out[key] = value
+	}
+	out[version] = list
+	return out
+}
+
+// ReplicasUnknown means that nobody knows how many Pods a workload wants, so percentages have no meaning.
+const ReplicasUnknown reason.Code = "ReplicasUnknown"
+
+// places returns the places of each version. replicas is nil if the number of wanted Pods is unknown. The last subset is
+// never closed: Pods must go somewhere.
+func (s *settings) places(status *v1beta1.WorkloadSpreadStatus, replicas *int) ([]subsets.Place, error) {
+	n := 0
+	switch {
+	case replicas != nil:
+		n = max(*replicas, 0)
+	case s.scaled:
+		return nil, reason.Reason{
+			Code: ReplicasUnknown, Path: "spec.subsets", Detail: "maxReplicas is a percentage, and the number of wanted Pods is unknown",
+			Remedy: "use a number, or give spec.targetFilter.replicasPathList",
+		}
+	}
+	last := len(s.subsets) - 1
+	return s.rules.Places(n, func(name string) bool {
+		return s.policy.PendingFor > 0 && name != s.subsets[last].name && standing(status.SubsetStatuses, name).Standing == subsets.Closed
+	})
+}
+
+// standing reads the condition of a subset.
+func standing(list []v1beta1.WorkloadSpreadSubsetStatus, name string) subsets.Mark {
+	if c := schedulable(list, name); c != nil && c.Status == metav1.ConditionFalse {
+		return subsets.Mark{Standing: subsets.Closed, Since: c.LastTransitionTime.Time}
+	} else if c != nil {
+		return subsets.Mark{Standing: subsets.Open, Since: c.LastTransitionTime.Time}
+	}
+	return subsets.Mark{}
+}
+
+func schedulable(list []v1beta1.WorkloadSpreadSubsetStatus, name string) *metav1.Condition {
+	for i := range list {
+		for j := range list[i].Conditions {
+			if c := &list[i].Conditions[j]; list[i].Name == name && c.Type == v1beta1.WorkloadSpreadSchedulable {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// versionOf returns the version of a Pod: each version has the places of all subsets. versioned reports whether Pods of
+// a kind of controller, in small letters, have versions.
+func versionOf(pod *corev1.Pod, versioned func(kind string) bool) string {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || !versioned(strings.ToLower(owner.Kind)) {
+		return apps.SubsetVersionIgnored
+	}
+	if hash := pod.Labels[apps.LabelPodTemplateHash]; hash != "" {
+		return hash
+	}
+	if name := pod.Labels[apps.LabelRevision]; name != "" {
+		return name[strings.LastIndex(name, "-")+1:] // in both spellings
+	}
+	return apps.SubsetVersionIgnored
+}
+
+// newcomer is a Pod about to be created.
+type newcomer struct {
+	pod     *corev1.Pod
+	version string
+	// fresh is a key that no place has, for a Pod without a name.
+	fresh string
+	now   time.Time
+}
+
+// answer is the subset for a new Pod.
+type answer struct {
+	subsets.Choice
+
+	// mark is the Pod's new annotation, if there is a subset.
+	mark mark
+	// sure is true if no other ledger would change the answer.
+	sure bool
+}
+
+// choose takes a place for a new Pod. If Choice.Changed is true, the ledger must be stored before the answer counts.
+//
+// A Pod admitted without a name has a key in its annotation when a webhook asks again. The key counts only while the
+// ledger has the key: the annotation may be a copy of another Pod's. A subset without a maximum has no places, so a Pod
+// prepared for such a subset stays there.
+func (s *settings) choose(spread string, books ledger, places []subsets.Place, n newcomer) (ledger, answer) {
+	book := bookOf(books[n.version])
+	was, marked := markOf(n.pod, spread)
+	m := mark{Name: spread}
+	key := n.pod.Name
+	if key == "" {
+		if key = n.fresh; marked && was.UID != "" && awaits(book, was.UID) {
+			key = was.UID
+		}
+		m.UID = key
+	}
+	if marked && !awaits(book, key) && s.isPrepared(n.pod, was, places) {
+		return books, answer{Choice: subsets.Choice{Subset: was.Subset}, mark: was, sure: true}
+	}
+	after, choice := s.policy.Take(book, places, key, n.now)
+	m.Subset = choice.Subset
+	if choice.Changed {
+		books = with(books, n.version, listOf(after, places, books[n.version]))
+	}
+	return books, answer{Choice: choice, mark: m, sure: isFirst(places, choice.Subset)}
+}
+
+func awaits(book subsets.Book, key string) bool {
+	for i := range book {
+		if _, ok := book[i].Creating[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// isPrepared reports whether a Pod has everything of a subset without a maximum.
+func (s *settings) isPrepared(pod *corev1.Pod, m mark, places []subsets.Place) bool {
+	for i := range places {
+		if places[i].Name == m.Subset && places[i].Max == subsets.Unlimited {
+			out := pod.DeepCopy()
+			err := inject(out, &s.subsets[i], m)
+			out.Annotations[apps.AnnotationMatchedWorkloadSpread] = pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
+			return err == nil && apiequality.Semantic.DeepEqual(pod, out)
+		}
+	}
+	return false
+}
+
+// isFirst reports whether a subset is without a maximum, and all earlier subsets are closed.
+func isFirst(places []subsets.Place, name string) bool {
+	for i := range places {
+		if !places[i].Closed {
+			return places[i].Max == subsets.Unlimited && places[i].Name == name
+		}
+	}
+	return false
+}
+
+// chooseNumbered returns the subset of a Pod with a number, by the position of the number among the wanted numbers.
+func (s *settings) chooseNumbered(spread string, places []subsets.Place, pod *corev1.Pod, wanted ordinals.Set) answer {
+	index := -1
+	if _, ordinal, ok := ordinals.ParseName(pod.Name); ok {
+		if index = ordinal; !wanted.IsZero() {
+			index, _ = wanted.Index(ordinal)
+		}
+	}
+	choice := subsets.PickNumbered(places, index)
+	return answer{Choice: choice, mark: mark{Name: spread, Subset: choice.Subset}, sure: true}
+}
+
+// release gives back the place of an active Pod that is about to be deleted.
+func (s *settings) release(spread string, books ledger, places []subsets.Place, pod *corev1.Pod, version string, now time.Time,
+) (after ledger, changed bool) {
+	m, marked := markOf(pod, spread)
+	list, counted := books[version]
+	if !marked || !counted {
+		return books, false
+	}
+	book, changed := s.policy.Release(bookOf(list), places,
+		subsets.Member{Name: pod.Name, Key: m.UID, Subset: m.Subset, Created: pod.CreationTimestamp.Time}, now)
+	if !changed {
+		return books, false
+	}
+	return with(books, version, listOf(book, places, list)), true
+}
+
+// errNoInteger means that a path of the number of Pods leads to no integer.
+var errNoInteger = errors.New("must lead to an integer")
+
+// sumOf adds the integers at paths of an object. The parts of a path that are numbers are positions in lists.
+func sumOf(object map[string]any, paths [][]string) (sum int64, err error) {
+	for _, path := range paths {
+		var at any = object
+		for _, step := range path {
+			switch in := at.(type) {
+			case map[string]any:
+				at = in[step]
+			case []any:
+				i, err := strconv.Atoi(step)
+				if at = nil; err == nil && i >= 0 && i < len(in) {
+					at = in[i]
+				}
+			default:
+				at = nil
+			}
+		}
+		n, ok := at.(int64)
+		if !ok || n < 0 || n > 1<<31-1 {
+			return 0, fmt.Errorf("%s: %w", strings.Join(path, "."), errNoInteger)
+		}
+		sum = min(sum+n, 1<<31-1)
+	}
+	return sum, nil
+}

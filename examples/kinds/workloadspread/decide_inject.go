@@ -1,0 +1,192 @@
+package workloadspread
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+// mark is the annotation of a Pod with a subset.
+type mark struct {
+	Name   string `json:"name"`
+	Subset string `json:"subset"`
+	// UID is the key of the place of a Pod admitted without a name.
+	UID string `json:"uid,omitempty"`
+}
+
+// markOf returns the mark of a WorkloadSpread on a Pod. Anybody can write the annotation.
+func markOf(pod *corev1.Pod, spread string) (m mark, ok bool) {
+	text, found := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
+	ok = found && json.Unmarshal([]byte(text), &m) == nil && m.Name == spread && m.Subset != ""
+	return m, ok
+}
+
+func (m mark) text() string {
+	text, _ := json.Marshal(m) //nolint:errchkjson // strings can be encoded
+	return string(text)
+}
+
+// inject sends a new Pod to a subset: tolerations, preferences and the requirement first, then the patch, then the mark.
+// A second call changes nothing. After an error the Pod is as before.
+func inject(pod *corev1.Pod, to *subset, m mark) error {
+	out := pod.DeepCopy()
+	for i := range to.tolerations {
+		if !contains(out.Spec.Tolerations, to.tolerations[i]) {
+			out.Spec.Tolerations = append(out.Spec.Tolerations, to.tolerations[i])
+		}
+	}
+	out.Spec.Affinity = requiring(out.Spec.Affinity, to.required)
+	for i := range to.preferred {
+		if out.Spec.Affinity == nil {
+			out.Spec.Affinity = &corev1.Affinity{}
+		}
+		if out.Spec.Affinity.NodeAffinity == nil {
+			out.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+		}
+		terms := &out.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+		if !contains(*terms, to.preferred[i]) {
+			*terms = append(*terms, to.preferred[i])
+		}
+	}
+	if len(to.patch) > 0 {
+		var err error
+		if out, err = patched(out, to.patch); err != nil {
+			return fmt.Errorf("patching the Pod for subset %s: %w", to.name, err)
+		}
+	}
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	out.Annotations[apps.AnnotationMatchedWorkloadSpread] = m.text()
+	*pod = *out
+	return nil
+}
+
+func contains[T any](list []T, wanted T) bool {
+	return slices.ContainsFunc(list, func(item T) bool { return apiequality.Semantic.DeepEqual(item, wanted) })
+}
+
+// requiring returns a Pod's affinity with a requirement for the Node, in a copy. Each term of the Pod is an alternative,
+// so each gets the requirement. A term without requirements matches no Node, and stays so. An empty requirement demands
+// nothing.
+func requiring(affinity *corev1.Affinity, required *corev1.NodeSelectorTerm) *corev1.Affinity {
+	if required == nil || len(required.MatchExpressions)+len(required.MatchFields) == 0 {
+		return affinity
+	}
+	out := affinity.DeepCopy()
+	if out == nil {
+		out = &corev1.Affinity{}
+	}
+	if out.NodeAffinity == nil {
+		out.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	node := out.NodeAffinity
+	if node.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		node.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{}
+	}
+	terms := &node.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	if len(*terms) == 0 {
+		*terms = []corev1.NodeSelectorTerm{*required.DeepCopy()}
+		return out
+	}
+	for i := range *terms {
+		term := &(*terms)[i]
+		if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
+			continue
+		}
+		term.MatchExpressions = joined(term.MatchExpressions, required.MatchExpressions)
+		term.MatchFields = joined(term.MatchFields, required.MatchFields)
+	}
+	return out
+}
+
+func joined(list, more []corev1.NodeSelectorRequirement) []corev1.NodeSelectorRequirement {
+	for i := range more {
+		if !contains(list, more[i]) {
+			list = append(list, *more[i].DeepCopy())
+		}
+	}
+	return list
+}
+
+// patched returns a Pod with a strategic merge patch applied. What tells who the Pod is stays. The API server fills in
+// the priority of another class, and refuses a preemption policy of the former class.
+func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
+	before, err := json.Marshal(pod)
+	if err != nil {
+		return nil, err
+	}
+	after, err := strategicpatch.StrategicMergePatch(before, patch, corev1.Pod{})
+	if err != nil {
+		return nil, err
+	}
+	out := &corev1.Pod{}
+	if err := json.Unmarshal(after, out); err != nil {
+		return nil, err
+	}
+	out.TypeMeta, out.Status = pod.TypeMeta, pod.Status
+	out.Name, out.GenerateName, out.Namespace = pod.Name, pod.GenerateName, pod.Namespace
+	out.UID, out.OwnerReferences = pod.UID, pod.OwnerReferences
+	if out.Spec.PriorityClassName != pod.Spec.PriorityClassName {
+		out.Spec.Priority = nil
+		if apiequality.Semantic.DeepEqual(out.Spec.PreemptionPolicy, pod.Spec.PreemptionPolicy) {
+			out.Spec.PreemptionPolicy = nil
+		}
+	}
+	return out, nil
+}
+
+// looksLike reports whether the patch of a subset would change nothing of a Pod but annotations.
+func looksLike(pod *corev1.Pod, of *subset) bool {
+	if len(of.patch) == 0 {
+		return true
+	}
+	out, err := patched(pod, of.patch)
+	if err != nil {
+		return false
+	}
+	out.Annotations = pod.Annotations
+	return apiequality.Semantic.DeepEqual(out, pod)
+}
+
+// metadata are changes of labels and annotations, nil for a removed key.
+type metadata struct {
+	Labels      map[string]*string `json:"labels,omitempty"`
+	Annotations map[string]*string `json:"annotations,omitempty"`
+}
+
+// marking returns the changes of a Pod older than its WorkloadSpread: the mark and, with whole, the labels and
+// annotations of the subset's patch. The rest of a patch is for new Pods alone.
+func marking(pod *corev1.Pod, of *subset, m mark, whole bool) metadata {
+	change := metadata{Annotations: map[string]*string{}}
+	if whole && len(of.patch) > 0 {
+		if out, err := patched(pod, of.patch); err == nil {
+			change.Labels, change.Annotations = changes(pod.Labels, out.Labels), changes(pod.Annotations, out.Annotations)
+		}
+	}
+	text := m.text()
+	change.Annotations[apps.AnnotationMatchedWorkloadSpread] = &text
+	return change
+}
+
+func changes(before, after map[string]string) map[string]*string {
+	out := map[string]*string{}
+	for key := range before {
+		if _, kept := after[key]; !kept {
+			out[key] = nil
+		}
+	}
+	for key, value := range maps.All(after) {
+		if was, had := before[key]; !had || was != value {
+			out[key] = &value
+		}
+	}
+	return out
+}

@@ -1,0 +1,23 @@
+// Package workloadspread reconciles WorkloadSpreads, the answer to "to which Nodes does each new Pod of a workload go,
+// whoever creates the Pod?".
+//
+// A webhook sends a new Pod to the first subset with a free place: choose takes the place, and inject changes the Pod.
+// The place stands in the status before the Pod is admitted, so no two webhooks give a place away twice. The deletion of
+// a Pod gives the place back: release. The subset of a numbered Pod follows from the number alone.
+//
+// A pass of the controller counts the Pods: count confirms the places of Pods that have come, and frees the places of
+// Pods that have not. The pass also finds the subsets of Pods older than the WorkloadSpread, sets deletion costs, closes
+// subsets where Pods cannot be scheduled, and deletes these Pods. Package subsets has the rules, and resolve reads the
+// spec.
+//
+// OpenKruise differs in these points:
+//
+//   - A request that asks again for its Pod, with the key in the annotation, takes no second place. A key copied from
+//     another Pod counts for nothing.
+//   - Injecting twice changes nothing, and an empty node selector demands nothing.
+//   - A subset that is closed is closed for the Pods of every version.
+//   - Several WorkloadSpreads may have a target, if no Pod can match two of their filters. A filter without selector
+//     matches all Pods.
+//   - A Pod of a new priority class gets the preemption policy of the class, too.
+//   - Places confirmed by a count do not wait for the controller of the workload to catch up.
+package workloadspread
