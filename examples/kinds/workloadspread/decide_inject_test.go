@@ -1,0 +1,174 @@
+package workloadspread
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+func pod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", UID: "w", Controller: ptr.To(true)}}
+	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "v1"}}
+	for _, edit := range edits {
+		edit(p)
+	}
+	return p
+}
+
+func marked(subset string) func(*corev1.Pod) { return markedWith(mark{Name: "zones", Subset: subset}) }
+
+func markedWith(m mark) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { put(&p.Annotations, apps.AnnotationMatchedWorkloadSpread, m.text()) }
+}
+
+func put(to *map[string]string, key, value string) {
+	if *to == nil {
+		*to = map[string]string{}
+	}
+	(*to)[key] = value
+}
+
+func label(key, value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { put(&p.Labels, key, value) }
+}
+
+func needing(terms ...*corev1.NodeSelectorTerm) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
+		for _, term := range terms {
+			p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms = append(
+				p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, *term)
+		}
+	}
+}
+
+func preferring(terms ...corev1.PreferredSchedulingTerm) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}}
+	}
+}
+
+func tolerating(keys ...string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		for _, key := range keys {
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+		}
+	}
+}
+
+func both(a, b *corev1.NodeSelectorTerm) *corev1.NodeSelectorTerm {
+	return &corev1.NodeSelectorTerm{
+		MatchExpressions: append(a.DeepCopy().MatchExpressions, b.MatchExpressions...), MatchFields: append(a.DeepCopy().MatchFields, b.MatchFields...),
+	}
+}
+
+// TestInject injects each subset twice: the second time changes nothing.
+func TestInject(t *testing.T) {
+	zone, disk := term("zone", "In", "a"), term("disk", "Exists")
+	here := &corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{"n1"}}}}
+	wish := corev1.PreferredSchedulingTerm{Weight: 5, Preference: *disk}
+	former := corev1.PreferredSchedulingTerm{Weight: 1, Preference: *zone}
+	priority := func(p *corev1.Pod) {
+		p.Spec.PriorityClassName, p.Spec.Priority, p.Spec.PreemptionPolicy = "low", ptr.To[int32](5), ptr.To(corev1.PreemptLowerPriority)
+	}
+	for _, c := range []struct {
+		name      string
+		pod, want *corev1.Pod
+		to        subset
+	}{
+		{"WS-24 nothing to inject, and no empty affinity", pod("p"), pod("p", marked("a")), subset{name: "a"}},
+		{"WS-24 tolerations come after those of the Pod", pod("p", tolerating("x")), pod("p", tolerating("x", "y"), marked("a")), subset{name: "a", tolerations: pod("", tolerating("y")).Spec.Tolerations}},
+		{"WS-24 the requirement is the only one", pod("p"), pod("p", needing(zone), marked("a")), subset{name: "a", required: zone}},
+		{"WS-24 the requirement joins each alternative", pod("p", needing(disk, here)), pod("p", needing(both(disk, zone), both(here, zone)), marked("a")), subset{name: "a", required: zone}},
+		{"WS-24 a requirement on a field, too", pod("p", needing(disk)), pod("p", needing(both(disk, here)), marked("a")), subset{name: "a", required: here}},
+		{"an alternative that matches no Node stays so", pod("p", needing(&corev1.NodeSelectorTerm{}, disk)), pod("p", needing(&corev1.NodeSelectorTerm{}, both(disk, zone)), marked("a")), subset{name: "a", required: zone}},
+		{"WS-24 preferences come after those of the Pod", pod("p", preferring(former)), pod("p", preferring(former, wish), marked("a")), subset{name: "a", preferred: []corev1.PreferredSchedulingTerm{wish}}},
+		{"WS-25 a patch", pod("p"), pod("p", label("zone", "a"), func(p *corev1.Pod) {
+			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ZONE", Value: "a"}}
+		}, marked("a")), subset{name: "a", patch: []byte(`{"metadata":{"labels":{"zone":"a"}},"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":"a"}]}]}}`)}},
+		{"WS-25 a patch after the terms", pod("p"), pod("p", tolerating("x"), marked("a")), subset{name: "a", required: zone, tolerations: pod("", tolerating("x")).Spec.Tolerations, patch: []byte(`{"spec":{"affinity":null}}`)}},
+		{"WS-25 another priority", pod("p", priority), pod("p", func(p *corev1.Pod) { p.Spec.PriorityClassName = "high" }, marked("a")), subset{name: "a", patch: []byte(`{"spec":{"priorityClassName":"high"}}`)}},
+		{"WS-25 the same priority", pod("p", priority), pod("p", priority, marked("a")), subset{name: "a", patch: []byte(`{"spec":{"priorityClassName":"low"}}`)}},
+		{"WS-26 the mark wins over the patch", pod("p"), pod("p", marked("a")), subset{name: "a", patch: []byte(`{"metadata":{"annotations":{"apps.kruise.io/matched-workloadspread":"x"}}}`)}},
+		{"a Pod keeps what tells who the Pod is", pod("p"), pod("p", marked("a")), subset{name: "a", patch: []byte(`{"metadata":{"name":"q","namespace":"else","ownerReferences":null}}`)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, time := range []string{"first", "second"} {
+				if err := inject(c.pod, &c.to, mark{Name: "zones", Subset: "a"}); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(c.want, c.pod); diff != "" {
+					t.Errorf("%s time (-want +got):\n%s", time, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestInjectFails(t *testing.T) {
+	t.Run("WS-26", func(t *testing.T) {
+		p := pod("p")
+		err := inject(p, &subset{name: "a", tolerations: pod("", tolerating("x")).Spec.Tolerations, patch: []byte(`{"spec":7}`)}, mark{Name: "zones", Subset: "a"})
+		if err == nil {
+			t.Error("no error")
+		}
+		if diff := cmp.Diff(pod("p"), p); diff != "" {
+			t.Errorf("the Pod has changed: %s", diff)
+		}
+	})
+}
+
+// TestMark: the annotation is OpenKruise's.
+func TestMark(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       mark
+		ok         bool
+	}{
+		{"WS 1.3", `{"name":"zones","subset":"a","uid":"3f0c"}`, mark{"zones", "a", "3f0c"}, true},
+		{"WS 1.3 without a key", `{"name":"zones","subset":"a"}`, mark{"zones", "a", ""}, true},
+		{"WS-30 of another WorkloadSpread", `{"name":"other","subset":"a"}`, mark{"other", "a", ""}, false},
+		{"WS-30 no JSON", `a`, mark{}, false},
+		{"WS-30 no subset", `{"name":"zones"}`, mark{"zones", "", ""}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, ok := markOf(pod("p", func(p *corev1.Pod) { put(&p.Annotations, apps.AnnotationMatchedWorkloadSpread, c.text) }), "zones")
+			if diff := cmp.Diff(c.want, got); diff != "" || ok != c.ok {
+				t.Errorf("ok %v (-want +got):\n%s", ok, diff)
+			}
+			if c.ok && got.text() != c.text {
+				t.Errorf("written %s, want %s", got.text(), c.text)
+			}
+		})
+	}
+}
+
+// TestMarking: existing Pods get the mark, and only labels and annotations of a patch.
+func TestMarking(t *testing.T) {
+	of := &subset{name: "a", patch: []byte(`{"metadata":{"labels":{"zone":"a","old":null},"annotations":{"note":"n"}},"spec":{"priorityClassName":"high"}}`)}
+	for _, c := range []struct {
+		name  string
+		of    *subset
+		whole bool
+		want  string
+	}{
+		{"WS-32 with the metadata of the patch", of, true, `{"labels":{"old":null,"zone":"a"},"annotations":{"apps.kruise.io/matched-workloadspread":"{\"name\":\"zones\",\"subset\":\"a\"}","note":"n"}}`},
+		{"WS-32 the mark alone", of, false, `{"annotations":{"apps.kruise.io/matched-workloadspread":"{\"name\":\"zones\",\"subset\":\"a\"}"}}`},
+		{"WS-32 no patch", &subset{name: "a"}, true, `{"annotations":{"apps.kruise.io/matched-workloadspread":"{\"name\":\"zones\",\"subset\":\"a\"}"}}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := json.Marshal(marking(pod("p", label("old", "x")), c.of, mark{Name: "zones", Subset: "a"}, c.whole))
+			if diff := cmp.Diff(c.want, string(got)); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
