@@ -23,9 +23,11 @@ type mark struct {
 
 // markOf returns the mark of a WorkloadSpread on a Pod. Anybody can write the annotation.
 func markOf(pod *corev1.Pod, spread string) (m mark, ok bool) {
-	text, found := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
-	ok = found && json.Unmarshal([]byte(text), &m) == nil && m.Name == spread && m.Subset != ""
-	return m, ok
+	text := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
+	if text == "" || json.Unmarshal([]byte(text), &m) != nil || m.Name != spread || m.Subset == "" {
+		return mark{}, false
+	}
+	return m, true
 }
 
 func (m mark) text() string {

@@ -135,9 +135,9 @@ func TestMark(t *testing.T) {
 	}{
 		{"WS 1.3", `{"name":"zones","subset":"a","uid":"3f0c"}`, mark{"zones", "a", "3f0c"}, true},
 		{"WS 1.3 without a key", `{"name":"zones","subset":"a"}`, mark{"zones", "a", ""}, true},
-		{"WS-30 of another WorkloadSpread", `{"name":"other","subset":"a"}`, mark{"other", "a", ""}, false},
+		{"WS-30 of another WorkloadSpread", `{"name":"other","subset":"a"}`, mark{}, false},
 		{"WS-30 no JSON", `a`, mark{}, false},
-		{"WS-30 no subset", `{"name":"zones"}`, mark{"zones", "", ""}, false},
+		{"WS-30 no subset", `{"name":"zones"}`, mark{}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, ok := markOf(pod("p", func(p *corev1.Pod) { put(&p.Annotations, apps.AnnotationMatchedWorkloadSpread, c.text) }), "zones")
