@@ -3,6 +3,7 @@ package workloadspread
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -54,9 +55,7 @@ func listOf(book subsets.Book, places []subsets.Place, before []v1beta1.Workload
 // with returns the ledger with the list of a version replaced.
 func with(books ledger, version string, list []v1beta1.WorkloadSpreadSubsetStatus) ledger {
 	out := make(ledger, len(books)+1)
-	for key, value := range books {
-		out[key] = value
-	}
+	maps.Copy(out, books)
 	out[version] = list
 	return out
 }

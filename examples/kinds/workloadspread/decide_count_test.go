@@ -108,44 +108,61 @@ func TestCountStatus(t *testing.T) {
 	}{
 		{"WS-33 nothing there", spread(), nil, status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0)}, nil, 0},
 		{
-			"WS-33 counted", spread(), []*corev1.Pod{pod("p", marked("a")), pod("q", marked("b")), pod("r", marked("b"))},
-			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 2), VersionedSubsetStatuses: ledger{ignored: list(1, 1, 2)}}, nil, 0,
+			"WS-33 counted", spread(),
+			[]*corev1.Pod{pod("p", marked("a")), pod("q", marked("b")), pod("r", marked("b"))},
+			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 2), VersionedSubsetStatuses: ledger{ignored: list(1, 1, 2)}},
+			nil, 0,
 		},
 		{
 			"WS-33 ended Pods, and Pods of other filters, do not count", spread(selecting(map[string]string{"role": "x"})),
 			[]*corev1.Pod{pod("p", marked("a"), hasEnded, label("role", "x")), pod("q", marked("a")), pod("r", marked("a"), label("role", "x"))},
-			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: list(1, 1, 0)}}, nil, 0,
+			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: list(1, 1, 0)}},
+			nil, 0,
 		},
 		{
-			"WS-33 a Pod has come, by its key", spread(ledgerIs(creating("3f0c", time.Second))), []*corev1.Pod{pod("p", markedWith(mark{"zones", "a", "3f0c"}))},
-			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: list(1, 1, 0)}}, nil, 0,
+			"WS-33 a Pod has come, by its key", spread(ledgerIs(creating("3f0c", time.Second))),
+			[]*corev1.Pod{pod("p", markedWith(mark{"zones", "a", "3f0c"}))},
+			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: list(1, 1, 0)}},
+			nil, 0,
 		},
 		{
 			"WS-35 a Pod is awaited", spread(ledgerIs(creating("p", 10*time.Second))), nil,
-			status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0), VersionedSubsetStatuses: ledger{ignored: {{Name: "a", MissingReplicas: 1, CreatingPods: times{"p": ago(10 * time.Second)}}, {Name: "b", MissingReplicas: -1}}}}, nil, 20 * time.Second,
+			status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0), VersionedSubsetStatuses: ledger{ignored: {{Name: "a", MissingReplicas: 1, CreatingPods: times{"p": ago(10 * time.Second)}}, {Name: "b", MissingReplicas: -1}}}},
+			nil, 20 * time.Second,
 		},
 		{"WS-35 a Pod has not come", spread(ledgerIs(creating("p", 30*time.Second))), nil, status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0)}, []string{"NotCreated p"}, 0},
 		{
-			"WS-34 a Pod has not gone", spread(ledgerIs(ledger{ignored: {{Name: "a", Replicas: 1, DeletingPods: times{"p": ago(15 * time.Second)}}}})), []*corev1.Pod{pod("p", marked("a"))},
-			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: list(1, 1, 0)}}, []string{"NotDeleted p"}, 0,
+			"WS-34 a Pod has not gone", spread(ledgerIs(ledger{ignored: {{Name: "a", Replicas: 1, DeletingPods: times{"p": ago(15 * time.Second)}}}})),
+			[]*corev1.Pod{pod("p", marked("a"))},
+			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: list(1, 1, 0)}},
+			[]string{"NotDeleted p"},
+			0,
 		},
 		{
-			"WS-34 a Pod is about to go", spread(ledgerIs(ledger{ignored: {{Name: "a", Replicas: 1, DeletingPods: times{"p": now}}}})), []*corev1.Pod{pod("p", marked("a"))},
-			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: {{Name: "a", Replicas: 1, MissingReplicas: 2, DeletingPods: times{"p": now}}, {Name: "b", MissingReplicas: -1}}}}, nil, 15 * time.Second,
+			"WS-34 a Pod is about to go", spread(ledgerIs(ledger{ignored: {{Name: "a", Replicas: 1, DeletingPods: times{"p": now}}}})),
+			[]*corev1.Pod{pod("p", marked("a"))},
+			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: {{Name: "a", Replicas: 1, MissingReplicas: 2, DeletingPods: times{"p": now}}, {Name: "b", MissingReplicas: -1}}}},
+			nil, 15 * time.Second,
 		},
 		{
-			"WS-36 versions without Pods go", spread(ledgerIs(ledger{"v1": list(2, 0, 0), "v2": {{Name: "a", CreatingPods: times{"q": now}}}})), []*corev1.Pod{pod("p", marked("a"), ofVersion("v3"))},
+			"WS-36 versions without Pods go", spread(ledgerIs(ledger{"v1": list(2, 0, 0), "v2": {{Name: "a", CreatingPods: times{"q": now}}}})),
+			[]*corev1.Pod{pod("p", marked("a"), ofVersion("v3"))},
 			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{
 				"v2": {{Name: "a", MissingReplicas: 1, CreatingPods: times{"q": now}}, {Name: "b", MissingReplicas: -1}}, "v3": list(1, 1, 0),
-			}}, nil, 30 * time.Second,
+			}},
+			nil, 30 * time.Second,
 		},
 		{
-			"WS-30 Pods of all versions together", spread(), []*corev1.Pod{pod("p", marked("a"), ofVersion("v1")), pod("q", marked("a"), ofVersion("v2")), pod("r", marked("a"), ofVersion("v2"))},
-			status{ObservedGeneration: 4, SubsetStatuses: list(3, 0, 0), VersionedSubsetStatuses: ledger{"v1": list(1, 1, 0), "v2": list(2, 0, 0)}}, nil, 0,
+			"WS-30 Pods of all versions together", spread(),
+			[]*corev1.Pod{pod("p", marked("a"), ofVersion("v1")), pod("q", marked("a"), ofVersion("v2")), pod("r", marked("a"), ofVersion("v2"))},
+			status{ObservedGeneration: 4, SubsetStatuses: list(3, 0, 0), VersionedSubsetStatuses: ledger{"v1": list(1, 1, 0), "v2": list(2, 0, 0)}},
+			nil, 0,
 		},
 		{
-			"WS-30 a subset that is gone", spread(), []*corev1.Pod{pod("p", marked("z"))},
-			status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0), VersionedSubsetStatuses: ledger{ignored: list(0, 2, 0)}}, nil, 0,
+			"WS-30 a subset that is gone", spread(),
+			[]*corev1.Pod{pod("p", marked("z"))},
+			status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0), VersionedSubsetStatuses: ledger{ignored: list(0, 2, 0)}},
+			nil, 0,
 		},
 		{
 			"WS-43 conditions go with the strategy", spread(func(obj *object) {
@@ -223,8 +240,7 @@ func TestExistingPods(t *testing.T) {
 			got := planOf(t, c.obj, seen([]*corev1.Pod{c.pod}, c.node))
 			subset := ""
 			if len(got.marks) > 0 {
-				m := mark{}
-				m, _ = markOf(pod("", func(p *corev1.Pod) {
+				m, _ := markOf(pod("", func(p *corev1.Pod) {
 					put(&p.Annotations, apps.AnnotationMatchedWorkloadSpread, *got.marks[0].change.Annotations[apps.AnnotationMatchedWorkloadSpread])
 				}), "zones")
 				subset = m.Subset
@@ -327,9 +343,11 @@ func TestAdaptive(t *testing.T) {
 		{"WS-46 nothing has been wrong for long", spread(adaptive(30), was("True", time.Hour)), nil, map[string]string{"a": open + "1h0m0s", "b": open + "0s"}, nil, nil, 0},
 		{"WS-44 not for long", spread(adaptive(30)), []*corev1.Pod{pod("p", marked("a"), unschedulable(20*time.Second))}, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, nil, 10 * time.Second},
 		{
-			"WS-45 for too long", spread(adaptive(30)), []*corev1.Pod{pod("p", marked("a"), unschedulable(31*time.Second)), pod("q", marked("a"), unschedulable(9*time.Second)), pod("r", marked("b"), unschedulable(time.Hour))},
+			"WS-45 for too long", spread(adaptive(30)),
+			[]*corev1.Pod{pod("p", marked("a"), unschedulable(31*time.Second)), pod("q", marked("a"), unschedulable(9*time.Second)), pod("r", marked("b"), unschedulable(time.Hour))},
 			map[string]string{"a": closed + "0s", "b": open + "0s"},
-			[]string{"p"}, nil, 21 * time.Second,
+			[]string{"p"},
+			nil, 21 * time.Second,
 		},
 		{"WS-45 still", spread(adaptive(30), was("False", time.Minute)), []*corev1.Pod{pod("p", marked("a"), unschedulable(time.Hour))}, map[string]string{"a": closed + "1m0s", "b": open + "0s"}, []string{"p"}, nil, 0},
 		{"WS-46 closed for a while", spread(adaptive(30), was("False", time.Minute)), nil, map[string]string{"a": closed + "1m0s", "b": open + "0s"}, nil, nil, 4 * time.Minute},

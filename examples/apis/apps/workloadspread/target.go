@@ -3,6 +3,7 @@
 package workloadspread
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,10 +63,8 @@ func ParseTargets(text string) ([]Target, error) {
 // empty.
 func Steps(path string) (steps []string, ok bool) {
 	steps = strings.Split(path, ".")
-	for _, step := range steps {
-		if step == "" {
-			return nil, false
-		}
+	if slices.Contains(steps, "") {
+		return nil, false
 	}
 	return steps, true
 }

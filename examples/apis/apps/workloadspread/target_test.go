@@ -51,9 +51,16 @@ func TestParseTargets(t *testing.T) {
 func TestTargets(t *testing.T) {
 	got := map[string]string{}
 	for _, kind := range []schema.GroupKind{
-		{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
-		{Group: "apps.kruise.io", Kind: "CloneSet"}, {Group: "apps.kruise.io", Kind: "StatefulSet"}, {Group: "apps.kruise.io", Kind: "Deployment"},
-		{Group: "batch", Kind: "Job"}, {Group: "batch", Kind: "CronJob"}, {Group: "a.io", Kind: "StatefulSet"},
+		{Group: "apps", Kind: "Deployment"},
+		{Group: "apps", Kind: "ReplicaSet"},
+		{Group: "apps", Kind: "StatefulSet"},
+		{Group: "apps", Kind: "DaemonSet"},
+		{Group: "apps.kruise.io", Kind: "CloneSet"},
+		{Group: "apps.kruise.io", Kind: "StatefulSet"},
+		{Group: "apps.kruise.io", Kind: "Deployment"},
+		{Group: "batch", Kind: "Job"},
+		{Group: "batch", Kind: "CronJob"},
+		{Group: "a.io", Kind: "StatefulSet"},
 	} {
 		target, ok := workloadspread.BuiltIn(kind)
 		got[kind.String()] = fmt.Sprint(ok, target.ReplicasPath, workloadspread.IsNumbered(kind), workloadspread.HasCosts(kind), len(target.SubResources))
