@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,9 +120,24 @@ func merge(pod *corev1.Pod, patch client.Patch) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case patch.Type() == types.MergePatchType:
-		return jsonpatch.MergePatch(old, body)
+		return mergeMetadata(old, body)
 	}
 	return strategicpatch.StrategicMergePatch(old, body, &corev1.Pod{})
+}
+
+// mergeMetadata applies a merge patch of fields of the metadata, none of them an object.
+func mergeMetadata(old, body []byte) ([]byte, error) {
+	var object map[string]any
+	var change map[string]map[string]any
+	if err := errors.Join(json.Unmarshal(old, &object), json.Unmarshal(body, &change)); err != nil {
+		return nil, err
+	}
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok || len(change) != 1 {
+		return nil, fmt.Errorf("not a change of metadata: %s", body)
+	}
+	maps.Copy(metadata, change["metadata"])
+	return json.Marshal(object)
 }
 
 // GroupVersionKindFor knows the two kinds of this test.

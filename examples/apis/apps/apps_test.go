@@ -69,6 +69,12 @@ func TestGateDependencies(t *testing.T) {
 func TestWireFormat(t *testing.T) {
 	want := map[string]string{
 		apps.LabelRevision:                                 "controller-revision-hash",
+		apps.AnnotationMatchedWorkloadSpread:               "apps.kruise.io/matched-workloadspread",
+		apps.AnnotationIgnoreExistingPodsMetadata:          "workloadspread.kruise.io/ignore-patch-existing-pods-metadata",
+		apps.SubsetVersionIgnored:                          "versionIgnored",
+		apps.SubsetPodUnschedulable:                        "PodUnschedulable",
+		apps.SubsetSufficient:                              "Sufficient",
+		apps.ConfigurationSpreadTargets:                    "WorkloadSpread_Watch_Custom_Workload_WhiteList",
 		apps.LabelPodTemplateHash:                          "pod-template-hash",
 		apps.LabelInstanceID:                               "apps.kruise.io/cloneset-instance-id",
 		apps.LabelPodName:                                  "statefulset.kubernetes.io/pod-name",

@@ -227,6 +227,9 @@ func TestExistingPods(t *testing.T) {
 		{"WS-31 not preferred", zones(second(wish)), pod("p", on("n1")), in("x"), "a"},
 		{"WS-31 looks like a Pod of b", zones(subsetA(patch)), pod("p", on("n1")), in("x"), "b"},
 		{"WS-31 looks like a Pod of a", zones(subsetA(patch)), pod("p", on("n1"), label("sub", "s")), in("x"), "a"},
+		{"WS-31 annotations do not count", zones(subsetA(func(s *v1beta1.WorkloadSpreadSubset) {
+			s.Patch = &runtime.RawExtension{Raw: []byte(`{"metadata":{"annotations":{"sub":"s"}}}`)}
+		})), pod("p", on("n1")), in("x"), "a"},
 		{"WS-31 room counts last", zones(maxA(0)), pod("p", on("n1")), in("x"), "b"},
 		{"WS-31 a subset without room, if no other fits", zones(maxA(0)), pod("p", on("n1")), in("a"), "a"},
 		{"WS-31 a taint", zones(), pod("p", on("n1")), in("a", taint("NoSchedule")), ""},
@@ -341,6 +344,7 @@ func TestAdaptive(t *testing.T) {
 		{"WS-43 time 0", spread(adaptive(0)), []*corev1.Pod{pod("p", marked("a"), unschedulable(time.Hour))}, map[string]string{}, nil, nil, 0},
 		{"WS-46 nothing is wrong", spread(adaptive(30)), []*corev1.Pod{pod("p", marked("a"))}, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, nil, 0},
 		{"WS-46 nothing has been wrong for long", spread(adaptive(30), was("True", time.Hour)), nil, map[string]string{"a": open + "1h0m0s", "b": open + "0s"}, nil, nil, 0},
+		{"WS-45 the last subset waits for nothing", spread(adaptive(30)), []*corev1.Pod{pod("p", marked("b"), unschedulable(20*time.Second))}, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, nil, 0},
 		{"WS-44 not for long", spread(adaptive(30)), []*corev1.Pod{pod("p", marked("a"), unschedulable(20*time.Second))}, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, nil, 10 * time.Second},
 		{
 			"WS-45 for too long", spread(adaptive(30)),
@@ -352,6 +356,7 @@ func TestAdaptive(t *testing.T) {
 		{"WS-45 still", spread(adaptive(30), was("False", time.Minute)), []*corev1.Pod{pod("p", marked("a"), unschedulable(time.Hour))}, map[string]string{"a": closed + "1m0s", "b": open + "0s"}, []string{"p"}, nil, 0},
 		{"WS-46 closed for a while", spread(adaptive(30), was("False", time.Minute)), nil, map[string]string{"a": closed + "1m0s", "b": open + "0s"}, nil, nil, 4 * time.Minute},
 		{"WS-46 open again", spread(adaptive(30), was("False", 5*time.Minute)), nil, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, []string{"a"}, 0},
+		{"WS-46 a closed subset has become the last", spread(maximums(nil), adaptive(30), was("False", time.Minute)), nil, map[string]string{"a": open + "0s"}, nil, []string{"a"}, 0},
 		{"WS-46 a single subset stays open", spread(maximums(nil), adaptive(30)), []*corev1.Pod{pod("p", marked("a"), unschedulable(time.Hour))}, map[string]string{"a": open + "0s"}, nil, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package workloadspread
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -185,7 +184,7 @@ func changes(before, after map[string]string) map[string]*string {
 			out[key] = nil
 		}
 	}
-	for key, value := range maps.All(after) {
+	for key, value := range after {
 		if was, had := before[key]; !had || was != value {
 			out[key] = &value
 		}

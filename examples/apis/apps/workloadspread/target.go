@@ -63,8 +63,5 @@ func ParseTargets(text string) ([]Target, error) {
 // empty.
 func Steps(path string) (steps []string, ok bool) {
 	steps = strings.Split(path, ".")
-	if slices.Contains(steps, "") {
-		return nil, false
-	}
-	return steps, true
+	return steps, !slices.Contains(steps, "")
 }
