@@ -85,6 +85,7 @@ func unused() map[string]string {
 		"list apps/deployments": sent, "list apps/replicasets": sent, "list apps/daemonsets": sent,
 		"list configmaps kruise-configuration": sent,
 		"list namespaces":                      sent,
+		"get apps/deployments":                 unanswered,
 		"get persistentvolumeclaims":           unanswered,
 		"get apps/controllerrevisions":         unanswered + ", or when the name of a new one is taken",
 		"list nodes":                           sent,
@@ -128,6 +129,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.liveSidecarSets(ns)
 	c.livePodStates(ns)
 	c.liveBudgets(ns)
+	c.liveSubsets(ns)
 	stop()
 
 	// The request proves two things: the log records refusals, and the token is the manager's.

@@ -19,6 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/kinds/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/kinds/statefulset"
+	"github.com/workloadkit/workloadkit/examples/kinds/uniteddeployment"
 )
 
 // All returns the rows, in the start order of the controllers.
@@ -34,6 +35,7 @@ func All() []kind.Row {
 		advancedcronjob.Row(),
 		persistentpodstate.Row(),
 		podunavailablebudget.Row(),
+		uniteddeployment.Row(),
 	}
 }
 

@@ -46,17 +46,12 @@ func cached(gates map[apps.Gate]bool, rows []kind.Row, loops []kinds.Loop) map[c
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.Pod{}:                {Transform: pods.transform},
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
-		&appsv1.StatefulSet{}:        {Transform: strippedStatefulSet},
 		&corev1.Node{}:               {Transform: strippedNode, Field: fields.Everything()}, // Nodes are in no namespace
 		&corev1.Namespace{}:          {Transform: strippedNamespace, Field: fields.Everything()},
-		// For the expected number of Pods, and for controllers of controllers.
-		&appsv1.Deployment{}: {Transform: strippedWorkload},
-		&appsv1.ReplicaSet{}: {Transform: strippedWorkload},
-		&appsv1.DaemonSet{}:  {Transform: strippedWorkload},
 	}
 	read := map[reflect.Type]*keeper{}
-	for i := range rows {
-		for _, c := range rows[i].Cached {
+	for _, all := range append([][]kind.Cached{counted()}, cachedOf(rows)...) {
+		for _, c := range all {
 			of := reflect.TypeOf(c.Object)
 			if read[of] == nil {
 				read[of] = &keeper{}
@@ -66,6 +61,23 @@ func cached(gates map[apps.Gate]bool, rows []kind.Row, loops []kinds.Loop) map[c
 		}
 	}
 	return byObject
+}
+
+func cachedOf(rows []kind.Row) (out [][]kind.Cached) {
+	for i := range rows {
+		out = append(out, rows[i].Cached)
+	}
+	return out
+}
+
+// counted are the workloads of Kubernetes, for the expected number of Pods, and for controllers of controllers.
+func counted() []kind.Cached {
+	return []kind.Cached{
+		{Object: &appsv1.Deployment{}, Keep: keepWorkload},
+		{Object: &appsv1.ReplicaSet{}, Keep: keepWorkload},
+		{Object: &appsv1.DaemonSet{}, Keep: keepWorkload},
+		{Object: &appsv1.StatefulSet{}, Keep: keepWorkload},
+	}
 }
 
 // keeper keeps the identity of objects, and the fields read by any kind.
@@ -155,23 +167,33 @@ func (c *podCache) transform(obj any) (any, error) {
 	return out, nil
 }
 
-// strippedWorkload keeps the number of Pods of a Kubernetes workload.
-func strippedWorkload(obj any) (any, error) {
+// keepWorkload keeps the number of Pods of a Kubernetes workload. Templates and claims would be most of the memory.
+func keepWorkload(kept, found client.Object) {
 	metaOf := func(from metav1.ObjectMeta) metav1.ObjectMeta {
 		from.Annotations, from.ManagedFields = nil, nil
 		return from
 	}
-	switch o := obj.(type) {
+	switch found := found.(type) {
 	case *appsv1.Deployment:
-		return &appsv1.Deployment{TypeMeta: o.TypeMeta, ObjectMeta: metaOf(o.ObjectMeta), Spec: appsv1.DeploymentSpec{Replicas: o.Spec.Replicas}}, nil
+		if kept, ok := kept.(*appsv1.Deployment); ok {
+			kept.ObjectMeta, kept.Spec.Replicas = metaOf(found.ObjectMeta), found.Spec.Replicas
+		}
 	case *appsv1.ReplicaSet:
-		return &appsv1.ReplicaSet{TypeMeta: o.TypeMeta, ObjectMeta: metaOf(o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas}}, nil
+		if kept, ok := kept.(*appsv1.ReplicaSet); ok {
+			kept.ObjectMeta, kept.Spec.Replicas = metaOf(found.ObjectMeta), found.Spec.Replicas
+		}
 	case *appsv1.DaemonSet:
-		out := &appsv1.DaemonSet{TypeMeta: o.TypeMeta, ObjectMeta: metaOf(o.ObjectMeta)}
-		out.Status.DesiredNumberScheduled = o.Status.DesiredNumberScheduled
-		return out, nil
+		if kept, ok := kept.(*appsv1.DaemonSet); ok {
+			kept.ObjectMeta, kept.Status.DesiredNumberScheduled = metaOf(found.ObjectMeta), found.Status.DesiredNumberScheduled
+		}
+	case *appsv1.StatefulSet: // some annotations are for other kinds
+		if kept, ok := kept.(*appsv1.StatefulSet); ok {
+			kept.ObjectMeta = found.ObjectMeta
+			kept.ManagedFields = nil
+			delete(kept.Annotations, corev1.LastAppliedConfigAnnotation)
+			kept.Spec.Replicas, kept.Spec.Ordinals = found.Spec.Replicas, found.Spec.Ordinals
+		}
 	}
-	return obj, nil
 }
 
 // strippedPod is a foreign Pod without the fields of the rows. Adoption changes the owner reference, so the cache then
@@ -188,20 +210,6 @@ func strippedPod(pod *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return out
-}
-
-// strippedStatefulSet keeps the wanted Pods of a Kubernetes StatefulSet. Templates and claims would be most of the
-// memory.
-func strippedStatefulSet(obj any) (any, error) {
-	set, ok := obj.(*appsv1.StatefulSet)
-	if !ok {
-		return obj, nil
-	}
-	out := &appsv1.StatefulSet{TypeMeta: set.TypeMeta, ObjectMeta: set.ObjectMeta}
-	out.ManagedFields = nil
-	delete(out.Annotations, corev1.LastAppliedConfigAnnotation)
-	out.Spec.Replicas, out.Spec.Ordinals = set.Spec.Replicas, set.Spec.Ordinals
-	return out, nil
 }
 
 // strippedNode keeps the fields of a Node for placing Pods. With thousands of Nodes the rest would be most of the

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -40,8 +41,9 @@ type observation struct {
 // todo is a whole pass as data.
 type todo struct {
 	subsets []*part
-	// surplus are further workloads of a subset. gone are workloads of subsets removed, or of another kind.
-	surplus, gone []workload
+	// surplus are deletions of further workloads of a subset, gone of workloads of removed subsets, or of another kind.
+	surplus, gone, changes []*write
+	create                 []workload
 	// err says why nothing is changed.
 	err      error
 	division subsets.Division
@@ -53,19 +55,16 @@ type part struct {
 	spec *v1beta1.Subset
 	have workload // nil for none
 	pods []*corev1.Pod
-	// Of the pods: active Pods at the newest revision, the ready ones among them, and Pods that are stuck.
-	updated, updatedReady, stuck int
-	reserved                     []*corev1.Pod
-	mark                         subsets.Mark
-	was                          *v1beta1.Condition // Schedulable, as stored
-	isNew                        bool               // in a UnitedDeployment with other subsets
+	was  *v1beta1.Condition // Schedulable, as stored
+	mark subsets.Mark
+	// updated are the Pods at the newest revision, and updatedReady the ready ones among them.
+	updated, updatedReady int
+	reserved              []*corev1.Pod
 
 	replicas int
 	kept     int32
 	create   workload
 	change   *patch
-	relabel  map[*corev1.Pod]string
-	unstick  []*corev1.Pod
 	why      reason.List
 }
 
@@ -78,19 +77,18 @@ func decide(o *observation) *todo {
 		t.subsets = append(t.subsets, p)
 		o.judge(t, p)
 	}
-	if t.division, t.err = o.divide(t.subsets); t.err != nil {
-		t.surplus, t.gone = nil, nil
-		for _, p := range t.subsets {
-			p.keepAsIs(o)
-		}
-		return t
-	}
+	t.division, t.err = o.divide(t.subsets)
 	for i, p := range t.subsets {
-		p.replicas = t.division.Replicas[i]
-		p.why = about(p.spec.Name, t.division.Limits)
-		if t.err = cmp.Or(t.err, o.shape(p)); t.err != nil {
-			break
+		if t.err == nil {
+			p.replicas, p.why = t.division.Replicas[i], about(p.spec.Name, t.division.Limits)
+			t.err = o.shape(t, p)
+		} else if p.have != nil {
+			p.replicas = int(partsOf(p.have).replicas)
+			p.kept = partitionOf(o.ud, p.spec.Name, p.replicas)
 		}
+	}
+	if t.err != nil {
+		t.surplus, t.gone, t.changes, t.create = nil, nil, nil, nil
 	}
 	return t
 }
@@ -113,9 +111,9 @@ func (o *observation) sort(t *todo) map[string]workload {
 			byName[name] = w
 		case w.GetDeletionTimestamp() != nil:
 		case wanted && reflect.TypeOf(w) == kind:
-			t.surplus = append(t.surplus, w)
+			t.surplus = append(t.surplus, &write{w, nil})
 		default:
-			t.gone = append(t.gone, w)
+			t.gone = append(t.gone, &write{w, nil})
 		}
 	}
 	return byName
@@ -130,12 +128,12 @@ func ending(w workload) int {
 
 // observe counts the Pods of a subset.
 func (o *observation) observe(spec *v1beta1.Subset, byName map[string]workload) *part {
-	p := &part{spec: spec, have: byName[spec.Name], relabel: map[*corev1.Pod]string{}}
+	p := &part{spec: spec, have: byName[spec.Name], mark: subsets.Mark{Standing: subsets.Open}}
 	was := o.ud.Status.SubsetStatuses
 	if i := slices.IndexFunc(was, func(s v1beta1.UnitedDeploymentSubsetStatus) bool { return s.Name == spec.Name }); i >= 0 {
 		p.was = was[i].Conditions.Find(apps.ConditionSubsetSchedulable)
-	} else {
-		p.isNew = len(was) > 0
+	} else if len(was) > 0 && o.settings.reserve { // a new subset among others proves itself first
+		p.was = &v1beta1.Condition{Status: corev1.ConditionFalse, Reason: apps.ReasonSubsetCreated, LastTransitionTime: metav1.NewTime(o.now)}
 	}
 	if p.have == nil {
 		return p
@@ -155,23 +153,20 @@ func (o *observation) observe(spec *v1beta1.Subset, byName map[string]workload) 
 
 // judge says whether a subset takes further Pods, and which of the Pods are reserved.
 func (o *observation) judge(t *todo, p *part) {
-	p.mark = subsets.Mark{Standing: subsets.Open}
 	if !o.settings.adaptive {
 		return
 	}
 	if p.was != nil && p.was.Status == corev1.ConditionFalse {
 		p.mark = subsets.Mark{Standing: subsets.Closed, Since: p.was.LastTransitionTime.Time}
 	}
-	if p.was == nil && p.isNew && o.settings.reserve {
-		p.mark = subsets.Mark{Standing: subsets.Closed, Since: o.now}
-	}
+	stuck := 0
 	for _, pod := range p.pods {
-		stuck, wait := o.settings.policy.IsStuck(pod, o.now)
-		if stuck {
-			p.stuck++
+		is, wait := o.settings.policy.IsStuck(pod, o.now)
+		if t.soon(wait); is {
+			stuck++
 		}
-		if t.soon(wait); o.settings.reserve {
-			t.soon(o.reserve(p, pod))
+		if o.settings.reserve {
+			t.soon(o.reserve(t, p, pod))
 		}
 	}
 	if o.settings.reserve {
@@ -179,12 +174,12 @@ func (o *observation) judge(t *todo, p *part) {
 		return
 	}
 	var wait time.Duration
-	p.mark, wait = o.settings.policy.Next(p.mark, p.stuck, o.now)
+	p.mark, wait = o.settings.policy.Next(p.mark, stuck, o.now)
 	t.soon(wait)
 }
 
 // reserve decides whether a Pod is reserved, and returns when to look again.
-func (o *observation) reserve(p *part, pod *corev1.Pod) time.Duration {
+func (o *observation) reserve(t *todo, p *part, pod *corev1.Pod) time.Duration {
 	var was *bool
 	if label, ok := pod.Labels[apps.LabelReservedPod]; ok {
 		was = new(label == "true")
@@ -197,7 +192,7 @@ func (o *observation) reserve(p *part, pod *corev1.Pod) time.Duration {
 		p.reserved = append(p.reserved, pod)
 	}
 	if label := strconv.FormatBool(reserved); pod.Labels[apps.LabelReservedPod] != label {
-		p.relabel[pod] = label
+		t.changes = append(t.changes, &write{pod, relabelling(pod, label)})
 	}
 	return wait
 }
@@ -257,27 +252,14 @@ func (o *observation) state(p *part) subsets.State {
 	return s
 }
 
-// keepAsIs is for a pass without a division.
-func (p *part) keepAsIs(o *observation) {
-	if p.have != nil {
-		p.replicas = int(partsOf(p.have).replicas)
-		p.kept = partitionOf(o.ud, p.spec.Name, p.replicas)
-	}
-}
-
 // about returns the limits of a subset.
-func about(subset string, limits reason.List) (out reason.List) {
+func about(subset string, limits reason.List) reason.List {
 	path := subsetPath(subset).String()
-	for _, why := range limits {
-		if why.Path == path || strings.HasPrefix(why.Path, path+".") {
-			out = append(out, why)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(limits), func(why reason.Reason) bool { return why.Path != path && !strings.HasPrefix(why.Path, path+".") })
 }
 
 // shape compares the workload of a subset with the wanted workload.
-func (o *observation) shape(p *part) error {
+func (o *observation) shape(t *todo, p *part) error {
 	p.kept = partitionOf(o.ud, p.spec.Name, p.replicas)
 	want, n, err := build(o.ud, o.settings.template, p.spec, o.revision, numbers{replicas: int32(p.replicas), kept: &p.kept, unavailable: o.unavailable(p)})
 	switch {
@@ -285,6 +267,7 @@ func (o *observation) shape(p *part) error {
 		return fmt.Errorf("subset %s: %w", p.spec.Name, err)
 	case p.have == nil:
 		p.create = want
+		t.create = append(t.create, want)
 		return nil
 	case p.have.GetDeletionTimestamp() != nil:
 		p.why = append(p.why, reason.Reason{
@@ -293,8 +276,13 @@ func (o *observation) shape(p *part) error {
 		})
 		return nil
 	}
-	if p.change = changeOf(p.have, want, n); p.change == nil || !p.change.Whole {
-		p.unstick = o.stuckAt(p)
+	if p.change = changeOf(p.have, want, n); p.change != nil {
+		t.changes = append(t.changes, &write{p.have, p.change})
+	}
+	if p.change == nil || !p.change.Whole {
+		for _, pod := range o.stuckAt(p) {
+			t.changes = append(t.changes, &write{pod, nil})
+		}
 	}
 	return nil
 }
@@ -347,4 +335,11 @@ func (o *observation) stuckAt(p *part) (out []*corev1.Pod) {
 		}
 	}
 	return out
+}
+
+// uses reports whether a Pod has a revision.
+func (o *observation) uses(rev *appsv1.ControllerRevision) bool {
+	return slices.ContainsFunc(o.workloads, func(w workload) bool {
+		return w.GetLabels()[apps.LabelSubsetRevision] == rev.Name || slices.ContainsFunc(o.pods(w.GetUID()), func(pod *corev1.Pod) bool { return pod.Labels[apps.LabelSubsetRevision] == rev.Name })
+	})
 }

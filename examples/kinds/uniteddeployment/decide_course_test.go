@@ -46,38 +46,43 @@ func (c *course) pass() (wrote bool) {
 	}
 	t := decide(o)
 	c.last = t
-	for _, w := range slices.Concat(t.surplus, t.gone) {
-		c.remove(w)
+	for _, w := range slices.Concat(t.surplus, t.gone, t.changes) {
 		wrote = true
+		switch object := w.workload.(type) {
+		case *corev1.Pod:
+			c.applyTo(object, w.patch)
+		default:
+			if w.patch == nil {
+				c.remove(object)
+			} else {
+				c.apply(object, w.patch)
+			}
+		}
 	}
-	for _, p := range t.subsets {
-		if t.err != nil {
-			break
-		}
-		switch {
-		case p.create != nil:
-			c.made++
-			p.create.SetUID(types.UID(fmt.Sprint("w", c.made)))
-			p.create.SetName(fmt.Sprint(p.create.GetGenerateName(), c.made))
-			p.create.SetCreationTimestamp(metav1.NewTime(c.now))
-			c.workloads = append(c.workloads, p.create)
-		case p.change != nil:
-			c.apply(p.have, p.change)
-		}
-		wrote = wrote || p.create != nil || p.change != nil || len(p.relabel) > 0
-		for pod, label := range p.relabel {
-			pod.Labels[apps.LabelReservedPod] = label
-		}
-		for _, pod := range p.unstick {
-			c.pods[p.have.GetUID()] = slices.DeleteFunc(c.pods[p.have.GetUID()], func(other *corev1.Pod) bool { return other == pod })
-			wrote = true
-		}
+	for _, w := range t.create {
+		wrote = true
+		c.made++
+		w.SetUID(types.UID(fmt.Sprint("w", c.made)))
+		w.SetName(fmt.Sprint(w.GetGenerateName(), c.made))
+		w.SetCreationTimestamp(metav1.NewTime(c.now))
+		c.workloads = append(c.workloads, w)
 	}
 	status := nextStatus(o, t, outcome{update: t.err}, new(int32))
 	wrote = wrote || !cmp.Equal(status, c.ud.Status)
 	c.ud.Status = status
 	c.live()
 	return wrote
+}
+
+// applyTo changes or deletes a Pod.
+func (c *course) applyTo(pod *corev1.Pod, change *patch) {
+	if change != nil {
+		c.apply(pod, change)
+		return
+	}
+	for uid := range c.pods {
+		c.pods[uid] = slices.DeleteFunc(c.pods[uid], func(other *corev1.Pod) bool { return other == pod })
+	}
 }
 
 func (c *course) remove(w workload) {

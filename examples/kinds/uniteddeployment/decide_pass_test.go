@@ -3,6 +3,7 @@ package uniteddeployment
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func leaving(w *v1beta1.CloneSet) *v1beta1.CloneSet {
 	return w
 }
 
-func names(list []workload) (out []string) {
+func names[W workload](list []W) (out []string) {
 	for _, w := range list {
 		out = append(out, w.GetName())
 	}
@@ -178,8 +179,10 @@ func TestUnstick(t *testing.T) {
 				have.GetLabels()[apps.LabelSubsetRevision] = "web-0"
 			}
 			var got []string
-			for _, pod := range passOn(t, ud, pods, have).subsets[0].unstick {
-				got = append(got, pod.Name)
+			for _, w := range passOn(t, ud, pods, have).changes {
+				if w.patch == nil {
+					got = append(got, w.GetName())
+				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -251,9 +254,10 @@ func TestReservedPods(t *testing.T) {
 				ud.Status.SubsetStatuses = append(ud.Status.SubsetStatuses, v1beta1.UnitedDeploymentSubsetStatus{Name: name})
 			}
 			have, _ := mustBuild(t, ud, numbers{replicas: 1})
-			got := passOn(t, ud, []*corev1.Pod{c.pod}, have).subsets[0]
-			if (len(got.reserved) > 0) != c.reserved || (c.pod.Labels[apps.LabelReservedPod] == "") != (len(got.relabel) > 0) && c.name[:5] != "UD-29" {
-				t.Errorf("reserved %d, relabelled %v", len(got.reserved), got.relabel)
+			got := passOn(t, ud, []*corev1.Pod{c.pod}, have)
+			relabelled := slices.ContainsFunc(got.changes, func(w *write) bool { return w.GetName() == c.pod.Name })
+			if label := strconv.FormatBool(c.reserved); (len(got.subsets[0].reserved) > 0) != c.reserved || relabelled != (label != c.pod.Labels[apps.LabelReservedPod]) {
+				t.Errorf("reserved %d, relabelled %t", len(got.subsets[0].reserved), relabelled)
 			}
 		})
 	}

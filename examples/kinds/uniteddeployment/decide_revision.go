@@ -47,15 +47,15 @@ func addTimes(value any) {
 	}
 }
 
-// isIn reports whether a revision holds a template. data is the result of encode. OpenKruise 1.9.0 writes templates of
-// CloneSets in the form of v1alpha1.
+// isIn reports whether a revision holds a template. data is the result of encode. OpenKruise writes templates of CloneSets
+// in the form of v1beta1, and up to 1.9.0 in the form of v1alpha1.
 func isIn(rev *appsv1.ControllerRevision, t *v1beta1.SubsetTemplate, data []byte) bool {
-	if bytes.Equal(rev.Data.Raw, data) {
-		return true
+	content, isObject := bytes.CutPrefix(bytes.TrimSpace(rev.Data.Raw), []byte("{"))
+	holds := func(version string) bool {
+		raw := append([]byte(`{"apiVersion":"`+apps.Group+"/"+version+`","kind":"UnitedDeployment",`), content...)
+		raw, err := conversion.JSON(raw, v1beta1.GroupVersion.String())
+		var was v1beta1.UnitedDeployment
+		return err == nil && decode.Object(raw, &was) == nil && len(was.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(&was.Spec.Template, t)
 	}
-	raw, isObject := bytes.CutPrefix(bytes.TrimSpace(rev.Data.Raw), []byte("{"))
-	raw = append([]byte(`{"apiVersion":"`+apps.Group+`/v1alpha1","kind":"UnitedDeployment",`), raw...)
-	raw, err := conversion.JSON(raw, v1beta1.GroupVersion.String())
-	var was v1beta1.UnitedDeployment
-	return isObject && err == nil && decode.Object(raw, &was) == nil && len(was.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(&was.Spec.Template, t)
+	return bytes.Equal(rev.Data.Raw, data) || isObject && (holds("v1beta1") || holds("v1alpha1"))
 }

@@ -8,12 +8,20 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// patch changes a workload.
+// write is a change of an object.
+type write struct {
+	workload // or a Pod
+
+	patch *patch // nil for a deletion
+}
+
+// patch changes an object.
 type patch struct {
 	Type types.PatchType
 	Body any
@@ -81,4 +89,9 @@ func sameText(annotations map[string]string, text string) bool {
 	}
 	var a, b any
 	return json.Unmarshal([]byte(was), &a) == nil && json.Unmarshal([]byte(text), &b) == nil && reflect.DeepEqual(a, b)
+}
+
+// relabelling is the patch that reserves a Pod, or ends the reservation.
+func relabelling(pod *corev1.Pod, label string) *patch {
+	return &patch{Type: types.MergePatchType, Body: map[string]any{"metadata": map[string]any{"uid": pod.UID, "labels": map[string]string{apps.LabelReservedPod: label}}}}
 }

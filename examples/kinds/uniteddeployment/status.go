@@ -1,6 +1,7 @@
 package uniteddeployment
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +20,8 @@ import (
 type outcome struct {
 	// provisioned is true after workloads were created or deleted.
 	provisioned bool
-	// provision and update are the errors of creations and deletions, and of changes.
-	provision, update error
+	// provision and update are the errors of creations and deletions, and of changes. surplus is a part of provision.
+	provision, update, surplus error
 }
 
 // notReserved selects the Pods that count for an autoscaler.
@@ -141,17 +142,14 @@ func (o *observation) schedulable(p *part) v1beta1.Condition {
 	c := v1beta1.Condition{Type: apps.ConditionSubsetSchedulable, Status: corev1.ConditionTrue}
 	wasFalse := p.was != nil && p.was.Status == corev1.ConditionFalse
 	if p.mark.Standing == subsets.Open {
-		if c.Reason = apps.ReasonSubsetRecover; !wasFalse {
-			c.Reason = ""
-			if p.was != nil {
-				c.Reason = p.was.Reason
-			}
+		if c.Reason = apps.ReasonSubsetRecover; !wasFalse && p.was != nil {
+			c.Reason = p.was.Reason
 		}
 		return c
 	}
 	c.Status, c.Reason = corev1.ConditionFalse, apps.ReasonSubsetReschedule
 	switch {
-	case p.was == nil && p.isNew, wasFalse && p.was.Reason == apps.ReasonSubsetCreated && len(p.reserved) == 0:
+	case wasFalse && p.was.Reason == apps.ReasonSubsetCreated && len(p.reserved) == 0:
 		c.Reason, c.Message = apps.ReasonSubsetCreated, "new Pods have substitutes in other subsets until they are ready"
 	case o.settings.reserve:
 		c.Message = fmt.Sprintf("%d Pods have substitutes in other subsets until they have been ready for %s; make room in the subset", len(p.reserved), o.settings.policy.ClosedFor)
@@ -159,4 +157,56 @@ func (o *observation) schedulable(p *part) v1beta1.Condition {
 		c.Message = fmt.Sprintf("Pods could not be scheduled within %s: further Pods go to other subsets for %s; make room in the subset", o.settings.policy.PendingFor, o.settings.policy.ClosedFor)
 	}
 	return c
+}
+
+// tell sends events about a pass: what was done, what could not be done, and which subsets take no further Pods.
+func (r *Reconciler) tell(o *observation, t *todo, done outcome) {
+	warn := func(event string, err error) {
+		_, message := reason.Explain(err)
+		r.told.Tell(o.ud, corev1.EventTypeWarning, event, message)
+	}
+	warn(apps.EventFailedSpecifySubsetReplicas, t.err)
+	warn(apps.EventFailedDeleteDuplicatedSubsets, done.surplus)
+	warn(apps.EventReplicasLimited, t.limited())
+	if t.err == nil {
+		warn(apps.EventFailedUpdateSubset, errors.Join(done.provision, done.update))
+	}
+	var closed, opened, did []string
+	for _, w := range slices.Concat(t.surplus, t.gone) {
+		did = append(did, "deleted "+w.GetName())
+	}
+	for _, p := range t.subsets {
+		was, is := p.was != nil && p.was.Status == corev1.ConditionFalse, o.schedulable(p)
+		switch {
+		case !o.settings.adaptive || was == (is.Status == corev1.ConditionFalse):
+		case was:
+			opened = append(opened, "subset "+p.spec.Name+" takes Pods again")
+		default:
+			closed = append(closed, "subset "+p.spec.Name+": "+is.Message)
+		}
+		if text := o.deed(p); text != "" {
+			did = append(did, text)
+		}
+	}
+	r.told.Tell(o.ud, corev1.EventTypeWarning, apps.EventSubsetUnschedulable, kruise.Some(closed, "subsets"))
+	r.told.Tell(o.ud, corev1.EventTypeNormal, apps.EventSubsetSchedulable, kruise.Some(opened, "subsets"))
+	if len(did) > 0 && done.provision == nil && done.update == nil {
+		if why := t.division.Limits; len(why) > 0 {
+			did = append(did, "because "+why.Summary(kruise.ReasonsInEvent))
+		}
+		r.told.Tell(o.ud, corev1.EventTypeNormal, apps.EventSuccessfulUpdateSubset, kruise.Some(did, "changes"))
+	}
+}
+
+// deed says what was done in a subset.
+func (o *observation) deed(p *part) string {
+	switch {
+	case p.create != nil:
+		return fmt.Sprintf("created subset %s with %d Pods", p.spec.Name, p.replicas)
+	case p.change != nil && p.change.Whole:
+		return fmt.Sprintf("updated subset %s to revision %s with %d Pods", p.spec.Name, o.revision, p.replicas)
+	case p.change != nil:
+		return fmt.Sprintf("subset %s has %d instead of %d Pods, and keeps %d at an older revision", p.spec.Name, p.replicas, partsOf(p.have).replicas, p.kept)
+	}
+	return ""
 }

@@ -53,6 +53,9 @@ func (k *kind) convert(o object, to int) error {
 		}
 	}
 	o["apiVersion"] = k.apiVersions[to]
+	if to == beta && k.settle != nil {
+		k.settle(o)
+	}
 	if !k.notes {
 		k.move(o, to)
 		return nil

@@ -11,6 +11,9 @@ const alpha, beta = 0, 1
 // kind is the description of a kind.
 type kind struct {
 	moves []move
+	// settle gives a v1alpha1 object with a second spelling of a value the usual spelling, which counts from then on. Nil
+	// for none.
+	settle func(object)
 	// always are objects of both versions that conversion adds where absent.
 	always []path
 	// when are values that decide the meaning of the fields named in depends, below spec.

@@ -84,7 +84,15 @@ var kinds = [...]*kind{
 		betaOnly("spec.lifecycle", "spec.ordinals", "spec.persistentVolumeClaimRetentionPolicy", "spec.reserveOrdinals",
 			"spec.scaleStrategy", "spec.volumeClaimUpdateStrategy"),
 	}}),
-	table[v1alpha1.UnitedDeployment, v1beta1.UnitedDeployment](apps.Group, kind{moves: []move{formerCloneSetTemplate(), subsetStatuses()}}),
+	table[v1alpha1.UnitedDeployment, v1beta1.UnitedDeployment](apps.Group, kind{
+		settle: settleStrategy,
+		moves:  []move{templateStrategy(), templateReuse(), subsetStatuses()},
+		when: [2][]path{
+			alpha: {templateSpec("updateStrategy.type")},
+			beta:  {templateSpec("updateStrategy.type"), templateSpec("updateStrategy.rollingUpdate.podUpdatePolicy")},
+		},
+		depends: []string{"template"},
+	}),
 	table[v1alpha1.WorkloadSpread, v1beta1.WorkloadSpread](apps.Group, kind{moves: []move{
 		renamed("spec.subsets", "requiredNodeSelectorTerm", "requiredNodeSelector"),
 		renamed("spec.subsets", "preferredNodeSelectorTerms", "preferredNodeSelector"),

@@ -8,47 +8,47 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// formerCloneSetTemplate is the template of CloneSets in a UnitedDeployment. OpenKruise 1.9.0 writes the template in the
-// form of v1alpha1, later versions in the form of v1beta1, and both within v1alpha1. Conversion reads both, and writes
-// v1beta1. A value of the former form is the newer one: only a writer of v1alpha1 adds the value.
-func formerCloneSetTemplate() move {
-	template := steps("spec.template.cloneSetTemplate.spec")
-	below := func(names ...string) path { return slices.Concat(template, names) }
-	return move{to: [2]func(object){beta: func(o object) {
-		if strategy, _ := get(o, below("updateStrategy")).(object); isFlat(strategy) {
-			put(o, below("updateStrategy"), nest(unfolded(strategy)))
+// templateSpec is the place of a field of CloneSets in a UnitedDeployment.
+func templateSpec(name string) path { return steps("spec.template.cloneSetTemplate.spec." + name) }
+
+// templateStrategy is the updateStrategy of CloneSets in a UnitedDeployment: flat in v1alpha1, as in OpenKruise 1.9.0.
+func templateStrategy() move {
+	p := templateSpec("updateStrategy")
+	change := func(convert func(object) object) func(object) {
+		return func(o object) {
+			if in, _ := get(o, p).(object); len(in) > 0 {
+				put(o, p, convert(in))
+			}
 		}
-		if disabled, written := get(o, below("scaleStrategy", "disablePVCReuse")).(bool); written {
-			drop(o, below("scaleStrategy", "disablePVCReuse"))
-			put(o, below("scaleStrategy", "enablePVCReuse"), !disabled)
-		}
-	}}}
+	}
+	return move{to: [2]func(object){change(flatten), change(nest)}, places: [2][]path{{p}, {p}}}
 }
 
-// isFlat reports whether a strategy has a value in the form of v1alpha1.
-func isFlat(strategy object) bool {
+// settleStrategy makes the strategy of a v1alpha1 template flat. Later versions of OpenKruise write the nested form of
+// v1beta1 within v1alpha1, as the type tells.
+func settleStrategy(o object) {
+	p := templateSpec("updateStrategy")
+	in, _ := get(o, p).(object)
 	policies := []any{reCreate, string(v1beta1.InPlaceIfPossible), string(v1beta1.InPlaceOnly)}
-	for key := range strategy {
-		if key != "type" && key != "rollingUpdate" {
-			return strategy["type"] != onDelete
-		}
+	if _, nested := in["rollingUpdate"]; nested && !slices.Contains(policies, in["type"]) {
+		put(o, p, flatten(in))
+		return
 	}
-	return slices.Contains(policies, strategy["type"])
+	delete(in, "rollingUpdate")
 }
 
-// unfolded moves the values of v1beta1 to the values of v1alpha1, which count.
-func unfolded(strategy object) object {
-	rolling, _ := strategy["rollingUpdate"].(object)
-	flat := maps.Clone(rolling)
-	if flat == nil {
-		flat = object{}
+// templateReuse is the reuse of claims, as written: OpenKruise changes the meaning of no value between the versions.
+func templateReuse() move {
+	negate := func(from, to path) func(object) {
+		return func(o object) {
+			if value, written := get(o, from).(bool); written {
+				drop(o, from)
+				put(o, to, !value)
+			}
+		}
 	}
-	maps.Copy(flat, strategy)
-	delete(flat, "rollingUpdate")
-	if flat["type"] == string(v1beta1.RollingUpdate) {
-		delete(flat, "type") // no policy
-	}
-	return flat
+	disable, enable := templateSpec("scaleStrategy.disablePVCReuse"), templateSpec("scaleStrategy.enablePVCReuse")
+	return move{to: [2]func(object){negate(enable, disable), negate(disable, enable)}}
 }
 
 // subsetStatuses are the numbers of subsets in the status of a UnitedDeployment. v1alpha1 shows the numbers once more,

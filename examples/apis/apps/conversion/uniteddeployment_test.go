@@ -42,16 +42,20 @@ func TestUnitedDeploymentConversion(t *testing.T) {
 			united("v1beta1", `{"type":"RollingUpdate","rollingUpdate":{"podUpdatePolicy":"InPlaceOnly","partition":"20%","maxUnavailable":1,"inPlaceUpdateStrategy":{}}}`, `{"enablePVCReuse":false}`, `{}`),
 		},
 		{
+			"MG-60 a flat strategy is shown", united("v1beta1", `{"type":"RollingUpdate","rollingUpdate":{"podUpdatePolicy":"InPlaceOnly","partition":"20%","inPlaceUpdateStrategy":{}}}`, `{"enablePVCReuse":false}`, `{}`), "v1alpha1",
+			united("v1alpha1", `{"type":"InPlaceOnly","partition":"20%"}`, `{"disablePVCReuse":true}`, `{}`),
+		},
+		{
 			"MG-60 reuse of claims", united("v1alpha1", `{"type":"ReCreate"}`, `{"disablePVCReuse":false}`, `{}`), "v1beta1",
 			united("v1beta1", `{"type":"RollingUpdate","rollingUpdate":{"podUpdatePolicy":"ReCreate"}}`, `{"enablePVCReuse":true}`, `{}`),
 		},
 		{
-			"MG-60 a flat value written over v1beta1", united("v1alpha1", `{"type":"RollingUpdate","maxSurge":2,"rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible","maxSurge":1,"paused":true,"inPlaceUpdateStrategy":{}}}`, `{}`, `{}`), "v1beta1",
-			united("v1beta1", `{"type":"RollingUpdate","rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible","maxSurge":2,"paused":true,"inPlaceUpdateStrategy":{}}}`, `{}`, `{}`),
+			"UD the nested form, written over the flat form", united("v1alpha1", `{"type":"RollingUpdate","maxSurge":2,"rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible","maxSurge":1}}`, `{"enablePVCReuse":true}`, `{}`), "v1beta1",
+			united("v1beta1", `{"type":"RollingUpdate","rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible","maxSurge":1,"inPlaceUpdateStrategy":{}}}`, `{"enablePVCReuse":true}`, `{}`),
 		},
 		{
-			"UD a strategy of v1beta1", united("v1alpha1", `{"type":"OnDelete","rollingUpdate":{"maxSurge":1}}`, `{"enablePVCReuse":true}`, `{}`), "v1beta1",
-			united("v1beta1", `{"type":"OnDelete","rollingUpdate":{"maxSurge":1}}`, `{"enablePVCReuse":true}`, `{}`),
+			"UD the flat form, written over the nested form", united("v1alpha1", `{"type":"ReCreate","maxSurge":2,"rollingUpdate":{"maxSurge":1}}`, `{}`, `{}`), "v1beta1",
+			united("v1beta1", `{"type":"RollingUpdate","rollingUpdate":{"podUpdatePolicy":"ReCreate","maxSurge":2}}`, `{}`, `{}`),
 		},
 		{
 			"UD what has no sense is carried over", `{"apiVersion":"apps.kruise.io/v1beta1","kind":"UnitedDeployment","metadata":{},"spec":{"template":7},"status":{"subsetStatuses":[null,5]}}`, "v1alpha1",
@@ -79,8 +83,12 @@ func checkUnited(t *testing.T, data []byte) {
 	f := &filler{data}
 	f.object(&beta.ObjectMeta, &struct{}{}, &beta.Status)
 	f.value(reflect.ValueOf(&beta.Spec.Topology).Elem())
+	beta.Spec.Template.CloneSetTemplate = &v1beta1.CloneSetTemplateSpec{}
+	f.value(reflect.ValueOf(&beta.Spec.Template.CloneSetTemplate.Spec.UpdateStrategy).Elem())
 	f.object(&alpha.ObjectMeta, &struct{}{}, &struct{}{})
 	f.value(reflect.ValueOf(&alpha.Spec.Topology).Elem())
+	alpha.Spec.Template.CloneSetTemplate = &v1alpha1.CloneSetTemplateSpec{}
+	f.value(reflect.ValueOf(&alpha.Spec.Template.CloneSetTemplate.Spec.UpdateStrategy).Elem())
 	checkBothWays(t, beta, alpha, to[v1alpha1.UnitedDeployment, v1beta1.UnitedDeployment], to[v1beta1.UnitedDeployment, v1alpha1.UnitedDeployment])
 }
 

@@ -81,11 +81,11 @@ type CloneSetTemplateSpec struct {
 	// +kubebuilder:validation:Schemaless
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the spec of CloneSets as in v1beta1. Conversion reads the flat updateStrategy and the disablePVCReuse of
-	// v1alpha1, too, which OpenKruise 1.9.0 has written.
+	// Spec is the spec of CloneSets. Conversion reads the updateStrategy and the enablePVCReuse of v1beta1, too, as
+	// written by OpenKruise after 1.9.0.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
-	Spec v1beta1.CloneSetSpec `json:"spec"`
+	Spec CloneSetSpec `json:"spec"`
 }
 
 // UnitedDeploymentStatus is the state of a UnitedDeployment as observed by the controller.

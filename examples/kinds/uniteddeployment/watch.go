@@ -1,0 +1,71 @@
+package uniteddeployment
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// gather is how long events are gathered: a pass looks at all Pods.
+const gather = 100 * time.Millisecond
+
+func workloadKinds() []client.Object {
+	return []client.Object{&appsv1.StatefulSet{}, &v1beta1.StatefulSet{}, &v1beta1.CloneSet{}, &appsv1.Deployment{}}
+}
+
+// hasSubset reports whether an object names its subset. Workloads that name none are never adopted: the user of a
+// workload with matching labels may know nothing of subsets.
+func hasSubset(object metav1.Object) bool { return object.GetLabels()[apps.LabelSubsetName] != "" }
+
+// watch wakes UnitedDeployments for their workloads and Pods, and for workloads to adopt.
+func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+	wake := func(q queue, object client.Object) {
+		for _, name := range r.above(object) {
+			q.AddAfter(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}, gather)
+		}
+	}
+	for _, kind := range append(workloadKinds(), &corev1.Pod{}) {
+		b = b.Watches(kind, handler.Funcs{
+			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+				wake(q, e.ObjectOld)
+				wake(q, e.ObjectNew)
+			},
+		})
+	}
+	return b
+}
+
+// above returns the names of the UnitedDeployments to which an object belongs, or may belong.
+func (r *Reconciler) above(object client.Object) (names []string) {
+	if !hasSubset(object) {
+		return nil
+	}
+	chain, _ := r.owners.Above(object)
+	for _, ref := range chain {
+		if ref.GroupKind == r.cache.Kind().GroupKind() {
+			return []string{ref.Name}
+		}
+	}
+	if len(chain) == 0 {
+		for _, ud := range r.cache.Owners.In(object.GetNamespace()) {
+			names = append(names, ud.Name)
+		}
+	}
+	return names
+}
