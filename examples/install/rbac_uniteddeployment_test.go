@@ -56,4 +56,5 @@ func (c *cluster) liveSubsets(ns string) {
 		change(func() { ud.Spec.Replicas = new(int32(i%2 + 1)) })
 	}
 	change(func() { ud.Spec.Template = templates[0] })
+	change(func() { ud.Spec.Replicas = new(int32(3)) })
 }

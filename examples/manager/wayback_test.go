@@ -48,6 +48,24 @@ metadata: {name: db, namespace: default}
 spec:
   targetRef: {apiVersion: apps/v1, kind: StatefulSet, name: db}
   requiredPersistentTopology: {keys: [kubernetes.io/hostname]}
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: UnitedDeployment
+metadata: {name: zones, namespace: default}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: zones}}
+  template:
+    cloneSetTemplate:
+      metadata: {labels: {app: zones}}
+      spec:
+        selector: {matchLabels: {app: zones}}
+        scaleStrategy: {enablePVCReuse: true}
+        updateStrategy: {type: RollingUpdate, rollingUpdate: {podUpdatePolicy: InPlaceIfPossible, maxUnavailable: 1, inPlaceUpdateStrategy: {gracePeriodSeconds: 3}}}
+        template:
+          metadata: {labels: {app: zones}}
+          spec: {containers: [{name: app, image: "example.test/app:v1"}]}
+  topology: {scheduleStrategy: {type: Fixed}}
 `
 
 func (c *cluster) travellers() (out []*unstructured.Unstructured) {
@@ -118,7 +136,7 @@ func TestWayBack(t *testing.T) {
 	}
 	beta, alpha := c.specs("v1beta1"), c.specs("v1alpha1")
 	crds, err := filepath.Glob("testdata/openkruise-1.9.0-crds/*.yaml")
-	if err != nil || len(crds) != 5 {
+	if err != nil || len(crds) != 6 {
 		t.Fatal(crds, err)
 	}
 	names := make([]string, len(crds))
