@@ -185,8 +185,9 @@ func (o *observation) reserve(t *todo, p *part, pod *corev1.Pod) time.Duration {
 		was = new(label == "true")
 	}
 	reserved, wait := o.settings.policy.IsReserved(pod, was, p.mark.Standing, o.now)
-	if was != nil && *was && pod.Labels[apps.LabelSubsetRevision] != o.revision {
-		reserved, wait = true, 0 // an old Pod proves nothing
+	old := pod.Labels[apps.LabelSubsetRevision] != o.revision
+	if old && was != nil && *was && partitionOf(o.ud, p.spec.Name, len(p.pods)) == 0 {
+		reserved, wait = true, 0 // an old Pod proves nothing, unless the Pod is to stay
 	}
 	if reserved {
 		p.reserved = append(p.reserved, pod)

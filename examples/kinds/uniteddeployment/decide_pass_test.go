@@ -244,11 +244,15 @@ func TestReservedPods(t *testing.T) {
 		{"UD-28 a ready old Pod", []string{"a"}, labelled(podAt("p", "web-0", true, false), "false"), false},
 		{"UD-29 ready for long", []string{"a"}, labelled(podAt("p", "web-1", true, false), "true"), false},
 		{"UD-29 an old Pod proves nothing", []string{"a"}, labelled(podAt("p", "web-0", true, false), "true"), true},
+		{"UD-29 an old Pod that the partition keeps", []string{"a"}, labelled(podAt("p", "web-0", true, false), "true"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ud := small(t, adaptive("reserveUnschedulablePods: true")...)
 			if c.name == "UD-30 a new subset" {
 				c.pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Unix(2_000_000, 0))
+			}
+			if strings.Contains(c.name, "partition") {
+				ud.Spec.UpdateStrategy.ManualUpdate = &v1beta1.ManualUpdate{Partitions: map[string]int32{"a": 1}}
 			}
 			for _, name := range c.statuses {
 				ud.Status.SubsetStatuses = append(ud.Status.SubsetStatuses, v1beta1.UnitedDeploymentSubsetStatus{Name: name})
@@ -260,5 +264,38 @@ func TestReservedPods(t *testing.T) {
 				t.Errorf("reserved %d, relabelled %t", len(got.subsets[0].reserved), relabelled)
 			}
 		})
+	}
+}
+
+// TestSurgeHoldsNoPlace: a Pod beyond the replicas, as in a rolling update, gives its subset no further replica.
+func TestSurgeHoldsNoPlace(t *testing.T) {
+	ud := small(t, all(adaptive(""), in(subsetA, "maxReplicas: 4"))...)
+	have, _ := mustBuild(t, ud, numbers{replicas: 2})
+	o := &observation{ud: ud, settings: mustResolve(t, ud), revision: "web-1"}
+	p := &part{have: have, mark: subsets.Mark{Standing: subsets.Closed}}
+	for range 3 {
+		pod := podAt("p", "web-1", true, false)
+		pod.Spec.NodeName = "n"
+		p.pods = append(p.pods, pod)
+	}
+	if got := o.state(p); got.Settled != 2 || got.Replicas != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestScaleTellsTheTruth: Pods are counted by the labels that the selector selects, before and after they are labelled.
+func TestScaleTellsTheTruth(t *testing.T) {
+	ud := small(t, adaptive("reserveUnschedulablePods: true")...)
+	have := owned("1", "a", 0, 0)
+	have.Status.Replicas = 3
+	pods := []*corev1.Pod{podAt("p1", "web-1", true, false), podAt("p2", "web-1", true, false), podAt("p3", "web-1", false, true)}
+	pods[1].Labels[apps.LabelReservedPod] = "false"
+	o := &observation{
+		ud: ud, settings: mustResolve(t, ud), revision: "web-1", workloads: []workload{have}, now: time.Unix(2_000_000, 0),
+		pods: func(types.UID) []*corev1.Pod { return pods },
+	}
+	status := nextStatus(o, decide(o), outcome{}, nil)
+	if status.Replicas != 1 || status.ReservedPods != 1 || !strings.HasSuffix(status.LabelSelector, ",apps.kruise.io/united-deployment-reserved-pod=false") {
+		t.Errorf("UD-61 %+v", status)
 	}
 }

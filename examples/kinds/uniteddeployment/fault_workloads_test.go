@@ -1,0 +1,153 @@
+package uniteddeployment_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// numbers are pointers into a workload.
+type numbers struct {
+	replicas *(*int32)
+	pod      *corev1.PodTemplateSpec
+	kept     int32
+	counts   [2]*int32 // all and ready Pods, in the status
+	observed *int64
+}
+
+func numbersOf(object client.Object) (n numbers) {
+	switch o := object.(type) {
+	case *v1beta1.CloneSet:
+		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [2]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas}, &o.Status.ObservedGeneration}
+		if ru := o.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil {
+			n.kept = ru.Partition.IntVal
+		}
+	case *appsv1.Deployment:
+		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [2]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas}, &o.Status.ObservedGeneration}
+	case *appsv1.StatefulSet:
+		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [2]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas}, &o.Status.ObservedGeneration}
+		if ru := o.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil {
+			n.kept = *ru.Partition
+		}
+	case *v1beta1.StatefulSet:
+		n = numbers{&o.Spec.Replicas, &o.Spec.Template, 0, [2]*int32{&o.Status.Replicas, &o.Status.ReadyReplicas}, &o.Status.ObservedGeneration}
+		if ru := o.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil {
+			n.kept = *ru.Partition
+		}
+	}
+	return n
+}
+
+// outside acts for the controllers of the workloads, and for the scheduler that finds no room.
+func (w *story) outside() (changed bool) {
+	for _, object := range w.workloads() {
+		changed = object.GetDeletionTimestamp() == nil && w.carry(object) || changed
+	}
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		changed = w.unschedulable(pod.DeepCopy()) || changed
+	}
+	return w.Server.CollectGarbage() || changed
+}
+
+// unschedulable reports that no Node has room for a Pod.
+func (w *story) unschedulable(pod *corev1.Pod) bool {
+	if podstate.IsScheduled(pod) || !podstate.IsActive(pod) || len(pod.Spec.Volumes) == 0 || podstate.Condition(pod, corev1.PodScheduled) != nil {
+		return false
+	}
+	claim := pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName
+	if _, there := w.Server.Stored(&corev1.PersistentVolumeClaim{}, client.ObjectKey{Namespace: namespace, Name: claim}).(*corev1.PersistentVolumeClaim); there {
+		return false
+	}
+	pod.Status.Phase = corev1.PodPending
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Now(),
+	})
+	w.Logf("no Node has room for Pod %s", pod.Name)
+	return w.User.Status().Update(context.Background(), pod) == nil
+}
+
+// carry takes a workload a step closer to its spec.
+func (w *story) carry(object client.Object) bool {
+	owner, n := w.direct(object), numbersOf(object)
+	if owner == nil {
+		return true // was made
+	}
+	var pods, old []*corev1.Pod
+	ready := int32(0)
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if !metav1.IsControlledBy(pod, owner) || !podstate.IsActive(pod) {
+			continue
+		}
+		if pods = append(pods, pod); podstate.IsReady(pod) {
+			ready++
+		}
+		if pod.Labels[apps.LabelSubsetRevision] != n.pod.Labels[apps.LabelSubsetRevision] {
+			old = append(old, pod)
+		}
+	}
+	want := int32(1)
+	if *n.replicas != nil {
+		want = **n.replicas
+	}
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return rank(a) - rank(b) })
+	switch have := int32(len(pods)); {
+	case have > want:
+		return w.User.Delete(context.Background(), pods[0].DeepCopy()) == nil
+	case have < want:
+		return w.makePod(object, owner, n.pod)
+	case int32(len(old)) > n.kept:
+		return w.User.Delete(context.Background(), old[0].DeepCopy()) == nil
+	}
+	if *n.counts[0] == int32(len(pods)) && *n.counts[1] == ready && *n.observed == object.GetGeneration() {
+		return false
+	}
+	*n.counts[0], *n.counts[1], *n.observed = int32(len(pods)), ready, object.GetGeneration()
+	return w.User.Status().Update(context.Background(), object) == nil
+}
+
+// rank orders Pods for deletion: Pods without a Node first.
+func rank(pod *corev1.Pod) int {
+	if podstate.IsScheduled(pod) {
+		return 1
+	}
+	return 0
+}
+
+// direct is the direct controller of a workload's Pods, nil if just made.
+func (w *story) direct(object client.Object) client.Object {
+	if _, ok := object.(*appsv1.Deployment); !ok {
+		return object
+	}
+	for _, set := range faultapi.All[*appsv1.ReplicaSet](w.Server) {
+		if metav1.IsControlledBy(set, object) {
+			return set
+		}
+	}
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: object.GetName() + "-rs", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(object, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+		Labels: maps.Clone(object.GetLabels()),
+	}}
+	_ = w.User.Create(context.Background(), set)
+	return nil
+}
+
+func (w *story) makePod(object, owner client.Object, template *corev1.PodTemplateSpec) bool {
+	kind, err := w.User.GroupVersionKindFor(owner)
+	w.must(err)
+	w.created++
+	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = namespace, fmt.Sprintf("%s-%d", object.GetName(), w.created)
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)}
+	return w.User.Create(context.Background(), pod) == nil
+}
