@@ -582,7 +582,7 @@ func (m mutant) build(t *testing.T, root string) string {
 	if err := os.WriteFile(overlay, replaced, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, m.tests)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, m.tests)
 	cmd.Dir = filepath.Join(root, "examples")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
