@@ -2,7 +2,6 @@ package chaos_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -518,13 +517,17 @@ func TestMutants(t *testing.T) {
 	}
 	draw := os.Getenv("MUTANTS_DRAW")
 	t.Logf("%d of %d mistakes, drawn from %q", n, len(all), draw)
-	for _, m := range sample(all, n, draw) {
+	drawn := sample(all, n, draw)
+	planted := &field{root: root, all: drawn, binaries: map[string]string{}, alone: map[string]bool{}}
+	t.Cleanup(planted.remove)
+	for _, m := range drawn {
 		t.Run(filepath.Base(m.tests)+": "+m.name, func(t *testing.T) {
-			binary := m.build(t, root)
+			binary, environment := planted.binary(t, m)
 			test := cmp.Or(m.only, "TestFaults")
 			cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+test+"$")
 			cmd.Dir = filepath.Join(root, "examples", m.tests)
 			cmd.Env = append(os.Environ(), "CHAOS_SEEDS=6000", "CHAOS_PLAYS=0", "CHAOS_FAILURES=1", "CLONESET_WITH="+m.with, fmt.Sprintf("CHAOS_FIRST_SEED=%d", max(m.first, 1)))
+			cmd.Env = append(cmd.Env, environment...)
 			out, err := cmd.CombinedOutput()
 			if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 				t.Fatal(err)
@@ -564,28 +567,4 @@ func (m mutant) mutated(t *testing.T, root string) (path, content string) {
 		t.Fatalf("%s has %d places with %q, where the mistake needs one: the code has moved on, and the list must follow", m.file, n, m.old)
 	}
 	return path, strings.Replace(string(source), m.old, m.new, 1)
-}
-
-// build compiles the tests with the mistake.
-func (m mutant) build(t *testing.T, root string) string {
-	t.Helper()
-	path, content := m.mutated(t, root)
-	dir := t.TempDir()
-	mutated, overlay, binary := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
-	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(mutated, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(overlay, replaced, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, m.tests)
-	cmd.Dir = filepath.Join(root, "examples")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return binary
 }

@@ -1,0 +1,244 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// plantedMistake is the environment variable with the number of the mistake that a test binary makes.
+const plantedMistake = "PLANTED_MISTAKE"
+
+// mistake is a text in a file, and its wrong replacement.
+type mistake struct {
+	number   int
+	old, new string
+}
+
+// plant returns a file that makes any of the mistakes, by the number in the package's variable plantedMistake. A function
+// with mistakes begins with a copy of its body for each. The second result lists mistakes that need a file of their
+// own: mistakes outside functions, and in functions with labels, which a copy would declare twice.
+func plant(source string, mistakes []mistake) (planted string, alone []int, err error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "", source, parser.SkipObjectResolution)
+	if err != nil {
+		return "", nil, err
+	}
+	offset := func(pos token.Pos) int { return files.Position(pos).Offset }
+	copies := map[*ast.FuncDecl]string{}
+	for _, m := range mistakes {
+		begin := strings.Index(source, m.old)
+		around := slices.IndexFunc(file.Decls, func(d ast.Decl) bool {
+			f, ok := d.(*ast.FuncDecl)
+			return ok && f.Body != nil && offset(f.Body.Lbrace) < begin && begin+len(m.old) <= offset(f.Body.Rbrace) && !hasLabels(f)
+		})
+		if around < 0 {
+			alone = append(alone, m.number)
+			continue
+		}
+		f := file.Decls[around].(*ast.FuncDecl) //nolint:forcetypeassert // as found
+		body := source[offset(f.Body.Lbrace)+1:begin] + m.new + source[begin+len(m.old):offset(f.Body.Rbrace)]
+		if f.Type.Results == nil {
+			body += "\nreturn\n"
+		}
+		copies[f] += fmt.Sprintf("\nif plantedMistake == %d {%s}\n", m.number, body)
+	}
+	planted = source
+	for _, d := range slices.Backward(file.Decls) {
+		if f, ok := d.(*ast.FuncDecl); ok && copies[f] != "" {
+			at := offset(f.Body.Lbrace) + 1
+			planted = planted[:at] + copies[f] + planted[at:]
+		}
+	}
+	return planted, alone, nil
+}
+
+func hasLabels(f *ast.FuncDecl) (has bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		_, is := n.(*ast.LabeledStmt)
+		has = has || is
+		return true
+	})
+	return has
+}
+
+// field holds the test binaries with mistakes.
+type field struct {
+	root string // of the repository
+	all  []mutant
+	// binaries are the test binaries with many mistakes, by package.
+	binaries map[string]string
+	alone    map[string]bool // by name
+}
+
+// binary returns the test binary with a mistake, and the environment in which the binary makes the mistake.
+func (f *field) binary(t *testing.T, m mutant) (path string, environment []string) {
+	t.Helper()
+	if f.binaries[m.tests] == "" {
+		f.binaries[m.tests] = f.together(t, m.tests)
+	}
+	if f.alone[m.name] {
+		path, content := m.mutated(t, f.root)
+		return f.compile(t, t.TempDir(), m.tests, map[string]string{path: content}), nil
+	}
+	number := slices.IndexFunc(f.all, func(other mutant) bool { return other.name == m.name && other.tests == m.tests })
+	return f.binaries[m.tests], []string{fmt.Sprintf("%s=%d", plantedMistake, number)}
+}
+
+// remove deletes the binaries.
+func (f *field) remove() {
+	for _, path := range f.binaries {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+}
+
+// together compiles the tests of a package with all mistakes of the package.
+func (f *field) together(t *testing.T, tests string) string {
+	t.Helper()
+	byFile := map[string][]mistake{}
+	for i, m := range f.all {
+		if m.tests == tests {
+			path, _ := m.mutated(t, f.root)
+			byFile[path] = append(byFile[path], mistake{i, m.old, m.new})
+		}
+	}
+	contents := map[string]string{}
+	for path, mistakes := range byFile {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		planted, alone, err := plant(string(source), mistakes)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for _, number := range alone {
+			f.alone[f.all[number].name] = true
+		}
+		if planted == string(source) {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents[path] = planted
+		contents[filepath.Join(filepath.Dir(path), "planted_mistake.go")] = fmt.Sprintf(
+			"package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar plantedMistake, _ = strconv.Atoi(os.Getenv(%q))\n", file.Name, plantedMistake)
+	}
+	dir, err := os.MkdirTemp("", "mistakes") // for all mistakes, not for the test that comes first
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.compile(t, dir, tests, contents)
+}
+
+// compile compiles the tests of a package with other contents of files.
+func (f *field) compile(t *testing.T, dir, tests string, contents map[string]string) string {
+	t.Helper()
+	replace := map[string]string{}
+	for path, content := range contents {
+		replace[path] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
+		if err := os.WriteFile(replace[path], []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
+	replaced, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(overlay, replaced, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, tests)
+	cmd.Dir = filepath.Join(f.root, "examples")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+func TestPlant(t *testing.T) {
+	const source = `package p
+
+var limit = 3
+
+func (s *set[K]) add(k K) (bool, error) {
+	if s.has(k) {
+		return false, nil
+	}
+	return true, s.put(k)
+}
+
+func (s *set[K]) drop(k K) { delete(s.keys, k) }
+
+func loop() {
+again:
+	for range limit {
+		break again
+	}
+}
+`
+	got, alone, err := plant(source, []mistake{
+		{1, "s.has(k)", "!s.has(k)"}, {2, "return true, s.put(k)", "return true, nil"}, {3, "delete(s.keys, k)", ""},
+		{4, "limit = 3", "limit = 4"}, {5, "break again", "continue"},
+	})
+	want := `package p
+
+var limit = 3
+
+func (s *set[K]) add(k K) (bool, error) {
+if plantedMistake == 1 {
+	if !s.has(k) {
+		return false, nil
+	}
+	return true, s.put(k)
+}
+
+if plantedMistake == 2 {
+	if s.has(k) {
+		return false, nil
+	}
+	return true, nil
+}
+
+	if s.has(k) {
+		return false, nil
+	}
+	return true, s.put(k)
+}
+
+func (s *set[K]) drop(k K) {
+if plantedMistake == 3 {  
+return
+}
+ delete(s.keys, k) }
+
+func loop() {
+again:
+	for range limit {
+		break again
+	}
+}
+`
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]int{4, 5}, alone); diff != "" {
+		t.Errorf("alone (-want +got)\n%s", diff)
+	}
+	if _, _, err := plant("package", nil); err == nil {
+		t.Error("a file that does not parse")
+	}
+}
