@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/controllertest"
+	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -35,7 +36,7 @@ func (k kindOf) crd() string { return k.plural + "." + k.group }
 // otherKinds are the kinds installed by OpenKruise 1.9 and not by the chart.
 func otherKinds() []kindOf {
 	const apps = "apps.kruise.io"
-	return []kindOf{
+	all := []kindOf{
 		{"ephemeraljobs", apps, "EphemeralJob", false},
 		{"imagelistpulljobs", apps, "ImageListPullJob", false},
 		{"imagepulljobs", apps, "ImagePullJob", false},
@@ -45,11 +46,17 @@ func otherKinds() []kindOf {
 		{"uniteddeployments", apps, "UnitedDeployment", false},
 		{"workloadspreads", apps, "WorkloadSpread", false},
 	}
+	built := kinds.All()
+	return slices.DeleteFunc(all, func(k kindOf) bool {
+		return slices.ContainsFunc(built, func(row kind.Row) bool { return row.Kind.Kind == k.kind })
+	})
 }
 
-// parts are other objects among the templates of OpenKruise's chart: a Namespace, a role of users with rights that this
-// chart gives to nobody, one with rights that this chart gives too, and a role of OpenKruise's own.
-const parts = `---
+// parts returns other objects among the templates of OpenKruise's chart: a Namespace, a role of users with rights to
+// another kind, which this chart gives to nobody, one with rights that this chart gives too, and a role of OpenKruise's
+// own.
+func parts(other kindOf) string {
+	return strings.ReplaceAll(`---
 apiVersion: v1
 kind: Namespace
 metadata: {name: kruise-daemon-config}
@@ -57,7 +64,7 @@ metadata: {name: kruise-daemon-config}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: aggregate-kruise-others-edit, labels: {rbac.authorization.k8s.io/aggregate-to-edit: "true"}}
-rules: [{apiGroups: [apps.kruise.io], resources: [clonesets, uniteddeployments/status], verbs: ["*"]}]
+rules: [{apiGroups: [apps.kruise.io], resources: [clonesets, OTHER/status], verbs: ["*"]}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -68,7 +75,8 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: kruise-daemon-role}
 rules: [{apiGroups: [apps.kruise.io], resources: [nodeimages], verbs: ["*"]}]
-`
+`, "OTHER", other.plural)
+}
 
 // stub writes a chart that installs CRDs of these kinds, among its templates like OpenKruise's chart, and other
 // objects.
@@ -193,11 +201,12 @@ func (c *cluster) remove(obj client.Object) {
 func TestUpgradeOfOpenKruisesReleaseKeepsWhatOthersNeed(t *testing.T) {
 	c := fresh(t)
 	others, ns, elsewhere := otherKinds(), env.Namespace(t), "helm-"+rand.String(5)
+	more := parts(others[0])
 	// CRDs of another release, and CRDs already kept, do not concern this release.
 	c.installStub("stranger", ns, []kindOf{{"strangers", "stranger.test", "Stranger", false}}, "")
-	c.installStub("kruise", ns, others, parts)
+	c.installStub("kruise", ns, others, more)
 	var kept, gone []*unstructured.Unstructured
-	for _, obj := range parse(t, parts) {
+	for _, obj := range parse(t, more) {
 		if slices.Contains([]string{"kruise-daemon-config", "aggregate-kruise-others-edit"}, obj.GetName()) {
 			kept = append(kept, obj)
 		} else {
