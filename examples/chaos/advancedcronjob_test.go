@@ -32,7 +32,7 @@ func advancedCronJobMutants() []mutant {
 		{"the status is written after jobs have gone", control, "if _, err := v.WriteStatus(ctx, d.Status); err != nil {", "if _, err := v.WriteStatus(ctx, d.Status); err != nil && len(d.Trim) == 0 {", found},
 		{"the end of a job wakes nobody", watch, "return was.State != is.State || !was.Slot", "return !was.Slot", found},
 		{"the deletion of a job wakes nobody", watch, "DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },", "", found},
-		{"jobs of the older version wake nobody", watch, "err == nil && version.Group == apps.Group\n", "err == nil && version.Group == apps.Group && version.Version != \"v1alpha1\"\n", found},
+		{"jobs of the older version wake nobody", watch, "err == nil && version.Group == apps.Group\n", "err == nil && version.Group == apps.Group && version.Version != \"v1alpha1\"\n", schedules{tests: "./kinds/advancedcronjob", only: "TestControllerOf"}},
 		{"somebody else's job is taken for the run", act, "case metav1.IsControlledBy(found, v.Owner):", "case true:", schedules{tests: "./kinds/advancedcronjob", only: "TestForeignNameIsToldOnce"}},
 		{"a name that is taken is tried again and again", report, "k.Refused = d.Slot })", "k.Refused = time.Time{} })", found},
 		{"a run that was started is not remembered", report, "k.NoteStart(d.Slot) })", "_ = k })", remembered},

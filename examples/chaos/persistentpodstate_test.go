@@ -10,7 +10,7 @@ func persistentPodStateMutants() []mutant {
 	return []mutant{
 		{"what a former workload has left stays nobody's", generate, "return metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil &&", "return metav1.GetControllerOfNoCopy(found) != nil && found.DeletionTimestamp == nil &&", found},
 		{"what is nobody's is adopted by what the cache says", generator, "todo.Action == Delete || todo.Action == adopt {", "todo.Action == Delete {", found},
-		{"records are dropped by what the cache says", controller, "if forgets(v.Owner.Status.PodStates, status.PodStates) {", "if forgets(v.Owner.Status.PodStates, status.PodStates) && kind.Kind == \"\" {", found},
+		{"records are dropped by what the cache says", controller, "if forgets(v.Owner.Status.PodStates, status.PodStates) {", "if forgets(v.Owner.Status.PodStates, status.PodStates) && s.kind.Kind == \"\" {", found},
 		{"Pods that are not ready are recorded", record, "if !podstate.IsReady(pod) || !podstate.IsScheduled(pod) ||", "if !podstate.IsScheduled(pod) ||", found},
 		{"another Node is not recorded", record, "!ok || was.NodeName != node.Name || ", "!ok || ", found},
 		{"records of a target that is gone stay", record, "return nil, len(before) > 0\n", "return before, false\n", found},

@@ -89,7 +89,11 @@ func (f *field) binary(t *testing.T, m mutant) (path string, environment []strin
 	}
 	if f.alone[m.name] {
 		path, content := m.mutated(t, f.root)
-		return f.compile(t, t.TempDir(), m.tests, map[string]string{path: content}), nil
+		binary, err := f.compile(t, t.TempDir(), m.tests, map[string]string{path: content})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return binary, nil
 	}
 	number := slices.IndexFunc(f.all, func(other mutant) bool { return other.name == m.name && other.tests == m.tests })
 	return f.binaries[m.tests], []string{fmt.Sprintf("%s=%d", plantedMistake, number)}
@@ -140,11 +144,17 @@ func (f *field) together(t *testing.T, tests string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.compile(t, dir, tests, contents)
+	binary, err := f.compile(t, dir, tests, contents)
+	if err != nil { // a mistake that does not compile is named by a binary of its own
+		for _, m := range f.all {
+			f.alone[m.name] = f.alone[m.name] || m.tests == tests
+		}
+	}
+	return binary
 }
 
 // compile compiles the tests of a package with other contents of files.
-func (f *field) compile(t *testing.T, dir, tests string, contents map[string]string) string {
+func (f *field) compile(t *testing.T, dir, tests string, contents map[string]string) (binary string, err error) {
 	t.Helper()
 	replace := map[string]string{}
 	for path, content := range contents {
@@ -153,7 +163,8 @@ func (f *field) compile(t *testing.T, dir, tests string, contents map[string]str
 			t.Fatal(err)
 		}
 	}
-	overlay, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
+	overlay := filepath.Join(dir, "overlay.json")
+	binary = filepath.Join(dir, "mutant.test")
 	replaced, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
@@ -164,9 +175,9 @@ func (f *field) compile(t *testing.T, dir, tests string, contents map[string]str
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, tests)
 	cmd.Dir = filepath.Join(f.root, "examples")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		return binary, fmt.Errorf("%w\n%s", err, out)
 	}
-	return binary
+	return binary, nil
 }
 
 func TestPlant(t *testing.T) {
