@@ -31,6 +31,7 @@ type course struct {
 	room      map[string]int // Pods by subset; a missing subset has room for all
 	now       time.Time
 	made      int
+	fewest    int // ready Pods after any pass, since set
 	last      *todo
 }
 
@@ -71,6 +72,7 @@ func (c *course) pass() (wrote bool) {
 	wrote = wrote || !cmp.Equal(status, c.ud.Status)
 	c.ud.Status = status
 	c.live()
+	c.fewest = min(c.fewest, c.ready())
 	return wrote
 }
 
@@ -159,6 +161,14 @@ func (c *course) count(w workload, pods []*corev1.Pod) {
 	case *appsv1.StatefulSet:
 		w.Status.Replicas, w.Status.ReadyReplicas = int32(len(pods)), ready
 	}
+}
+
+// ready counts the ready Pods.
+func (c *course) ready() (n int) {
+	for _, w := range c.workloads {
+		n += int(partsOf(w).ready)
+	}
+	return n
 }
 
 // settle passes until nothing is written, without time passing.
@@ -301,6 +311,26 @@ func TestReserveCourse(t *testing.T) {
 		check("UD-29 ready for a moment", []int{2, 2, 4}, []int{2, 2, 0})
 		c.wait(30 * time.Minute)
 		check("UD-32 capacity at 4", []int{4, 0, 0}, []int{0, 0, 0})
+	}
+}
+
+// TestTrialCourse: a subset with room for some of its Pods again keeps its substitutes until new Pods have proved the
+// rest.
+func TestTrialCourse(t *testing.T) {
+	c := newCourse(t, all(adaptive("reserveUnschedulablePods: true"), three("maxReplicas: null", "maxReplicas: null"))...)
+	c.room["a"], c.room["b"] = 0, 0
+	for _, n := range []int32{2, 4} { // a closed subset gets no further Pods
+		c.scale(n)
+		c.wait(10 * time.Minute)
+	}
+	if diff := cmp.Diff([]int{2, 2, 4}, c.replicas()); diff != "" {
+		t.Fatalf("closed (-want +got):\n%s", diff)
+	}
+	c.room["a"] = 2
+	c.fewest = 4
+	c.wait(30 * time.Minute)
+	if diff := cmp.Diff([][]int{{4, 2, 2}, {2, 2, 0}}, [][]int{c.replicas(), c.reserved()}); diff != "" || c.fewest < 4 {
+		t.Errorf("%d Pods were ready at times, want 4 (-want +got):\n%s", c.fewest, diff)
 	}
 }
 

@@ -138,6 +138,11 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 	if write.Before != nil && !cmp.Equal(write.Before.GetOwnerReferences(), after.GetOwnerReferences()) {
 		return "" // adopted or released
 	}
+	for _, seen := range m.workloads {
+		if seen.GetUID() == after.GetUID() && seen.GetDeletionTimestamp() != nil {
+			return "a workload on its way out is written"
+		}
+	}
 	s := subset(m.owner, name)
 	if s == nil || fmt.Sprintf("%T", after) != kindOf(m.owner) {
 		return "no workload of the kind is wanted in subset " + name

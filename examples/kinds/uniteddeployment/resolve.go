@@ -45,6 +45,10 @@ const (
 // longestPatch leaves room for the other annotations of a workload, which has the patch in an annotation.
 const longestPatch = 128 << 10
 
+// largestTotal is how many bytes the Pod templates and claims of all subsets may have together: a pass holds all of them,
+// and a review merges each patch into the template.
+const largestTotal = 16 << 20
+
 // subsetPath is the path of a subset, as in the reasons of package subsets.
 func subsetPath(name string) *field.Path { return field.NewPath(topologyPath).Key(name) }
 
@@ -172,8 +176,36 @@ func refusal(why reason.Reason) *field.Error {
 	return field.Invalid(field.NewPath(why.Path), why.New, detail)
 }
 
-// readSubsets judges names and patches.
+// totalSize is the size of the Pod templates and claims of all subsets. A term of a subset is added to each term of the
+// template.
+func (s *settings) totalSize(list []v1beta1.Subset) (size int) {
+	if s.template.name == "" {
+		return 0
+	}
+	parts, terms := partsOf(s.template.workload), 1
+	each := parts.pod.Size()
+	for i := range parts.claims {
+		each += parts.claims[i].Size()
+	}
+	if a := parts.pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		terms = max(1, len(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms))
+	}
+	for i := range list {
+		size += each + terms*list[i].NodeSelectorTerm.Size() + len(list[i].Patch.Raw)
+		for j := range list[i].Tolerations {
+			size += list[i].Tolerations[j].Size()
+		}
+	}
+	return size
+}
+
+// readSubsets judges sizes, names and patches.
 func (s *settings) readSubsets(read *judge.Reading, list []v1beta1.Subset) {
+	if s.totalSize(list) > largestTotal {
+		read.Refuse(field.Invalid(field.NewPath(topologyPath), len(list), fmt.Sprintf("must be smaller: with the template, the workloads of all subsets would have "+
+			"more than %d MiB; use fewer subsets, a smaller template, or fewer requirements for Nodes", largestTotal>>20)))
+		return
+	}
 	for i := range list {
 		subset := &list[i]
 		path := subsetPath(subset.Name)

@@ -1,10 +1,12 @@
 package uniteddeployment
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/uniteddeployment"
@@ -117,6 +119,52 @@ func TestExactlyOneTemplate(t *testing.T) {
 			got := texts(validateCreate(c))
 			if len(got) != 1 || !strings.Contains(got[0], "spec.template: Invalid value: ") || !strings.Contains(got[0], "must have exactly one template") {
 				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+// TestTotalSize: the workloads of all subsets together have a bounded size. A spec below the limit of an API server's
+// request could ask for gigabytes.
+func TestTotalSize(t *testing.T) {
+	for _, c := range []struct {
+		name                 string
+		subsets, env         int
+		terms, requirements  int
+		patched, wantRefusal bool
+	}{
+		{"many small subsets", 1000, 10, 1, 1, true, false},
+		{"few subsets of a large template", 10, 1500, 0, 0, true, false},
+		{"many subsets of a large template", 1000, 1500, 0, 0, false, true},
+		{"many subsets that patch a large template", 1000, 1500, 0, 0, true, true},
+		{"many terms with many requirements", 1, 0, 1900, 2000, false, true},
+		{"many terms with few requirements", 2, 0, 1900, 2, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ud := small(t)
+			pod := &ud.Spec.Template.CloneSetTemplate.Spec.Template
+			for i := range c.env {
+				pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprint("V", i), Value: strings.Repeat("x", 550)})
+			}
+			if c.terms > 0 {
+				pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+					NodeSelectorTerms: make([]corev1.NodeSelectorTerm, c.terms),
+				}}}
+			}
+			ud.Spec.Topology.Subsets = nil
+			for i := range c.subsets {
+				subset := v1beta1.Subset{Name: fmt.Sprint("s", i)}
+				for range c.requirements {
+					subset.NodeSelectorTerm.MatchExpressions = append(subset.NodeSelectorTerm.MatchExpressions, corev1.NodeSelectorRequirement{Key: "a", Operator: corev1.NodeSelectorOpExists})
+				}
+				if c.patched {
+					subset.Patch.Raw = []byte(`{"metadata":{"annotations":{"a":"b"}}}`)
+				}
+				ud.Spec.Topology.Subsets = append(ud.Spec.Topology.Subsets, subset)
+			}
+			_, problems, _ := resolve(ud)
+			if got := strings.Contains(fmt.Sprint(problems.Reasons().Err()), "more than 16 MiB"); got != c.wantRefusal {
+				t.Errorf("refused: %t, %v", got, problems)
 			}
 		})
 	}
