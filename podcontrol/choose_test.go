@@ -413,6 +413,27 @@ func TestRecreationBackToTheOldRevision(t *testing.T) {
 	}
 }
 
+// TestMarkOfAnUpdate: the mark of an update asks for the deletion of a Pod as long as the update is wanted.
+func TestMarkOfAnUpdate(t *testing.T) {
+	c := control(t)
+	for _, tc := range []struct {
+		name, mark, update string
+		want               bool
+	}{
+		{"the update is wanted", podcontrol.RecreateMark, "web-2", true},
+		{"the update is taken back", podcontrol.RecreateMark, "web-1", false},
+		{"a user has marked the Pod", "true", "web-1", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod("web-0", running, withHook, label(deleteLabel, tc.mark))
+			set := podcontrol.NewReader(c).Read("u", []*corev1.Pod{pod}, podcontrol.Want{Update: tc.update}, begin)
+			if p := set.Active[0]; p.Marked != tc.want || p.Specified != tc.want {
+				t.Errorf("marked %t, specified %t, want %t", p.Marked, p.Specified, tc.want)
+			}
+		})
+	}
+}
+
 // TestRecreationTakenBack: a Pod that waits for its hook to be recreated for an update goes back as soon as its own
 // revision is the wanted one, and its mark is removed. A Pod that a user has marked does not.
 func TestRecreationTakenBack(t *testing.T) {

@@ -16,7 +16,7 @@ func embedMutants() []mutant {
 		{"Pods are ended before the end of their job is written down", "examples/embed/nodejobs/nodejobs.go", "if work.Ends {", "if work.Ends && len(work.Create) > 0 {", jobs},
 		{"a job is looked at when something happens, and at no other time", "examples/embed/nodejobs/nodejobs.go", "pass.Wake(step.After)", "pass.Wake(0)", jobs},
 		{"new Pods are not held for their first deletion", "lifecycle/machine.go", "[]*Hook{m.hooks.PreDelete, m.hooks.InPlaceUpdate}", "[]*Hook{m.hooks.InPlaceUpdate}", unit("../lifecycle", "TestStampHooks")},
-		{"a Pod goes for an update that was taken back", "podcontrol/set.go", "p.Marked = p.Marked && (!p.Recreated || !p.Updated)", "p.Marked = p.Marked && !(p.Recreated && p.Named)", unit("../podcontrol", "TestRecreationTakenBack")},
+		{"a Pod goes for an update that was taken back", "podcontrol/set.go", "p.Marked = p.Marked && (!p.Recreated || !p.Updated)", "p.Marked = p.Marked && !(p.Recreated && p.Named)", unit("../podcontrol", "TestMarkOfAnUpdate")},
 		{"a Pod is given to its hook without a word to the budget", "podcontrol/executor/permit.go", "step.Act == podcontrol.Patch && x.control.StateOf(pod) != lifecycle.PreparingDelete", "step.Act == podcontrol.Patch && x.control.StateOf(pod) == \"\"", unit("../podcontrol/executor", "TestPermit")},
 		{"a change by somebody else is over at once", "disruption/ledger.go", "known && was.Gated && m.Settled", "known && m.Settled", unit("../disruption", "FuzzLedger")},
 		{"nobody deletes a Pod whose deletion was taken back too late", "podcontrol/step.go", "if t.Act == lifecycle.DeletePod { // nobody else", "if t.Act == lifecycle.DeletePod && pod == nil { // nobody else", unit("../podcontrol", "TestTakenBack")},

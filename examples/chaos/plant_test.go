@@ -146,6 +146,7 @@ func (f *field) together(t *testing.T, tests string) string {
 	}
 	binary, err := f.compile(t, dir, tests, contents)
 	if err != nil { // a mistake that does not compile is named by a binary of its own
+		t.Logf("together: %v", err)
 		for _, m := range f.all {
 			f.alone[m.name] = f.alone[m.name] || m.tests == tests
 		}

@@ -15,6 +15,6 @@ func watchMutants() []mutant {
 		{"a kind that has come counts as absent until it was listed", health, "&& (!s.absent || k.isAbsent()) {", "{", found("TestKindThatComesAndGoes")},
 		{"the cache lacks the events of a rest", lasting, "\t\tw.again = true // what comes during the rest is missed\n", "", found("TestAwaitAfterARest")},
 		{"the first list is that of a server that is behind", health, "options.ResourceVersion == \"0\"", "options.ResourceVersion == \"none\"", found("TestAwaitAfterTheStart")},
-		{"a kind of which nobody knows counts as absent", health, "return s == Absent\n", "return s != Served\n", found("TestUnknownKindIsNotTakenForAbsent")},
+		{"a kind of which nobody knows counts as absent", health, "return s == Absent\n", "return s != Served\n", found("TestUnknownKindIsListedFirst")},
 	}
 }

@@ -311,6 +311,7 @@ func TestClosedWatchOfAMinuteAgo(t *testing.T) {
 func TestErrorsAreFollowedByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := filled(t)
+		time.Sleep(time.Minute) // a watch that has lasted is opened again without a list, unless an error ends it
 		s.mu.Lock()
 		opened := s.watches
 		s.watches = nil
@@ -438,6 +439,30 @@ func TestUnknownKindIsNotTakenForAbsent(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"late"}, c.names()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestUnknownKindIsListedFirst: as long as nobody knows whether a kind is there, an empty cache is not the answer.
+func TestUnknownKindIsListedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newServer(), &presence{changed: make(chan struct{})}
+		s.close(errors.New("no answer"))
+		c := run(t, s, p)
+		if err := c.await(time.Minute); err == nil || c.informer.HasSynced() {
+			t.Errorf("await: %v, synced %t", err, c.informer.HasSynced())
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newServer(), &presence{state: watchhealth.Absent, changed: make(chan struct{})}
+		c := run(t, s, p)
+		if err := c.await(time.Second); err != nil {
+			t.Fatal(err)
+		}
+		s.close(errors.New("no answer"))
+		p.set(watchhealth.Unknown)
+		if err := c.await(time.Second); err == nil {
+			t.Error("a kind that may have come counts as absent")
 		}
 	})
 }
