@@ -66,7 +66,7 @@ func release(t *testing.T, state string) *cluster {
 	c := newClusterOf(t, 10) // the Nodes sim-01 to sim-10 of the objects
 	for _, dir := range []string{"testdata/openkruise-1.9.0-crds", "testdata/openkruise-1.9.0/crds"} {
 		crds, err := filepath.Glob(dir + "/*.yaml")
-		if err != nil || len(crds) != 5 {
+		if err != nil || len(crds) == 0 {
 			t.Fatal(crds, err)
 		}
 		controllertest.RestoreCluster(t, c, nil, crds...)
