@@ -274,8 +274,8 @@ func mutants() []mutant {
 			"c.Delete = rollout.ToDelete(step, chosen, func(pod *corev1.Pod) bool { return s.Of(pod).Serves() })", "c.Delete = chosen", fleet(),
 		},
 		{
-			"a new revision is written, and nobody looks at the Fleet again", "fanout/fanout.go",
-			"p.note(changed, true)", "p.note(changed, false)", fleet(),
+			"something is written once, and nobody looks at the owner again", "fanout/fanout.go",
+			"p.note(changed, true)", "p.note(changed, false)", schedules{tests: "../fanout", only: "TestOnce"},
 		},
 		{
 			"what a Fleet has written is not awaited", "expectations/trackedclient/write.go",
@@ -376,7 +376,7 @@ func mutants() []mutant {
 		},
 		{
 			"without a lifecycle nobody knows which Pods are being updated", "podcontrol/podcontrol.go",
-			"return !podstate.GateOpen(pod, c.config.InPlace.Gate())", "return false", fleet(),
+			"return !podstate.GateOpen(pod, c.config.InPlace.Gate())", "return false", schedules{tests: "../podcontrol", only: "TestIsUpdating"},
 		},
 		{
 			"a Pod that nobody can read is not named while it waits to serve", "podcontrol/executor/turn.go",

@@ -233,6 +233,9 @@ func (w *story) convergedOne(ud *v1beta1.UnitedDeployment) {
 			return
 		}
 		n := **numbersOf(object).replicas
+		if manual, kept := ud.Spec.UpdateStrategy.ManualUpdate, numbersOf(object).kept; manual != nil && fmt.Sprintf("%T", object) != fmt.Sprintf("%T", &appsv1.Deployment{}) && kept != min(manual.Partitions[s.Name], n) {
+			w.Failf("converged", "subset %s keeps %d Pods at an older revision, want %d of %d", s.Name, kept, manual.Partitions[s.Name], n)
+		}
 		sum += n
 		reserved += w.reservedOf(object)
 		if of := object.GetLabels()[apps.LabelSubsetRevision]; of != status.UpdatedRevision || numbersOf(object).pod.Labels[apps.LabelSubsetRevision] != of {

@@ -280,6 +280,9 @@ func (w *story) meddle() {
 		twin.SetFinalizers(nil)
 		twin.SetLabels(maps.Clone(twin.GetLabels()))
 		twin.GetLabels()["theirs"] = "twin"
+		if w.Chance(50) { // to be adopted
+			twin.SetOwnerReferences(nil)
+		}
 		w.Logf("user: creates %s beside %s", twin.GetName(), object.GetName())
 		w.must(w.User.Create(ctx, twin))
 		return
