@@ -275,7 +275,8 @@ func mutants() []mutant {
 		},
 		{
 			"something is written once, and nobody looks at the owner again", "fanout/fanout.go",
-			"p.note(changed, true)", "p.note(changed, false)", schedules{tests: "../fanout", only: "TestOnce"},
+			"p.note(changed, true)", "p.note(changed, false)",
+			schedules{tests: "../fanout", only: "TestOnce"},
 		},
 		{
 			"what a Fleet has written is not awaited", "expectations/trackedclient/write.go",
@@ -376,7 +377,8 @@ func mutants() []mutant {
 		},
 		{
 			"without a lifecycle nobody knows which Pods are being updated", "podcontrol/podcontrol.go",
-			"return !podstate.GateOpen(pod, c.config.InPlace.Gate())", "return false", schedules{tests: "../podcontrol", only: "TestIsUpdating"},
+			"return !podstate.GateOpen(pod, c.config.InPlace.Gate())", "return false",
+			schedules{tests: "../podcontrol", only: "TestIsUpdating"},
 		},
 		{
 			"a Pod that nobody can read is not named while it waits to serve", "podcontrol/executor/turn.go",
@@ -518,8 +520,7 @@ func TestMutants(t *testing.T) {
 	draw := os.Getenv("MUTANTS_DRAW")
 	t.Logf("%d of %d mistakes, drawn from %q", n, len(all), draw)
 	drawn := sample(all, n, draw)
-	planted := &field{root: root, all: drawn, binaries: map[string]string{}, alone: map[string]bool{}}
-	t.Cleanup(planted.remove)
+	planted := &field{parent: t, root: root, all: drawn, binaries: map[string]string{}, alone: map[string]bool{}}
 	for _, m := range drawn {
 		t.Run(filepath.Base(m.tests)+": "+m.name, func(t *testing.T) {
 			binary, environment := planted.binary(t, m)

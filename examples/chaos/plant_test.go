@@ -74,6 +74,8 @@ func hasLabels(f *ast.FuncDecl) (has bool) {
 
 // field holds the test binaries with mistakes.
 type field struct {
+	parent *testing.T // of the tests that share binaries
+
 	root string // of the repository
 	all  []mutant
 	// binaries are the test binaries with many mistakes, by package.
@@ -97,13 +99,6 @@ func (f *field) binary(t *testing.T, m mutant) (path string, environment []strin
 	}
 	number := slices.IndexFunc(f.all, func(other mutant) bool { return other.name == m.name && other.tests == m.tests })
 	return f.binaries[m.tests], []string{fmt.Sprintf("%s=%d", plantedMistake, number)}
-}
-
-// remove deletes the binaries.
-func (f *field) remove() {
-	for _, path := range f.binaries {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
 }
 
 // together compiles the tests of a package with all mistakes of the package.
@@ -140,11 +135,7 @@ func (f *field) together(t *testing.T, tests string) string {
 		contents[filepath.Join(filepath.Dir(path), "planted_mistake.go")] = fmt.Sprintf(
 			"package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar plantedMistake, _ = strconv.Atoi(os.Getenv(%q))\n", file.Name, plantedMistake)
 	}
-	dir, err := os.MkdirTemp("", "mistakes") // for all mistakes, not for the test that comes first
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary, err := f.compile(t, dir, tests, contents)
+	binary, err := f.compile(t, f.parent.TempDir(), tests, contents)
 	if err != nil { // a mistake that does not compile is named by a binary of its own
 		t.Logf("together: %v", err)
 		for _, m := range f.all {
@@ -203,8 +194,11 @@ again:
 }
 `
 	got, alone, err := plant(source, []mistake{
-		{1, "s.has(k)", "!s.has(k)"}, {2, "return true, s.put(k)", "return true, nil"}, {3, "delete(s.keys, k)", ""},
-		{4, "limit = 3", "limit = 4"}, {5, "break again", "continue"},
+		{1, "s.has(k)", "!s.has(k)"},
+		{2, "return true, s.put(k)", "return true, nil"},
+		{3, "delete(s.keys, k)", ""},
+		{4, "limit = 3", "limit = 4"},
+		{5, "break again", "continue"},
 	})
 	want := `package p
 

@@ -265,7 +265,8 @@ func (w *story) meddle() {
 		return
 	}
 	object := all[w.Rand().IntN(len(all))]
-	what, ctx := "", context.Background()
+	var what string
+	ctx := context.Background()
 	switch n := w.Rand().IntN(10); {
 	case n < 2:
 		w.Logf("user: deletes %s", object.GetName())
@@ -329,18 +330,17 @@ func (w *story) settle() {
 
 // denies refuses writes in a subset.
 func (w *story) denies(call faultapi.Call, before client.Object) error {
-	subset := ""
-	if before != nil {
-		subset = before.GetLabels()[apps.LabelSubsetName]
-	}
-	if w.full == "" || !slices.Contains([]string{"clonesets", "deployments", "statefulsets"}, call.Resource.Resource) || subset != w.full && before != nil {
+	if w.full == "" || !slices.Contains([]string{"clonesets", "deployments", "statefulsets"}, call.Resource.Resource) {
 		return nil
 	}
-	if before == nil {
-		var created metav1.PartialObjectMetadata
-		if json.Unmarshal(call.Body, &created) != nil || created.Labels[apps.LabelSubsetName] != w.full {
-			return nil
-		}
+	var of metav1.PartialObjectMetadata
+	if before != nil {
+		of.Labels = before.GetLabels()
+	} else {
+		w.must(json.Unmarshal(call.Body, &of))
+	}
+	if of.Labels[apps.LabelSubsetName] != w.full {
+		return nil
 	}
 	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("refused in the subset"))
 }
