@@ -85,7 +85,8 @@ func unused() map[string]string {
 		"list apps/deployments": sent, "list apps/replicasets": sent, "list apps/daemonsets": sent,
 		"list configmaps kruise-configuration": sent,
 		"list namespaces":                      sent,
-		"get apps/deployments":                 unanswered,
+		"get apps/deployments":                 unanswered + ", and for numbers at paths named by a user",
+		"get apps/replicasets":                 "read when the cache does not have the controller of a new Pod yet",
 		"get persistentvolumeclaims":           unanswered,
 		"get apps/controllerrevisions":         unanswered + ", or when the name of a new one is taken",
 		"list nodes":                           sent,
@@ -130,6 +131,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.livePodStates(ns)
 	c.liveBudgets(ns)
 	c.liveSubsets(ns)
+	c.liveSpreads(ns)
 	stop()
 
 	// The request proves two things: the log records refusals, and the token is the manager's.

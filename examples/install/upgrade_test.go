@@ -44,7 +44,6 @@ func otherKinds() []kindOf {
 		{"nodepodprobes", apps, "NodePodProbe", true},
 		{"podprobemarkers", apps, "PodProbeMarker", false},
 		{"uniteddeployments", apps, "UnitedDeployment", false},
-		{"workloadspreads", apps, "WorkloadSpread", false},
 	}
 	built := kinds.All()
 	return slices.DeleteFunc(all, func(k kindOf) bool {

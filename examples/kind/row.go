@@ -74,6 +74,9 @@ type Row struct {
 	PodFields func(kept, pod *corev1.Pod)
 	// PodMutator makes the kind's step of the webhook for new Pods. The steps come in the order of the rows. Optional.
 	PodMutator func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (podwebhook.Mutator, error)
+	// PodLeaves makes a handler that is told of Pods about to go, by requests in which all guards agree. Its answers do not
+	// count. Optional.
+	PodLeaves func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (webhookadmission.Handler, error)
 	// Guard makes the judge of Pods about to be taken out of service, while the gates of the row are on. Optional.
 	Guard func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (Guard, error)
 	// Admission makes the endpoint for defaulting and validating the kind.

@@ -20,6 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/kinds/statefulset"
 	"github.com/workloadkit/workloadkit/examples/kinds/uniteddeployment"
+	"github.com/workloadkit/workloadkit/examples/kinds/workloadspread"
 )
 
 // All returns the rows, in the start order of the controllers.
@@ -28,6 +29,7 @@ func All() []kind.Row {
 		cloneset.Row(),
 		statefulset.Row(),
 		daemonset.Row(),
+		workloadspread.Row(), // before sidecars come to the Pods: patches are for the Pod of the workload
 		sidecarset.Row(),
 		containerrecreaterequest.Row(),
 		resourcedistribution.Row(),

@@ -40,8 +40,8 @@ func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 	})
 }
 
-// protect has the webhook ask guards before Pods are taken out of service.
-func (p *podWebhook) protect(guards []kind.Guard, options kruiseadmission.Options) {
+// protect has the webhook ask guards before Pods are taken out of service, and tell the others.
+func (p *podWebhook) protect(guards []kind.Guard, told []admission.Handler, options kruiseadmission.Options) {
 	var handlers []admission.Handler
 	for _, g := range guards {
 		handlers = append(handlers, g.Handler(options))
@@ -51,6 +51,9 @@ func (p *podWebhook) protect(guards []kind.Guard, options kruiseadmission.Option
 			if response := handler.Handle(ctx, request); !response.Allowed {
 				return response
 			}
+		}
+		for _, handler := range told {
+			handler.Handle(ctx, request)
 		}
 		return admission.Allowed("")
 	})
@@ -62,7 +65,19 @@ func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Optio
 	if !options.Gates[apps.GatePodWebhook] {
 		return nil
 	}
-	p.protect(guards, reviews)
+	var told []admission.Handler
+	for i := range options.Kinds {
+		row := &options.Kinds[i]
+		if row.PodLeaves == nil || !row.IsOn(options.Gates) {
+			continue
+		}
+		handler, err := row.PodLeaves(ctx, mgr, podInputs(options, row, served))
+		if err != nil {
+			return fmt.Errorf("%s in the webhook for Pods: %w", row.Kind.Kind, err)
+		}
+		told = append(told, handler)
+	}
+	p.protect(guards, told, reviews)
 	return p.start(ctx, mgr, options, served, guards)
 }
 

@@ -66,6 +66,13 @@ spec:
           metadata: {labels: {app: zones}}
           spec: {containers: [{name: app, image: "example.test/app:v1"}]}
   topology: {scheduleStrategy: {type: Fixed}}
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: WorkloadSpread
+metadata: {name: spread, namespace: default}
+spec:
+  targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}
+  subsets: [{name: a, maxReplicas: 1, requiredNodeSelector: {matchExpressions: [{key: zone, operator: Exists}]}}, {name: b}]
 `
 
 func (c *cluster) travellers() (out []*unstructured.Unstructured) {
@@ -136,7 +143,7 @@ func TestWayBack(t *testing.T) {
 	}
 	beta, alpha := c.specs("v1beta1"), c.specs("v1alpha1")
 	crds, err := filepath.Glob("testdata/openkruise-1.9.0-crds/*.yaml")
-	if err != nil || len(crds) != 6 {
+	if err != nil || len(crds) != 7 {
 		t.Fatal(crds, err)
 	}
 	names := make([]string, len(crds))

@@ -25,3 +25,23 @@ const (
 // ConfigurationSpreadTargets is the key of the ConfigMap [ConfigurationName] with further kinds of targets for
 // WorkloadSpreads.
 const ConfigurationSpreadTargets = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
+
+// Events of WorkloadSpreads.
+const (
+	// EventCreatePodFailed: a Pod with a place did not come.
+	EventCreatePodFailed = "CreatePodFailed"
+	// EventDeletePodFailed: a Pod let go did not go.
+	EventDeletePodFailed = "DeletePodFailed"
+	// EventDeleteStuckPodFailed: an unschedulable Pod could not be deleted.
+	EventDeleteStuckPodFailed = "DeleteStuckPodFailed"
+	// EventRecoverSchedulable: a closed subset takes Pods again.
+	EventRecoverSchedulable = "RecoverSchedulable"
+	// EventPatchPodDeletionCostFailed: a deletion cost could not be written.
+	EventPatchPodDeletionCostFailed = "PatchPodDeletionCostFailed"
+	// EventPatchPodFailed: a Pod older than the WorkloadSpread could not be marked.
+	EventPatchPodFailed = "PatchPodFailed"
+	// EventInvalidWorkloadSpread says what is wrong with the spec.
+	EventInvalidWorkloadSpread = "InvalidWorkloadSpread"
+	// EventSubsetChosen says where further Pods go, and why to no earlier subset.
+	EventSubsetChosen = "SubsetChosen"
+)

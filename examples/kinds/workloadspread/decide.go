@@ -114,10 +114,13 @@ func versionOf(pod *corev1.Pod, versioned func(kind string) bool) string {
 		return hash
 	}
 	if name := pod.Labels[apps.LabelRevision]; name != "" {
-		return name[strings.LastIndex(name, "-")+1:] // in both spellings
+		return versionIn(name)
 	}
 	return apps.SubsetVersionIgnored
 }
+
+// versionIn returns the version in the name of a revision, in both spellings.
+func versionIn(revision string) string { return revision[strings.LastIndex(revision, "-")+1:] }
 
 // newcomer is a Pod about to be created.
 type newcomer struct {

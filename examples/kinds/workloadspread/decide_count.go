@@ -45,6 +45,7 @@ type written struct {
 // plan is what a pass does, in this order.
 type plan struct {
 	status v1beta1.WorkloadSpreadStatus
+	room   []subsets.Place
 	// marks are for Pods older than the WorkloadSpread, and costs are deletion costs.
 	marks, costs []written
 	// stuck are Pods to delete, because a later subset may have room.
@@ -86,6 +87,7 @@ func (s *settings) count(object *v1beta1.WorkloadSpread, seen observed) (plan, e
 	if err != nil {
 		return plan{}, err
 	}
+	c.room = places
 	for version := range object.Status.VersionedSubsetStatuses {
 		if _, ok := c.versions[version]; !ok {
 			c.versions[version] = nil

@@ -1,0 +1,283 @@
+package workloadspread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/workloadspread"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/ownercache/sharedstatus"
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/subsets"
+)
+
+// ControllerName is the source of the controller's events and the controller's name in logs.
+const ControllerName = "workloadspread-controller"
+
+// TargetNotAllowed means that the kind of the target is neither always allowed nor listed.
+const TargetNotAllowed reason.Code = "TargetNotAllowed"
+
+// Reconciler reconciles WorkloadSpreads.
+type Reconciler struct {
+	*webhook
+
+	cache   *ownercache.Cache[*v1beta1.WorkloadSpread]
+	nodes   *ownercache.Index[*corev1.Node]
+	fanout  *fanout.Fanout
+	events  record.EventRecorder
+	told    *kruise.Told
+	whole   *ownercache.Memory[map[types.UID]*corev1.Pod]
+	options kruise.Options
+}
+
+// view is a WorkloadSpread, as cached.
+type view = ownercache.View[*v1beta1.WorkloadSpread]
+
+// setup adds the controller to the manager. The controller writes with c, and shares the statuses of the webhook.
+func setup(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options, w *webhook) error {
+	r := &Reconciler{webhook: w, options: options.Complete(), events: kruise.Manager(mgr).GetEventRecorderFor(ControllerName)}
+	r.fanout = fanout.New(r.options.Calls)
+	var err error
+	if r.nodes, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Node{}); err != nil {
+		return err
+	}
+	sources := []trackedclient.Source{trackedclient.Pods(r.pods)}
+	if r.options.Namespace != "" {
+		sources[0].Restrict = []client.ListOption{client.InNamespace(r.options.Namespace)}
+	}
+	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.WorkloadSpread{}, r.options, ownercache.Options{Owned: sources, Namespace: r.options.Namespace})
+	if err != nil {
+		return err
+	}
+	r.told, r.whole = kruise.NewTold(r.cache, r.events), ownercache.NewMemory[map[types.UID]*corev1.Pod](r.cache)
+	return r.cache.AddController(mgr, "workloadspread", r, r.options.Loop(r.options.Workers, r.watch))
+}
+
+// unwatchedAgain is the wait before the next look at the number of a target without events.
+const unwatchedAgain = 30 * time.Second
+
+// Reconcile counts the Pods of a WorkloadSpread.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.cache.Observe(ctx, req)
+	if v == nil || v.Owner.DeletionTimestamp != nil {
+		return result, err
+	}
+	pass := r.fanout.Begin(v)
+	s, problems, warnings := resolve(&v.Owner.Spec)
+	if _, ok := r.targetOf(s.kind); problems == nil && !ok {
+		return r.stop(v, pass, reason.Reason{
+			Code: TargetNotAllowed, Path: "spec.targetRef", New: s.kind.String(), Detail: "Pods of the kind are not spread",
+			Remedy: "list the kind in ConfigMap " + apps.ConfigurationName,
+		})
+	}
+	if problems != nil {
+		return r.stop(v, pass, problems.Reasons())
+	}
+	seen, err := r.observe(ctx, v, pass, s)
+	if err != nil {
+		return pass.Result(err)
+	}
+	p, err := r.count(ctx, v, seen)
+	var unknown reason.Reason
+	if errors.As(err, &unknown) {
+		return r.stop(v, pass, err)
+	}
+	if err != nil {
+		return pass.Result(err)
+	}
+	pass.Wake(p.requeueAfter)
+	r.tell(v.Owner, s, &p, warnings.Reasons().Err(), seen.latest)
+	return pass.Result(r.act(ctx, v, pass, &p))
+}
+
+// stop ends a pass, and says why Pods are not spread. Another list of kinds is no event.
+func (r *Reconciler) stop(v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
+	_, message := reason.Explain(err)
+	r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventInvalidWorkloadSpread, message)
+	pass.Wake(unwatchedAgain)
+	return pass.Result()
+}
+
+// observe gathers what a pass knows.
+func (r *Reconciler) observe(ctx context.Context, v *view, pass *fanout.Pass, s *settings) (seen observed, err error) {
+	namespace := v.Owner.Namespace
+	seen = observed{versioned: r.versioned, latest: r.latest(namespace, s), now: v.Now, node: func(name string) *corev1.Node {
+		node, _ := r.nodes.Get("", name)
+		return node
+	}}
+	if seen.replicas, err = r.replicas(ctx, namespace, s); err != nil {
+		return seen, err
+	}
+	if s.scaled && (len(s.paths) > 0 || !r.owners.Knows(s.kind)) {
+		pass.Wake(unwatchedAgain)
+	}
+	if seen.pods, err = r.podsOf(ctx, namespace, s); err != nil {
+		return seen, err
+	}
+	return seen, r.complete(ctx, v, &seen)
+}
+
+// complete reads Pods without a mark: the cache keeps only a part of most Pods. Such a Pod gets a mark, or has no
+// subset and is remembered.
+func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) error {
+	before, now := r.whole.Of(v.Owner.UID), map[types.UID]*corev1.Pod{}
+	seen.pods = slices.Clone(seen.pods)
+	for i, pod := range seen.pods {
+		_, marked := markOf(pod, v.Owner.Name)
+		if marked || !podstate.IsActive(pod) || !podstate.IsScheduled(pod) || len(pod.Spec.Containers) > 0 {
+			continue
+		}
+		whole := before[pod.UID]
+		if whole == nil && len(now) < kruise.PerPass {
+			whole = &corev1.Pod{}
+			err := r.live.Get(ctx, client.ObjectKeyFromObject(pod), whole)
+			if apierrors.IsNotFound(err) || err == nil && whole.UID != pod.UID {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("reading Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			}
+		}
+		if whole != nil {
+			now[pod.UID], seen.pods[i] = whole, whole
+		}
+	}
+	if len(before)+len(now) > 0 {
+		r.whole.Change(v.Owner.UID, func(whole *map[types.UID]*corev1.Pod) { *whole = now })
+	}
+	return nil
+}
+
+// count stores the count. The count joins the decisions of webhooks, so no place taken meanwhile is lost.
+func (r *Reconciler) count(ctx context.Context, v *view, seen observed) (plan, error) {
+	type counted struct {
+		plan plan
+		err  error
+	}
+	got, err := sharedstatus.Ask(ctx, r.statuses, client.ObjectKeyFromObject(v.Owner), "",
+		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, counted, sharedstatus.Step) {
+			if spread.UID != v.Owner.UID || spread.Generation != v.Owner.Generation {
+				return before, counted{err: errOvertaken}, sharedstatus.Answer
+			}
+			now := *spread
+			now.Status = before
+			s, _, _ := resolve(&now.Spec)
+			p, err := s.count(&now, seen)
+			if err != nil || apiequality.Semantic.DeepEqual(before, p.status) {
+				return before, counted{p, err}, sharedstatus.Answer
+			}
+			return p.status, counted{plan: p}, sharedstatus.Store
+		})
+	if errors.Is(err, sharedstatus.ErrGone) {
+		return plan{}, nil
+	}
+	if errors.Is(got.err, errOvertaken) || errors.Is(err, sharedstatus.ErrContended) {
+		return plan{requeueAfter: overtakenRetry}, nil
+	}
+	return got.plan, errors.Join(err, got.err)
+}
+
+// errOvertaken means that the WorkloadSpread has changed since the view.
+var errOvertaken = errors.New("the WorkloadSpread has changed")
+
+// overtakenRetry is the wait before the next count then.
+const overtakenRetry = 100 * time.Millisecond
+
+// act carries out a plan, after its status is stored.
+func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, p *plan) error {
+	write := func(what, event string, all []written) error {
+		changes, pods := map[types.UID]metadata{}, make([]*corev1.Pod, 0, len(all))
+		for _, w := range all {
+			changes[w.pod.UID], pods = w.change, append(pods, w.pod)
+		}
+		err := fanout.Each(ctx, pass, fanout.Task{Name: what}, pods, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+			change := changes[pod.UID]
+			result, err := podwrite.Send(ctx, v.Client, pod, v.Now, podpatch.Change{UID: pod.UID, Labels: change.Labels, Annotations: change.Annotations})
+			if err != nil {
+				return false, fmt.Errorf("writing Pod %s: %w", pod.Name, err)
+			}
+			r.options.Metrics.Done("marked", int64(result.Sent))
+			return result.Sent > 0, nil
+		})
+		_, message := reason.Explain(err)
+		r.told.Tell(v.Owner, corev1.EventTypeWarning, event, message)
+		return err
+	}
+	marked := write("mark Pods", apps.EventPatchPodFailed, p.marks)
+	ranked := write("rank Pods", apps.EventPatchPodDeletionCostFailed, p.costs)
+	deleted := fanout.Each(ctx, pass, fanout.Task{Name: "delete Pods"}, p.stuck, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+		only := client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion} // a Node may have been found since
+		err := v.Client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, only)
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("deleting Pod %s: %w", pod.Name, err)
+		}
+		r.options.Metrics.Done("rescheduled", 1)
+		return true, nil
+	})
+	_, message := reason.Explain(deleted)
+	r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventDeleteStuckPodFailed, message)
+	return errors.Join(marked, ranked, deleted)
+}
+
+// tell sends events for news.
+func (r *Reconciler) tell(owner *v1beta1.WorkloadSpread, s *settings, p *plan, odd error, latest string) {
+	_, message := reason.Explain(odd)
+	r.told.Tell(owner, corev1.EventTypeWarning, apps.EventInvalidWorkloadSpread, message)
+	for _, lost := range p.lost {
+		event := apps.EventCreatePodFailed
+		if lost.Code == subsets.NotDeleted {
+			event = apps.EventDeletePodFailed
+		}
+		r.events.Event(owner, corev1.EventTypeWarning, event, lost.Error())
+	}
+	for _, name := range p.reopened {
+		r.events.Eventf(owner, corev1.EventTypeNormal, apps.EventRecoverSchedulable, "subset %s takes Pods again", name)
+	}
+	list, ok := p.status.VersionedSubsetStatuses[latest]
+	if !ok {
+		list = p.status.VersionedSubsetStatuses[apps.SubsetVersionIgnored]
+	}
+	r.told.Tell(owner, corev1.EventTypeNormal, apps.EventSubsetChosen, s.next(list, p.room))
+}
+
+// next says where the next Pod goes, and why to no earlier subset. The text is empty for the first subset.
+func (s *settings) next(list []v1beta1.WorkloadSpreadSubsetStatus, places []subsets.Place) string {
+	if len(list) == 0 || api.IsNumbered(s.kind) {
+		return ""
+	}
+	have := map[string]int{}
+	for i := range list {
+		have[list[i].Name] = int(list[i].Replicas) + len(list[i].CreatingPods) - len(list[i].DeletingPods)
+	}
+	choice := subsets.Pick(places, func(name string) int { return have[name] })
+	switch {
+	case len(choice.Why) == 0:
+		return ""
+	case choice.Subset == "":
+		return "further Pods are in no subset: " + choice.Why.Summary(kruise.ReasonsInEvent)
+	}
+	return "further Pods go to subset " + choice.Subset + ": " + choice.Why.Summary(kruise.ReasonsInEvent)
+}

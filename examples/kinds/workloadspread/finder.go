@@ -1,0 +1,371 @@
+package workloadspread
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/workloadspread"
+	"github.com/workloadkit/workloadkit/examples/workloads"
+	"github.com/workloadkit/workloadkit/ordinals"
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+// listed are the kinds of targets listed by the configuration. The zero value lists none.
+type listed struct {
+	list *workloads.List
+
+	mu      sync.Mutex
+	targets []api.Target
+}
+
+// follow returns the kinds of a manager's configuration.
+func follow(ctx context.Context, mgr ctrl.Manager, namespace string) (*listed, error) {
+	l := &listed{}
+	var err error
+	l.list, err = workloads.Follow(ctx, mgr, workloads.Source{
+		Namespace: namespace, Name: apps.ConfigurationName,
+		Parse: func(data map[string]string) (kinds []schema.GroupVersionKind, err error) {
+			targets, err := api.ParseTargets(data[apps.ConfigurationSpreadTargets])
+			for i := range targets {
+				kinds = append(kinds, targets[i].GroupVersionKind)
+			}
+			if err == nil || len(targets) > 0 { // somebody may be in the middle of an edit
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.targets = targets
+			}
+			return kinds, err
+		},
+	})
+	return l, err
+}
+
+// now returns the targets listed now.
+func (l *listed) now() []api.Target {
+	if l.list == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.targets), func(t api.Target) bool {
+		is, _ := l.list.Lists(t.GroupKind()) // none, after the ConfigMap was deleted
+		return !is
+	})
+}
+
+// targetOf returns the target of a kind, if spreading its Pods is allowed.
+func (l *listed) targetOf(kind schema.GroupKind) (api.Target, bool) {
+	if target, ok := api.BuiltIn(kind); ok {
+		return target, true
+	}
+	for _, target := range l.now() {
+		if target.GroupKind() == kind {
+			return target, true
+		}
+	}
+	return api.Target{}, false
+}
+
+// isBetween reports whether objects of a kind stand between a target and its Pods.
+func (l *listed) isBetween(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(l.now(), func(t api.Target) bool {
+		return slices.ContainsFunc(t.SubResources, func(between schema.GroupVersionKind) bool { return between.GroupKind() == kind })
+	})
+}
+
+// Indexes. Names of other packages have other prefixes.
+const (
+	byTarget     = "workloadkit/workloadspread-target"
+	byController = "workloadkit/workloadspread-controller"
+)
+
+// finder finds the WorkloadSpreads of Pods, and the Pods of targets. A finder is safe for concurrent use.
+type finder struct {
+	*listed
+
+	spreads     *ownercache.Index[*v1beta1.WorkloadSpread]
+	pods        *ownercache.Index[*corev1.Pod]
+	replicaSets *ownercache.Index[*appsv1.ReplicaSet]
+	cloneSets   *ownercache.Index[*v1beta1.CloneSet]
+	owners      *workloads.Owners
+	numbered    *workloads.Numbered
+	live        client.Reader
+	clock       clock.PassiveClock
+
+	mu     sync.Mutex
+	recent map[string]recently
+}
+
+// newFinder returns a finder that reads from the manager's caches. Call newFinder before the caches start.
+func newFinder(ctx context.Context, mgr ctrl.Manager, c client.Client, kinds *listed, gates map[apps.Gate]bool, now clock.PassiveClock) (*finder, error) {
+	f := &finder{listed: kinds, live: mgr.GetAPIReader(), clock: now, recent: map[string]recently{}}
+	var errs [6]error
+	f.spreads, errs[0] = ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.WorkloadSpread{})
+	f.pods, errs[1] = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Pod{})
+	f.replicaSets, errs[2] = ownercache.NewIndex(ctx, mgr.GetCache(), &appsv1.ReplicaSet{})
+	f.cloneSets, errs[3] = ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.CloneSet{})
+	f.owners, errs[4] = workloads.NewOwners(ctx, mgr, c, now)
+	always := func(schema.GroupVersionKind) bool { return true }
+	f.numbered, errs[5] = workloads.NewNumbered(ctx, mgr, nil, always, gates[apps.GateStatefulSetStartOrdinal]) // no further kind is numbered
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	return f, errors.Join(
+		f.spreads.Ensure(byTarget, func(spread *v1beta1.WorkloadSpread) []string {
+			s, _, _ := resolve(&spread.Spec)
+			return []string{keyOf(s.kind, spread.Namespace, s.name)}
+		}),
+		f.pods.Ensure(byController, func(pod *corev1.Pod) []string {
+			ref := controllerOf(pod)
+			if ref.Name == "" {
+				return nil
+			}
+			return []string{keyOf(ref.GroupKind, pod.Namespace, ref.Name), keyOf(ref.GroupKind, pod.Namespace, "")}
+		}),
+		f.replicaSets.Ensure(byController, func(set *appsv1.ReplicaSet) []string {
+			ref := controllerOf(set)
+			return []string{keyOf(ref.GroupKind, set.Namespace, ref.Name)}
+		}),
+	)
+}
+
+func keyOf(kind schema.GroupKind, namespace, name string) string {
+	return kind.String() + "/" + namespace + "/" + name
+}
+
+func controllerOf(object metav1.Object) workloads.Ref {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil {
+		return workloads.Ref{}
+	}
+	return workloads.RefOf(owner.APIVersion, owner.Kind, owner.Name)
+}
+
+// recently is an answer of the API server.
+type recently struct {
+	at     time.Time
+	answer any
+}
+
+const (
+	// fresh is how long an answer of the API server counts: many Pods of a workload come at the same moment.
+	fresh = 2 * time.Second
+	// mostRecent bounds the number of answers in memory.
+	mostRecent = 1000
+)
+
+// asked returns the API server's answer to a question, or a recent answer.
+func asked[T any](f *finder, question string, ask func() (T, error)) (T, error) {
+	now := f.clock.Now()
+	f.mu.Lock()
+	last, ok := f.recent[question]
+	f.mu.Unlock()
+	if answer, is := last.answer.(T); ok && is && now.Sub(last.at) < fresh {
+		return answer, nil
+	}
+	answer, err := ask()
+	if err != nil {
+		return answer, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.recent) >= mostRecent {
+		clear(f.recent)
+	}
+	f.recent[question] = recently{now, answer}
+	return answer, nil
+}
+
+// deepest bounds the length of a chain of controllers.
+const deepest = 5
+
+// above returns the controllers above a Pod. A controller missing in the cache may be new, so the API server is asked.
+func (f *finder) above(ctx context.Context, pod *corev1.Pod) ([]workloads.Ref, error) {
+	chain, known := f.owners.Above(pod)
+	for n := len(chain); n > 0 && n < deepest && (!known || f.isBetween(chain[n-1].GroupKind)); n++ {
+		of := chain[n-1]
+		next, err := asked(f, "controller of "+keyOf(of.GroupKind, pod.Namespace, of.Name), func() (workloads.Ref, error) {
+			object := &metav1.PartialObjectMetadata{}
+			object.SetGroupVersionKind(of.WithVersion(of.Version))
+			err := f.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: of.Name}, object)
+			if isAbsent(err) {
+				return workloads.Ref{}, nil
+			}
+			return controllerOf(object), err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("reading %s %s/%s: %w", of.Kind, pod.Namespace, of.Name, err)
+		}
+		if next.Name == "" {
+			break
+		}
+		chain, known = append(chain, next), true
+	}
+	return chain, nil
+}
+
+// isAbsent reports whether an object, or its kind, is not there. Anybody can write owner references of a kind that this
+// manager may not read.
+func isAbsent(err error) bool {
+	return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err)
+}
+
+// of returns the WorkloadSpread of a Pod, the oldest of several, or nil.
+func (f *finder) of(ctx context.Context, pod *corev1.Pod) (found *v1beta1.WorkloadSpread, err error) {
+	if len(f.spreads.In(pod.Namespace)) == 0 {
+		return nil, nil
+	}
+	chain, err := f.above(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	for _, spread := range f.named(pod.Namespace, chain...) {
+		if s, ok := f.settingsOf(spread); ok && s.selector.Matches(labels.Set(pod.Labels)) && (found == nil || isOlder(spread, found)) {
+			found = spread
+		}
+	}
+	return found, nil
+}
+
+func isOlder(a, b *v1beta1.WorkloadSpread) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+// named returns the WorkloadSpreads with one of the workloads as their target.
+func (f *finder) named(namespace string, of ...workloads.Ref) (found []*v1beta1.WorkloadSpread) {
+	for _, ref := range of {
+		found = append(found, f.spreads.By(byTarget, keyOf(ref.GroupKind, namespace, ref.Name))...)
+	}
+	return found
+}
+
+// settingsOf reads the spec. ok is false if no Pod is to be spread.
+func (f *finder) settingsOf(spread *v1beta1.WorkloadSpread) (s *settings, ok bool) {
+	s, problems, _ := resolve(&spread.Spec)
+	if spread.DeletionTimestamp != nil || problems != nil {
+		return s, false
+	}
+	_, ok = f.targetOf(s.kind)
+	return s, ok
+}
+
+// replicas returns the number of wanted Pods, or nil where nobody knows. Without percentages nobody asks.
+func (f *finder) replicas(ctx context.Context, namespace string, s *settings) (*int, error) {
+	if !s.scaled {
+		return nil, nil
+	}
+	target, _ := f.targetOf(s.kind)
+	paths := s.paths
+	if steps, ok := api.Steps(target.ReplicasPath); ok && len(paths) == 0 && !f.owners.Knows(s.kind) {
+		paths = [][]string{steps}
+	}
+	if len(paths) == 0 {
+		n, known := f.owners.Expected(ctx, namespace, workloads.Ref{GroupKind: s.kind, Version: target.Version, Name: s.name})
+		if !known {
+			return nil, nil
+		}
+		return new(int(n)), nil
+	}
+	question := fmt.Sprint("number of ", keyOf(s.kind, namespace, s.name), paths)
+	return asked(f, question, func() (*int, error) {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(target.GroupVersionKind)
+		err := f.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: s.name}, object)
+		switch {
+		case apierrors.IsNotFound(err):
+			return new(0), nil
+		case isAbsent(err):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("reading %s %s/%s: %w", s.kind.Kind, namespace, s.name, err)
+		}
+		n, err := sumOf(object.Object, paths)
+		if err != nil {
+			return nil, nil //nolint:nilerr // ReplicasUnknown says so
+		}
+		return new(int(n)), nil
+	})
+}
+
+// wanted returns the wanted numbers of a target with numbered Pods, the zero Set where nobody knows.
+func (f *finder) wanted(ctx context.Context, namespace string, s *settings) (ordinals.Set, error) {
+	workload, _ := f.numbered.Get(s.kind, namespace, s.name)
+	if workload == nil { // the cache may be late
+		var err error
+		if workload, err = f.numbered.Read(ctx, s.kind, namespace, s.name); err != nil || workload == nil {
+			return ordinals.Set{}, err
+		}
+	}
+	return workload.Wanted, nil
+}
+
+// podsOf returns the Pods of a target.
+func (f *finder) podsOf(ctx context.Context, namespace string, s *settings) ([]*corev1.Pod, error) {
+	key := keyOf(s.kind, namespace, s.name)
+	pods := f.pods.By(byController, key)
+	for _, set := range f.replicaSets.By(byController, key) {
+		pods = append(pods, f.pods.Of(namespace, set.UID)...)
+	}
+	target, _ := f.targetOf(s.kind)
+	for _, between := range target.SubResources {
+		if between.GroupKind() == (schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}) {
+			continue // see above
+		}
+		for _, pod := range f.pods.By(byController, keyOf(between.GroupKind(), namespace, "")) {
+			chain, err := f.above(ctx, pod)
+			if err != nil {
+				return nil, err
+			}
+			if slices.ContainsFunc(chain, func(ref workloads.Ref) bool { return ref.GroupKind == s.kind && ref.Name == s.name }) {
+				pods = append(pods, pod)
+			}
+		}
+	}
+	return pods, nil
+}
+
+// latest returns the version of new Pods, empty if unknown.
+func (f *finder) latest(namespace string, s *settings) string {
+	switch key := keyOf(s.kind, namespace, s.name); s.kind {
+	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}:
+		if set, ok := f.replicaSets.Get(namespace, s.name); ok {
+			return set.Labels[apps.LabelPodTemplateHash]
+		}
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		newest, hash := -1, ""
+		for _, set := range f.replicaSets.By(byController, key) {
+			if n, err := strconv.Atoi(set.Annotations[annotationRevision]); err == nil && n > newest {
+				newest, hash = n, set.Labels[apps.LabelPodTemplateHash]
+			}
+		}
+		return hash
+	case schema.GroupKind{Group: apps.Group, Kind: "CloneSet"}:
+		if set, ok := f.cloneSets.Get(namespace, s.name); ok && set.Status.ObservedGeneration >= set.Generation {
+			return versionIn(set.Status.UpdateRevision)
+		}
+	}
+	return ""
+}
+
+// annotationRevision on a ReplicaSet counts the revisions of its Deployment, a reused revision anew.
+const annotationRevision = "deployment.kubernetes.io/revision"

@@ -1,0 +1,353 @@
+package workloadspread_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/config"
+	"github.com/workloadkit/workloadkit/examples/controllertest"
+	"github.com/workloadkit/workloadkit/examples/kind"
+	"github.com/workloadkit/workloadkit/examples/kinds"
+	"github.com/workloadkit/workloadkit/examples/kinds/workloadspread"
+	"github.com/workloadkit/workloadkit/examples/manager"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+	"github.com/workloadkit/workloadkit/testing/child"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
+)
+
+// The package has its own control plane: the webhooks are asked about all Pods.
+var env = controlplanetest.New(controlplane.Options{Nodes: 6, AuditLog: "audit.log"})
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
+
+// cluster is the view of a single test on the control plane.
+type cluster struct {
+	client.WithWatch
+	t         testing.TB
+	cp        *controlplane.ControlPlane
+	namespace string
+}
+
+func idle(t testing.TB) *cluster {
+	t.Helper()
+	cp := env.Start(t)
+	return &cluster{controllertest.Client(t, cp), t, cp, env.Namespace(t)}
+}
+
+// serve runs the whole manager with its webhooks until the test ends.
+func (c *cluster) serve() {
+	c.t.Helper()
+	if err := config.InstallWebhooks(c.t.Context(), c); err != nil {
+		c.t.Fatal(err)
+	}
+	webhooks, err := manager.WebhooksFromEnv(func(string) string { return "" })
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var health int
+	for _, port := range []*int{&webhooks.Port, &health} {
+		if *port, err = child.FreePort(c.t.Context(), "127.0.0.1"); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	webhooks.Host = "localhost"
+	address := fmt.Sprintf("127.0.0.1:%d", health)
+	controllertest.Manager(c.t, c.cp, manager.Options{Webhooks: &webhooks, HealthAddress: address})
+	c.t.Cleanup(func() { // nobody answers when the manager has ended
+		for kind, name := range map[string]string{"Mutating": "mutating", "Validating": "validating"} {
+			u := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: kind + "WebhookConfiguration"}}
+			u.Name = "kruise-" + name + "-webhook-configuration"
+			_ = c.Delete(context.WithoutCancel(c.t.Context()), u)
+		}
+	})
+	controlplanetest.Eventually(c.t, 2*time.Minute, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = answer.Body.Close() }()
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("the manager is not ready: %s", answer.Status)
+		}
+		return nil
+	})
+}
+
+// count runs the controller alone.
+func (c *cluster) count() {
+	rows := slices.DeleteFunc(kinds.All(), func(k kind.Row) bool { return k.Kind.Kind != "WorkloadSpread" })
+	controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace, Kinds: rows, Loops: []kinds.Loop{}})
+}
+
+func (c *cluster) create(objects ...client.Object) {
+	c.t.Helper()
+	for _, object := range objects {
+		object.SetNamespace(c.namespace)
+		if err := c.Create(c.t.Context(), object); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// spreadOf is a WorkloadSpread named web.
+func (c *cluster) spreadOf(apiVersion, kind, subsets string) *v1beta1.WorkloadSpread {
+	c.t.Helper()
+	spread := &v1beta1.WorkloadSpread{}
+	text := "metadata: {name: web}\nspec:\n  targetRef: {apiVersion: " + apiVersion + ", kind: " + kind + ", name: web}\n" + subsets
+	if err := yaml.UnmarshalStrict([]byte(text), spread); err != nil {
+		c.t.Fatal(err)
+	}
+	return spread
+}
+
+func deployment(replicas int32) *appsv1.Deployment {
+	labels := map[string]string{"app": "web"}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	d.Spec.Replicas, d.Spec.Selector, d.Spec.Template.Labels = &replicas, &metav1.LabelSelector{MatchLabels: labels}, labels
+	d.Spec.Template.Spec = corev1.PodSpec{TerminationGracePeriodSeconds: new(int64), Containers: []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}}
+	return d
+}
+
+// until waits for numbers of active Pods, by the labels of the subsets' patches, and for the same numbers in the status.
+func (c *cluster) until(spread *v1beta1.WorkloadSpread, want string) []corev1.Pod {
+	c.t.Helper()
+	var list corev1.PodList
+	controlplanetest.Eventually(c.t, 90*time.Second, func(ctx context.Context) error {
+		if err := errors.Join(c.List(ctx, &list, client.InNamespace(c.namespace)), c.Get(ctx, client.ObjectKeyFromObject(spread), spread)); err != nil {
+			return err
+		}
+		list.Items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !podstate.IsActive(&pod) || pod.Labels["app"] != "web" })
+		counts := map[string]int{}
+		for i := range list.Items {
+			counts[list.Items[i].Labels["subset"]]++
+		}
+		status := map[string]int{}
+		for _, s := range spread.Status.SubsetStatuses {
+			status[s.Name] += int(s.Replicas)
+		}
+		for _, versions := range spread.Status.VersionedSubsetStatuses {
+			for _, s := range versions {
+				if len(s.CreatingPods)+len(s.DeletingPods) > 0 {
+					return fmt.Errorf("not at rest: %+v", s)
+				}
+			}
+		}
+		if spread.Status.ObservedGeneration != spread.Generation {
+			return errors.New("not looked at")
+		}
+		got := fmt.Sprintf("a:%d b:%d status a:%d b:%d", counts["a"], counts["b"], status["a"], status["b"])
+		if got != fmt.Sprintf("%s status %s", want, want) {
+			return fmt.Errorf("%s", got)
+		}
+		return nil
+	})
+	return list.Items
+}
+
+const twoSubsets = `
+  subsets:
+  - {name: a, maxReplicas: 2, tolerations: [{key: x, operator: Exists}], patch: {metadata: {labels: {subset: a}}}}
+  - {name: b, patch: {metadata: {labels: {subset: b}}}}`
+
+// TestSpread: the Pods of a Deployment fill the subsets in order, a deleted Pod leaves its place to its successor, and
+// an event says why further Pods go elsewhere.
+func TestSpread(t *testing.T) {
+	c := idle(t)
+	c.serve()
+	spread := c.spreadOf("apps/v1", "Deployment", twoSubsets)
+	c.create(spread, deployment(5))
+	pods := c.until(spread, "a:2 b:3")
+	for i := range pods {
+		pod := &pods[i]
+		tolerates := slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == "x" })
+		if cost := pod.Annotations[apps.AnnotationPodDeletionCost]; tolerates != (pod.Labels["subset"] == "a") || pod.Annotations[apps.AnnotationMatchedWorkloadSpread] == "" {
+			t.Errorf("WS-24 %s %v cost %s", pod.Name, pod.Annotations, cost)
+		}
+	}
+	controlplanetest.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		var list corev1.EventList
+		if err := c.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
+			return e.Reason == apps.EventSubsetChosen && strings.Contains(e.Message, "subset b") && strings.Contains(e.Message, "spec.subsets[a]")
+		}) {
+			return errors.New("no event says why Pods go to b")
+		}
+		return nil
+	})
+	i := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Labels["subset"] == "a" })
+	if err := c.Delete(t.Context(), &pods[i]); err != nil { // WS-27
+		t.Fatal(err)
+	}
+	c.until(spread, "a:2 b:3")
+}
+
+// webhooks returns the webhook steps of several processes, each with its own caches.
+func (c *cluster) webhooks(n int) (steps []podwebhook.Mutator) {
+	c.t.Helper()
+	for range n {
+		mgr, err := ctrl.NewManager(c.cp.Config(), ctrl.Options{Scheme: c.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		row := workloadspread.Row()
+		step, err := row.PodMutator(c.t.Context(), mgr, kind.PodInputs{
+			Gates: apps.DefaultGates(), Namespace: c.namespace, Current: func(context.Context) error { return nil },
+		})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
+		done := make(chan error, 1)
+		go func() { done <- mgr.Start(ctx) }()
+		c.t.Cleanup(func() {
+			cancel()
+			if err := <-done; err != nil {
+				c.t.Errorf("webhook: %v", err)
+			}
+		})
+		if !mgr.GetCache().WaitForCacheSync(c.t.Context()) {
+			c.t.Fatal("no caches")
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// TestConcurrentWebhooks: WS-20 WS-60: 8 webhooks with a cache each never give away more places than a subset has. A
+// dry run takes none, an asking again takes no second, and the places of Pods that never come are given away again.
+func TestConcurrentWebhooks(t *testing.T) {
+	c := idle(t)
+	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Selector, set.Spec.Template = deployment(0).Spec.Selector, deployment(0).Spec.Template
+	spread := c.spreadOf("apps.kruise.io/v1beta1", "CloneSet", strings.Replace(twoSubsets, "maxReplicas: 2", "maxReplicas: 10", 1))
+	c.create(set, spread)
+	steps := c.webhooks(8)
+	c.count()
+	wave := func(n int, dry bool) (pods []*corev1.Pod) {
+		var group sync.WaitGroup
+		pods = make([]*corev1.Pod, n)
+		for i := range pods {
+			pods[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-", Namespace: c.namespace, Labels: map[string]string{"app": "web"}}, Spec: set.Spec.Template.Spec}
+			pods[i].OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1beta1.GroupVersion.WithKind("CloneSet"))}
+			request := &webhookadmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{DryRun: &dry}}
+			group.Go(func() {
+				for _, step := range []podwebhook.Mutator{steps[i%8], steps[(i+1)%8]} { // the second is asked again
+					if err := step.Mutate(t.Context(), pods[i], request); err != nil {
+						t.Errorf("Pod %d: %v", i, err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return pod.Labels["subset"] != "a" })
+	}
+	if n := len(wave(8, true)); n != 0 {
+		t.Errorf("WS-10 %d Pods of a dry run are sent to a", n)
+	}
+	first := wave(40, false)
+	if len(first) != 10 {
+		t.Fatalf("%d Pods have a place, and there are 10", len(first))
+	}
+	for _, pod := range first[:6] { // the requests of the rest have failed later
+		c.create(pod)
+	}
+	c.until(spread, "a:6 b:0")
+	second := wave(16, false)
+	if len(second) != 4 {
+		t.Errorf("%d Pods have one of the 4 places given back", len(second))
+	}
+	for _, pod := range second {
+		c.create(pod)
+	}
+	c.until(spread, "a:10 b:0")
+}
+
+// TestTakeOver: MG-61: no Pod that OpenKruise has spread is written to.
+func TestTakeOver(t *testing.T) {
+	for _, name := range []string{"main", "1.9.0-settled", "1.9.0-midway"} {
+		t.Run(name, func(t *testing.T) {
+			c := idle(t)
+			c.restore("testdata/takeover/" + name + ".yaml")
+			offset := controllertest.End(t, c.cp.AuditLog())
+			c.count()
+			spread := &v1beta1.WorkloadSpread{}
+			key := client.ObjectKey{Namespace: c.namespace, Name: "spread"}
+			controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
+				if err := c.Get(ctx, key, spread); err != nil {
+					return err
+				}
+				spread.Spec.ScheduleStrategy.Type = v1beta1.WorkloadSpreadFixed // another generation proves a look
+				return c.Update(ctx, spread)
+			})
+			controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
+				if err := c.Get(ctx, key, spread); err != nil || spread.Status.ObservedGeneration != spread.Generation {
+					return fmt.Errorf("%+v, %w", spread.Status, err)
+				}
+				return nil
+			})
+			witness := c.spreadOf("apps/v1", "Deployment", twoSubsets)
+			c.create(witness, deployment(0))
+			c.until(witness, "a:0 b:0")
+			requests, _ := controllertest.Requests(t, c.cp.AuditLog(), offset, "kruise-manager/")
+			for _, r := range requests {
+				if r.Namespace == c.namespace && r.IsWrite() && r.Resource == "pods" {
+					t.Errorf("%s %s %s (%d)", r.Verb, r.Resource, r.Name, r.Code)
+				}
+			}
+		})
+	}
+}
+
+// restore creates the objects of a file. Objects in v1alpha1 are converted first: no webhook converts here.
+func (c *cluster) restore(path string) {
+	c.t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	documents := strings.Split(string(raw), "\n---\n")
+	for i, document := range documents {
+		text, err := yaml.YAMLToJSON([]byte(document))
+		if err == nil && strings.HasPrefix(document, "apiVersion: apps.kruise.io/v1alpha1") {
+			text, err = conversion.JSON(text, "apps.kruise.io/v1beta1")
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		documents[i] = string(text)
+	}
+	file := c.t.TempDir() + "/objects.yaml"
+	if err := os.WriteFile(file, []byte(strings.Join(documents, "\n---\n")), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	controllertest.Restore(c.t, c, c.namespace, file)
+}

@@ -1,0 +1,76 @@
+package workloadspread
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/workloads"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// gather is how long events are gathered: a pass looks at all Pods, and may write the status.
+const gather = 200 * time.Millisecond
+
+// watch wakes WorkloadSpreads for their Pods, for workloads on the way up to their target, and for places taken by
+// webhooks.
+func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+	events := func(wake func(context.Context, queue, client.Object)) handler.EventHandler {
+		return handler.Funcs{
+			CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, q, e.Object) },
+			DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, e.Object) },
+			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { wake(ctx, q, e.ObjectNew) },
+		}
+	}
+	b = b.Watches(&corev1.Pod{}, events(r.podSeen)).Watches(&v1beta1.WorkloadSpread{}, handler.Funcs{UpdateFunc: statusChanged})
+	for _, kind := range workloads.Kinds() {
+		b = b.Watches(kind, events(func(_ context.Context, q queue, object client.Object) {
+			chain, _ := r.owners.Above(object)
+			add(q, r.named(object.GetNamespace(), append(chain, r.owners.RefTo(object))...)...)
+		}))
+	}
+	return b
+}
+
+// podSeen wakes the WorkloadSpreads of a Pod's controllers. A Pod also belongs to the WorkloadSpread named by its mark:
+// a controller may be gone from the cache.
+func (r *Reconciler) podSeen(ctx context.Context, q queue, object client.Object) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || len(r.spreads.In(pod.Namespace)) == 0 {
+		return
+	}
+	if chain, err := r.above(ctx, pod); err == nil {
+		add(q, r.named(pod.Namespace, chain...)...)
+	}
+	for _, spread := range r.spreads.In(pod.Namespace) {
+		if _, marked := markOf(pod, spread.Name); marked {
+			add(q, spread)
+		}
+	}
+}
+
+// statusChanged wakes a WorkloadSpread after a write of its status. The Pod of a taken place may never come, and the
+// next pass reverts edits by hand.
+func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
+	before, ok := e.ObjectOld.(*v1beta1.WorkloadSpread)
+	after, same := e.ObjectNew.(*v1beta1.WorkloadSpread)
+	if ok && same && !equality.Semantic.DeepEqual(before.Status, after.Status) {
+		add(q, after)
+	}
+}
+
+func add(q queue, spreads ...*v1beta1.WorkloadSpread) {
+	for _, spread := range spreads {
+		q.AddAfter(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(spread)}, gather)
+	}
+}

@@ -1,0 +1,193 @@
+package workloadspread
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/disruption/guard"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/workloadspread"
+	"github.com/workloadkit/workloadkit/ownercache/sharedstatus"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+)
+
+// statuses are the statuses of WorkloadSpreads, written by webhooks and the controller.
+type statuses = sharedstatus.Statuses[*v1beta1.WorkloadSpread, v1beta1.WorkloadSpreadStatus]
+
+func newStatuses(c client.Client, live client.Reader, now clock.PassiveClock) (*statuses, error) {
+	return sharedstatus.New(c, live, &v1beta1.WorkloadSpread{}, sharedstatus.Config[*v1beta1.WorkloadSpread, v1beta1.WorkloadSpreadStatus]{
+		Ledger: func(spread *v1beta1.WorkloadSpread) v1beta1.WorkloadSpreadStatus { return spread.Status },
+		Store:  func(spread *v1beta1.WorkloadSpread, status v1beta1.WorkloadSpreadStatus) { spread.Status = status },
+		Noun:   "WorkloadSpread", Clock: now,
+	})
+}
+
+// webhook sends new Pods to subsets, and gives back the places of Pods about to be deleted.
+type webhook struct {
+	*finder
+
+	statuses  *statuses
+	versioned func(kind string) bool
+}
+
+// step is the webhook's step for new Pods. Pods of workloads wait until the cache is current: a Pod without a subset
+// stays so. Nothing is done to a Pod of a dry run.
+func (w *webhook) step(on bool, current func(context.Context) error) podwebhook.Mutator {
+	return podwebhook.Mutator{Name: "WorkloadSpread", Mutate: func(ctx context.Context, pod *corev1.Pod, request *webhookadmission.Request) error {
+		if !on || ptr.Deref(request.DryRun, false) || !podstate.IsActive(pod) || controllerOf(pod).Name == "" {
+			return nil
+		}
+		if err := current(ctx); err != nil {
+			return apierrors.NewServiceUnavailable(err.Error())
+		}
+		return w.spread(ctx, pod)
+	}}
+}
+
+// spread sends a new Pod to a subset.
+func (w *webhook) spread(ctx context.Context, pod *corev1.Pod) error {
+	spread, err := w.of(ctx, pod)
+	if err != nil {
+		return apierrors.NewServiceUnavailable(err.Error())
+	}
+	if spread == nil {
+		return nil
+	}
+	to, m, err := w.ask(ctx, spread, pod)
+	if err != nil || to == nil {
+		return err
+	}
+	return inject(pod, to, m)
+}
+
+// ask returns the subset of a new Pod, or nil.
+func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *corev1.Pod) (*subset, mark, error) {
+	s, _ := w.settingsOf(spread)
+	replicas, err := w.replicas(ctx, spread.Namespace, s)
+	if err != nil {
+		return nil, mark{}, apierrors.NewServiceUnavailable(err.Error())
+	}
+	if api.IsNumbered(s.kind) {
+		numbers, err := w.wanted(ctx, spread.Namespace, s)
+		if err != nil {
+			return nil, mark{}, apierrors.NewServiceUnavailable(err.Error())
+		}
+		places, err := s.places(&spread.Status, replicas)
+		if err != nil {
+			return nil, mark{}, nil //nolint:nilerr // the controller says why
+		}
+		answer := s.chooseNumbered(spread.Name, places, pod, numbers)
+		return s.named(answer.Subset), answer.mark, nil
+	}
+	type given struct {
+		to *subset
+		answer
+	}
+	n := newcomer{pod: pod, version: versionOf(pod, w.versioned), fresh: string(uuid.NewUUID()), now: w.clock.Now()}
+	got, err := sharedstatus.Ask(ctx, w.statuses, client.ObjectKeyFromObject(spread), cmp.Or(pod.Name, n.fresh),
+		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Step) {
+			s, ok := w.settingsOf(spread)
+			places, err := s.places(&before, replicas)
+			if !ok || err != nil || !s.selector.Matches(labels.Set(pod.Labels)) {
+				return before, given{}, sharedstatus.Answer
+			}
+			books, answer := s.choose(spread.Name, before.VersionedSubsetStatuses, places, n)
+			then := sharedstatus.Confirm
+			switch {
+			case answer.Changed:
+				before.VersionedSubsetStatuses, then = books, sharedstatus.Store
+			case answer.sure:
+				then = sharedstatus.Answer
+			}
+			return before, given{s.named(answer.Subset), answer}, then
+		})
+	switch {
+	case errors.Is(err, sharedstatus.ErrGone):
+		return nil, mark{}, nil
+	case err != nil:
+		return nil, mark{}, apierrors.NewServiceUnavailable(fmt.Sprintf("WorkloadSpread %s: %v", spread.Name, err))
+	}
+	return got.to, got.mark, nil
+}
+
+// named returns the subset of a name, or nil.
+func (s *settings) named(name string) *subset {
+	for i := range s.subsets {
+		if s.subsets[i].name == name {
+			return &s.subsets[i]
+		}
+	}
+	return nil
+}
+
+// releases is how long a deletion waits until the place of its Pod is given back. The controller finds a free place
+// anyhow.
+const releases = 2 * time.Second
+
+// leaves is told of Pods about to be deleted or evicted. No deletion fails because of a WorkloadSpread.
+func (w *webhook) leaves(live client.Reader) webhookadmission.Handler {
+	return webhookadmission.HandlerFunc(func(ctx context.Context, request webhookadmission.Request) webhookadmission.Response {
+		ctx, cancel := context.WithTimeout(ctx, releases)
+		defer cancel()
+		review, err := guard.ReviewOf(ctx, live, request)
+		goes := review.Operation == disruption.Delete || review.Operation == disruption.Evict
+		if err == nil && review.Pod != nil && goes && !review.DryRun {
+			err = w.giveBack(ctx, review.Pod)
+		}
+		if err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "The place of a deleted Pod is not given back before the next count", "namespace", request.Namespace, "pod", request.Name)
+		}
+		return webhookadmission.Allowed("")
+	})
+}
+
+// giveBack gives back the place of a Pod.
+func (w *webhook) giveBack(ctx context.Context, pod *corev1.Pod) error {
+	if !podstate.IsActive(pod) || pod.Annotations[apps.AnnotationMatchedWorkloadSpread] == "" {
+		return nil
+	}
+	spread, err := w.of(ctx, pod)
+	if err != nil || spread == nil {
+		return err
+	}
+	s, _ := w.settingsOf(spread)
+	replicas, err := w.replicas(ctx, spread.Namespace, s)
+	if err != nil || api.IsNumbered(s.kind) {
+		return err
+	}
+	version, now := versionOf(pod, w.versioned), w.clock.Now()
+	_, err = sharedstatus.Ask(ctx, w.statuses, client.ObjectKeyFromObject(spread), pod.Name,
+		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, bool, sharedstatus.Step) {
+			s, ok := w.settingsOf(spread)
+			places, err := s.places(&before, replicas)
+			if !ok || err != nil {
+				return before, false, sharedstatus.Answer
+			}
+			books, changed := s.release(spread.Name, before.VersionedSubsetStatuses, places, pod, version, now)
+			if !changed {
+				return before, false, sharedstatus.Answer
+			}
+			before.VersionedSubsetStatuses = books
+			return before, true, sharedstatus.Store
+		})
+	if errors.Is(err, sharedstatus.ErrGone) {
+		return nil
+	}
+	return err
+}
