@@ -1,0 +1,190 @@
+package workloadspread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/workloads"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// most is how many Pods subset a takes.
+const most = 4
+
+// TestFaults: three webhooks and a controller, all with late caches, send Pods to subsets. Requests, deletions, crashes,
+// conflicts and lost answers come in any order. Subset a never has more Pods than its maximum, and in the end no place
+// is taken by a Pod that is not there.
+func TestFaults(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	chaos.Run(t, chaos.Plan{
+		Scheme: scheme, Seeds: 300, Steps: 300, Replicas: 3, Quiet: 3 * time.Minute,
+		Kinds: append(workloads.Kinds(), &v1beta1.WorkloadSpread{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})),
+		New: func(world *chaos.World) chaos.Subject {
+			w := &story{World: world, asked: map[string]bool{}}
+			return chaos.Subject{Setup: w.start, Begin: w.begin, Users: w.users, Check: w.check, Settle: func() { w.settled = true }, Converged: w.converged}
+		},
+	})
+}
+
+// story is a schedule. A ConfigMap of its name is a request to create a Pod.
+type story struct {
+	*chaos.World
+
+	mu      sync.Mutex
+	asked   map[string]bool // true for an answered request
+	passed  []*corev1.Pod
+	set     *v1beta1.CloneSet
+	settled bool
+}
+
+const space = "shop"
+
+func (w *story) must(err error) {
+	if err != nil {
+		w.Failf("story", "%v", err)
+	}
+}
+
+// start adds the webhook to each process, and the controller to the leading process.
+func (w *story) start(ctx context.Context, mgr manager.Manager) error {
+	limiter := func() workqueue.TypedRateLimiter[ctrl.Request] {
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
+	}
+	asked, err := newWebhook(ctx, mgr, &listed{}, apps.DefaultGates(), "deployment", clock.RealClock{})
+	if err != nil {
+		return err
+	}
+	if err := setup(ctx, mgr, mgr.GetClient(), kruise.Options{RateLimiter: limiter}, asked); err != nil {
+		return err
+	}
+	return builder.ControllerManagedBy(mgr).Named("webhook").For(&corev1.ConfigMap{}).
+		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false), MaxConcurrentReconciles: 4, RateLimiter: limiter()}).
+		Complete(asking{w, asked})
+}
+
+type asking struct {
+	story   *story
+	webhook *webhook
+}
+
+// Reconcile answers a request. Nobody repeats a lost request.
+func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	w := a.story
+	w.mu.Lock()
+	begun, ok := w.asked[req.Name]
+	w.asked[req.Name] = true
+	w.mu.Unlock()
+	if begun || !ok || req.Namespace != space {
+		return ctrl.Result{}, nil
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: req.Name, Labels: map[string]string{"app": "web"}}}
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(w.set, v1beta1.GroupVersion.WithKind("CloneSet"))}
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+	if err := a.webhook.spread(ctx, pod); err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.passed = append(w.passed, pod)
+	}
+	return ctrl.Result{}, nil
+}
+
+func (w *story) begin() {
+	w.set = &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web"}}
+	w.must(w.User.Create(context.Background(), w.set))
+	spread := &v1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web"}}
+	spread.Spec.TargetReference = v1beta1.WorkloadSpreadTarget{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web"}
+	spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a", MaxReplicas: ptr.To(intstr.FromInt32(most))}, {Name: "b"}}
+	w.must(w.User.Create(context.Background(), spread))
+}
+
+func (w *story) users() {
+	pods := faultapi.All[*corev1.Pod](w.Server)
+	if len(pods) > 0 && w.Chance(30) {
+		pod := pods[w.Rand().IntN(len(pods))]
+		w.Logf("user: deletes Pod %s", pod.Name)
+		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), pod.DeepCopy())))
+		return
+	}
+	w.mu.Lock()
+	name := fmt.Sprintf("web-%d", len(w.asked))
+	w.asked[name] = false
+	w.mu.Unlock()
+	w.Logf("user: asks for Pod %s", name)
+	w.must(w.User.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}}))
+}
+
+func subsetOf(pod *corev1.Pod) string {
+	m, _ := markOf(pod, "web")
+	return m.Subset
+}
+
+func (w *story) inA() (n int) {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if podstate.IsActive(pod) && subsetOf(pod) == "a" {
+			n++
+		}
+	}
+	return n
+}
+
+// check creates admitted Pods: some requests fail later.
+func (w *story) check() {
+	w.mu.Lock()
+	passed := w.passed
+	w.passed = nil
+	w.mu.Unlock()
+	slices.SortFunc(passed, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for _, pod := range passed {
+		if w.Chance(70) {
+			w.Logf("Pod %s comes to %s", pod.Name, subsetOf(pod))
+			w.must(w.User.Create(context.Background(), pod))
+		}
+	}
+	if n := w.inA(); n > most {
+		w.Failf("maximum", "%d Pods are in subset a", n)
+	}
+}
+
+// converged: the status counts the Pods, and no place is taken by a Pod that is not there.
+func (w *story) converged() {
+	spread, _ := w.Server.Stored(&v1beta1.WorkloadSpread{}, client.ObjectKey{Namespace: space, Name: "web"}).(*v1beta1.WorkloadSpread)
+	if spread == nil || len(spread.Status.SubsetStatuses) != 2 || int(spread.Status.SubsetStatuses[0].Replicas) != w.inA() {
+		w.Failf("converged", "%d Pods are in a: %+v", w.inA(), spread)
+		return
+	}
+	for _, list := range spread.Status.VersionedSubsetStatuses {
+		for i := range list {
+			if len(list[i].CreatingPods)+len(list[i].DeletingPods) > 0 {
+				w.Failf("converged", "nobody comes or goes: %+v", list[i])
+			}
+		}
+	}
+}
