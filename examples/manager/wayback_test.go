@@ -143,7 +143,7 @@ func TestWayBack(t *testing.T) {
 	}
 	beta, alpha := c.specs("v1beta1"), c.specs("v1alpha1")
 	crds, err := filepath.Glob("testdata/openkruise-1.9.0-crds/*.yaml")
-	if err != nil || len(crds) != 7 {
+	if err != nil || len(crds) == 0 {
 		t.Fatal(crds, err)
 	}
 	names := make([]string, len(crds))

@@ -98,8 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return pass.Result(err)
 	}
 	p, err := r.count(ctx, v, seen)
-	var unknown reason.Reason
-	if errors.As(err, &unknown) {
+	if _, ok := errors.AsType[reason.Reason](err); ok {
 		return r.stop(v, pass, err)
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package workloadspread
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -127,9 +128,7 @@ func podFields(kept, pod *corev1.Pod) {
 		return
 	}
 	annotations := map[string]string{}
-	for key, value := range kept.Annotations {
-		annotations[key] = value
-	}
+	maps.Copy(annotations, kept.Annotations)
 	annotations[apps.AnnotationMatchedWorkloadSpread] = text
 	if cost, ok := pod.Annotations[apps.AnnotationPodDeletionCost]; ok {
 		annotations[apps.AnnotationPodDeletionCost] = cost
