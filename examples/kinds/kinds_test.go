@@ -154,7 +154,7 @@ func TestAddFlags(t *testing.T) {
 			own = append(own, f.Name)
 		}
 	})
-	want := []string{"assign-bcj-pods-by-scheduler", "assign-pods-by-scheduler", "cloneset-scaling-exclude-preparing-delete"} // of OpenKruise
+	want := []string{"assign-bcj-pods-by-scheduler", "assign-pods-by-scheduler", "cloneset-scaling-exclude-preparing-delete", "ws-enabled-versioned-status"} // of OpenKruise
 	if diff := cmp.Diff(want, own); diff != "" {
 		t.Errorf("flags of single kinds (-want +got):\n%s", diff)
 	}
