@@ -84,7 +84,7 @@ func TestGateGaps(t *testing.T) {
 		{"no daemon", "KruiseDaemon=false", nil},
 		{"protection", "KruiseDaemon=false,ResourcesDeletionProtection=true", nil},
 		{"a stage", "KruiseDaemon=false,AllBeta=true", nil},
-		{"nothing of it, though it is on by default", "KruiseDaemon=false,WorkloadSpread=true", map[apps.Gate]string{apps.GateWorkloadSpread: "nothing"}},
+		{"nothing of it, though it is on by default", "PodProbeMarkerGate=true", map[apps.Gate]string{apps.GatePodProbeMarker: "nothing"}},
 		{"whole", "KruiseDaemon=false,CloneSetShortHash=true", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
