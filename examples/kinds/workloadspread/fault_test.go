@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	chaos.Run(t, chaos.Plan{
-		Scheme: scheme, Seeds: 300, Steps: 300, Replicas: 3, Quiet: 3 * time.Minute,
+		Scheme: scheme, Seeds: 30, Steps: 150, Replicas: 3, Quiet: 3 * time.Minute,
 		Kinds: append(workloads.Kinds(), &v1beta1.WorkloadSpread{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})),
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, asked: map[string]bool{}}
