@@ -26,7 +26,7 @@ import (
 
 // undefaulted are the kinds of OpenKruise without a webhook for defaults.
 func undefaulted() []string {
-	return []string{"PersistentPodState", "PodUnavailableBudget", "ResourceDistribution"}
+	return []string{"PersistentPodState", "PodUnavailableBudget", "ResourceDistribution", "WorkloadSpread"}
 }
 
 func TestPaths(t *testing.T) {
