@@ -2,10 +2,12 @@ package workloadspread
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -43,20 +45,32 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 }
 
 // podSeen wakes the WorkloadSpreads of a Pod's controllers. A Pod also belongs to the WorkloadSpread named by its mark:
-// a controller may be gone from the cache.
-func (r *Reconciler) podSeen(ctx context.Context, q queue, object client.Object) {
+// a controller may be gone from the cache. An event handler must not wait for the API server, so a controller of a
+// listed kind between target and Pod wakes all WorkloadSpreads of such targets.
+func (r *Reconciler) podSeen(_ context.Context, q queue, object client.Object) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok || len(r.spreads.In(pod.Namespace)) == 0 {
 		return
 	}
-	if chain, err := r.above(ctx, pod); err == nil {
-		add(q, r.named(pod.Namespace, chain...)...)
-	}
+	chain, _ := r.owners.Above(pod)
+	add(q, r.named(pod.Namespace, chain...)...)
 	for _, spread := range r.spreads.In(pod.Namespace) {
-		if _, marked := markOf(pod, spread.Name); marked {
+		if _, marked := markOf(pod, spread.Name); marked || r.isBelow(spread, chain) {
 			add(q, spread)
 		}
 	}
+}
+
+// isBelow reports whether the last known controller of a chain may belong to a target.
+func (r *Reconciler) isBelow(spread *v1beta1.WorkloadSpread, chain []workloads.Ref) bool {
+	if len(chain) == 0 {
+		return false
+	}
+	ref := &spread.Spec.TargetReference
+	target, ok := r.targetOf(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
+	return ok && slices.ContainsFunc(target.SubResources, func(between schema.GroupVersionKind) bool {
+		return between.GroupKind() == chain[len(chain)-1].GroupKind
+	})
 }
 
 // statusChanged wakes a WorkloadSpread after a write of its status. The Pod of a taken place may never come, and the
