@@ -105,7 +105,7 @@ func layers() []layer {
 		{"examples/kruise/judge", pure, "examples/apis/... decode podorder reason rollout/partition"}, // of specs
 		{"examples/kruise/faulttest", free, "examples/apis/apps examples/apis/apps/v1beta1 examples/kruise/judge reason"},
 		{"examples/kruise", free, "KIT examples/apis/... examples/kruise/metrics examples/launchorder"}, // shared by all kinds
-		{"examples/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
+		{"examples/controllertest", free, "examples/apis/apps/conversion examples/config examples/manager testing/child testing/controlplane/..."},
 		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
 		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise/..."},
 		{"examples/workloads", free, "KIT examples/apis/..."},                                                                       // of all kinds, also those that users list

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
@@ -29,6 +32,28 @@ func Restore(t testing.TB, c client.Client, namespace, path string) {
 	}
 	raw = regexp.MustCompile(corev1.LabelMetadataName+`: \S+`).ReplaceAll(raw, []byte(corev1.LabelMetadataName+": "+namespace))
 	newRestorer(t, c, namespace).restore(raw)
+}
+
+// RestoreConverted is Restore of objects of which some are in v1alpha1, as OpenKruise 1.9.0 stores them: the objects are
+// converted first, where no webhook converts.
+func RestoreConverted(t testing.TB, c client.Client, namespace, path string) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := strings.Split(string(raw), "\n---\n")
+	for i, document := range documents {
+		text, err := yaml.YAMLToJSON([]byte(document))
+		if err == nil && strings.HasPrefix(document, "apiVersion: apps.kruise.io/v1alpha1") {
+			text, err = conversion.JSON(text, "apps.kruise.io/v1beta1")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents[i] = string(text)
+	}
+	newRestorer(t, c, namespace).restore([]byte(strings.Join(documents, "\n---\n")))
 }
 
 // RestoreCluster is Restore of several files into the objects' former namespaces. edit changes the text of each file;

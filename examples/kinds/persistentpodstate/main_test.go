@@ -3,7 +3,6 @@ package persistentpodstate_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -19,11 +18,9 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/config"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/podstate"
-	"github.com/workloadkit/workloadkit/testing/child"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -91,62 +88,7 @@ func (c *cluster) on(t *testing.T) *cluster {
 // run runs the whole manager with its webhooks until the test ends.
 func (c *cluster) run() {
 	c.t.Helper()
-	if err := config.InstallWebhooks(c.t.Context(), c); err != nil {
-		c.t.Fatal(err)
-	}
-	webhooks, err := manager.WebhooksFromEnv(func(string) string { return "" })
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	var health int
-	for _, port := range []*int{&webhooks.Port, &health} {
-		if *port, err = child.FreePort(c.t.Context(), "127.0.0.1"); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	webhooks.Host = "localhost"
-	address := fmt.Sprintf("127.0.0.1:%d", health)
-	controllertest.Manager(c.t, c.cp, manager.Options{
-		Webhooks: &webhooks, HealthAddress: address,
-		Gates: apps.ResolveGates(map[apps.Gate]bool{apps.GateStatefulSetStartOrdinal: true}),
-	})
-	c.t.Cleanup(func() { // nobody answers when the manager has ended
-		ctx := context.WithoutCancel(c.t.Context())
-		for _, configurations := range []client.Object{mutating(), validating()} {
-			_ = c.Delete(ctx, configurations)
-		}
-	})
-	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = answer.Body.Close() }()
-		if answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("the manager is not ready: %s", answer.Status)
-		}
-		return nil
-	})
-}
-
-func mutating() client.Object {
-	u := configurationOf("MutatingWebhookConfiguration")
-	u.Name = "kruise-mutating-webhook-configuration"
-	return u
-}
-
-func validating() client.Object {
-	u := configurationOf("ValidatingWebhookConfiguration")
-	u.Name = "kruise-validating-webhook-configuration"
-	return u
-}
-
-func configurationOf(kind string) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: kind}}
+	controllertest.Serve(c.t, c.cp, c, manager.Options{Gates: apps.ResolveGates(map[apps.Gate]bool{apps.GateStatefulSetStartOrdinal: true})})
 }
 
 func template() corev1.PodTemplateSpec {

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 	"github.com/workloadkit/workloadkit/examples/kind"
@@ -342,7 +341,7 @@ func TestTakeOver(t *testing.T) {
 		t.Run("UD-37 MG-61 "+name, func(t *testing.T) {
 			t.Parallel()
 			c := idle(t)
-			c.restore("testdata/takeover/" + name + ".yaml")
+			controllertest.RestoreConverted(t, c, c.namespace, "testdata/takeover/"+name+".yaml")
 			offset := controllertest.End(t, c.cp.AuditLog())
 			c.run()
 			key := client.ObjectKey{Namespace: c.namespace, Name: ud}
@@ -368,29 +367,4 @@ func TestTakeOver(t *testing.T) {
 			}
 		})
 	}
-}
-
-// restore creates the objects of a file. Objects in v1alpha1 are converted first: no webhook converts here.
-func (c *cluster) restore(path string) {
-	c.t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	documents := strings.Split(string(raw), "\n---\n")
-	for i, document := range documents {
-		text, err := yaml.YAMLToJSON([]byte(document))
-		if err == nil && strings.HasPrefix(document, "apiVersion: apps.kruise.io/v1alpha1") {
-			text, err = conversion.JSON(text, "apps.kruise.io/v1beta1")
-		}
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		documents[i] = string(text)
-	}
-	file := c.t.TempDir() + "/objects.yaml"
-	if err := os.WriteFile(file, []byte(strings.Join(documents, "\n---\n")), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
-	controllertest.Restore(c.t, c, c.namespace, file)
 }

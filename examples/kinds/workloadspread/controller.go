@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return pass.Result(err)
 	}
-	p, err := r.count(ctx, v, seen)
+	p, err := r.count(ctx, v, s, seen)
 	if _, ok := errors.AsType[reason.Reason](err); ok {
 		return r.stop(v, pass, err)
 	}
@@ -168,7 +168,7 @@ func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) erro
 }
 
 // count stores the count. The count joins the decisions of webhooks, so no place taken meanwhile is lost.
-func (r *Reconciler) count(ctx context.Context, v *view, seen observed) (plan, error) {
+func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen observed) (plan, error) {
 	type counted struct {
 		plan plan
 		err  error
@@ -180,7 +180,6 @@ func (r *Reconciler) count(ctx context.Context, v *view, seen observed) (plan, e
 			}
 			now := *spread
 			now.Status = before
-			s, _, _ := resolve(&now.Spec)
 			p, err := s.count(&now, seen)
 			if err != nil || apiequality.Semantic.DeepEqual(before, p.status) {
 				return before, counted{p, err}, sharedstatus.Answer

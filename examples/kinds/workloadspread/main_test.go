@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -23,9 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/config"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
 	"github.com/workloadkit/workloadkit/examples/kind"
 	"github.com/workloadkit/workloadkit/examples/kinds"
@@ -33,7 +30,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
-	"github.com/workloadkit/workloadkit/testing/child"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -55,49 +51,6 @@ func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
 	return &cluster{controllertest.Client(t, cp), t, cp, env.Namespace(t)}
-}
-
-// serve runs the whole manager with its webhooks until the test ends.
-func (c *cluster) serve() {
-	c.t.Helper()
-	if err := config.InstallWebhooks(c.t.Context(), c); err != nil {
-		c.t.Fatal(err)
-	}
-	webhooks, err := manager.WebhooksFromEnv(func(string) string { return "" })
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	var health int
-	for _, port := range []*int{&webhooks.Port, &health} {
-		if *port, err = child.FreePort(c.t.Context(), "127.0.0.1"); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	webhooks.Host = "localhost"
-	address := fmt.Sprintf("127.0.0.1:%d", health)
-	controllertest.Manager(c.t, c.cp, manager.Options{Webhooks: &webhooks, HealthAddress: address})
-	c.t.Cleanup(func() { // nobody answers when the manager has ended
-		for kind, name := range map[string]string{"Mutating": "mutating", "Validating": "validating"} {
-			u := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: kind + "WebhookConfiguration"}}
-			u.Name = "kruise-" + name + "-webhook-configuration"
-			_ = c.Delete(context.WithoutCancel(c.t.Context()), u)
-		}
-	})
-	controlplanetest.Eventually(c.t, 2*time.Minute, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = answer.Body.Close() }()
-		if answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("the manager is not ready: %s", answer.Status)
-		}
-		return nil
-	})
 }
 
 // count runs the controller alone.
@@ -180,7 +133,7 @@ const twoSubsets = `
 // an event says why further Pods go elsewhere.
 func TestSpread(t *testing.T) {
 	c := idle(t)
-	c.serve()
+	controllertest.Serve(t, c.cp, c, manager.Options{})
 	spread := c.spreadOf("apps/v1", "Deployment", twoSubsets)
 	c.create(spread, deployment(5))
 	pods := c.until(spread, "a:2 b:3")
@@ -296,7 +249,7 @@ func TestTakeOver(t *testing.T) {
 	for _, name := range []string{"main", "1.9.0-settled", "1.9.0-midway"} {
 		t.Run(name, func(t *testing.T) {
 			c := idle(t)
-			c.restore("testdata/takeover/" + name + ".yaml")
+			controllertest.RestoreConverted(t, c, c.namespace, "testdata/takeover/"+name+".yaml")
 			offset := controllertest.End(t, c.cp.AuditLog())
 			c.count()
 			spread := &v1beta1.WorkloadSpread{}
@@ -325,29 +278,4 @@ func TestTakeOver(t *testing.T) {
 			}
 		})
 	}
-}
-
-// restore creates the objects of a file. Objects in v1alpha1 are converted first: no webhook converts here.
-func (c *cluster) restore(path string) {
-	c.t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	documents := strings.Split(string(raw), "\n---\n")
-	for i, document := range documents {
-		text, err := yaml.YAMLToJSON([]byte(document))
-		if err == nil && strings.HasPrefix(document, "apiVersion: apps.kruise.io/v1alpha1") {
-			text, err = conversion.JSON(text, "apps.kruise.io/v1beta1")
-		}
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		documents[i] = string(text)
-	}
-	file := c.t.TempDir() + "/objects.yaml"
-	if err := os.WriteFile(file, []byte(strings.Join(documents, "\n---\n")), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
-	controllertest.Restore(c.t, c, c.namespace, file)
 }
