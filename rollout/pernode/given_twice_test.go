@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/workloadkit/workloadkit/rollout"
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
@@ -14,5 +16,17 @@ func TestRefusesPodsGivenTwice(t *testing.T) {
 	step, err := pernode.Plan(pernode.Spec{}, []pernode.Node{{Name: "a", Run: true}}, []pernode.Pod{pod, pod})
 	if !errors.Is(err, rollout.InvalidRollout) || len(step.Delete) > 0 {
 		t.Errorf("delete %v, error %v", step.Delete, err)
+	}
+}
+
+// TestNamesAPodOnce: a new Pod that came beside a serving Pod, and whose Node fits no more, is surplus and unfit at once.
+func TestNamesAPodOnce(t *testing.T) {
+	pods := []pernode.Pod{
+		{Name: "old", Node: "a", Scheduled: true, Health: rollout.Available, Ready: true},
+		{Name: "new", Node: "a", Health: rollout.Unavailable, Updated: true},
+	}
+	step, err := pernode.Plan(pernode.Spec{MaxUnavailable: 1, LeaveUnfit: true}, []pernode.Node{{Name: "a", Continue: true}}, pods)
+	if diff := cmp.Diff([]int{1}, step.Delete); diff != "" || err != nil {
+		t.Errorf("error %v, deleted (-want +got):\n%s", err, diff)
 	}
 }

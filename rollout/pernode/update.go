@@ -147,6 +147,7 @@ func (d *decision) leaveUnfit(part []*entry) {
 		case !n.isLeft():
 		case !mayGo || n.newest == nil && n.old.available():
 			available = append(available, n.oldAt)
+		case n.newest != nil && slices.Contains(d.remove, n.newestAt): // the new Pod is surplus, too
 		case n.newest != nil:
 			now = append(now, n.newestAt) // no Node will accept the new Pod
 		default:

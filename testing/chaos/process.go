@@ -156,8 +156,13 @@ func needsLeader(r manager.Runnable) bool {
 	return !ok || l.NeedLeaderElection()
 }
 
-// syncPeriod is longer than client-go's wait between two checks of a handler's sync.
-const syncPeriod = 150 * time.Millisecond
+// syncPeriod is longer than client-go's wait of 100 ms between two checks of a handler's sync. Events come afterPolls
+// after a check: otherwise a queue's delay of 100 ms would end together with the check, and the order of goroutines
+// would say whether a worker took the request before the delay's end or after.
+const (
+	syncPeriod = 150 * time.Millisecond
+	afterPolls = 7 * time.Millisecond
+)
 
 // start starts the chosen runnables, and tells their event handlers the contents of the caches.
 func (p *Process) start(chosen func(manager.Runnable) bool) {
@@ -170,6 +175,7 @@ func (p *Process) start(chosen func(manager.Runnable) bool) {
 		p.running.Go(func() { p.run(name, r) })
 	}
 	synctest.Wait()
+	time.Sleep(afterPolls)
 	p.Cache.Announce()
 	time.Sleep(syncPeriod)
 	synctest.Wait()

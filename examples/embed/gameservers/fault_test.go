@@ -35,7 +35,7 @@ func TestFaults(t *testing.T) {
 	chaos.Run(t, chaos.Plan{
 		Scheme: newScheme(t), Kinds: []client.Object{&GameServers{}}, Quiet: 6 * time.Minute, // longer than a refused update rests
 		New: func(w *chaos.World) chaos.Subject {
-			l := &lobby{World: w, attempted: map[types.UID]bool{}}
+			l := &lobby{World: w, attempted: map[attempt]bool{}}
 			return chaos.Subject{
 				Setup: func(ctx context.Context, mgr manager.Manager) error { _, err := setup(ctx, mgr); return err },
 				Begin: l.create, Users: l.users, Outside: l.release, Denies: l.denies, Settle: l.settle,
@@ -55,7 +55,7 @@ type lobby struct {
 	denied string
 	// attempted are Pods whose last write by the owner's loop has had no effect so far. The API server may have refused
 	// the write.
-	attempted map[types.UID]bool
+	attempted map[attempt]bool
 }
 
 func (l *lobby) denies(call faultapi.Call, _ client.Object) error {
@@ -316,7 +316,7 @@ func (l *lobby) look(t *chaos.Task, call *faultapi.Call) {
 	writes := call != nil && !call.IsRead()
 	if v.wrote = v.wrote || writes; writes && call.Resource.Resource == "pods" && call.Verb != "create" {
 		if pod := v.pods[ordinalOf(call.Name)]; pod != nil {
-			l.attempted[pod.UID] = true
+			l.attempted[attempt{pod.UID, call.Verb}] = true
 		}
 	}
 	if v.wrote {
@@ -390,7 +390,7 @@ func (l *lobby) judge(w *chaos.Write) {
 	case before == nil:
 		l.judgeCreation(v, after)
 	default:
-		delete(l.attempted, before.UID)
+		delete(l.attempted, attempt{before.UID, w.Call.Verb})
 		o := ordinalOf(before.Name)
 		seen := v.pods[o]
 		if seen == nil || seen.UID != before.UID {
@@ -478,13 +478,23 @@ func (l *lobby) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	var first []int // the Pods due earlier, without the Pods left alone
 	for _, higher := range v.wanted[rank+1:] {
 		other := v.pods[higher]
-		if v.serving[higher] && !v.taken[higher] && v.isOutdated(other) && !l.attempted[other.UID] && !isMangled(other) && other.Labels[deleteLabel] == "" {
+		if v.serving[higher] && !v.taken[higher] && v.isOutdated(other) && !l.wasAttempted(other) && !isMangled(other) && other.Labels[deleteLabel] == "" {
 			first = append(first, higher)
 		}
 	}
 	if len(first) >= most {
 		l.Failf("order", "Pod %s is updated before %v", pod.Name, first)
 	}
+}
+
+// attempt is a kind of write of a Pod. The success of an update says nothing about a refused deletion.
+type attempt struct {
+	pod  types.UID
+	verb string
+}
+
+func (l *lobby) wasAttempted(pod *corev1.Pod) bool {
+	return l.attempted[attempt{pod.UID, "patch"}] || l.attempted[attempt{pod.UID, "delete"}]
 }
 
 // converged: exactly the wanted Pods exist, and each Pod is in service and matches the template.

@@ -352,6 +352,9 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 }
 
+// heldFor is how long nobody is let go after a budget began to need Pods: others may have been let go before.
+const heldFor = 20 * time.Second
+
 // taken: a Pod that serves is taken out of service with a share of the budget, and no more Pods at a time than may be,
 // whatever Nodes do to others.
 func (w *story) taken(what string, pod *corev1.Pod) {
@@ -364,6 +367,9 @@ func (w *story) taken(what string, pod *corev1.Pod) {
 	_, changes := budget.Changing[pod.Name]
 	if budget.Need <= 0 {
 		return
+	}
+	if !leaves && !changes && budget.NeededSince != nil && time.Since(budget.NeededSince.Time) < heldFor {
+		return // let go while nothing was needed
 	}
 	if !leaves && !changes {
 		w.Failf("share", "%s of Pod %s, which serves: budget %+v", what, pod.Name, budget)

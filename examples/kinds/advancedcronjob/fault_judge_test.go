@@ -143,11 +143,17 @@ func (w *story) judgeStart(s *sight, write *chaos.Write) {
 	w.judgeConcurrency(s, job)
 }
 
-// changedAt is the time of the last change of an AdvancedCronJob's schedule, or zero for never.
+// changedAt is the time of the last change of an AdvancedCronJob's schedule, or zero for never. A pass may note a
+// schedule after the schedule was changed and changed back: nobody knows of the change then.
 func (w *story) changedAt(owner *v1beta1.AdvancedCronJob) (made time.Time) {
+	said, noted := times(&owner.Spec), owner.Status.ObservedSchedule
 	for _, c := range w.changed[owner.UID] {
-		if c.generation <= owner.Generation {
-			made = c.made
+		if c.generation > owner.Generation {
+			continue
+		}
+		made = c.made
+		if c.said == said && noted != nil && said == timesNoted(noted) && noted.Since != nil && noted.Since.Time.Equal(made) {
+			return made
 		}
 	}
 	return made

@@ -222,6 +222,7 @@ func (w *story) change(name string) {
 type change struct {
 	generation int64
 	made       time.Time
+	said       [3]string
 }
 
 // update writes a user's change.
@@ -235,15 +236,19 @@ func (w *story) update(obj *v1beta1.AdvancedCronJob) {
 		return
 	}
 	made := time.Now().Truncate(time.Second)
-	if said == [3]string{was.Schedule, was.TimeZone, fmt.Sprint(was.Paused)} { // the schedule is as before anybody noted a change
+	if said == timesNoted(was) { // the schedule is as before anybody noted a change
 		made = ptr.Deref(was.Since, metav1.Time{}).Time
 	}
-	w.changed[obj.UID] = append(w.changed[obj.UID], change{obj.Generation, made})
+	w.changed[obj.UID] = append(w.changed[obj.UID], change{obj.Generation, made, said})
 }
 
 // times are the schedule fields.
 func times(spec *v1beta1.AdvancedCronJobSpec) [3]string {
 	return [3]string{spec.Schedule, ptr.Deref(spec.TimeZone, ""), fmt.Sprint(ptr.Deref(spec.Paused, false))}
+}
+
+func timesNoted(noted *v1beta1.ObservedSchedule) [3]string {
+	return [3]string{noted.Schedule, noted.TimeZone, fmt.Sprint(noted.Paused)}
 }
 
 // jobs are copies of all there are of both kinds.

@@ -243,6 +243,9 @@ func (w *story) admitted(p passed) {
 			if since, ok := w.granted[pod.UID]; !ok || time.Since(since) > 20*time.Second {
 				w.Failf("budget", "%s of Pod %s is let pass as one that was let go a moment ago", r.operation, pod.Name)
 			}
+			if w.serves(live) && !hasShare(budget, pod.Name) {
+				w.freed[pod.UID] = time.Now() // a count has ended the share while the webhook answered
+			}
 			w.carryOut(r)
 			return
 		}
@@ -322,6 +325,13 @@ func (w *story) ready() (changed bool) {
 
 // outside is the part of the world that goes on by itself.
 func (w *story) outside() bool { return w.proceed() || w.replace() || w.ready() }
+
+// hasShare reports whether the budget counts the Pod as let go.
+func hasShare(budget *v1beta1.PodUnavailableBudget, pod string) bool {
+	_, leaves := budget.Status.DisruptedPods[pod]
+	_, changes := budget.Status.UnavailablePods[pod]
+	return leaves || changes
+}
 
 // proceed carries out requests answered late.
 func (w *story) proceed() bool {
@@ -566,8 +576,8 @@ func (w *story) keepUp() {
 		}
 	}
 	const latest, longestStep = 3 * time.Second, 10 * time.Second
-	// A Pod stays in freed until a count has seen the Pod's end.
-	maps.DeleteFunc(w.freed, func(_ types.UID, since time.Time) bool { return time.Since(since) > longestStep+latest })
+	// A Pod stays in freed until a count has seen the Pod's end: the count's cache is late, and so is the count.
+	maps.DeleteFunc(w.freed, func(_ types.UID, since time.Time) bool { return time.Since(since) > 2*(longestStep+latest) })
 	for i, p := range w.Processes() {
 		if p.Cache.Behind("pods") == 0 {
 			w.behind[i] = time.Now()

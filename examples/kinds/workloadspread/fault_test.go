@@ -39,19 +39,24 @@ const most = 4
 // TestFaults: three webhooks and a controller, all with late caches, send Pods to subsets. Requests, deletions, crashes,
 // conflicts and lost answers come in any order. Subset a never has more Pods than its maximum, and in the end no place
 // is taken by a Pod that is not there.
-func TestFaults(t *testing.T) {
+func TestFaults(t *testing.T) { chaos.Run(t, schedules(t)) }
+
+// TestFaultsReplay proves a schedule to depend on its seed alone.
+func TestFaultsReplay(t *testing.T) { chaos.Replay(t, schedules(t), 3) }
+
+func schedules(t testing.TB) chaos.Plan {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	chaos.Run(t, chaos.Plan{
+	return chaos.Plan{
 		Scheme: scheme, Seeds: 30, Steps: 150, Replicas: 3, Quiet: 3 * time.Minute,
 		Kinds: append(workloads.Kinds(), &v1beta1.WorkloadSpread{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})),
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, asked: map[string]bool{}}
 			return chaos.Subject{Setup: w.start, Begin: w.begin, Users: w.users, Check: w.check, Settle: func() { w.settled = true }, Converged: w.converged}
 		},
-	})
+	}
 }
 
 // story is a schedule. A ConfigMap of its name is a request to create a Pod.
