@@ -71,6 +71,8 @@ const (
 	EventFailedRevisionProvision = "FailedRevisionProvision"
 	// EventFailedFindSubsets is a Warning: workloads could not be adopted or released.
 	EventFailedFindSubsets = "FailedFindSubsets"
+	// EventReleasedSubset is a Warning: workloads were given up, because labels or the selector have changed.
+	EventReleasedSubset = "ReleasedSubset"
 	// EventFailedDeleteDuplicatedSubsets is a Warning: further workloads of a subset could not be deleted.
 	EventFailedDeleteDuplicatedSubsets = "FailedDeleteDuplicatedSubsets"
 	// EventFailedSpecifySubsetReplicas is a Warning: the replicas cannot be divided. Nothing is changed.

@@ -139,6 +139,11 @@ func (r *Reconciler) claim(ctx context.Context, v *view, pass *fanout.Pass, s *s
 	for _, w := range split.Owned {
 		owned = append(owned, w)
 	}
+	if len(split.Release) > 0 {
+		r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventReleasedSubset, fmt.Sprintf(
+			"%d workloads are given up, the first is %s: the label %s is gone, or the selector no longer matches; put the labels back, or delete the workloads",
+			len(split.Release), split.Release[0].GetName(), apps.LabelSubsetName))
+	}
 	return owned, errors.Join(
 		ownerrefs.Release(ctx, pass, v.Client, split.Release),
 		ownerrefs.Adopt(ctx, pass, v.Client, r.cache.APIReader(), split.Adopt),

@@ -139,9 +139,13 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 		return "" // adopted or released
 	}
 	for _, seen := range m.workloads {
-		if seen.GetUID() == after.GetUID() && seen.GetDeletionTimestamp() != nil {
+		if seen.GetUID() != after.GetUID() {
+			continue
+		}
+		if seen.GetDeletionTimestamp() != nil {
 			return "a workload on its way out is written"
 		}
+		name = seen.GetLabels()[apps.LabelSubsetName] // a user may have removed the label since
 	}
 	s := subset(m.owner, name)
 	if s == nil || fmt.Sprintf("%T", after) != kindOf(m.owner) {
@@ -215,7 +219,7 @@ func (w *story) convergedOne(ud *v1beta1.UnitedDeployment) {
 		name := object.GetLabels()[apps.LabelSubsetName]
 		switch {
 		case !metav1.IsControlledBy(object, ud):
-			if object.GetLabels()["app"] == "web" && metav1.GetControllerOf(object) == nil {
+			if name != "" && object.GetLabels()["app"] == "web" && metav1.GetControllerOf(object) == nil {
 				w.Failf("converged", "%s is not adopted", object.GetName())
 			}
 		case subset(ud, name) == nil, fmt.Sprintf("%T", object) != kindOf(ud), bySubset[name] != nil, object.GetLabels()["app"] != "web":

@@ -297,6 +297,9 @@ func (w *story) meddle() {
 		what = "changes labels of"
 		object.SetLabels(maps.Clone(object.GetLabels()))
 		object.GetLabels()["app"] = []string{"web", "other"}[w.Rand().IntN(2)]
+		if w.Chance(30) {
+			delete(object.GetLabels(), apps.LabelSubsetName)
+		}
 	case n < 8:
 		what = "holds the end of"
 		if object.GetDeletionTimestamp() == nil {

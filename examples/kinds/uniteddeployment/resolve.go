@@ -217,6 +217,7 @@ func (s *settings) readSubsets(read *judge.Reading, list []v1beta1.Subset) {
 		switch {
 		case len(patchOf(subset)) > longestPatch:
 			read.Refuse(field.TooLong(path.Child("patch"), "", longestPatch))
+		case !read.Patch(path.Child("patch"), []byte(patchOf(subset))):
 		case s.template.name != "" && patchOf(subset) != "":
 			pod, err := podOf(partsOf(s.template.workload).pod, subset, "")
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -51,8 +52,12 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// above returns the names of the UnitedDeployments to which an object belongs, or may belong.
+// above returns the names of the UnitedDeployments to which an object belongs, or may belong. A workload without its
+// label is released, and its UnitedDeployment needs another.
 func (r *Reconciler) above(object client.Object) (names []string) {
+	if ref := metav1.GetControllerOfNoCopy(object); !hasSubset(object) && ref != nil && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == r.cache.Kind().GroupKind() {
+		return []string{ref.Name}
+	}
 	if !hasSubset(object) {
 		return nil
 	}

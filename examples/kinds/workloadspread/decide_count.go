@@ -106,6 +106,23 @@ func (s *settings) count(object *v1beta1.WorkloadSpread, seen observed) (plan, e
 	return c.plan, nil
 }
 
+// booksOf returns the ledger of a WorkloadSpread never counted, or with a status removed by hand: marked Pods have their
+// places, beside the places taken since.
+func (s *settings) booksOf(object *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus, seen observed) ledger {
+	now := *object
+	now.Status = before
+	seen.node = func(string) *corev1.Node { return nil }
+	seen.pods = slices.DeleteFunc(slices.Clone(seen.pods), func(pod *corev1.Pod) bool {
+		_, isMarked := markOf(pod, object.Name)
+		return !isMarked
+	})
+	counted, err := s.count(&now, seen)
+	if err != nil {
+		return before.VersionedSubsetStatuses
+	}
+	return counted.status.VersionedSubsetStatuses
+}
+
 func (c *counter) wait(after time.Duration) {
 	if after > 0 && (c.requeueAfter == 0 || after < c.requeueAfter) {
 		c.requeueAfter = after

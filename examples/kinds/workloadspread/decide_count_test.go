@@ -93,6 +93,18 @@ func namesOf(pods []*corev1.Pod) (out []string) {
 	return out
 }
 
+// TestBooksOf: somebody has removed the status, and new Pods come before the next count.
+func TestBooksOf(t *testing.T) {
+	obj := spread(ledgerIs(ledger{ignored: {{Name: "a", CreatingPods: times{"s": ago(time.Second)}}}}))
+	obj.Status.ObservedGeneration = 0
+	there := seen([]*corev1.Pod{pod("p", withMark("a")), pod("q", withMark("gone")), pod("r")})
+	there.node = nil
+	want := ledger{ignored: {{Name: "a", Replicas: 1, CreatingPods: times{"s": ago(time.Second)}}, {Name: "b", MissingReplicas: -1}}}
+	if diff := cmp.Diff(want, settled(t, obj).booksOf(obj, obj.Status, there)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestCountStatus(t *testing.T) {
 	now := ago(0)
 	creating := func(key string, d time.Duration) ledger {
@@ -109,13 +121,13 @@ func TestCountStatus(t *testing.T) {
 		{"WS-33 nothing there", spread(), nil, status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0)}, nil, 0},
 		{
 			"WS-33 counted", spread(),
-			[]*corev1.Pod{pod("p", marked("a")), pod("q", marked("b")), pod("r", marked("b"))},
+			[]*corev1.Pod{pod("p", withMark("a")), pod("q", withMark("b")), pod("r", withMark("b"))},
 			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 2), VersionedSubsetStatuses: ledger{ignored: list(1, 1, 2)}},
 			nil, 0,
 		},
 		{
 			"WS-33 ended Pods, and Pods of other filters, do not count", spread(selecting(map[string]string{"role": "x"})),
-			[]*corev1.Pod{pod("p", marked("a"), hasEnded, label("role", "x")), pod("q", marked("a")), pod("r", marked("a"), label("role", "x"))},
+			[]*corev1.Pod{pod("p", withMark("a"), hasEnded, label("role", "x")), pod("q", withMark("a")), pod("r", withMark("a"), label("role", "x"))},
 			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: list(1, 1, 0)}},
 			nil, 0,
 		},
@@ -133,20 +145,20 @@ func TestCountStatus(t *testing.T) {
 		{"WS-35 a Pod has not come", spread(ledgerIs(creating("p", 30*time.Second))), nil, status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0)}, []string{"NotCreated p"}, 0},
 		{
 			"WS-34 a Pod has not gone", spread(ledgerIs(ledger{ignored: {{Name: "a", Replicas: 1, DeletingPods: times{"p": ago(15 * time.Second)}}}})),
-			[]*corev1.Pod{pod("p", marked("a"))},
+			[]*corev1.Pod{pod("p", withMark("a"))},
 			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: list(1, 1, 0)}},
 			[]string{"NotDeleted p"},
 			0,
 		},
 		{
 			"WS-34 a Pod is about to go", spread(ledgerIs(ledger{ignored: {{Name: "a", Replicas: 1, DeletingPods: times{"p": now}}}})),
-			[]*corev1.Pod{pod("p", marked("a"))},
+			[]*corev1.Pod{pod("p", withMark("a"))},
 			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{ignored: {{Name: "a", Replicas: 1, MissingReplicas: 2, DeletingPods: times{"p": now}}, {Name: "b", MissingReplicas: -1}}}},
 			nil, 15 * time.Second,
 		},
 		{
 			"WS-36 versions without Pods go", spread(ledgerIs(ledger{"v1": list(2, 0, 0), "v2": {{Name: "a", CreatingPods: times{"q": now}}}})),
-			[]*corev1.Pod{pod("p", marked("a"), ofVersion("v3"))},
+			[]*corev1.Pod{pod("p", withMark("a"), ofVersion("v3"))},
 			status{ObservedGeneration: 4, SubsetStatuses: list(1, 1, 0), VersionedSubsetStatuses: ledger{
 				"v2": {{Name: "a", MissingReplicas: 1, CreatingPods: times{"q": now}}, {Name: "b", MissingReplicas: -1}}, "v3": list(1, 1, 0),
 			}},
@@ -154,13 +166,13 @@ func TestCountStatus(t *testing.T) {
 		},
 		{
 			"WS-30 Pods of all versions together", spread(),
-			[]*corev1.Pod{pod("p", marked("a"), ofVersion("v1")), pod("q", marked("a"), ofVersion("v2")), pod("r", marked("a"), ofVersion("v2"))},
+			[]*corev1.Pod{pod("p", withMark("a"), ofVersion("v1")), pod("q", withMark("a"), ofVersion("v2")), pod("r", withMark("a"), ofVersion("v2"))},
 			status{ObservedGeneration: 4, SubsetStatuses: list(3, 0, 0), VersionedSubsetStatuses: ledger{"v1": list(1, 1, 0), "v2": list(2, 0, 0)}},
 			nil, 0,
 		},
 		{
 			"WS-30 a subset that is gone", spread(),
-			[]*corev1.Pod{pod("p", marked("z"))},
+			[]*corev1.Pod{pod("p", withMark("z"))},
 			status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0), VersionedSubsetStatuses: ledger{ignored: list(0, 2, 0)}},
 			nil, 0,
 		},
@@ -261,7 +273,7 @@ func maxA(n int32) func(*object) {
 
 // TestExistingPodsFillUp: WS-31: the room that a Pod has taken is gone for the next, also for Pods before it in the list.
 func TestExistingPodsFillUp(t *testing.T) {
-	pods := []*corev1.Pod{pod("1", on("n1")), pod("2", on("n1")), pod("3", marked("a"), on("n1"))}
+	pods := []*corev1.Pod{pod("1", on("n1")), pod("2", on("n1")), pod("3", withMark("a"), on("n1"))}
 	got := planOf(t, spread(), seen(pods, node("n1", nil)))
 	if diff := cmp.Diff(list(2, 0, 1), got.status.SubsetStatuses); diff != "" || len(got.marks) != 2 {
 		t.Errorf("%d marks (-want +got):\n%s", len(got.marks), diff)
@@ -297,9 +309,9 @@ func costsOf(p plan) map[string]string {
 func TestDeletionCosts(t *testing.T) {
 	three := maximums(1, 1, nil)
 	many := []*corev1.Pod{
-		pod("a", marked("a"), ready), pod("b", marked("a"), on("n1")), pod("c", marked("b"), ready), pod("d", marked("b")), pod("e", marked("c")), pod("f", marked("z")),
+		pod("a", withMark("a"), ready), pod("b", withMark("a"), on("n1")), pod("c", withMark("b"), ready), pod("d", withMark("b")), pod("e", withMark("c")), pod("f", withMark("z")),
 	}
-	versions := []*corev1.Pod{pod("a", marked("a"), ofVersion("v1")), pod("b", marked("b"), ofVersion("v1")), pod("c", marked("a"), ofVersion("v2")), pod("d", marked("b"), ofVersion("v2"))}
+	versions := []*corev1.Pod{pod("a", withMark("a"), ofVersion("v1")), pod("b", withMark("b"), ofVersion("v1")), pod("c", withMark("a"), ofVersion("v2")), pod("d", withMark("b"), ofVersion("v2"))}
 	for _, c := range []struct {
 		name   string
 		obj    *object
@@ -311,8 +323,8 @@ func TestDeletionCosts(t *testing.T) {
 		{"WS-38 a kind that does not heed costs", spread(three, of("batch/v1", "Job", "web")), many, "", map[string]string{}},
 		{"WS-39 an older version goes from the first subset on", spread(of("apps/v1", "Deployment", "web")), versions, "v2", map[string]string{"100": "ad", "200": "bc"}},
 		{"WS-42 the latest version is not known yet", spread(of("apps/v1", "Deployment", "web")), versions, "", map[string]string{}},
-		{"WS-40 the unready Pod is too many", spread(maximums(1, nil)), []*corev1.Pod{pod("a", marked("a"), on("n1")), pod("b", marked("a"), ready)}, "", map[string]string{"200": "b", "-100": "a"}},
-		{"WS-41 costs that stay, and costs of a user", spread(), []*corev1.Pod{pod("a", marked("a"), costs("200")), pod("b", marked("a"), costs("7"))}, "", map[string]string{"200": "b"}},
+		{"WS-40 the unready Pod is too many", spread(maximums(1, nil)), []*corev1.Pod{pod("a", withMark("a"), on("n1")), pod("b", withMark("a"), ready)}, "", map[string]string{"200": "b", "-100": "a"}},
+		{"WS-41 costs that stay, and costs of a user", spread(), []*corev1.Pod{pod("a", withMark("a"), costs("200")), pod("b", withMark("a"), costs("7"))}, "", map[string]string{"200": "b"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := seen(c.pods, node("n1", nil))
@@ -340,24 +352,24 @@ func TestAdaptive(t *testing.T) {
 		reopened   []string
 		after      time.Duration
 	}{
-		{"WS-43 no time", spread(strategy("Adaptive")), []*corev1.Pod{pod("p", marked("a"), unschedulable(time.Hour))}, map[string]string{}, nil, nil, 0},
-		{"WS-43 time 0", spread(adaptive(0)), []*corev1.Pod{pod("p", marked("a"), unschedulable(time.Hour))}, map[string]string{}, nil, nil, 0},
-		{"WS-46 nothing is wrong", spread(adaptive(30)), []*corev1.Pod{pod("p", marked("a"))}, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, nil, 0},
+		{"WS-43 no time", spread(strategy("Adaptive")), []*corev1.Pod{pod("p", withMark("a"), unschedulable(time.Hour))}, map[string]string{}, nil, nil, 0},
+		{"WS-43 time 0", spread(adaptive(0)), []*corev1.Pod{pod("p", withMark("a"), unschedulable(time.Hour))}, map[string]string{}, nil, nil, 0},
+		{"WS-46 nothing is wrong", spread(adaptive(30)), []*corev1.Pod{pod("p", withMark("a"))}, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, nil, 0},
 		{"WS-46 nothing has been wrong for long", spread(adaptive(30), was("True", time.Hour)), nil, map[string]string{"a": open + "1h0m0s", "b": open + "0s"}, nil, nil, 0},
-		{"WS-45 the last subset waits for nothing", spread(adaptive(30)), []*corev1.Pod{pod("p", marked("b"), unschedulable(20*time.Second))}, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, nil, 0},
-		{"WS-44 not for long", spread(adaptive(30)), []*corev1.Pod{pod("p", marked("a"), unschedulable(20*time.Second))}, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, nil, 10 * time.Second},
+		{"WS-45 the last subset waits for nothing", spread(adaptive(30)), []*corev1.Pod{pod("p", withMark("b"), unschedulable(20*time.Second))}, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, nil, 0},
+		{"WS-44 not for long", spread(adaptive(30)), []*corev1.Pod{pod("p", withMark("a"), unschedulable(20*time.Second))}, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, nil, 10 * time.Second},
 		{
 			"WS-45 for too long", spread(adaptive(30)),
-			[]*corev1.Pod{pod("p", marked("a"), unschedulable(31*time.Second)), pod("q", marked("a"), unschedulable(9*time.Second)), pod("r", marked("b"), unschedulable(time.Hour))},
+			[]*corev1.Pod{pod("p", withMark("a"), unschedulable(31*time.Second)), pod("q", withMark("a"), unschedulable(9*time.Second)), pod("r", withMark("b"), unschedulable(time.Hour))},
 			map[string]string{"a": closed + "0s", "b": open + "0s"},
 			[]string{"p"},
 			nil, 21 * time.Second,
 		},
-		{"WS-45 still", spread(adaptive(30), was("False", time.Minute)), []*corev1.Pod{pod("p", marked("a"), unschedulable(time.Hour))}, map[string]string{"a": closed + "1m0s", "b": open + "0s"}, []string{"p"}, nil, 0},
+		{"WS-45 still", spread(adaptive(30), was("False", time.Minute)), []*corev1.Pod{pod("p", withMark("a"), unschedulable(time.Hour))}, map[string]string{"a": closed + "1m0s", "b": open + "0s"}, []string{"p"}, nil, 0},
 		{"WS-46 closed for a while", spread(adaptive(30), was("False", time.Minute)), nil, map[string]string{"a": closed + "1m0s", "b": open + "0s"}, nil, nil, 4 * time.Minute},
 		{"WS-46 open again", spread(adaptive(30), was("False", 5*time.Minute)), nil, map[string]string{"a": open + "0s", "b": open + "0s"}, nil, []string{"a"}, 0},
 		{"WS-46 a closed subset has become the last", spread(maximums(nil), adaptive(30), was("False", time.Minute)), nil, map[string]string{"a": open + "0s"}, nil, []string{"a"}, 0},
-		{"WS-46 a single subset stays open", spread(maximums(nil), adaptive(30)), []*corev1.Pod{pod("p", marked("a"), unschedulable(time.Hour))}, map[string]string{"a": open + "0s"}, nil, nil, 0},
+		{"WS-46 a single subset stays open", spread(maximums(nil), adaptive(30)), []*corev1.Pod{pod("p", withMark("a"), unschedulable(time.Hour))}, map[string]string{"a": open + "0s"}, nil, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := planOf(t, c.obj, seen(c.pods))
@@ -387,13 +399,13 @@ func TestAdaptive(t *testing.T) {
 func TestAdaptiveMessage(t *testing.T) {
 	t.Run("WS-45", func(t *testing.T) {
 		obj := spread(adaptive(30))
-		got := planOf(t, obj, seen([]*corev1.Pod{pod("p", marked("a"), unschedulable(time.Minute))}))
+		got := planOf(t, obj, seen([]*corev1.Pod{pod("p", withMark("a"), unschedulable(time.Minute))}))
 		message := schedulable(got.status.SubsetStatuses, "a").Message
 		if !strings.Contains(message, "p: 0/3 nodes") {
 			t.Error(message)
 		}
 		obj.Status = got.status
-		o := seen([]*corev1.Pod{pod("q", marked("a"), unschedulable(time.Minute))})
+		o := seen([]*corev1.Pod{pod("q", withMark("a"), unschedulable(time.Minute))})
 		if o.now = start.Add(time.Second); schedulable(planOf(t, obj, o).status.SubsetStatuses, "a").Message != message {
 			t.Error("another message")
 		}
@@ -404,9 +416,9 @@ func TestAdaptiveMessage(t *testing.T) {
 func TestMovesAndStays(t *testing.T) {
 	obj := spread(maximums(3, nil), adaptive(30))
 	s, now := settled(t, obj), start
-	pods := []*corev1.Pod{pod("1", marked("b"), ready), pod("2", marked("b"), ready)}
+	pods := []*corev1.Pod{pod("1", withMark("b"), ready), pod("2", withMark("b"), ready)}
 	for i := range 3 {
-		pods = append(pods, pod(fmt.Sprint("w", i), marked("a"), unschedulable(0)))
+		pods = append(pods, pod(fmt.Sprint("w", i), withMark("a"), unschedulable(0)))
 	}
 	pass := func(after time.Duration) plan {
 		now = now.Add(after)
@@ -431,7 +443,7 @@ func TestMovesAndStays(t *testing.T) {
 	}
 	pods = pods[:2]
 	for i := range 3 {
-		pods = append(pods, pod(fmt.Sprint("x", i), marked("b"), ready, created(time.Hour)))
+		pods = append(pods, pod(fmt.Sprint("x", i), withMark("b"), ready, created(time.Hour)))
 	}
 	if pass(time.Minute); next("x3") != "b" {
 		t.Errorf("the next goes to %q", next("x3"))
@@ -445,7 +457,7 @@ func TestMovesAndStays(t *testing.T) {
 // TestCountAgain: the status of a count, its marks and costs are stable.
 func TestCountAgain(t *testing.T) {
 	obj := spread(adaptive(30))
-	pods := []*corev1.Pod{pod("p", marked("a"), ready), pod("q", on("n1")), pod("r", on("n1")), pod("s", on("n1"))}
+	pods := []*corev1.Pod{pod("p", withMark("a"), ready), pod("q", on("n1")), pod("r", on("n1")), pod("s", on("n1"))}
 	first := planOf(t, obj, seen(pods, node("n1", nil)))
 	obj.Status = first.status
 	for _, w := range append(first.marks, first.costs...) {

@@ -20,10 +20,22 @@ type mark struct {
 	UID string `json:"uid,omitempty"`
 }
 
-// markOf returns the mark of a WorkloadSpread on a Pod. Anybody can write the annotation.
-func markOf(pod *corev1.Pod, spread string) (m mark, ok bool) {
+// longestMark is longer than any mark written here.
+const longestMark = 1 << 10
+
+// marked returns the mark on a Pod. Anybody can write the annotation.
+func marked(pod *corev1.Pod) (m mark, ok bool) {
 	text := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
-	if text == "" || json.Unmarshal([]byte(text), &m) != nil || m.Name != spread || m.Subset == "" {
+	if text == "" || len(text) > longestMark || json.Unmarshal([]byte(text), &m) != nil || m.Subset == "" {
+		return mark{}, false
+	}
+	return m, true
+}
+
+// markOf returns the mark of a WorkloadSpread on a Pod.
+func markOf(pod *corev1.Pod, spread string) (mark, bool) {
+	m, ok := marked(pod)
+	if !ok || m.Name != spread {
 		return mark{}, false
 	}
 	return m, true

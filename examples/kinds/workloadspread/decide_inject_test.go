@@ -23,7 +23,7 @@ func pod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func marked(subset string) func(*corev1.Pod) { return markedWith(mark{Name: "zones", Subset: subset}) }
+func withMark(subset string) func(*corev1.Pod) { return markedWith(mark{Name: "zones", Subset: subset}) }
 
 func markedWith(m mark) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { put(&p.Annotations, apps.AnnotationMatchedWorkloadSpread, m.text()) }
@@ -84,21 +84,21 @@ func TestInject(t *testing.T) {
 		pod, want *corev1.Pod
 		to        subset
 	}{
-		{"WS-24 nothing to inject, and no empty affinity", pod("p"), pod("p", marked("a")), subset{name: "a"}},
-		{"WS-24 tolerations come after those of the Pod", pod("p", tolerating("x")), pod("p", tolerating("x", "y"), marked("a")), subset{name: "a", tolerations: pod("", tolerating("y")).Spec.Tolerations}},
-		{"WS-24 the requirement is the only one", pod("p"), pod("p", needing(zone), marked("a")), subset{name: "a", required: zone}},
-		{"WS-24 the requirement joins each alternative", pod("p", needing(disk, here)), pod("p", needing(both(disk, zone), both(here, zone)), marked("a")), subset{name: "a", required: zone}},
-		{"WS-24 a requirement on a field, too", pod("p", needing(disk)), pod("p", needing(both(disk, here)), marked("a")), subset{name: "a", required: here}},
-		{"an alternative that matches no Node stays so", pod("p", needing(&corev1.NodeSelectorTerm{}, disk)), pod("p", needing(&corev1.NodeSelectorTerm{}, both(disk, zone)), marked("a")), subset{name: "a", required: zone}},
-		{"WS-24 preferences come after those of the Pod", pod("p", preferring(former)), pod("p", preferring(former, wish), marked("a")), subset{name: "a", preferred: []corev1.PreferredSchedulingTerm{wish}}},
+		{"WS-24 nothing to inject, and no empty affinity", pod("p"), pod("p", withMark("a")), subset{name: "a"}},
+		{"WS-24 tolerations come after those of the Pod", pod("p", tolerating("x")), pod("p", tolerating("x", "y"), withMark("a")), subset{name: "a", tolerations: pod("", tolerating("y")).Spec.Tolerations}},
+		{"WS-24 the requirement is the only one", pod("p"), pod("p", needing(zone), withMark("a")), subset{name: "a", required: zone}},
+		{"WS-24 the requirement joins each alternative", pod("p", needing(disk, here)), pod("p", needing(both(disk, zone), both(here, zone)), withMark("a")), subset{name: "a", required: zone}},
+		{"WS-24 a requirement on a field, too", pod("p", needing(disk)), pod("p", needing(both(disk, here)), withMark("a")), subset{name: "a", required: here}},
+		{"an alternative that matches no Node stays so", pod("p", needing(&corev1.NodeSelectorTerm{}, disk)), pod("p", needing(&corev1.NodeSelectorTerm{}, both(disk, zone)), withMark("a")), subset{name: "a", required: zone}},
+		{"WS-24 preferences come after those of the Pod", pod("p", preferring(former)), pod("p", preferring(former, wish), withMark("a")), subset{name: "a", preferred: []corev1.PreferredSchedulingTerm{wish}}},
 		{"WS-25 a patch", pod("p"), pod("p", label("zone", "a"), func(p *corev1.Pod) {
 			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ZONE", Value: "a"}}
-		}, marked("a")), subset{name: "a", patch: []byte(`{"metadata":{"labels":{"zone":"a"}},"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":"a"}]}]}}`)}},
-		{"WS-25 a patch after the terms", pod("p"), pod("p", tolerating("x"), marked("a")), subset{name: "a", required: zone, tolerations: pod("", tolerating("x")).Spec.Tolerations, patch: []byte(`{"spec":{"affinity":null}}`)}},
-		{"WS-25 another priority", pod("p", priority), pod("p", func(p *corev1.Pod) { p.Spec.PriorityClassName = "high" }, marked("a")), subset{name: "a", patch: []byte(`{"spec":{"priorityClassName":"high"}}`)}},
-		{"WS-25 the same priority", pod("p", priority), pod("p", priority, marked("a")), subset{name: "a", patch: []byte(`{"spec":{"priorityClassName":"low"}}`)}},
-		{"WS-26 the mark wins over the patch", pod("p"), pod("p", marked("a")), subset{name: "a", patch: []byte(`{"metadata":{"annotations":{"apps.kruise.io/matched-workloadspread":"x"}}}`)}},
-		{"a Pod keeps what tells who the Pod is", pod("p"), pod("p", marked("a")), subset{name: "a", patch: []byte(`{"metadata":{"name":"q","namespace":"else","ownerReferences":null}}`)}},
+		}, withMark("a")), subset{name: "a", patch: []byte(`{"metadata":{"labels":{"zone":"a"}},"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":"a"}]}]}}`)}},
+		{"WS-25 a patch after the terms", pod("p"), pod("p", tolerating("x"), withMark("a")), subset{name: "a", required: zone, tolerations: pod("", tolerating("x")).Spec.Tolerations, patch: []byte(`{"spec":{"affinity":null}}`)}},
+		{"WS-25 another priority", pod("p", priority), pod("p", func(p *corev1.Pod) { p.Spec.PriorityClassName = "high" }, withMark("a")), subset{name: "a", patch: []byte(`{"spec":{"priorityClassName":"high"}}`)}},
+		{"WS-25 the same priority", pod("p", priority), pod("p", priority, withMark("a")), subset{name: "a", patch: []byte(`{"spec":{"priorityClassName":"low"}}`)}},
+		{"WS-26 the mark wins over the patch", pod("p"), pod("p", withMark("a")), subset{name: "a", patch: []byte(`{"metadata":{"annotations":{"apps.kruise.io/matched-workloadspread":"x"}}}`)}},
+		{"a Pod keeps what tells who the Pod is", pod("p"), pod("p", withMark("a")), subset{name: "a", patch: []byte(`{"metadata":{"name":"q","namespace":"else","ownerReferences":null}}`)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, time := range []string{"first", "second"} {

@@ -132,7 +132,7 @@ func TestChoose(t *testing.T) {
 		},
 		{"WS-60 asked again for a subset without a maximum, though an earlier one has room now", spread(), nil, nil, pod("", unnamed, markedWith(key("b", "3f0c"))), ignored, nil, key("b", "3f0c"), true},
 		{
-			"WS-60 a mark alone does not send a Pod there", spread(func(obj *object) { obj.Spec.Subsets[1].Tolerations = pod("", tolerating("x")).Spec.Tolerations }), nil, nil, pod("p", marked("b")), ignored,
+			"WS-60 a mark alone does not send a Pod there", spread(func(obj *object) { obj.Spec.Subsets[1].Tolerations = pod("", tolerating("x")).Spec.Tolerations }), nil, nil, pod("p", withMark("b")), ignored,
 			ledger{ignored: {{Name: "a", MissingReplicas: 1, CreatingPods: times{"p": now}}, {Name: "b", MissingReplicas: -1}}},
 			key("a", ""), false,
 		},
@@ -257,14 +257,14 @@ func TestRelease(t *testing.T) {
 		{
 			"WS-27 the place is free",
 			ledger{ignored: {{Name: "a", Replicas: 2}, {Name: "b", Replicas: 1}}},
-			pod("p", marked("a")),
+			pod("p", withMark("a")),
 			ledger{ignored: {{Name: "a", Replicas: 2, MissingReplicas: 1, DeletingPods: times{"p": now}}, {Name: "b", Replicas: 1, MissingReplicas: -1}}},
 			true,
 		},
 		{
 			"WS-27 recorded already",
 			ledger{ignored: {{Name: "a", Replicas: 2, DeletingPods: times{"p": now}}}},
-			pod("p", marked("a")),
+			pod("p", withMark("a")),
 			ledger{ignored: {{Name: "a", Replicas: 2, DeletingPods: times{"p": now}}}},
 			false,
 		},
@@ -275,9 +275,9 @@ func TestRelease(t *testing.T) {
 			ledger{ignored: {{Name: "a", MissingReplicas: 2}, {Name: "b", MissingReplicas: -1}}},
 			true,
 		},
-		{"WS-27 no maximum", ledger{ignored: {{Name: "b", Replicas: 2}}}, pod("p", marked("b")), ledger{ignored: {{Name: "b", Replicas: 2}}}, false},
-		{"WS-27 an unknown subset", ledger{ignored: {{Name: "a", Replicas: 2}}}, pod("p", marked("z")), ledger{ignored: {{Name: "a", Replicas: 2}}}, false},
-		{"WS-27 a version without a list", ledger{"v1": {{Name: "a", Replicas: 2}}}, pod("p", marked("a")), ledger{"v1": {{Name: "a", Replicas: 2}}}, false},
+		{"WS-27 no maximum", ledger{ignored: {{Name: "b", Replicas: 2}}}, pod("p", withMark("b")), ledger{ignored: {{Name: "b", Replicas: 2}}}, false},
+		{"WS-27 an unknown subset", ledger{ignored: {{Name: "a", Replicas: 2}}}, pod("p", withMark("z")), ledger{ignored: {{Name: "a", Replicas: 2}}}, false},
+		{"WS-27 a version without a list", ledger{"v1": {{Name: "a", Replicas: 2}}}, pod("p", withMark("a")), ledger{"v1": {{Name: "a", Replicas: 2}}}, false},
 		{"WS-27 of another WorkloadSpread", ledger{ignored: {{Name: "a", Replicas: 2}}}, pod("p", markedWith(mark{"other", "a", ""})), ledger{ignored: {{Name: "a", Replicas: 2}}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

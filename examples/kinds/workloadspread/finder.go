@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,11 +115,19 @@ type finder struct {
 
 	mu     sync.Mutex
 	recent map[string]recently
+	read   map[types.UID]reading
+}
+
+// reading is a spec that was read: a spec is read once, and asked for each new Pod. Readings are read-only.
+type reading struct {
+	generation int64
+	settings   *settings
+	isUsable   bool
 }
 
 // newFinder returns a finder that reads from the manager's caches. Call newFinder before the caches start.
 func newFinder(ctx context.Context, mgr ctrl.Manager, c client.Client, kinds *listed, gates map[apps.Gate]bool, now clock.PassiveClock) (*finder, error) {
-	f := &finder{listed: kinds, live: mgr.GetAPIReader(), clock: now, recent: map[string]recently{}}
+	f := &finder{listed: kinds, live: mgr.GetAPIReader(), clock: now, recent: map[string]recently{}, read: map[types.UID]reading{}}
 	var errs [6]error
 	f.spreads, errs[0] = ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.WorkloadSpread{})
 	f.pods, errs[1] = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Pod{})
@@ -132,8 +141,8 @@ func newFinder(ctx context.Context, mgr ctrl.Manager, c client.Client, kinds *li
 	}
 	return f, errors.Join(
 		f.spreads.Ensure(byTarget, func(spread *v1beta1.WorkloadSpread) []string {
-			s, _, _ := resolve(&spread.Spec)
-			return []string{keyOf(s.kind, spread.Namespace, s.name)}
+			kind, name := targetIn(&spread.Spec)
+			return []string{keyOf(kind, spread.Namespace, name)}
 		}),
 		f.pods.Ensure(byController, func(pod *corev1.Pod) []string {
 			ref := controllerOf(pod)
@@ -170,7 +179,7 @@ type recently struct {
 const (
 	// fresh is how long an answer of the API server counts: many Pods of a workload come at the same moment.
 	fresh = 2 * time.Second
-	// mostRecent bounds the number of answers in memory.
+	// mostRecent bounds the number of answers, and of readings, in memory.
 	mostRecent = 1000
 )
 
@@ -261,12 +270,30 @@ func (f *finder) named(namespace string, of ...workloads.Ref) (found []*v1beta1.
 
 // settingsOf reads the spec. ok is false if no Pod is to be spread.
 func (f *finder) settingsOf(spread *v1beta1.WorkloadSpread) (s *settings, ok bool) {
-	s, problems, _ := resolve(&spread.Spec)
-	if spread.DeletionTimestamp != nil || problems != nil {
-		return s, false
+	r := f.readingOf(spread)
+	if spread.DeletionTimestamp != nil || !r.isUsable {
+		return r.settings, false
 	}
-	_, ok = f.targetOf(s.kind)
-	return s, ok
+	_, ok = f.targetOf(r.settings.kind)
+	return r.settings, ok
+}
+
+func (f *finder) readingOf(spread *v1beta1.WorkloadSpread) reading {
+	f.mu.Lock()
+	r, ok := f.read[spread.UID]
+	f.mu.Unlock()
+	if ok && r.generation == spread.Generation {
+		return r
+	}
+	s, problems, _ := resolve(&spread.Spec)
+	r = reading{spread.Generation, s, problems == nil}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.read) >= mostRecent {
+		clear(f.read)
+	}
+	f.read[spread.UID] = r
+	return r
 }
 
 // replicas returns the number of wanted Pods, or nil where nobody knows. Without percentages nobody asks.

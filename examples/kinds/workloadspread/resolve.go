@@ -63,6 +63,12 @@ const (
 
 func targetPath() *field.Path { return field.NewPath("spec", "targetRef") }
 
+// targetIn returns kind and name of the target.
+func targetIn(spec *v1beta1.WorkloadSpreadSpec) (schema.GroupKind, string) {
+	ref := &spec.TargetReference
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name
+}
+
 // resolve reads and judges the spec. Problems are values that no controller can work with: Pods are not spread then.
 // Warnings are values that work, although their writer has made a mistake.
 func resolve(spec *v1beta1.WorkloadSpreadSpec) (s *settings, problems, warnings judge.Faults) {
@@ -167,7 +173,7 @@ func identity() []string {
 
 // judgePatch judges a patch by an empty Pod: a patch without effect on any Pod refuses all Pods of the subset.
 func judgePatch(read *judge.Reading, patch *runtime.RawExtension, path *field.Path) {
-	if patch == nil {
+	if patch == nil || !read.Patch(path, patch.Raw) {
 		return
 	}
 	var parts struct {

@@ -123,8 +123,8 @@ func keepNumber(kept, found client.Object) {
 // podFields copies what is read of a marked Pod: mark, rank, and the reasons for the rank. Pods without a mark are read
 // from the API server.
 func podFields(kept, pod *corev1.Pod) {
-	text, marked := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
-	if !marked {
+	text := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
+	if _, ok := marked(pod); !ok {
 		return
 	}
 	annotations := map[string]string{}

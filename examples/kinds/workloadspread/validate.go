@@ -57,8 +57,10 @@ func rivals(obj *v1beta1.WorkloadSpread, s *settings, others []v1beta1.WorkloadS
 		if other.Namespace != obj.Namespace || other.Name == obj.Name || other.DeletionTimestamp != nil {
 			continue
 		}
-		of, _, _ := resolve(&other.Spec)
-		if of.kind == s.kind && of.name == s.name && !validation.AreDisjoint(of.selector, s.selector) {
+		if kind, name := targetIn(&other.Spec); kind != s.kind || name != s.name {
+			continue
+		}
+		if of, _, _ := resolve(&other.Spec); !validation.AreDisjoint(of.selector, s.selector) {
 			errs = append(errs, field.Invalid(targetPath(), shown(obj), "has a WorkloadSpread already: "+other.Name+
 				"; for both, let spec.targetFilter.selector of each select other values of a label"))
 		}

@@ -54,8 +54,9 @@ func (r *Reconciler) podSeen(_ context.Context, q queue, object client.Object) {
 	}
 	chain, _ := r.owners.Above(pod)
 	add(q, r.named(pod.Namespace, chain...)...)
+	m, isMarked := marked(pod)
 	for _, spread := range r.spreads.In(pod.Namespace) {
-		if _, marked := markOf(pod, spread.Name); marked || r.isBelow(spread, chain) {
+		if isMarked && m.Name == spread.Name || r.isBelow(spread, chain) {
 			add(q, spread)
 		}
 	}

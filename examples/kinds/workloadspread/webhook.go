@@ -105,6 +105,12 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 		answer
 	}
 	n := newcomer{pod: pod, version: versionOf(pod, w.versioned), fresh: string(uuid.NewUUID())}
+	var there []*corev1.Pod
+	if spread.Status.ObservedGeneration == 0 {
+		if there, err = w.podsOf(ctx, spread.Namespace, s); err != nil {
+			return nil, mark{}, apierrors.NewServiceUnavailable(err.Error())
+		}
+	}
 	got, err := sharedstatus.Ask(ctx, w.statuses, client.ObjectKeyFromObject(spread), cmp.Or(pod.Name, n.fresh),
 		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Step) {
 			s, ok := w.settingsOf(spread)
@@ -113,7 +119,11 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 				return before, given{}, sharedstatus.Answer
 			}
 			n.now = w.clock.Now()
-			books, answer := s.choose(spread.Name, before.VersionedSubsetStatuses, places, n)
+			books := before.VersionedSubsetStatuses
+			if before.ObservedGeneration == 0 {
+				books = s.booksOf(spread, before, observed{pods: there, replicas: replicas, versioned: w.versioned, now: n.now})
+			}
+			books, answer := s.choose(spread.Name, books, places, n)
 			then := sharedstatus.Confirm
 			switch {
 			case answer.Changed:

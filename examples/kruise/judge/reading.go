@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
@@ -209,6 +211,19 @@ func (r *Reading) Target(path *field.Path, apiVersion, kind, name string) schema
 		r.Refuse(field.Invalid(path.Child("name"), name, problem))
 	}
 	return schema.GroupKind{Group: gv.Group, Kind: kind}
+}
+
+// mostPatched bounds the elements of all lists in a patch. A strategic merge takes time of the square of their number,
+// for each Pod anew, and cannot be stopped.
+const mostPatched = 500
+
+// Patch refuses a strategic merge patch with too many elements, and reports whether the patch may be applied.
+func (r *Reading) Patch(path *field.Path, patch []byte) bool {
+	n := decode.Elements(patch)
+	if n > mostPatched {
+		r.Refuse(field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("has %d elements in its lists, at most %d are taken", n, mostPatched)))
+	}
+	return n <= mostPatched
 }
 
 // OneOf refuses a value outside allowed. An empty value stands for a default.
