@@ -6,7 +6,7 @@ func daemonSetMutants() []mutant {
 	found := schedules{tests: "./kinds/daemonset"}
 	return []mutant{
 		{"the state of an update names another revision than the Pod", "examples/kinds/daemonset/decide.go", "isAtTwin(p.Pod, o.twins) && !p.Updating })", "isAtTwin(p.Pod, o.twins) })", schedules{tests: "./kinds/daemonset", only: "TestDecide"}},
-		{"a surplus Pod is named twice", update, "slices.Contains(d.remove, n.newestAt): //", "n.newestAt < 0: //", unit("../rollout/pernode", "TestNamesAPodOnce")},
+		{"a surplus Pod is named twice", update, "slices.Contains(d.remove, n.newestAt): //", "n.newestAt < 0: //", schedules{tests: "../rollout/pernode", only: "TestNamesAPodOnce"}},
 		{"a Pod is created for a Node that does not fit", controller + "decide.go", "Run: c.Run, Continue: c.Continue,", "Run: c.Continue, Continue: c.Continue,", found},
 		{"two new Pods are created for one Node", nodes, "case n.running == 0:", "case n.running < 2:", found},
 		{"a Pod that is terminating does not hold its Node", nodes, "if n.Run && len(n.pods) == 0 {", "if n.Run && n.running == 0 {", found},
