@@ -92,6 +92,7 @@ func layers() []layer {
 
 		// A module of its own, of which the root knows nothing.
 		{"node/containerrestart", pure, "completion reason"},
+		{"node/containerrestart/batch", pure, "completion podstate reason rollout"},
 
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},
