@@ -93,6 +93,7 @@ func layers() []layer {
 		// A module of its own, of which the root knows nothing.
 		{"node/containerrestart", pure, "completion reason"},
 		{"node/containerrestart/batch", pure, "completion podstate reason rollout"},
+		{"node/containerrestart/stopper", acting, "node/containerrestart reason"},
 
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},
