@@ -94,6 +94,7 @@ func layers() []layer {
 		{"node/containerrestart", pure, "completion reason"},
 		{"node/containerrestart/batch", pure, "completion podstate reason rollout"},
 		{"node/containerrestart/stopper", acting, "node/containerrestart reason"},
+		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
 
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},

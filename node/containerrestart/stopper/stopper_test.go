@@ -346,6 +346,9 @@ func TestForget(t *testing.T) {
 		synctest.Wait()
 		b.cancel()
 		<-b.ended
+		if diff := cmp.Diff([]string{"pod", "pod"}, b.done); diff != "" {
+			t.Errorf("ended (-want +got):\n%s", diff)
+		}
 	})
 }
 
