@@ -10,8 +10,8 @@ type State uint8
 
 // The states of an instance.
 const (
-	// Unknown is any state not listed here. Such an instance counts as neither running nor ended: a runtime does not know
-	// more for a moment after its own start.
+	// Unknown is any state not listed here. Such an instance counts as neither running nor ended: a runtime does not
+	// know more for a moment after its own start.
 	Unknown State = iota
 	// Created instances have not started.
 	Created

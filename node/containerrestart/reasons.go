@@ -19,7 +19,8 @@ const (
 	// StartAwaited means that a container has ended, and its kubelet has not started the container again. After several
 	// ends in a short time a kubelet waits for up to five minutes.
 	StartAwaited reason.Code = "StartAwaited"
-	// ReadyAwaited means that a new instance of a container runs, and the Pod's status does not call the instance ready.
+	// ReadyAwaited means that a new instance of a container runs, and the Pod's status does not call the instance
+	// ready.
 	ReadyAwaited reason.Code = "ReadyAwaited"
 	// MinStartedAwaited means that a new instance of a container is ready, and has not run for long enough.
 	MinStartedAwaited reason.Code = "MinStartedAwaited"

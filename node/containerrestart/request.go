@@ -51,8 +51,8 @@ func (p Paths) orDefaults() Paths {
 type Container struct {
 	// Name of the container in the Pod.
 	Name string
-	// Before is the ID of the instance in the Pod's status at the beginning of the request. Without Before the container
-	// had no instance, and every instance counts as newer. All IDs may have the name of the runtime in front:
+	// Before is the ID of the instance in the Pod's status at the beginning of the request. Without Before the
+	// container had no instance, and every instance counts as newer. All IDs may have the name of the runtime in front:
 	// "containerd://ab12" equals "ab12".
 	Before string
 	// Phase is the recorded progress. An unknown value counts as Pending.

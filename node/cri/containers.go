@@ -139,8 +139,8 @@ func graceOf(notes map[string]string) *time.Duration {
 	return nil
 }
 
-// Environment returns the environment of a container at its start, as "NAME=value". The runtime's own record is read, so
-// the image needs no shell. The values may be secret: no error repeats them.
+// Environment returns the environment of a container at its start, as "NAME=value". The runtime's own record is read,
+// so the image needs no shell. The values may be secret: no error repeats them.
 func (r *Runtime) Environment(ctx context.Context, id string) ([]string, error) {
 	answer, err := r.status(ctx, id, true)
 	if err != nil {

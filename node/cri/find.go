@@ -56,8 +56,8 @@ func KubeletEndpoint(data []byte) (string, error) {
 // Mount is a directory of the Node in the agent's own file system.
 type Mount struct{ Node, Agent string }
 
-// Paths returns the agent's paths for endpoints of the Node, each path once. /var/run is /run on a Node. Endpoints below
-// no mount are left out; without mounts the agent has the Node's file system.
+// Paths returns the agent's paths for endpoints of the Node, each path once. /var/run is /run on a Node. Endpoints
+// below no mount are left out; without mounts the agent has the Node's file system.
 func Paths(endpoints []string, mounts ...Mount) (out []string) {
 	for _, endpoint := range endpoints {
 		path := onNode(strings.TrimPrefix(endpoint, "unix://"))

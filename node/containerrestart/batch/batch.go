@@ -1,8 +1,8 @@
 // Package batch answers "which Pods of a workload are restarted in place now, and why no more?"
 //
-// A restart of a workload is a rollout without a change. A restarted Pod stands for an updated Pod, so the arithmetic is
-// package rollout's: a partition keeps Pods as they are, and by its own action no step takes available Pods below the
-// wanted number less MaxUnavailable. The end, a pause and a failure are package completion's.
+// A restart of a workload is a rollout without a change. A restarted Pod stands for an updated Pod, so the arithmetic
+// is package rollout's: a partition keeps Pods as they are, and by its own action no step takes available Pods below
+// the wanted number less MaxUnavailable. The end, a pause and a failure are package completion's.
 //
 //	step := batch.Next(rules, record, members, now)
 //	for each name in step.Restart: ask the Pod's disruption budgets, and make a request of package containerrestart
@@ -102,8 +102,8 @@ type Step struct {
 // refusedAgain is the time until another look at Pods refused by a budget outside the workload.
 const refusedAgain = 5 * time.Second
 
-// Next returns the next step of a restart. members are in the order of restarts. A restart is complete when every member
-// is done, and at once for a workload without Pods.
+// Next returns the next step of a restart. members are in the order of restarts. A restart is complete when every
+// member is done, and at once for a workload without Pods.
 func Next(r Rules, record Record, members []Member, now time.Time) Step {
 	end := completion.Next(completion.Rules{
 		Parallelism: math.MaxInt, Paused: r.Paused, OnFailure: r.OnFailure, Deadline: r.Deadline, TTL: r.TTL,
@@ -138,8 +138,8 @@ func progress(record Record, members []Member) completion.Progress {
 	return p
 }
 
-// choose picks the Pods within the budget. Pods beyond the wanted number are to be restarted too, and make the budget no
-// larger: nobody knows how long they stay.
+// choose picks the Pods within the budget. Pods beyond the wanted number are to be restarted too, and make the budget
+// no larger: nobody knows how long they stay.
 func (r *Rules) choose(step *Step, members []Member) {
 	var counts rollout.Counts
 	var waiting []Member

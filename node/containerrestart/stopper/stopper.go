@@ -88,8 +88,8 @@ func (s *Stopper) begin(r *run, cancel context.CancelFunc) bool {
 	return !r.gone
 }
 
-// stop carries a stop out and keeps the failure. A good stop needs no report, because its instance does not run. Nor does
-// a stop ended by the context: somebody else may stop the container.
+// stop carries a stop out and keeps the failure. A good stop needs no report, because its instance does not run. Nor
+// does a stop ended by the context: somebody else may stop the container.
 func (s *Stopper) stop(ctx context.Context, r *run) {
 	hook, err := Stop(ctx, s.runtime, s.options.Clock, r.order)
 	if hook != nil && s.options.HookFailed != nil {
