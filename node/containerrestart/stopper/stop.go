@@ -64,8 +64,8 @@ const (
 )
 
 // Stop runs the hook, stops the container, and returns after the container's end. hook is the failure of the hook,
-// which fails no stop. A runtime that refuses or does not answer is asked again for two minutes beyond the grace
-// period.
+// which fails no stop. A runtime that does not answer, or fails without a final error, is asked again for two minutes
+// beyond the grace period.
 func Stop(ctx context.Context, runtime Runtime, clock clock.Clock, order Order) (hook, err error) {
 	begin := clock.Now()
 	hook = runHook(ctx, runtime, clock, order)
