@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-MODULES := . testing examples/apis examples
+MODULES := . node testing examples/apis examples
 TOOL    := GOWORK=off go tool -modfile=$(CURDIR)/tools/go.mod
 GO      := go
 RACE    ?= -race
@@ -24,6 +24,7 @@ check: ## the quick loop, under 2 minutes: build; vet and test what changed sinc
 
 test-unit: ## deciding halves, Examples, fuzz seeds, with the race detector
 	$(GOTEST) $(RACE) ./...
+	cd node && $(GOTEST) $(RACE) ./...
 	cd examples/apis && $(GOTEST) $(RACE) ./...
 
 test-cluster: ## controllers against a real etcd and kube-apiserver, schedules of faults, and a sample of the planted mistakes

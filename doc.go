@@ -35,6 +35,11 @@
 //	fanout               how do I act on many Pods at once, without starving others or repeating what is refused?
 //	ownercache/fairqueue how do I keep one namespace from holding up all the others?
 //
+// On Nodes, in a module of its own.
+//
+//	node/containerrestart which container may be stopped now, and is it back?
+//	node/cri              what does the container runtime of this Node run, and how do I reach the runtime?
+//
 // Serve and explain.
 //
 //	webhookcert          which certificate does a webhook server show, and whom do its clients trust?

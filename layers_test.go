@@ -90,6 +90,12 @@ func layers() []layer {
 		{"internal/clustertest", acting, ""}, // for tests alone
 		{".", pure, ""},                      // the entrance
 
+		// A module of its own, of which the root knows nothing.
+		{"node/containerrestart", pure, "completion reason"},
+		{"node/containerrestart/batch", pure, "completion podstate reason rollout"},
+		{"node/containerrestart/stopper", acting, "node/containerrestart reason"},
+		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
+
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},
 		{"testing/faultapi", free, "nodefit podstate"},
@@ -206,7 +212,7 @@ func enter(root, dir, name string) error {
 		return nil
 	}
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	own := slices.Contains([]string{"testing", "examples", "examples/apis"}, filepath.ToSlash(dir))
+	own := slices.Contains([]string{"node", "testing", "examples", "examples/apis"}, filepath.ToSlash(dir))
 	if name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || err == nil && !own {
 		return fs.SkipDir
 	}

@@ -1,0 +1,125 @@
+package containerrestart
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// UnusableHook means that a preStop hook cannot be run: an unknown kind, an unknown port, an unusable address of the
+// Pod. The container is stopped without the hook.
+const UnusableHook reason.Code = "UnusableHook"
+
+// Hook is a preStop hook. At most a single field is set; without any field there is no hook.
+type Hook struct {
+	// Exec is the command to run in the container.
+	Exec []string
+	// HTTP is the request to send to the Pod.
+	HTTP *HTTPGet
+	// Sleep is the time to wait.
+	Sleep time.Duration
+}
+
+// IsZero reports whether there is no hook.
+func (h Hook) IsZero() bool { return len(h.Exec) == 0 && h.HTTP == nil && h.Sleep <= 0 }
+
+// HTTPGet is a request to a Pod.
+type HTTPGet struct {
+	// Scheme is "http" or "https". Certificates are not verified, as the kubelet does.
+	Scheme string
+	// Address is the IP address and the port of the Pod.
+	Address netip.AddrPort
+	// Path is the path with the query.
+	Path    string
+	Headers []corev1.HTTPHeader
+}
+
+// HookOf returns the hook of a handler, for a container with ports in a Pod with an IP address. The request of an
+// httpGet goes to the Pod's address, whatever host the handler names: the agent of a Node reaches hosts that the Pod's
+// author must not reach through the agent. path is the handler's path, for the reason.
+func HookOf(path string, handler *corev1.LifecycleHandler, ports []corev1.ContainerPort, podIP string) (Hook, error) {
+	switch {
+	case handler == nil:
+		return Hook{}, nil
+	case handler.Exec != nil:
+		if len(handler.Exec.Command) == 0 {
+			return Hook{}, unusable(path+".exec.command", "", "the command is empty")
+		}
+		return Hook{Exec: handler.Exec.Command}, nil
+	case handler.HTTPGet != nil:
+		get, err := httpGetOf(path+".httpGet", handler.HTTPGet, ports, podIP)
+		if err != nil {
+			return Hook{}, err
+		}
+		return Hook{HTTP: &get}, nil
+	case handler.Sleep != nil:
+		return Hook{Sleep: time.Duration(min(max(handler.Sleep.Seconds, 0), longestSleep)) * time.Second}, nil
+	case handler.TCPSocket != nil:
+		return Hook{}, unusable(path+".tcpSocket", "", "no kubelet runs such a hook")
+	}
+	return Hook{}, unusable(path, "", "the handler is empty, or of a newer kind")
+}
+
+// longestSleep is the longest sleep in seconds that a duration can hold, and far above any grace period.
+const longestSleep = 1 << 32
+
+func httpGetOf(path string, action *corev1.HTTPGetAction, ports []corev1.ContainerPort, podIP string) (HTTPGet, error) {
+	address, err := addressOf(path, podIP)
+	if err != nil {
+		return HTTPGet{}, err
+	}
+	port, err := portOf(path+".port", action.Port, ports)
+	if err != nil {
+		return HTTPGet{}, err
+	}
+	scheme := strings.ToLower(cmp.Or(string(action.Scheme), "http"))
+	if scheme != "http" && scheme != "https" {
+		return HTTPGet{}, unusable(path+".scheme", string(action.Scheme), "neither HTTP nor HTTPS")
+	}
+	return HTTPGet{
+		Scheme: scheme, Address: netip.AddrPortFrom(address, port),
+		Path: "/" + strings.TrimLeft(action.Path, "/"), Headers: action.HTTPHeaders,
+	}, nil
+}
+
+// addressOf refuses addresses of no Pod, such as the Node's own and the metadata service of a cloud.
+func addressOf(path, podIP string) (netip.Addr, error) {
+	address, err := netip.ParseAddr(podIP)
+	switch a := address; {
+	case err != nil:
+		return netip.Addr{}, unusable(path, podIP, "the Pod has no IP address")
+	case a.IsUnspecified(), a.IsLoopback(), a.IsMulticast(), a.IsLinkLocalUnicast(), a.Zone() != "":
+		return netip.Addr{}, unusable(path, podIP, "no Pod has such an address")
+	}
+	return address.Unmap(), nil
+}
+
+func portOf(path string, port intstr.IntOrString, ports []corev1.ContainerPort) (uint16, error) {
+	number := int64(port.IntVal)
+	if port.Type == intstr.String {
+		number = 0
+		for _, p := range ports {
+			if p.Name == port.StrVal {
+				number = int64(p.ContainerPort)
+			}
+		}
+		if number == 0 {
+			return 0, unusable(path, reason.Shorten(port.StrVal, 63), "the container has no port of the name")
+		}
+	}
+	if number < 1 || number > 65535 {
+		return 0, unusable(path, fmt.Sprint(number), "no port has such a number")
+	}
+	return uint16(number), nil
+}
+
+func unusable(path, found, detail string) reason.Reason {
+	return reason.Reason{Code: UnusableHook, Path: path, New: reason.Shorten(found, 63), Detail: detail, Remedy: "repair the preStop hook of the Pod"}
+}

@@ -1,0 +1,157 @@
+package stopper
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/utils/clock"
+
+	"github.com/workloadkit/workloadkit/node/containerrestart"
+)
+
+// Options of a Stopper. The zero value is usable.
+type Options struct {
+	// Done is called after each stop with the key of the stop, from any goroutine. Nil for nobody.
+	Done func(key string)
+	// HookFailed is called if a hook has failed, for an event. Nil for nobody.
+	HookFailed func(key string, order Order, err error)
+	// Clock is the clock; nil for the real one.
+	Clock clock.Clock
+}
+
+// Stopper runs stops, each in a goroutine of its own. A Stopper is safe for concurrent use. Make a Stopper with New.
+type Stopper struct {
+	runtime Runtime
+	options Options
+	begun   chan struct{} // a stop waits in queue
+
+	mu    sync.Mutex
+	queue []*run
+	runs  map[string][]*run // by key
+}
+
+// run is a stop asked for.
+type run struct {
+	key    string
+	order  Order
+	cancel context.CancelFunc // nil before the begin
+	gone   bool               // forgotten
+	err    error              // of a failed stop
+}
+
+// New returns a Stopper. Stops begin after Start.
+func New(runtime Runtime, options Options) *Stopper {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	return &Stopper{runtime: runtime, options: options, begun: make(chan struct{}, 1), runs: map[string][]*run{}}
+}
+
+// Start runs the stops until the context ends, and returns after the end of the last.
+func (s *Stopper) Start(ctx context.Context) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.begun:
+		}
+		for _, r := range s.take() {
+			if begun, cancel := context.WithCancel(ctx); s.begin(r, cancel) {
+				all.Go(func() {
+					defer cancel()
+					s.stop(begun, r)
+				})
+			} else {
+				cancel()
+			}
+		}
+	}
+}
+
+func (s *Stopper) take() []*run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.queue
+	s.queue = nil
+	return taken
+}
+
+// begin reports whether a stop is still wanted.
+func (s *Stopper) begin(r *run, cancel context.CancelFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.cancel = cancel
+	return !r.gone
+}
+
+// stop carries a stop out and keeps the failure. A good stop needs no report, because its instance does not run. Nor
+// does a stop ended by the context: somebody else may stop the container.
+func (s *Stopper) stop(ctx context.Context, r *run) {
+	hook, err := Stop(ctx, s.runtime, s.options.Clock, r.order)
+	if hook != nil && s.options.HookFailed != nil {
+		s.options.HookFailed(r.key, r.order, hook)
+	}
+	s.mu.Lock()
+	if r.err = err; err == nil || ctx.Err() != nil {
+		s.drop(r)
+	}
+	s.mu.Unlock()
+	if s.options.Done != nil {
+		s.options.Done(r.key)
+	}
+}
+
+// drop needs the lock.
+func (s *Stopper) drop(r *run) {
+	left := slices.DeleteFunc(s.runs[r.key], func(known *run) bool { return known == r })
+	if len(left) == 0 {
+		delete(s.runs, r.key)
+		return
+	}
+	s.runs[r.key] = left
+}
+
+// Ask asks for a stop under a key, and reports whether the stop is new. A stop under way or failed for the same key and
+// instance is not begun again: see Forget. Ask does not wait.
+func (s *Stopper) Ask(key string, order Order) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.runs[key], func(r *run) bool { return r.order.ID == order.ID }) {
+		return false
+	}
+	r := &run{key: key, order: order}
+	s.runs[key], s.queue = append(s.runs[key], r), append(s.queue, r)
+	select {
+	case s.begun <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// Stops returns the stops of a key that are under way or have failed, for containerrestart.Observed.
+func (s *Stopper) Stops(key string) (out []containerrestart.Stop) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.runs[key] {
+		out = append(out, containerrestart.Stop{ID: r.order.ID, Err: r.err})
+	}
+	slices.SortFunc(out, func(a, b containerrestart.Stop) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// Forget ends the stops of a key that are under way, and forgets the failed ones. The runtime goes on with a stop begun
+// by its own grace period.
+func (s *Stopper) Forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.runs[key] {
+		if r.gone = true; r.cancel != nil {
+			r.cancel()
+		}
+	}
+	delete(s.runs, key)
+}

@@ -1,0 +1,232 @@
+// Package cri answers "what does the container runtime of this Node run, and how do I reach the runtime?"
+//
+// A [Runtime] speaks CRI v1 on a unix socket: containers, stops, commands, environments, images. The connection is made
+// with the first call, and made again after a loss. A new socket at the same path is noticed before each call: runtimes
+// replace their socket when they start, so mount the socket's directory and not the socket. A Runtime is a
+// stopper.Runtime.
+//
+// [Find] looks for runtimes: at the endpoint of the kubelet's own configuration ([KubeletEndpoint]) and at the usual
+// places ([Usual]). No socket and no answer are reasons and no failures: look again later.
+package cri
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Why there is no runtime.
+const (
+	// NoSocket means that there is no socket at the path of an endpoint.
+	NoSocket reason.Code = "NoSocket"
+	// NoRuntime means that nobody answers at a socket, or not as a container runtime does.
+	NoRuntime reason.Code = "NoRuntime"
+	// InvalidEndpoint means that an endpoint is no absolute path of a unix socket.
+	InvalidEndpoint reason.Code = "InvalidEndpoint"
+)
+
+// largest is the limit of an answer in bytes, as the kubelet has.
+const largest = 16 << 20
+
+// Runtime is a container runtime. A Runtime is safe for concurrent use. Make a Runtime with New.
+type Runtime struct {
+	path string
+
+	mu      sync.Mutex
+	current *link
+	closed  bool
+}
+
+// link is a connection to a certain socket. A link in use survives the socket, until the last call has ended.
+type link struct {
+	conn    *grpc.ClientConn
+	socket  os.FileInfo
+	calls   int
+	retired bool
+}
+
+// New returns the runtime at an endpoint: the path of a socket, with or without "unix://" in front. New connects to
+// nobody.
+func New(endpoint string) (*Runtime, error) {
+	path := strings.TrimPrefix(endpoint, "unix://")
+	if !filepath.IsAbs(path) {
+		return nil, reason.Reason{Code: InvalidEndpoint, New: reason.Shorten(endpoint, 256), Remedy: "use the absolute path of a unix socket"}
+	}
+	return &Runtime{path: path}, nil
+}
+
+// Path is the path of the socket.
+func (r *Runtime) Path() string { return r.path }
+
+// Close ends the connection after the last call under way. Further calls fail.
+func (r *Runtime) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	r.retire()
+}
+
+// retire needs the lock.
+func (r *Runtime) retire() {
+	if l := r.current; l != nil {
+		r.current, l.retired = nil, true
+		l.closeIfUnused()
+	}
+}
+
+func (l *link) closeIfUnused() {
+	if l.retired && l.calls == 0 {
+		_ = l.conn.Close() // fails only if closed before
+	}
+}
+
+// acquire returns the connection to the present socket, for a call.
+func (r *Runtime) acquire() (*link, error) {
+	socket, err := os.Stat(r.path)
+	if err != nil {
+		return nil, reason.Reason{Code: NoSocket, Path: r.path, Remedy: "see whether the container runtime runs"}.With(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, reason.Final(net.ErrClosed)
+	}
+	if r.current != nil && !sameSocket(r.current.socket, socket) {
+		r.retire()
+	}
+	if r.current == nil {
+		conn, err := dial(r.path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.path, err)
+		}
+		r.current = &link{conn: conn, socket: socket}
+	}
+	r.current.calls++
+	return r.current, nil
+}
+
+// sameSocket compares the times too: file systems give the inode of a deleted socket away at once.
+func sameSocket(a, b os.FileInfo) bool { return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) }
+
+func (r *Runtime) release(l *link) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.calls--
+	l.closeIfUnused()
+}
+
+func dial(path string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+path,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy(),
+		grpc.WithContextDialer(func(ctx context.Context, path string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", path)
+		}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)),
+	)
+}
+
+// call makes a call to the runtime's service.
+func call[T any](r *Runtime, do func(runtimev1.RuntimeServiceClient) (T, error)) (T, error) {
+	l, err := r.acquire()
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer r.release(l)
+	answer, err := do(runtimev1.NewRuntimeServiceClient(l.conn))
+	return answer, explain(err)
+}
+
+// explain marks the errors that another attempt does not repair.
+func explain(err error) error {
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.NotFound, codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated,
+		codes.FailedPrecondition, codes.OutOfRange:
+		return reason.Final(err)
+	}
+	return err
+}
+
+// isUnknown reports whether a runtime does not know a container.
+func isUnknown(err error) bool { return status.Code(err) == codes.NotFound }
+
+// Version is the name and the version of a runtime: "containerd" and "v2.4.2".
+type Version struct{ Name, Version string }
+
+// Version asks for the runtime's name. The name is in front of the IDs of a Pod's status.
+func (r *Runtime) Version(ctx context.Context) (Version, error) {
+	answer, err := call(r, func(c runtimev1.RuntimeServiceClient) (*runtimev1.VersionResponse, error) {
+		return c.Version(ctx, &runtimev1.VersionRequest{})
+	})
+	return Version{Name: answer.GetRuntimeName(), Version: answer.GetRuntimeVersion()}, err
+}
+
+// Stop ends a container within a grace period, rounded up to seconds. An unknown container is no error.
+func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
+	_, err := call(r, func(c runtimev1.RuntimeServiceClient) (*runtimev1.StopContainerResponse, error) {
+		return c.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: id, Timeout: seconds(grace)})
+	})
+	if isUnknown(err) {
+		return nil
+	}
+	return err
+}
+
+// Exec runs a command in a container. The output is left out: see the container's own log.
+func (r *Runtime) Exec(ctx context.Context, id string, command []string, limit time.Duration) (exitCode int32, err error) {
+	answer, err := call(r, func(c runtimev1.RuntimeServiceClient) (*runtimev1.ExecSyncResponse, error) {
+		return c.ExecSync(ctx, &runtimev1.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: seconds(limit)})
+	})
+	return answer.GetExitCode(), err
+}
+
+// seconds rounds up.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// Image is an image at the runtime.
+type Image struct {
+	// ID is the runtime's ID.
+	ID string
+	// Tags and Digests are the names of the image.
+	Tags, Digests []string
+	// Bytes is the size.
+	Bytes uint64
+}
+
+// Images lists the images at the runtime.
+func (r *Runtime) Images(ctx context.Context) ([]Image, error) {
+	l, err := r.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer r.release(l)
+	answer, err := runtimev1.NewImageServiceClient(l.conn).ListImages(ctx, &runtimev1.ListImagesRequest{})
+	if err != nil {
+		return nil, explain(err)
+	}
+	images := make([]Image, 0, len(answer.GetImages()))
+	for _, i := range answer.GetImages() {
+		images = append(images, Image{ID: i.GetId(), Tags: i.GetRepoTags(), Digests: i.GetRepoDigests(), Bytes: i.GetSize()})
+	}
+	return images, nil
+}
