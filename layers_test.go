@@ -92,7 +92,7 @@ func layers() []layer {
 
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},
-		{"testing/faultapi", free, "nodefit podstate"},
+		{"testing/faultapi", free, "nodefit podstate testing/internal/imagename"},
 		{"testing/chaos", free, "podstate testing/faultapi"},
 		{"testing/bench/picture", free, ""},
 		{"testing/bench", free, "testing/... fanout podstate rollout/partition"},
