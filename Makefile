@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-MODULES := . testing examples/apis examples
+MODULES := . testing testing/fakecri examples/apis examples
 TOOL    := GOWORK=off go tool -modfile=$(CURDIR)/tools/go.mod
 GO      := go
 RACE    ?= -race

@@ -93,6 +93,11 @@ func layers() []layer {
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},
 		{"testing/faultapi", free, "nodefit podstate testing/internal/imagename"},
+		{"testing/fakecri", free, "testing/internal/imagename testing/internal/sleep"},
+		{"testing/fakecri/containerconfig", free, "testing/fakecri"},
+		{"testing/fakecri/program", free, "testing/fakecri testing/internal/sleep"},
+		{"testing/fakecri/scripted", free, "testing/fakecri testing/fakecri/program"},
+		{"testing/fakecri/imagestore", free, "testing/fakecri testing/internal/imagename"},
 		{"testing/chaos", free, "podstate testing/faultapi"},
 		{"testing/bench/picture", free, ""},
 		{"testing/bench", free, "testing/... fanout podstate rollout/partition"},
@@ -206,7 +211,7 @@ func enter(root, dir, name string) error {
 		return nil
 	}
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	own := slices.Contains([]string{"testing", "examples", "examples/apis"}, filepath.ToSlash(dir))
+	own := slices.Contains([]string{"testing", "testing/fakecri", "examples", "examples/apis"}, filepath.ToSlash(dir))
 	if name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || err == nil && !own {
 		return fs.SkipDir
 	}
