@@ -98,6 +98,7 @@ func layers() []layer {
 		{"testing/fakecri/program", free, "testing/fakecri testing/internal/sleep"},
 		{"testing/fakecri/scripted", free, "testing/fakecri testing/fakecri/program"},
 		{"testing/fakecri/imagestore", free, "testing/fakecri testing/internal/imagename"},
+		{"testing/fakecri/podview", free, "testing/controlplane testing/fakecri testing/fakecri/containerconfig testing/fakecri/program"},
 		{"testing/chaos", free, "podstate testing/faultapi"},
 		{"testing/bench/picture", free, ""},
 		{"testing/bench", free, "testing/... fanout podstate rollout/partition"},
