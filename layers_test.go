@@ -99,6 +99,7 @@ func layers() []layer {
 		{"testing/fakecri/scripted", free, "testing/fakecri testing/fakecri/program"},
 		{"testing/fakecri/imagestore", free, "testing/fakecri testing/internal/imagename"},
 		{"testing/fakecri/podview", free, "testing/controlplane testing/fakecri testing/fakecri/containerconfig testing/fakecri/program"},
+		{"testing/fakecri/faultnodes", free, "testing/fakecri testing/fakecri/containerconfig testing/fakecri/program testing/faultapi"},
 		{"testing/chaos", free, "podstate testing/faultapi"},
 		{"testing/bench/picture", free, ""},
 		{"testing/bench", free, "testing/... fanout podstate rollout/partition"},

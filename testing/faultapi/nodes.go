@@ -40,6 +40,9 @@ type Nodes struct {
 	pods   map[types.UID]*node
 }
 
+// killed is the exit code after SIGKILL.
+const killed = 137
+
 // node is a kubelet's record of a Pod.
 type node struct {
 	view       *corev1.Pod
@@ -237,7 +240,6 @@ func (p *node) stopAll() (changed bool) {
 	if !p.hasEnded() {
 		return false
 	}
-	const killed = 137
 	for _, c := range p.containers {
 		if c.runs {
 			c.runs, c.ready, c.exit, changed = false, false, new(int32(killed)), true
