@@ -156,6 +156,8 @@ func verbose(ctx context.Context, s *subject) (string, error) {
 		return "", err
 	}
 	out := []string{fmt.Sprint(info.SandboxID, " ", info.Config.Metadata.Name, " of ", info.Config.Image.Image, " runs ", info.Pid > 0, " labels ", len(info.Config.Labels))}
+	slices.SortFunc(info.Config.Envs, func(a, b struct{ Key, Value string }) int { return strings.Compare(a.Key, b.Key) })
+	slices.Sort(info.RuntimeSpec.Process.Env)
 	for _, e := range info.Config.Envs {
 		if !strings.Contains(e.Key, "_") { // services have variables too
 			out = append(out, "config "+e.Key+"="+e.Value)
@@ -276,9 +278,9 @@ func table(s *subject) []row {
 			"io.kubernetes.pod.terminationGracePeriod=5",
 		}, "\n")},
 		{"the verbose information", verbose, strings.Join([]string{
-			"SANDBOX app of IMAGEID runs true labels 4", "config PLAIN=p", "config COLOR=blue", "config NAME=" + s.pod.Name + "-p",
-			"process PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "process HOSTNAME=" + s.pod.Name,
-			"process PLAIN=p", "process COLOR=blue", "process NAME=" + s.pod.Name + "-p",
+			"SANDBOX app of IMAGEID runs true labels 4", "config COLOR=blue", "config NAME=" + s.pod.Name + "-p", "config PLAIN=p",
+			"process COLOR=blue", "process HOSTNAME=" + s.pod.Name, "process NAME=" + s.pod.Name + "-p",
+			"process PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "process PLAIN=p",
 		}, "\n")},
 
 		{"sandboxes by label", sandboxes(func(*subject, *runtimeapi.PodSandboxFilter) {}), "SANDBOX SANDBOX_READY " + s.pod.Name + " UID 0 created true\n" + labels + "\ntier=web"},

@@ -117,8 +117,8 @@ func Hash(spec *corev1.Container) uint32 {
 	return h.Sum32()
 }
 
-// Env returns the environment of a container starting now. Variables from ConfigMaps, Secrets and resources are left
-// out, and so are those of services.
+// Env returns the environment of a container starting now, by name: a kubelet has no order. The last variable of a name
+// counts. Variables from ConfigMaps, Secrets, resources and services are left out.
 func Env(pod *corev1.Pod, spec *corev1.Container) []fakecri.Variable {
 	var out []fakecri.Variable
 	for i := range spec.Env {
@@ -134,8 +134,10 @@ func Env(pod *corev1.Pod, spec *corev1.Container) []fakecri.Variable {
 		default:
 			value = field(pod, e.ValueFrom.FieldRef.FieldPath)
 		}
+		out = slices.DeleteFunc(out, func(v fakecri.Variable) bool { return v.Name == e.Name })
 		out = append(out, fakecri.Variable{Name: e.Name, Value: value})
 	}
+	slices.SortFunc(out, func(a, b fakecri.Variable) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/testing/fakecri"
 	"github.com/workloadkit/workloadkit/testing/fakecri/program"
@@ -26,8 +27,8 @@ const (
 type Behaviour struct {
 	// StopTakes is the time between the signal and the end. The grace period may be over earlier.
 	StopTakes time.Duration
-	// StopCode is the exit code after a signal; 0 means 143.
-	StopCode int32
+	// StopCode is the exit code after a signal; nil means 143.
+	StopCode *int32
 	// Exec replaces the programs.
 	Exec func(ctx context.Context, argv []string) (out, errOut []byte, code int32, err error)
 }
@@ -141,10 +142,7 @@ func (m *Machine) settle() (tell func()) {
 }
 
 func (b *Behaviour) code() int32 {
-	if b.StopCode != 0 {
-		return b.StopCode
-	}
-	return terminated
+	return ptr.Deref(b.StopCode, terminated)
 }
 
 // Sandboxes implements fakecri.Machine.

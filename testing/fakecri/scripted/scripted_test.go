@@ -34,7 +34,7 @@ func TestStop(t *testing.T) {
 		want      string
 	}{
 		{"at the signal", scripted.Behaviour{}, time.Minute, time.Hour, 0, nil, "CONTAINER_EXITED 143"},
-		{"with a code of its own", scripted.Behaviour{StopCode: 3}, time.Minute, time.Hour, 0, nil, "CONTAINER_EXITED 3"},
+		{"with a code of its own", scripted.Behaviour{StopCode: new(int32(3))}, time.Minute, time.Hour, 0, nil, "CONTAINER_EXITED 3"},
 		{"after its time", scripted.Behaviour{StopTakes: time.Second}, time.Minute, time.Hour, time.Second, nil, "CONTAINER_EXITED 143"},
 		{"after the grace period", scripted.Behaviour{StopTakes: time.Hour}, time.Minute, 2 * time.Hour, time.Minute, nil, "CONTAINER_EXITED 137"},
 		{"at once", scripted.Behaviour{StopTakes: time.Hour}, 0, time.Hour, 0, nil, "CONTAINER_EXITED 137"},
