@@ -122,6 +122,30 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
+// TestImageNames: an image is found by incomplete names, and removed under all of them.
+func TestImageNames(t *testing.T) {
+	images := imagestore.New(nil)
+	images.Add("org/app")
+	images.Add("app:v1")
+	server, err := fakecri.Start(fakecri.Options{Machine: scripted.New(nil), Images: images})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	client := runtimeapi.NewImageServiceClient(dialled(t, "passthrough:///x", grpc.WithContextDialer(server.Dial)))
+	for name, want := range map[string]bool{
+		"org/app": true, "docker.io/org/app:latest": true, "app:v1": true, "library/app:v1": true, "app": false, "org/app:v1": false, "": false,
+	} {
+		response, err := client.ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
+		if found := response.GetImage() != nil; found != want || err != nil {
+			t.Errorf("image %q found: %t, error %v; want %t", name, found, err, want)
+		}
+	}
+	if _, err := client.RemoveImage(t.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: "app:v1"}}); err != nil || len(images.List()) != 1 {
+		t.Errorf("error %v, images %v; want one left", err, images.List())
+	}
+}
+
 func TestExecOutputIsLimited(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -141,11 +165,8 @@ func TestExecOutputIsLimited(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer server.Stop()
-			conn, err := server.Client()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = conn.Close() }()
+			// The client would take more.
+			conn := dialled(t, "passthrough:///x", grpc.WithContextDialer(server.Dial), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 			response, err := runtimeapi.NewRuntimeServiceClient(conn).ExecSync(t.Context(), &runtimeapi.ExecSyncRequest{ContainerId: "c1"})
 			if status.Code(err) != tt.want || err == nil && (len(response.GetStdout()) != tt.out || response.GetExitCode() != 3) {
 				t.Errorf("%d bytes, code %d, error %v; want code %s", len(response.GetStdout()), response.GetExitCode(), err, tt.want)

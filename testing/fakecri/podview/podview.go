@@ -1,6 +1,7 @@
-// Package podview answers the question: how do I run node agents on simulated Nodes? [View] shows the Pods of a simulated
-// cluster as containers: a fakecri.Machine for each Node, all from one watch. The Pods are the truth. Stop writes
-// annotation controlplane.Stopped, and the simulated kubelet starts the next instance; programs run in package program.
+// Package podview answers the question: how do I run node agents on simulated Nodes? [View] shows the Pods of a
+// simulated cluster as containers: a fakecri.Machine for each Node, all from one watch. The Pods are the truth. Stop
+// writes annotation controlplane.Stopped, and the simulated kubelet starts the next instance; programs run in package
+// program.
 //
 //	view, err := podview.Start(ctx, client)
 //	...

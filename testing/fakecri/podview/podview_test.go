@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/testing/fakecri"
 	"github.com/workloadkit/workloadkit/testing/fakecri/containerconfig"
@@ -55,7 +56,15 @@ func newFixture(t *testing.T, change func(*corev1.Pod)) *fixture {
 	f := &fixture{t: t, client: client, pod: pod}
 	f.await(func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
 
-	view, err := podview.Start(t.Context(), client)
+	f.look()
+	return f
+}
+
+// look makes a new view and a new runtime.
+func (f *fixture) look() {
+	t := f.t
+	t.Helper()
+	view, err := podview.Start(t.Context(), f.client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +79,6 @@ func newFixture(t *testing.T, change func(*corev1.Pod)) *fixture {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	f.runtime = runtimeapi.NewRuntimeServiceClient(conn)
-	return f
 }
 
 // await waits for a state of the Pod.
@@ -168,7 +176,28 @@ func TestStop(t *testing.T) {
 	if err := f.stop(first); err != nil {
 		t.Errorf("the stop of an ended container: %v", err)
 	}
+	f.look() // younger than both instances
 	f.expect("app 0 EXITED", "app 1 RUNNING", "log 0 RUNNING")
+}
+
+// TestCrashed: a container between two instances is over.
+func TestCrashed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(*corev1.Pod) {})
+	if err := f.stop(f.expect("app 0 RUNNING", "log 0 RUNNING")["app 0 RUNNING"]); err != nil {
+		t.Fatal(err)
+	}
+	f.expect("app 0 EXITED", "app 1 RUNNING", "log 0 RUNNING")
+	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:"app"}}}`, controlplane.Crash)
+	if _, err := f.client.CoreV1().Pods(f.pod.Namespace).Patch(t.Context(), "p", types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ids := f.expect("app 1 EXITED", "log 0 RUNNING")
+	if _, err := f.runtime.ExecSync(t.Context(), &runtimeapi.ExecSyncRequest{ContainerId: ids["app 1 EXITED"], Cmd: []string{"env"}}); err == nil {
+		t.Error("a program ran in a crashed container")
+	}
+	f.look()
+	f.expect("app 1 EXITED", "log 0 RUNNING")
 }
 
 // TestStopsSideBySide: requests for two containers of a Pod do not overwrite each other.
