@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-MODULES := . node testing examples/apis examples
+MODULES := . node testing testing/fakecri examples/apis examples
 TOOL    := GOWORK=off go tool -modfile=$(CURDIR)/tools/go.mod
 GO      := go
 RACE    ?= -race
@@ -40,7 +40,7 @@ test-node: ## controllers on a real kubelet and containerd, as root; installs th
 		|| echo "packages were not installed; the tests say what is missing"
 	$(GO) build -o bin/controlplane ./testing/cmd/controlplane
 	bin/controlplane path kube-apiserver >/dev/null
-	cd examples && WORKLOADKIT_NODE=1 $(GO) test -count=1 -timeout 30m -p 1 -v ./realnode ../testing/realnode
+	cd examples && WORKLOADKIT_NODE=1 $(GO) test -count=1 -timeout 30m -p 1 -v ./realnode ../testing/realnode ../testing/fakecri
 
 build: ## bin/controlplane and bin/kruise-manager
 	$(GO) build -o bin/ ./examples/cmd/... ./testing/cmd/...

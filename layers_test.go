@@ -98,7 +98,14 @@ func layers() []layer {
 
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},
-		{"testing/faultapi", free, "nodefit podstate"},
+		{"testing/faultapi", free, "nodefit podstate testing/internal/imagename"},
+		{"testing/fakecri", free, "testing/internal/imagename testing/internal/sleep"},
+		{"testing/fakecri/containerconfig", free, "testing/fakecri"},
+		{"testing/fakecri/program", free, "testing/fakecri testing/internal/sleep"},
+		{"testing/fakecri/scripted", free, "testing/fakecri testing/fakecri/program"},
+		{"testing/fakecri/imagestore", free, "testing/fakecri testing/internal/imagename"},
+		{"testing/fakecri/podview", free, "testing/controlplane testing/fakecri testing/fakecri/containerconfig testing/fakecri/program"},
+		{"testing/fakecri/faultnodes", free, "testing/fakecri testing/fakecri/containerconfig testing/fakecri/program testing/faultapi"},
 		{"testing/chaos", free, "podstate testing/faultapi"},
 		{"testing/bench/picture", free, ""},
 		{"testing/bench", free, "testing/... fanout podstate rollout/partition"},
@@ -212,7 +219,7 @@ func enter(root, dir, name string) error {
 		return nil
 	}
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	own := slices.Contains([]string{"node", "testing", "examples", "examples/apis"}, filepath.ToSlash(dir))
+	own := slices.Contains([]string{"node", "testing", "testing/fakecri", "examples", "examples/apis"}, filepath.ToSlash(dir))
 	if name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || err == nil && !own {
 		return fs.SkipDir
 	}

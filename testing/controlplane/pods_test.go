@@ -673,3 +673,89 @@ func TestAuditLog(t *testing.T) {
 		t.Errorf("audit log (-want +got):\n%s", diff)
 	}
 }
+
+// TestStopped: an instance that somebody ended is replaced, after the usual delay, and the annotation then names nothing.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(newPod("p"))
+	f.expect("p", running())
+	first := f.get("p").Status.ContainerStatuses[0]
+	f.patch("p", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, controlplane.Stopped, fmt.Sprintf(`{"app":%q,"log":"sim://other"}`, first.ContainerID)))
+	f.expect("p", running(container(2, "app app:1 running restarts=1 ready last=Completed")))
+	second := f.get("p").Status.ContainerStatuses[0]
+	if second.ContainerID == first.ContainerID || second.LastTerminationState.Terminated.ContainerID != first.ContainerID {
+		t.Errorf("IDs %s, then %s with the last %s", first.ContainerID, second.ContainerID, second.LastTerminationState.Terminated.ContainerID)
+	}
+
+	f.patch("p", fmt.Sprintf(`{"metadata":{"annotations":{%q:"1h",%q:%q}}}`, controlplane.StartDelay, controlplane.Stopped, fmt.Sprintf(`{"app":%q}`, second.ContainerID)))
+	f.expect("p", running(
+		container(2, "app app:1 terminated:Completed:0 restarts=1 last=Completed"),
+		conditions("Initialized=True", "ContainersReady=False ContainersNotReady containers with unready status: [app]", "Ready=False ContainersNotReady containers with unready status: [app]"),
+	))
+
+	f.create(newPod("odd", annotated(controlplane.Stopped, `["app"]`)))
+	f.expect("odd", running())
+}
+
+// TestEphemeralPrograms: an ephemeral container ends when its program does, with the program's code.
+func TestEphemeralPrograms(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(newPod("p"))
+	f.expect("p", running())
+	programs := []struct {
+		argv []string
+		want string
+	}{
+		{nil, "running"},
+		{[]string{"true"}, "terminated:Completed:0"},
+		{[]string{"/bin/false"}, "terminated:Error:1"},
+		{[]string{"exit", "3"}, "terminated:Error:3"},
+		{[]string{"sleep", "1"}, "terminated:Completed:0"},
+		{[]string{"sleep", "3600"}, "running"},
+		{[]string{"sleep", "infinity"}, "running"},
+		{[]string{"sh", "-c", "sleep 1; exit 4; true"}, "terminated:Error:4"},
+		{[]string{"sh", "-c", "false && exit 5"}, "terminated:Error:1"},
+		{[]string{"sh", "-c", "false; true"}, "terminated:Completed:0"},
+		{[]string{"sh", "-c", "curl x"}, "terminated:Error:127"},
+		{[]string{"curl", "x"}, "terminated:StartError:128"},
+	}
+	pod := f.get("p")
+	var want []string
+	for i, p := range programs {
+		name := fmt.Sprintf("e%02d", i)
+		want = append(want, name+" tool:1 "+p.want+" restarts=0")
+		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name: name, Image: "tool:1", Command: p.argv, TerminationMessagePolicy: corev1.TerminationMessageReadFile, ImagePullPolicy: corev1.PullIfNotPresent,
+		}})
+	}
+	if _, err := f.client.CoreV1().Pods(f.namespace).UpdateEphemeralContainers(t.Context(), "p", pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expectEphemeral := func(want []string) {
+		t.Helper()
+		controlplanetest.Eventually(t, within, func(ctx context.Context) error {
+			pod, err := f.client.CoreV1().Pods(f.namespace).Get(ctx, "p", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			var got []string
+			for i := range pod.Status.EphemeralContainerStatuses {
+				got = append(got, shortContainer(&pod.Status.EphemeralContainerStatuses[i]))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				return fmt.Errorf("ephemeral containers (-want +got):\n%s", diff)
+			}
+			return nil
+		})
+	}
+	expectEphemeral(want)
+
+	// Stopped ones end, and do not start again.
+	id := f.get("p").Status.EphemeralContainerStatuses[5].ContainerID
+	f.patch("p", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, controlplane.Stopped, fmt.Sprintf(`{"e05":%q}`, id)))
+	want[5] = "e05 tool:1 terminated:Error:143 restarts=0"
+	expectEphemeral(want)
+	f.expect("p", running())
+}

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/workloadkit/workloadkit/testing/internal/imagename"
 )
 
 // Images is the offer of registries and the store of pulled images; all nodes share a single store. A tag names its own
@@ -32,7 +34,7 @@ func newImages() *Images {
 }
 
 // Publish makes a tag name a digest ("sha256:..."), from now on. Running containers keep the digest of their start.
-func (i *Images) Publish(tag, digest string) { i.digests[fullImage(tag)] = digest }
+func (i *Images) Publish(tag, digest string) { i.digests[imagename.Full(tag)] = digest }
 
 // PublishIndex makes the digest of an index stand for a manifest of the nodes' platform: both are the same image.
 func (i *Images) PublishIndex(index, manifest string) { i.manifests[index] = manifest }
@@ -40,11 +42,11 @@ func (i *Images) PublishIndex(index, manifest string) { i.manifests[index] = man
 // Pull makes an image known to the nodes, as when a foreign workload has pulled the image. Images of started containers
 // are known anyway.
 func (i *Images) Pull(image string) {
-	name, digest := fullImage(image), i.Digest(image)
+	name, digest := imagename.Full(image), i.Digest(image)
 	if !strings.Contains(name, "@") {
 		i.note(i.tags, digest, name)
 	}
-	i.note(i.ids, digest, repoOf(name)+"@"+digest)
+	i.note(i.ids, digest, imagename.Repository(name)+"@"+digest)
 }
 
 func (i *Images) note(known map[string]map[string]bool, digest, name string) {
@@ -62,14 +64,14 @@ func (i *Images) note(known map[string]map[string]bool, digest, name string) {
 func (i *Images) manifest(digest string) string { return cmp.Or(i.manifests[digest], digest) }
 
 // SetBroken sets whether pulling an image fails. Running containers go on.
-func (i *Images) SetBroken(image string, broken bool) { i.broken[fullImage(image)] = broken }
+func (i *Images) SetBroken(image string, broken bool) { i.broken[imagename.Full(image)] = broken }
 
 // SetSick says whether the program in an image never becomes ready.
-func (i *Images) SetSick(image string, sick bool) { i.sick[fullImage(image)] = sick }
+func (i *Images) SetSick(image string, sick bool) { i.sick[imagename.Full(image)] = sick }
 
 // Digest returns the present digest of an image: the digest at the end of the name, or the digest of the tag.
 func (i *Images) Digest(image string) string {
-	name := fullImage(image)
+	name := imagename.Full(image)
 	if _, digest, found := strings.Cut(name, "@"); found {
 		return digest
 	}
@@ -96,37 +98,4 @@ func digestOf(content string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(content))
 	return fmt.Sprintf("sha256:%016x", h.Sum64())
-}
-
-// fullImage returns the runtime's name of an image: with its registry, and with a tag or a digest. Of both, the digest
-// counts.
-func fullImage(image string) string {
-	host, path, found := strings.Cut(image, "/")
-	switch {
-	case !found || !strings.ContainsAny(host, ".:") && host != "localhost":
-		host, path = "docker.io", image
-	case host == "index.docker.io":
-		host = "docker.io"
-	}
-	if host == "docker.io" && !strings.Contains(path, "/") {
-		path = "library/" + path
-	}
-	name, digest, byDigest := strings.Cut(host+"/"+path, "@")
-	switch tagged := strings.LastIndexByte(name, ':') > strings.LastIndexByte(name, '/'); {
-	case byDigest:
-		return repoOf(name) + "@" + digest
-	case tagged:
-		return name
-	default:
-		return name + ":latest"
-	}
-}
-
-// repoOf cuts tag and digest off a full name. A port is no tag.
-func repoOf(name string) string {
-	name, _, _ = strings.Cut(name, "@")
-	if tag := strings.LastIndexByte(name, ':'); tag > strings.LastIndexByte(name, '/') {
-		return name[:tag]
-	}
-	return name
 }

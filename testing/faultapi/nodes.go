@@ -16,6 +16,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/internal/imagename"
 )
 
 // Nodes is the scheduler and the kubelets of a Server. A kubelet knows a Pod from its last look (Observe), runs the
@@ -38,6 +39,9 @@ type Nodes struct {
 	server *Server
 	pods   map[types.UID]*node
 }
+
+// killed is the exit code after SIGKILL.
+const killed = 137
 
 // node is a kubelet's record of a Pod.
 type node struct {
@@ -236,7 +240,6 @@ func (p *node) stopAll() (changed bool) {
 	if !p.hasEnded() {
 		return false
 	}
-	const killed = 137
 	for _, c := range p.containers {
 		if c.runs {
 			c.runs, c.ready, c.exit, changed = false, false, new(int32(killed)), true
@@ -308,7 +311,7 @@ func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool 
 
 // cannotStart returns why a container cannot start, or nil.
 func (n *Nodes) cannotStart(pod *corev1.Pod, spec *corev1.Container) *corev1.ContainerStateWaiting {
-	if n.Images.broken[fullImage(spec.Image)] {
+	if n.Images.broken[imagename.Full(spec.Image)] {
 		return &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image \"" + spec.Image + "\""}
 	}
 	return n.lacksKey(pod, spec)
@@ -379,7 +382,7 @@ func (n *Nodes) Exit(uid types.UID, name string, code int32) bool {
 // SetReady makes a container pass or fail its readiness probe, and reports a change.
 func (n *Nodes) SetReady(uid types.UID, name string, ready bool) bool {
 	c := n.running(uid, name)
-	if c == nil || c.ready == ready || (ready && n.Images.sick[fullImage(c.image)]) {
+	if c == nil || c.ready == ready || (ready && n.Images.sick[imagename.Full(c.image)]) {
 		return false
 	}
 	c.ready, n.pods[uid].unreported = ready, true

@@ -161,6 +161,9 @@ func ready(node *corev1.Node) bool {
 // Name returns the name of the Node.
 func (n *Node) Name() string { return n.name }
 
+// Socket returns the path of the runtime's socket, for CRI.
+func (n *Node) Socket() string { return n.layout.socket() }
+
 // Image returns the name of an image of the test program that reports the given version. Image makes a missing image.
 func (n *Node) Image(version string) (string, error) {
 	return n.imageName(version), n.registry.push(repository, version)

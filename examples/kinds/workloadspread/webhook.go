@@ -120,7 +120,7 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 			}
 			n.now = w.clock.Now()
 			books := before.VersionedSubsetStatuses
-			if before.ObservedGeneration == 0 {
+			if before.ObservedGeneration == 0 && len(books) == 0 {
 				books = s.booksOf(spread, before, observed{pods: there, replicas: replicas, versioned: w.versioned, now: n.now})
 			}
 			books, answer := s.choose(spread.Name, books, places, n)

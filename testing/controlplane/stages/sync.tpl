@@ -33,6 +33,48 @@
 {{- $which := sha256sum (print .pod.metadata.uid "/" .spec.name "/" .restarts) | trunc 32 -}}
 {{- $_ := set . "id" (print "sim://" $which (sha256sum .spec.image | trunc 32)) -}}
 {{- end -}}
+{{- /* stopped sets .yes if annotation stopped names the instance .old of container .spec. */ -}}
+{{- define "stopped" -}}
+{{- $all := fromJson (get (.pod.metadata.annotations | default dict) "sim.workloadkit.io/stopped" | default "{}") -}}
+{{- $id := get .old "containerID" -}}
+{{- $_ := set . "yes" false -}}
+{{- if and (kindIs "map" $all) $id }}{{ $_ := set . "yes" (eq (get $all .spec.name | print) $id) }}{{ end -}}
+{{- end -}}
+{{- /* program reads the program of container .spec, as far as a few are known: sleep, exit, true, false, echo, env, ls, and sh -c of
+       these with ";" and "&&". It sets .ends, .seconds until then, and .code. An unknown program does not start, and a shell does
+       not find it. A container without a program of its own runs for ever. */ -}}
+{{- define "program" -}}
+{{- $in := . -}}
+{{- $argv := concat (get .spec "command" | default list) (get .spec "args" | default list) -}}
+{{- $_ := set $in "ends" (ne (len $argv) 0) }}{{ $_ := set $in "seconds" 0.0 }}{{ $_ := set $in "code" 0 -}}
+{{- if $argv -}}
+{{- $shell := and (has (base (first $argv)) (list "sh" "bash")) (gt (len $argv) 2) -}}
+{{- $script := join " " $argv }}{{ if $shell }}{{ $script = index $argv 2 }}{{ end -}}
+{{- $over := false -}}
+{{- range regexSplit "[;\n]" $script -1 -}}
+{{- $failed := false -}}
+{{- range splitList "&&" . -}}
+{{- $words := compact (regexSplit "\\s+" . -1) -}}
+{{- if and $words (not $failed) (not $over) -}}
+{{- $name := base (first $words) -}}
+{{- $arg := trimSuffix "s" (index (append $words "") 1) -}}
+{{- $_ := set $in "code" 0 -}}
+{{- if eq $name "sleep" -}}
+{{- if eq $arg "infinity" }}{{ $_ := set $in "ends" false }}{{ $over = true }}{{ end -}}
+{{- if regexMatch "^[0-9.]+$" $arg }}{{ $_ := set $in "seconds" (addf $in.seconds (float64 $arg)) }}{{ end -}}
+{{- else if eq $name "exit" -}}
+{{- $over = true }}{{ $_ := set $in "code" (int $arg) -}}
+{{- else if eq $name "false" -}}
+{{- $_ := set $in "code" 1 -}}
+{{- else if not (has $name (list "true" "echo" "env" "ls")) -}}
+{{- $_ := set $in "code" (ternary 127 128 $shell) -}}
+{{- end -}}
+{{- $failed = ne $in.code 0 -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- /* changed sets .yes if container .spec needs a restart: another image, or a resource whose resizePolicy asks for one. A
        container that these stages have not started is known by what is reported. */ -}}
 {{- define "changed" -}}
@@ -59,7 +101,8 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- /* step sets .step to what happens to a container now: complete, wait, start, pause, restart, crash, pull (in vain), or nothing. */ -}}
+{{- /* step sets .step to what happens to a container now: complete, wait, start, pause, restart, crash, pull (in vain), end, or
+       nothing. Ephemeral containers, which have a .program, end for good. */ -}}
 {{- define "step" -}}
 {{- $state := get .old "state" | default dict -}}
 {{- $waiting := get $state "waiting" | default dict -}}
@@ -75,11 +118,15 @@
 {{- if le (trimPrefix "starts at " $pending) .due }}{{ $step = ternary "restart" "start" (hasKey $state "terminated") }}{{ end -}}
 {{- else if eq (get $waiting "reason") "CrashLoopBackOff" -}}
 {{- if not .crash }}{{ $step = "restart" }}{{ end -}}
-{{- else if .changed -}}
+{{- else if and .program (or .stopped .programOver) -}}
+{{- if hasKey $state "running" }}{{ $step = "end" }}{{ end -}}
+{{- else if and .program (hasKey $state "terminated") -}}
+{{- else if or .changed .stopped -}}
 {{- $step = ternary "pause" "restart" (ne .delay "") -}}
 {{- else if .crash -}}
 {{- $step = "crash" -}}
 {{- end -}}
+{{- if and .program (eq $step "start") (eq (get (.program | default dict) "code") 128) }}{{ $step = "end" }}{{ end -}}
 {{- if and .broken (has $step (list "start" "wait" "restart" "pause")) }}{{ $step = "pull" }}{{ end -}}
 {{- $_ := set . "step" $step -}}
 {{- end -}}
@@ -98,12 +145,12 @@
 {{- if $stopped }}{{ $_ := set $s "lastState" (dict "terminated" (omit $stopped "message")) -}}
 {{- else if $run }}{{ $_ := set $s "lastState" (dict "terminated" $ended) }}{{ end -}}
 {{- end -}}
-{{- if has $step (list "complete" "start" "restart" "wait") -}}
+{{- if has $step (list "complete" "start" "restart" "wait" "end") -}}
 {{- $_ := set $s "name" $c.name -}}{{- $_ := set $s "image" $c.image -}}{{- $_ := set $s "imageID" "" -}}
 {{- $_ := set $s "restartCount" $restarts -}}
 {{- $_ := set $s "ready" (eq $step "complete") -}}{{- $_ := set $s "started" false -}}
 {{- end -}}
-{{- if has $step (list "complete" "start" "restart") -}}
+{{- if has $step (list "complete" "start" "restart" "end") -}}
 {{- $is := dict "pod" .pod "spec" $c "restarts" $restarts -}}{{- template "id" $is -}}
 {{- $_ := set $s "image" .image -}}{{- $_ := set $s "imageID" .imageID -}}{{- $_ := set $s "containerID" $is.id -}}
 {{- end -}}
@@ -125,6 +172,12 @@
 {{- else if has $step (list "start" "restart") -}}
 {{- $run = dict "startedAt" $now -}}
 {{- $_ := set $s "state" (dict "running" $run) -}}
+{{- else if eq $step "end" -}}
+{{- $run = dict -}}
+{{- $code := ternary 143 (int .program.code) (and .stopped (not .programOver)) -}}
+{{- $_ := set $ended "exitCode" $code -}}
+{{- $_ := set $ended "reason" (get (dict "0" "Completed" "128" "StartError") (print $code) | default "Error") -}}
+{{- $_ := set $s "state" (dict "terminated" (set $ended "containerID" $s.containerID)) -}}
 {{- else if eq $step "pause" -}}
 {{- $run = dict -}}
 {{- $_ := set $s "state" (dict "terminated" (set $ended "message" $message)) -}}
@@ -168,6 +221,16 @@
 {{- $in := dict "pod" $pod "spec" $c "old" $old "now" $now "due" $due "delay" $delay "plain" $plain -}}
 {{- $_ := set $in "changed" $change.yes -}}{{- $_ := set $in "crash" $crash.yes -}}
 {{- $_ := set $in "unready" (or $sick.yes (eq $kind "ephemeral")) -}}
+{{- $stopped := dict "pod" $pod "spec" $c "old" $old }}{{ template "stopped" $stopped }}{{ $_ := set $in "stopped" $stopped.yes -}}
+{{- $_ := set $in "program" dict }}{{ $_ := set $in "programOver" false -}}
+{{- if eq $kind "ephemeral" -}}
+{{- $program := dict "spec" $c }}{{ template "program" $program }}{{ $_ := set $in "program" $program -}}
+{{- $since := get (get (get $old "state" | default dict) "running" | default dict) "startedAt" -}}
+{{- if and $program.ends $since -}}
+{{- $end := (toDate "2006-01-02T15:04:05Z07:00" $since | dateModify (printf "%fs" $program.seconds)).UTC.Format "2006-01-02T15:04:05.000000Z07:00" -}}
+{{- $_ := set $in "programOver" (le $end $due) -}}
+{{- end -}}
+{{- end -}}
 {{- template "image" $in -}}
 {{- template "step" $in -}}
 {{- template "container" $in -}}

@@ -1,0 +1,87 @@
+package fakecri
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+)
+
+// pipe is a listener within this process. A connection has no buffers, so thousands cost little.
+type pipe struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipe() *pipe { return &pipe{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipe) dial(ctx context.Context) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.conns <- there:
+		return here, nil
+	case <-p.closed:
+		return nil, errors.New("connect to the fake runtime: the runtime is going down")
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (p *pipe) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipe) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipe) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
+
+// counted is a listener with connections known to the Server.
+type counted struct {
+	net.Listener
+
+	server *Server
+}
+
+func (l counted) Accept() (net.Conn, error) {
+	inner, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	conn := &countedConn{Conn: inner, server: l.server}
+	l.server.counts.Lock()
+	l.server.conns[conn] = true
+	l.server.counts.Unlock()
+	return conn, nil
+}
+
+// countedConn names itself as the remote address, so that a call can close its own connection.
+type countedConn struct {
+	net.Conn
+
+	server *Server
+}
+
+// caller is the address of a connection's other end.
+type caller struct {
+	net.Addr
+
+	conn net.Conn
+}
+
+func (c *countedConn) RemoteAddr() net.Addr { return caller{c.Conn.RemoteAddr(), c} }
+
+func (c *countedConn) Close() error {
+	c.server.counts.Lock()
+	delete(c.server.conns, c)
+	c.server.counts.Unlock()
+	return c.Conn.Close()
+}

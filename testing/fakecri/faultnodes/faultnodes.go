@@ -1,0 +1,127 @@
+// Package faultnodes answers the question: what does a node agent do while the runtime is ahead of the kubelet's
+// reports? [Machine] shows the containers of faultapi.Nodes as they are, reported or not, to an agent under a schedule
+// of faults. Stop ends an instance, and the schedule decides when the kubelet starts the next.
+package faultnodes
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/testing/fakecri"
+	"github.com/workloadkit/workloadkit/testing/fakecri/containerconfig"
+	"github.com/workloadkit/workloadkit/testing/fakecri/program"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// terminated is the exit code after SIGTERM.
+const terminated = 143
+
+// Machine is the containers of a Node. Make a Machine with New.
+//
+// Ends have no time of their own: an ended instance has finished at its start. Stop needs no time either.
+type Machine struct {
+	nodes *faultapi.Nodes
+	lock  sync.Locker
+	node  string
+}
+
+// New returns the containers of the Pods bound to a Node. The lock guards nodes: the schedule holds the lock for its own
+// steps, since calls of CRI come from further goroutines.
+func New(nodes *faultapi.Nodes, lock sync.Locker, node string) *Machine {
+	return &Machine{nodes: nodes, lock: lock, node: node}
+}
+
+// instances returns the instances on the Node. The caller holds the lock.
+func (m *Machine) instances() []faultapi.Instance {
+	var out []faultapi.Instance
+	for _, i := range m.nodes.Instances() {
+		if i.Pod.Spec.NodeName == m.node {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Sandboxes implements fakecri.Machine.
+func (m *Machine) Sandboxes() []fakecri.Sandbox {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	var out []fakecri.Sandbox
+	for _, i := range m.instances() {
+		if s := containerconfig.Sandbox(i.Pod); len(out) == 0 || out[len(out)-1].ID != s.ID {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Containers implements fakecri.Machine.
+func (m *Machine) Containers() []fakecri.Container {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	var out []fakecri.Container
+	for _, i := range m.instances() {
+		out = append(out, container(&i))
+	}
+	return out
+}
+
+// container describes an instance as configured at the start: the image and the variables from metadata may differ from
+// those of today's Pod.
+func container(i *faultapi.Instance) fakecri.Container {
+	spec := specOf(i.Pod, i.Name)
+	spec.Image = i.Image
+	c := containerconfig.New(i.Pod, spec, uint32(max(i.Restarts, 0)))
+	c.ID, c.ImageID = i.ID, i.Digest
+	c.Created, c.Started = i.Started.Time, i.Started.Time
+	if i.Exit != nil {
+		c.Finished, c.ExitCode = i.Started.Time, *i.Exit
+	}
+	for n := range c.Env {
+		for _, v := range i.Env {
+			if v.Name == c.Env[n].Name {
+				c.Env[n].Value = v.Value
+			}
+		}
+	}
+	return c
+}
+
+// specOf returns a copy of a container of a Pod.
+func specOf(pod *corev1.Pod, name string) *corev1.Container {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return list[i].DeepCopy()
+			}
+		}
+	}
+	return &corev1.Container{Name: name}
+}
+
+// Stop implements fakecri.Machine.
+func (m *Machine) Stop(_ context.Context, id string, _ time.Duration) error {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	for _, i := range m.instances() {
+		if i.ID == id {
+			m.nodes.Exit(i.Pod.UID, i.Name, terminated) // an ended instance stays as ended
+		}
+	}
+	return nil
+}
+
+// Exec implements fakecri.Machine.
+func (m *Machine) Exec(ctx context.Context, id string, argv []string) (out, errOut []byte, code int32, err error) {
+	for _, c := range m.Containers() {
+		if c.ID == id && c.Finished.IsZero() {
+			result, err := program.Run(ctx, argv, c.Env)
+			return result.Out, result.ErrOut, result.Code, err
+		}
+	}
+	return nil, nil, 0, errors.New("container is not running")
+}
