@@ -38,7 +38,7 @@
 // On Nodes, in a module of its own.
 //
 //	node/containerrestart which container may be stopped now, and is it back?
-//	node/cri              what does the container runtime of this Node run, and how do I reach the runtime?
+//	node/cri              how do I ask the container runtime of a Node for containers and images?
 //
 // Serve and explain.
 //

@@ -1,4 +1,4 @@
-// Package cri answers "what does the container runtime of this Node run, and how do I reach the runtime?"
+// Package cri answers "how do I ask the container runtime of a Node for containers and images?"
 //
 // A [Runtime] speaks CRI v1 on a unix socket: containers, stops, commands, environments, images. The connection is made
 // with the first call, and made again after a loss. A new socket at the same path is noticed before each call: runtimes

@@ -23,7 +23,9 @@ func pod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func withMark(subset string) func(*corev1.Pod) { return markedWith(mark{Name: "zones", Subset: subset}) }
+func withMark(subset string) func(*corev1.Pod) {
+	return markedWith(mark{Name: "zones", Subset: subset})
+}
 
 func markedWith(m mark) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { put(&p.Annotations, apps.AnnotationMatchedWorkloadSpread, m.text()) }

@@ -88,16 +88,7 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 		return nil, mark{}, apierrors.NewServiceUnavailable(err.Error())
 	}
 	if api.IsNumbered(s.kind) {
-		numbers, err := w.wanted(ctx, spread.Namespace, s)
-		if err != nil {
-			return nil, mark{}, apierrors.NewServiceUnavailable(err.Error())
-		}
-		places, err := s.places(&spread.Status, replicas)
-		if err != nil {
-			return nil, mark{}, nil //nolint:nilerr // the controller says why
-		}
-		answer := s.chooseNumbered(spread.Name, places, pod, numbers)
-		return s.named(answer.Subset), answer.mark, nil
+		return w.askNumbered(ctx, spread, s, pod, replicas)
 	}
 	type given struct {
 		to *subset
@@ -142,6 +133,20 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 		return nil, mark{}, apierrors.NewServiceUnavailable(fmt.Sprintf("WorkloadSpread %s: the place was taken %v ago, and another Pod may have the place soon", spread.Name, w.clock.Since(got.at)))
 	}
 	return got.to, got.mark, nil
+}
+
+// askNumbered is ask for a Pod with a number.
+func (w *webhook) askNumbered(ctx context.Context, spread *v1beta1.WorkloadSpread, s *settings, pod *corev1.Pod, replicas *int) (*subset, mark, error) {
+	numbers, err := w.wanted(ctx, spread.Namespace, s)
+	if err != nil {
+		return nil, mark{}, apierrors.NewServiceUnavailable(err.Error())
+	}
+	places, err := s.places(&spread.Status, replicas)
+	if err != nil {
+		return nil, mark{}, nil //nolint:nilerr // the controller says why
+	}
+	answer := s.chooseNumbered(spread.Name, places, pod, numbers)
+	return s.named(answer.Subset), answer.mark, nil
 }
 
 // named returns the subset of a name, or nil.
