@@ -35,7 +35,7 @@
 //	fanout               how do I act on many Pods at once, without starving others or repeating what is refused?
 //	ownercache/fairqueue how do I keep one namespace from holding up all the others?
 //
-// On Nodes, in a module of its own.
+// On Nodes, in module node.
 //
 //	node/containerrestart which container may be stopped now, and is it back?
 //	node/cri              how do I ask the container runtime of a Node for containers and images?
