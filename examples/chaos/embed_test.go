@@ -7,6 +7,7 @@ func embedMutants() []mutant {
 	unit := func(tests, only string) schedules { return schedules{tests: tests, only: only} }
 	const shared = "\tchanged, err := v.patchStatus(ctx, status, map[string]any{\"op\": \"replace\", \"path\": \"/metadata/resourceVersion\", \"value\": version})\n"
 	return []mutant{
+		{"a Sidecar takes a Pod more than may be", "examples/embed/sidecars/sidecars.go", "MaxUnavailable: max(v.Owner.Spec.MaxUnavailable, 1),", "MaxUnavailable: max(v.Owner.Spec.MaxUnavailable, 1) + 1,", schedules{tests: "./embed/sidecars"}},
 		{"an operator takes Pods without a share of the budget", "examples/embed/shards/setup.go", ", Permit: r.permit,", ",", shards},
 		{"a status is written over what webhooks have spent", "ownercache/status.go", shared, "\t_ = version\n\tchanged, err := v.patchStatus(ctx, status)\n", shards},
 		{"what webhooks spend wakes nobody", "ownercache/watch_status.go", "(changed == nil || changed(old, owner)) {", "(changed == nil || changed(old, owner)) && old.GetUID() == \"\" {", shards},

@@ -87,6 +87,11 @@ func setup(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	mgr.GetWebhookServer().Register("/mutate-pod", &admission.Webhook{Handler: handler})
+	return upgrade(ctx, mgr, control)
+}
+
+// upgrade adds the controller.
+func upgrade(ctx context.Context, mgr ctrl.Manager, control *sidecarcontrol.Control) error {
 	u, err := upgrader.New(ctx, mgr, &Sidecar{}, upgrader.Config[*Sidecar]{Control: control, Cache: ownercache.Options{Clock: clock.RealClock{}}})
 	if err != nil {
 		return err
