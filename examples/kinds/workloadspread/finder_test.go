@@ -1,0 +1,155 @@
+package workloadspread
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/workloads"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// office is a manager with a webhook, a cache that shows what the test delivers, and users. A failing API server answers
+// the webhook's requests with an error.
+type office struct {
+	ctrl.Manager
+
+	t       *testing.T
+	scheme  *runtime.Scheme
+	cache   *faultapi.Cache
+	own     *faultapi.Client // reads from the cache
+	live    *faultapi.Client
+	user    *faultapi.Client
+	fails   bool
+	webhook *webhook
+}
+
+// Pass is the fate of the webhook's calls.
+func (o *office) Pass(context.Context, faultapi.Call) faultapi.Fate {
+	if o.fails {
+		return faultapi.Fate{Before: apierrors.NewInternalError(errors.New("etcd is away"))}
+	}
+	return faultapi.Fate{}
+}
+
+func (o *office) GetCache() cache.Cache             { return o.cache }
+func (o *office) GetAPIReader() client.Reader       { return o.live }
+func (o *office) GetClient() client.Client          { return o.own }
+func (o *office) GetScheme() *runtime.Scheme        { return o.scheme }
+func (o *office) GetRESTMapper() apimeta.RESTMapper { return o.own.RESTMapper() }
+func (o *office) GetLogger() logr.Logger            { return logr.Discard() }
+
+func (o *office) must(err error) {
+	o.t.Helper()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// create creates objects that the cache shows, unless hidden.
+func (o *office) create(shown bool, objects ...client.Object) {
+	o.t.Helper()
+	for _, object := range objects {
+		o.must(o.user.Create(o.t.Context(), object))
+	}
+	if shown {
+		o.deliver()
+	}
+}
+
+func (o *office) deliver() {
+	for _, resource := range o.cache.Resources() {
+		o.cache.Deliver(resource, o.cache.Behind(resource))
+	}
+	o.cache.Announce()
+}
+
+func newOffice(t *testing.T) *office {
+	o := &office{t: t, scheme: runtime.NewScheme()}
+	o.must(errors.Join(clientgoscheme.AddToScheme(o.scheme), v1beta1.AddToScheme(o.scheme)))
+	server, err := faultapi.New(o.scheme, time.Now, append(workloads.Kinds(), &v1beta1.WorkloadSpread{}, faultapi.ClusterWide(&corev1.Node{}))...)
+	o.must(err)
+	o.cache, o.user = server.Cache(nil), server.Client(nil, nil)
+	o.own, o.live = server.Client(o, o.cache), server.Client(o, nil)
+	o.webhook, err = newWebhook(t.Context(), o, &listed{}, apps.DefaultGates(), "replicaset", clock.RealClock{})
+	o.must(err)
+	return o
+}
+
+func controlled(object client.Object, by client.Object, kind string) client.Object {
+	gv := appsv1.SchemeGroupVersion
+	if kind == "CloneSet" {
+		gv = v1beta1.GroupVersion
+	}
+	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(by, gv.WithKind(kind))})
+	return object
+}
+
+func inShop(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}}
+}
+
+// TestPodsOfTargets: a Pod belongs to the WorkloadSpread of a controller anywhere above, by group, kind and name.
+func TestPodsOfTargets(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		target v1beta1.WorkloadSpreadTarget
+		filter map[string]string
+		// late hides the ReplicaSet from the cache.
+		late, fails, deleted bool
+
+		subset string
+		fault  bool
+	}{
+		{name: "WS-11 the Deployment above the ReplicaSet", target: v1beta1.WorkloadSpreadTarget{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, subset: "a"},
+		{name: "WS-11 the ReplicaSet", target: v1beta1.WorkloadSpreadTarget{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1"}, subset: "a"},
+		{name: "WS-11 another name", target: v1beta1.WorkloadSpreadTarget{APIVersion: "apps/v1", Kind: "Deployment", Name: "api"}},
+		{name: "WS-11 another group", target: v1beta1.WorkloadSpreadTarget{APIVersion: "apps.kruise.io/v1beta1", Kind: "StatefulSet", Name: "web"}},
+		{name: "WS-12 a late cache", target: v1beta1.WorkloadSpreadTarget{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, late: true, subset: "a"},
+		{name: "WS-12 nobody knows", target: v1beta1.WorkloadSpreadTarget{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, late: true, fails: true, fault: true},
+		{name: "WS-14 another filter", target: v1beta1.WorkloadSpreadTarget{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, filter: map[string]string{"app": "other"}},
+		{name: "WS-14 the filter", target: v1beta1.WorkloadSpreadTarget{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, filter: map[string]string{"app": "web"}, subset: "a"},
+		{name: "WS-21 gone meanwhile", target: v1beta1.WorkloadSpreadTarget{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, deleted: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := newOffice(t)
+			spread := &v1beta1.WorkloadSpread{ObjectMeta: inShop("web")}
+			spread.Spec.TargetReference = tc.target
+			if tc.filter != nil {
+				spread.Spec.TargetFilter = &v1beta1.WorkloadSpreadTargetFilter{Selector: &metav1.LabelSelector{MatchLabels: tc.filter}}
+			}
+			most := intstr.FromInt32(1)
+			spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a", MaxReplicas: &most}, {Name: "b"}}
+			deployment := &appsv1.Deployment{ObjectMeta: inShop("web")}
+			o.create(true, spread, deployment)
+			set := controlled(&appsv1.ReplicaSet{ObjectMeta: inShop("web-1")}, deployment, "Deployment")
+			o.create(!tc.late, set)
+			pod := controlled(&corev1.Pod{ObjectMeta: inShop("web-1-x")}, set, "ReplicaSet").(*corev1.Pod)
+			if tc.deleted {
+				o.must(o.user.Delete(t.Context(), spread))
+			}
+			o.fails = tc.fails
+			err := o.webhook.spread(t.Context(), pod)
+			if got := subsetOf(pod); got != tc.subset || (err != nil) != tc.fault || err != nil && !apierrors.IsServiceUnavailable(err) {
+				t.Errorf("subset %q, error %v, want %q, an error %t", got, err, tc.subset, tc.fault)
+			}
+		})
+	}
+}
