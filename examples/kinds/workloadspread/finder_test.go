@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +37,8 @@ type office struct {
 	own     *faultapi.Client // reads from the cache
 	live    *faultapi.Client
 	user    *faultapi.Client
+	clock   *clocktesting.FakePassiveClock
+	slow    time.Duration // how long a call takes
 	fails   bool
 	webhook *webhook
 }
@@ -46,6 +48,7 @@ func (o *office) Pass(context.Context, faultapi.Call) faultapi.Fate {
 	if o.fails {
 		return faultapi.Fate{Before: apierrors.NewInternalError(errors.New("etcd is away"))}
 	}
+	o.clock.SetTime(o.clock.Now().Add(o.slow))
 	return faultapi.Fate{}
 }
 
@@ -82,13 +85,13 @@ func (o *office) deliver() {
 }
 
 func newOffice(t *testing.T) *office {
-	o := &office{t: t, scheme: runtime.NewScheme()}
+	o := &office{t: t, scheme: runtime.NewScheme(), clock: clocktesting.NewFakePassiveClock(time.Now())}
 	o.must(errors.Join(clientgoscheme.AddToScheme(o.scheme), v1beta1.AddToScheme(o.scheme)))
 	server, err := faultapi.New(o.scheme, time.Now, append(workloads.Kinds(), &v1beta1.WorkloadSpread{}, faultapi.ClusterWide(&corev1.Node{}))...)
 	o.must(err)
 	o.cache, o.user = server.Cache(nil), server.Client(nil, nil)
 	o.own, o.live = server.Client(o, o.cache), server.Client(o, nil)
-	o.webhook, err = newWebhook(t.Context(), o, &listed{}, apps.DefaultGates(), "replicaset", clock.RealClock{})
+	o.webhook, err = newWebhook(t.Context(), o, &listed{}, apps.DefaultGates(), "replicaset", o.clock)
 	o.must(err)
 	return o
 }
@@ -149,6 +152,33 @@ func TestPodsOfTargets(t *testing.T) {
 			err := o.webhook.spread(t.Context(), pod)
 			if got := subsetOf(pod); got != tc.subset || (err != nil) != tc.fault || err != nil && !apierrors.IsServiceUnavailable(err) {
 				t.Errorf("subset %q, error %v, want %q, an error %t", got, err, tc.subset, tc.fault)
+			}
+		})
+	}
+}
+
+// TestLateAnswers: a place is given away after a while, so an answer long after the place was taken must not count.
+func TestLateAnswers(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		slow  time.Duration
+		fault bool
+	}{
+		{"in time", answers, false},
+		{"too late", answers + time.Second, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := newOffice(t)
+			spread, deployment := &v1beta1.WorkloadSpread{ObjectMeta: inShop("web")}, &appsv1.Deployment{ObjectMeta: inShop("web")}
+			spread.Spec.TargetReference = v1beta1.WorkloadSpreadTarget{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+			most := intstr.FromInt32(1)
+			spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a", MaxReplicas: &most}, {Name: "b"}}
+			o.create(true, spread, deployment)
+			pod := controlled(&corev1.Pod{ObjectMeta: inShop("web-x")}, deployment, "Deployment").(*corev1.Pod)
+			o.slow = tc.slow
+			err := o.webhook.spread(t.Context(), pod)
+			if (err != nil) != tc.fault || err != nil && (!apierrors.IsServiceUnavailable(err) || subsetOf(pod) != "") {
+				t.Errorf("subset %q, error %v, want an error %t", subsetOf(pod), err, tc.fault)
 			}
 		})
 	}
