@@ -10,7 +10,7 @@ func workloadSpreadMutants() []mutant {
 			"Pods have no place after a status was removed", folder + "decide_count.go", "_, isMarked := markOf(pod, object.Name)\n\t\treturn !isMarked", "_, isMarked := markOf(pod, object.Name)\n\t\treturn isMarked",
 			schedules{tests: "./kinds/workloadspread", only: "TestBooksOf"},
 		},
-		{"an answer counts, however late", folder + "webhook.go", "w.clock.Since(got.at) > answers:", "w.clock.Since(got.at) > 10*answers:", schedules{tests: "./kinds/workloadspread", only: "TestLateAnswers"}},
+		{"a place counts from the begin of a slow write", folder + "webhook.go", "n.now = w.clock.Now() //", "if n.now.IsZero() {\n\t\t\t\tn.now = w.clock.Now()\n\t\t\t} //", schedules{tests: "./kinds/workloadspread", only: "TestSlowWrite"}},
 		{"a spec counts as read after an edit", folder + "finder.go", "if ok && r.generation == spread.Generation {", "if ok {", schedules{tests: "./kinds/workloadspread", only: "TestReadOnce"}},
 		{"long marks are read", folder + "decide_inject.go", "len(text) > longestMark", "len(text) > 100*longestMark", schedules{tests: "./kinds/workloadspread", only: "TestLongMarks"}},
 		{"long patches are tried", folder + "resolve.go", "patch == nil || !read.Patch(path, patch.Raw)", "patch == nil", schedules{tests: "./kinds/workloadspread", only: "TestLongPatches"}},

@@ -76,10 +76,6 @@ func (w *webhook) spread(ctx context.Context, pod *corev1.Pod) error {
 	return inject(pod, to, m)
 }
 
-// answers is how long an answer may take after its place was taken. A place lives for 30 s, and a place asked for again
-// is taken anew after half of its life: the rest is for the Pod to be created and seen.
-const answers = 7 * time.Second
-
 // ask returns the subset of a new Pod, or nil.
 func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *corev1.Pod) (*subset, mark, error) {
 	s, _ := w.settingsOf(spread)
@@ -92,7 +88,6 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 	}
 	type given struct {
 		to *subset
-		at time.Time
 		answer
 	}
 	n := newcomer{pod: pod, version: versionOf(pod, w.versioned), fresh: string(uuid.NewUUID())}
@@ -109,7 +104,7 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 			if !ok || err != nil || !s.selector.Matches(labels.Set(pod.Labels)) {
 				return before, given{}, sharedstatus.Answer
 			}
-			n.now = w.clock.Now()
+			n.now = w.clock.Now() // a place counts from its decision, which may be the second after a slow write
 			books := before.VersionedSubsetStatuses
 			if before.ObservedGeneration == 0 && len(books) == 0 {
 				books = s.booksOf(spread, before, observed{pods: there, replicas: replicas, versioned: w.versioned, now: n.now})
@@ -122,15 +117,13 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 			case answer.sure:
 				then = sharedstatus.Answer
 			}
-			return before, given{s.named(answer.Subset), n.now, answer}, then
+			return before, given{s.named(answer.Subset), answer}, then
 		})
 	switch {
 	case errors.Is(err, sharedstatus.ErrGone):
 		return nil, mark{}, nil
 	case err != nil:
 		return nil, mark{}, apierrors.NewServiceUnavailable(fmt.Sprintf("WorkloadSpread %s: %v", spread.Name, err))
-	case got.to != nil && w.clock.Since(got.at) > answers:
-		return nil, mark{}, apierrors.NewServiceUnavailable(fmt.Sprintf("WorkloadSpread %s: the place was taken %v ago, and another Pod may have the place soon", spread.Name, w.clock.Since(got.at)))
 	}
 	return got.to, got.mark, nil
 }
