@@ -47,7 +47,7 @@ func plan(t testing.TB) chaos.Plan {
 			w := &story{World: world, control: control, taken: map[types.UID]bool{}}
 			return chaos.Subject{
 				Setup: func(ctx context.Context, mgr manager.Manager) error { return upgrade(ctx, mgr, control) },
-				Begin: w.begin, Users: w.users, Settle: w.settle, Denies: w.denies, Wrote: w.judge, Converged: w.converged,
+				Begin: w.begin, Users: w.users, Settle: w.settle, Denies: w.denies, Wrote: w.judge, Check: w.serveAgain, Converged: w.converged,
 			}
 		},
 	}
@@ -168,21 +168,21 @@ func (w *story) judge(x *chaos.Write) {
 	if imageOf(before) == imageOf(after) {
 		return
 	}
-	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
-		if pod.UID != after.UID && w.isBack(pod) {
-			delete(w.taken, pod.UID)
-		}
-	}
-	for uid := range w.taken {
-		if !slices.ContainsFunc(faultapi.All[*corev1.Pod](w.Server), func(pod *corev1.Pod) bool { return pod.UID == uid && podstate.IsActive(pod) }) {
-			delete(w.taken, uid)
-		}
-	}
 	if podstate.IsReady(before) && podstate.IsActive(before) {
 		w.taken[after.UID] = true
 	}
 	if len(w.taken) > w.most {
 		w.Failf("budget", "%d Pods are out of service for the sidecar, %d may be", len(w.taken), w.most)
+	}
+}
+
+// serveAgain forgets the Pods that have served again, or are gone. A Node may have stopped them since.
+func (w *story) serveAgain() {
+	for uid := range w.taken {
+		i := slices.IndexFunc(faultapi.All[*corev1.Pod](w.Server), func(pod *corev1.Pod) bool { return pod.UID == uid && podstate.IsActive(pod) })
+		if i < 0 || w.isBack(faultapi.All[*corev1.Pod](w.Server)[i]) {
+			delete(w.taken, uid)
+		}
 	}
 }
 
