@@ -168,7 +168,7 @@ func (w *story) judge(x *chaos.Write) {
 	if imageOf(before) == imageOf(after) {
 		return
 	}
-	if podstate.IsReady(before) && podstate.IsActive(before) {
+	if w.isBack(before) && podstate.IsActive(before) { // a Pod in the middle of an upgrade is out of service already
 		w.taken[after.UID] = true
 	}
 	if len(w.taken) > w.most {
@@ -178,9 +178,10 @@ func (w *story) judge(x *chaos.Write) {
 
 // serveAgain forgets the Pods that have served again, or are gone. A Node may have stopped them since.
 func (w *story) serveAgain() {
+	pods := faultapi.All[*corev1.Pod](w.Server)
 	for uid := range w.taken {
-		i := slices.IndexFunc(faultapi.All[*corev1.Pod](w.Server), func(pod *corev1.Pod) bool { return pod.UID == uid && podstate.IsActive(pod) })
-		if i < 0 || w.isBack(faultapi.All[*corev1.Pod](w.Server)[i]) {
+		i := slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return pod.UID == uid && podstate.IsActive(pod) })
+		if i < 0 || w.isBack(pods[i]) {
 			delete(w.taken, uid)
 		}
 	}
