@@ -8,7 +8,7 @@ func unitedDeploymentMutants() []mutant {
 	found := schedules{tests: "./kinds/uniteddeployment"}
 	only := func(test string) schedules { return schedules{tests: "./kinds/uniteddeployment", only: test} }
 	return []mutant{
-		{"a workload without its label wakes nobody", watch, "!hasSubset(object) && ref != nil &&", "!hasSubset(object) && ref != nil && ref.Name == \"\" &&", found},
+		{"a workload without its label wakes nobody", watch, "names = []string{ref.Name}\n\t\t}\n\t\treturn names", "_ = ref.Name\n\t\t}\n\t\treturn names", found},
 		{"of several workloads of a subset the oldest stays", pass, "cmp.Compare(partsOf(b).ready, partsOf(a).ready),", "", found},
 		{"a workload on its way out is kept", pass, "cmp.Compare(ending(a), ending(b)), ", "", found},
 		{"further workloads of a subset stay", pass, "t.surplus = append(t.surplus, &write{w, nil})", "t.surplus = nil", found},

@@ -3,7 +3,6 @@ package controllertest
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
@@ -42,7 +41,7 @@ func Serve(t testing.TB, cp *controlplane.ControlPlane, c client.Client, options
 			_ = c.Delete(context.WithoutCancel(t.Context()), configuration)
 		}
 	})
-	controlplanetest.Eventually(t, 2*time.Minute, func(ctx context.Context) error { return isReady(ctx, options.HealthAddress) })
+	controlplanetest.Eventually(t, 2*time.Minute, func(ctx context.Context) error { return controlplanetest.Ready(ctx, options.HealthAddress) })
 }
 
 // webhookConfigurations are the names of the manager's webhook configurations: for mutation, and for validation.
@@ -53,20 +52,4 @@ func webhookConfigurations() (out []client.Object) {
 		out = append(out, u)
 	}
 	return out
-}
-
-func isReady(ctx context.Context, address string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the manager is not ready: %s", answer.Status)
-	}
-	return nil
 }

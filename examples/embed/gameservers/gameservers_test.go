@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -89,21 +88,7 @@ func start(t *testing.T, before func(*fixture)) *fixture {
 			t.Errorf("operator: %v", err)
 		}
 	})
-	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+probes+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = answer.Body.Close() }()
-		if answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("not ready: %s", answer.Status)
-		}
-		return nil
-	})
+	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error { return controlplanetest.Ready(ctx, probes) })
 	return f
 }
 

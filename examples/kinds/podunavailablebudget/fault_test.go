@@ -65,7 +65,7 @@ func plan(t testing.TB) chaos.Plan {
 		Scheme: scheme, Seeds: 300, Steps: 400, Replicas: 3, Quiet: 3 * time.Minute,
 		Kinds: append(workloads.Kinds(), &v1beta1.PodUnavailableBudget{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})),
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, serving: serving, requests: map[string]*request{}, granted: map[types.UID]time.Time{}, needs: map[spent]int32{}, freed: map[types.UID]time.Time{}, idle: map[string]time.Time{}, behind: map[int]time.Time{}}
+			w := &story{World: world, serving: serving, requests: map[string]*request{}, granted: map[types.UID]time.Time{}, again: map[types.UID]time.Time{}, needs: map[spent]int32{}, freed: map[types.UID]time.Time{}, idle: map[string]time.Time{}, behind: map[int]time.Time{}}
 			return chaos.Subject{
 				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.outside, Settle: w.settle, Check: w.check, Wrote: w.judge, Converged: w.converged,
 			}
@@ -87,6 +87,8 @@ type story struct {
 	// needs is the number of Pods that had to serve at the time of the grant. A user may ask for more before the second
 	// budget agrees.
 	needs map[spent]int32
+	// again says when a Pod was let go by an earlier share.
+	again map[types.UID]time.Time
 	// freed are Pods let go in the last seconds as not serving that had become ready meanwhile.
 	freed map[types.UID]time.Time
 	// idle is the last time when the status of a budget needed no Pod.
@@ -243,7 +245,7 @@ func (w *story) admitted(p passed) {
 			if since, ok := w.granted[pod.UID]; !ok || time.Since(since) > 20*time.Second {
 				w.Failf("budget", "%s of Pod %s is let pass as one that was let go a moment ago", r.operation, pod.Name)
 			}
-			if w.serves(live) && !hasShare(budget, pod.Name) {
+			if w.again[pod.UID] = time.Now(); w.serves(live) && !hasShare(budget, pod.Name) {
 				w.freed[pod.UID] = time.Now() // a count has ended the share while the webhook answered
 			}
 			w.carryOut(r)
@@ -610,10 +612,21 @@ func (w *story) judge(write *chaos.Write) {
 		if before, ok := write.Before.(*v1beta1.PodUnavailableBudget); ok {
 			w.note(after, before.Status.DisruptedPods, after.Status.DisruptedPods)
 			w.note(after, before.Status.UnavailablePods, after.Status.UnavailablePods)
+			w.noteEnds(write.Task, before, after)
 		}
 	case nil: // another writer has deleted the object meanwhile
 	default:
 		w.Failf("stranger", "%s", write.Call)
+	}
+}
+
+// noteEnds records shares ended by a count that began before the Pod was let go once more by its share.
+func (w *story) noteEnds(count *chaos.Task, before, after *v1beta1.PodUnavailableBudget) {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		again, ok := w.again[pod.UID]
+		if ok && count != nil && !again.Before(count.Began) && hasShare(before, pod.Name) && !hasShare(after, pod.Name) {
+			w.freed[pod.UID] = time.Now()
+		}
 	}
 }
 

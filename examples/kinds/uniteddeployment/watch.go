@@ -55,11 +55,12 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 // above returns the names of the UnitedDeployments to which an object belongs, or may belong. A workload without its
 // label is released, and its UnitedDeployment needs another.
 func (r *Reconciler) above(object client.Object) (names []string) {
-	if ref := metav1.GetControllerOfNoCopy(object); !hasSubset(object) && ref != nil && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == r.cache.Kind().GroupKind() {
-		return []string{ref.Name}
-	}
 	if !hasSubset(object) {
-		return nil
+		ref := metav1.GetControllerOfNoCopy(object)
+		if ref != nil && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == r.cache.Kind().GroupKind() {
+			names = []string{ref.Name}
+		}
+		return names
 	}
 	chain, _ := r.owners.Above(object)
 	for _, ref := range chain {

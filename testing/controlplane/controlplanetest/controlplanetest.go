@@ -18,6 +18,7 @@ package controlplanetest
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -187,4 +188,22 @@ func Eventually(t testing.TB, within time.Duration, check func(context.Context) 
 			timer.Reset(pause)
 		}
 	}
+}
+
+// Ready returns why a manager with its probes at an address, host and port, is not ready, or nil. Ready is for
+// [Eventually].
+func Ready(ctx context.Context, probes string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+probes+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the manager is not ready: %s", answer.Status)
+	}
+	return nil
 }

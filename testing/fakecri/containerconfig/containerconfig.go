@@ -50,6 +50,23 @@ func New(pod *corev1.Pod, spec *corev1.Container, attempt uint32) fakecri.Contai
 	}
 }
 
+// SpecOf returns a container of a Pod by name, or nil. The container belongs to the Pod: read-only.
+func SpecOf(pod *corev1.Pod, name string) *corev1.Container {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if c := corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon); c.Name == name {
+			return &c
+		}
+	}
+	return nil
+}
+
 // Sandbox returns the sandbox of a Pod.
 func Sandbox(pod *corev1.Pod) fakecri.Sandbox {
 	labels := podLabels(pod)

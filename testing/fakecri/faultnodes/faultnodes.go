@@ -73,7 +73,10 @@ func (m *Machine) Containers() []fakecri.Container {
 // container describes an instance as configured at the start: the image and the variables from metadata may differ from
 // those of today's Pod.
 func container(i *faultapi.Instance) fakecri.Container {
-	spec := specOf(i.Pod, i.Name)
+	spec := &corev1.Container{Name: i.Name}
+	if found := containerconfig.SpecOf(i.Pod, i.Name); found != nil {
+		spec = found.DeepCopy()
+	}
 	spec.Image = i.Image
 	c := containerconfig.New(i.Pod, spec, uint32(max(i.Restarts, 0)))
 	c.ID, c.ImageID = i.ID, i.Digest
@@ -89,18 +92,6 @@ func container(i *faultapi.Instance) fakecri.Container {
 		}
 	}
 	return c
-}
-
-// specOf returns a copy of a container of a Pod.
-func specOf(pod *corev1.Pod, name string) *corev1.Container {
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if list[i].Name == name {
-				return list[i].DeepCopy()
-			}
-		}
-	}
-	return &corev1.Container{Name: name}
 }
 
 // Stop implements fakecri.Machine.

@@ -279,7 +279,7 @@ func instances(pod *corev1.Pod, before map[string]fakecri.Container) map[string]
 func reported(pod *corev1.Pod, s *corev1.ContainerStatus) []fakecri.Container {
 	var out []fakecri.Container
 	add := func(fullID string, attempt int32, started metav1.Time, end *corev1.ContainerStateTerminated) {
-		spec := specOf(pod, s.Name)
+		spec := containerconfig.SpecOf(pod, s.Name)
 		_, id, _ := strings.Cut(fullID, "://")
 		if id == "" || spec == nil {
 			return
@@ -306,21 +306,4 @@ func reported(pod *corev1.Pod, s *corev1.ContainerStatus) []fakecri.Container {
 		add(last.ContainerID, attempt, last.StartedAt, last)
 	}
 	return out
-}
-
-// specOf returns the container of a Pod by name.
-func specOf(pod *corev1.Pod, name string) *corev1.Container {
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
-		}
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		if c := corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon); c.Name == name {
-			return &c
-		}
-	}
-	return nil
 }
