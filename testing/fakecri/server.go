@@ -102,7 +102,7 @@ func (s *Server) up() error {
 	}
 	l := &life{
 		pipe: newPipe(),
-		server: grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.WaitForHandlers(true), grpc.SharedWriteBuffer(true),
+		server: grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.WaitForHandlers(true),
 			grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage)),
 	}
 	runtimeapi.RegisterRuntimeServiceServer(l.server, &runtimeService{opts: s.opts})
@@ -185,7 +185,7 @@ func (s *Server) Dial(ctx context.Context, _ string) (net.Conn, error) {
 // Client returns a connection by Dial.
 func (s *Server) Client() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///fakecri", grpc.WithContextDialer(s.Dial),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithSharedWriteBuffer(true),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the fake runtime: %w", err)
