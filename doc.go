@@ -39,6 +39,7 @@
 //
 //	node/containerrestart which container may be stopped now, and is it back?
 //	node/cri              how do I ask the container runtime of a Node for containers and images?
+//	node/agent            how does my own agent work on every Node?
 //
 // Serve and explain.
 //

@@ -95,6 +95,7 @@ func layers() []layer {
 		{"node/containerrestart/batch", pure, "completion podstate reason rollout"},
 		{"node/containerrestart/stopper", acting, "node/containerrestart reason"},
 		{"node/cri", free, "node/containerrestart reason"}, // speaks gRPC
+		{"node/agent", free, "node/containerrestart node/containerrestart/stopper node/cri podstate reason"},
 
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},

@@ -108,15 +108,20 @@ func Find(ctx context.Context, paths []string) (found []Found, missing reason.Li
 		version, err := ask(ctx, runtime)
 		if err != nil {
 			runtime.Close()
-			if len(reason.From(err)) == 0 {
-				err = reason.Reason{Code: NoRuntime, Path: path, Detail: reason.Shorten(err.Error(), 256), Remedy: "see whether the container runtime runs"}.With(err)
-			}
-			missing.Add(NoRuntime, err)
+			missing.Add(NoRuntime, silent(path, err))
 			continue
 		}
 		found = append(found, Found{Runtime: runtime, Version: version})
 	}
 	return found, missing
+}
+
+// silent says why a runtime has not told its name.
+func silent(path string, err error) error {
+	if len(reason.From(err)) > 0 {
+		return err
+	}
+	return reason.Reason{Code: NoRuntime, Path: path, Detail: reason.Shorten(err.Error(), 256), Remedy: "see whether the container runtime runs"}.With(err)
 }
 
 func ask(ctx context.Context, runtime *Runtime) (Version, error) {

@@ -45,6 +45,8 @@ const largest = 16 << 20
 // Runtime is a container runtime. A Runtime is safe for concurrent use. Make a Runtime with New.
 type Runtime struct {
 	path string
+	// dialer connects without a socket; nil for the socket at path.
+	dialer func(context.Context) (net.Conn, error)
 
 	mu      sync.Mutex
 	current *link
@@ -67,6 +69,12 @@ func New(endpoint string) (*Runtime, error) {
 		return nil, reason.Reason{Code: InvalidEndpoint, New: reason.Shorten(endpoint, 256), Remedy: "use the absolute path of a unix socket"}
 	}
 	return &Runtime{path: path}, nil
+}
+
+// NewDialed returns a runtime behind a dialer, without a socket: a runtime in this process, or behind a tunnel. name
+// stands for the path in messages. NewDialed connects to nobody.
+func NewDialed(name string, dial func(context.Context) (net.Conn, error)) *Runtime {
+	return &Runtime{path: name, dialer: dial}
 }
 
 // Path is the path of the socket.
@@ -96,20 +104,23 @@ func (l *link) closeIfUnused() {
 
 // acquire returns the connection to the present socket, for a call.
 func (r *Runtime) acquire() (*link, error) {
-	socket, err := os.Stat(r.path)
-	if err != nil {
-		return nil, reason.Reason{Code: NoSocket, Path: r.path, Remedy: "see whether the container runtime runs"}.With(err)
+	var socket os.FileInfo
+	if r.dialer == nil {
+		var err error
+		if socket, err = os.Stat(r.path); err != nil {
+			return nil, reason.Reason{Code: NoSocket, Path: r.path, Remedy: "see whether the container runtime runs"}.With(err)
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil, reason.Final(net.ErrClosed)
 	}
-	if r.current != nil && !sameSocket(r.current.socket, socket) {
+	if r.current != nil && r.dialer == nil && !sameSocket(r.current.socket, socket) {
 		r.retire()
 	}
 	if r.current == nil {
-		conn, err := dial(r.path)
+		conn, err := r.dial()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.path, err)
 		}
@@ -129,11 +140,14 @@ func (r *Runtime) release(l *link) {
 	l.closeIfUnused()
 }
 
-func dial(path string) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///"+path,
+func (r *Runtime) dial() (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+r.path,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
 		grpc.WithContextDialer(func(ctx context.Context, path string) (net.Conn, error) {
+			if r.dialer != nil {
+				return r.dialer(ctx)
+			}
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", path)
 		}),

@@ -46,6 +46,8 @@ type Runtime interface {
 type Order struct {
 	// ID of the instance to stop, and no successor.
 	ID string
+	// Name of the container, for reports.
+	Name string
 	// Hook is the preStop hook.
 	Hook containerrestart.Hook
 	// Grace is the time for hook and stop together.
