@@ -12,6 +12,7 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/workloadkit/workloadkit v0.0.0
 	github.com/workloadkit/workloadkit/examples/apis v0.0.0
+	github.com/workloadkit/workloadkit/node v0.0.0
 	github.com/workloadkit/workloadkit/testing v0.0.0
 	golang.org/x/sync v0.22.0
 	golang.org/x/term v0.47.0
@@ -27,6 +28,12 @@ require (
 	sigs.k8s.io/controller-runtime v0.24.1
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/yaml v1.6.0
+)
+
+require (
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
+	google.golang.org/grpc v1.83.2 // indirect
+	k8s.io/cri-api v0.36.3 // indirect
 )
 
 require (
@@ -56,17 +63,18 @@ require (
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.67.5 // indirect
 	github.com/prometheus/procfs v0.19.2 // indirect
+	github.com/workloadkit/workloadkit/testing/fakecri v0.0.0
 	github.com/x448/float16 v0.8.4 // indirect
-	go.opentelemetry.io/otel v1.41.0 // indirect
-	go.opentelemetry.io/otel/trace v1.41.0 // indirect
+	go.opentelemetry.io/otel v1.44.0 // indirect
+	go.opentelemetry.io/otel/trace v1.44.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
-	golang.org/x/net v0.49.0 // indirect
+	golang.org/x/net v0.58.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/text v0.33.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
@@ -79,5 +87,8 @@ require (
 replace (
 	github.com/workloadkit/workloadkit => ..
 	github.com/workloadkit/workloadkit/examples/apis => ./apis
+	github.com/workloadkit/workloadkit/node => ../node
 	github.com/workloadkit/workloadkit/testing => ../testing
 )
+
+replace github.com/workloadkit/workloadkit/testing/fakecri => ../testing/fakecri

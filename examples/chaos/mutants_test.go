@@ -406,7 +406,7 @@ func mutants() []mutant {
 		},
 		{
 			"Pods below the partition are created anew", "podcontrol/executor/numbered.go",
-			`{{"create old Pods", true, from.Current}`, `{{"create old Pods", true, from.History.Update}`, games(),
+			`{{"create old Pods", true, from.Current}`, `{{"create old Pods", true, t.History.Update}`, games(),
 		},
 		{
 			"new Pods are not held for their first match", "podcontrol/podcontrol.go",
@@ -422,11 +422,11 @@ func mutants() []mutant {
 		},
 		{
 			"a name that somebody else has keeps other Pods from being created", "podcontrol/executor/numbered.go",
-			"case !taken:", "case !taken || !metav1.IsControlledBy(pod, p.view.Owner):", games(),
+			"case !taken:", "case !taken || !metav1.IsControlledBy(pod, t.Owner):", games(),
 		},
 		{
 			"the current revision is forgotten before the rollout is over", "examples/embed/gameservers/gameservers.go",
-			"if complete {", "if complete || len(s.members.Pods) > 2 {", games(),
+			"if complete {", "if complete || len(d.members.Pods) > 2 {", games(),
 		},
 		{
 			"Pods that nobody controls are taken for the owner's", "ownercache/cache.go",

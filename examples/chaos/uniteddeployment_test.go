@@ -24,7 +24,7 @@ func unitedDeploymentMutants() []mutant {
 		{"ready Pods hold an update up", pass, "!= o.revision && !podstate.IsReady(pod) {", "!= o.revision {", only("TestUnstick")},
 		{"maxUnavailable stays as while Pods were reserved", pass, "case was == nil || was.Type != intstr.Int ||", "case was == nil || was.Type != intstr.Int || was.IntVal > 0 ||", only("TestUnavailable")},
 		{"Deployments have partitions", workload, "w.Spec.Replicas, n.kept = &n.replicas, nil", "w.Spec.Replicas = &n.replicas", only("TestRandomCourses")},
-		{"terms of a template do not count", folder + "resolve.go", "size += each + terms*list[i]", "size += each + list[i]", only("TestTotalSize")},
+		{"terms of a template do not count", folder + "resolve.go", "size += each + terms*list[i]", "size += each + min(terms, 1)*list[i]", only("TestTotalSize")},
 		{"matchFields do not count", workload, "t.MatchFields = append(t.MatchFields, term.MatchFields...)", "t.MatchFields = append(t.MatchFields, nil...)", only("TestBuild")},
 		{"foreign labels are dropped", change, "if len(have) == 0 {", "if len(have) >= 0 {", found},
 		{"the spec of a new revision is not written", change, "Body: append(body, operation{\"add\", \"/spec\", partsOf(want).spec})}", "Body: body}", found},

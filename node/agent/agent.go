@@ -56,7 +56,13 @@ type Agent struct {
 	worker   *Worker
 	manager  manager.Manager
 	runtimes *cri.Runtimes
-	queue    atomic.Pointer[workqueue.TypedRateLimitingInterface[ctrl.Request]] // nil before the start
+	loop     atomic.Pointer[loop] // nil before the start
+}
+
+// loop is the running loop over Pods.
+type loop struct {
+	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+	pods  cache.Informer
 }
 
 // New returns the agent of a Node that works with the API server of a configuration. New asks nobody. An error is about
@@ -140,15 +146,23 @@ func (a *Agent) add(workers int) error {
 	}
 	for _, from := range []source.Source{
 		source.Kind(a.manager.GetCache(), &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}),
-		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-			a.queue.Store(&queue)
-			return nil
-		}),
+		source.Func(a.begin),
 	} {
 		if err := loop.Watch(from); err != nil {
 			return fmt.Errorf("the agent's events: %w", err)
 		}
 	}
+	return nil
+}
+
+// begin is told of the start of the loop. An informer made earlier would have the manager wait for the list of the Pods
+// before its own start, where the manager does not look at its context.
+func (a *Agent) begin(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	pods, err := a.manager.GetCache().GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("the agent's cache of Pods: %w", err)
+	}
+	a.loop.Store(&loop{queue: queue, pods: pods})
 	return nil
 }
 
@@ -159,14 +173,14 @@ func (a *Agent) Manager() manager.Manager { return a.manager }
 // Wake has the work called for a Pod soon. Wake does not wait, and does nothing before Run: each Pod is looked at after
 // the start.
 func (a *Agent) Wake(pod types.NamespacedName) {
-	if queue := a.queue.Load(); queue != nil {
-		(*queue).Add(ctrl.Request{NamespacedName: pod})
+	if loop := a.loop.Load(); loop != nil {
+		loop.queue.Add(ctrl.Request{NamespacedName: pod})
 	}
 }
 
 // wakeAll has the work called for all Pods.
 func (a *Agent) wakeAll(ctx context.Context) {
-	if a.queue.Load() == nil {
+	if a.loop.Load() == nil {
 		return
 	}
 	var pods corev1.PodList
@@ -193,24 +207,12 @@ func (a *Agent) Run(ctx context.Context) error {
 }
 
 // Waiting says what the agent waits for: the list of the Pods, a runtime; nil for nothing.
-func (a *Agent) Waiting(ctx context.Context) (why reason.List) {
-	if !a.hasPods(ctx) {
+func (a *Agent) Waiting() (why reason.List) {
+	if loop := a.loop.Load(); loop == nil || !loop.pods.HasSynced() {
 		why = append(why, reason.Reason{
 			Code: PodsAwaited, Detail: "the Pods of the Node have not been listed yet",
 			Remedy: "see whether the API server answers, and whether the agent may list and watch Pods",
 		})
 	}
 	return append(why, a.runtimes.Missing()...)
-}
-
-// hasPods reports whether the Pods have been listed. A question before the start would have the manager wait for the
-// list before its own start, where the manager does not look at its context.
-func (a *Agent) hasPods(ctx context.Context) bool {
-	if a.queue.Load() == nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	pods, err := a.manager.GetCache().GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
-	return err == nil && pods.HasSynced()
 }

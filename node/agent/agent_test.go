@@ -31,7 +31,7 @@ func TestNobodyThere(t *testing.T) {
 	go func() { ended <- a.Run(ctx) }()
 	eventually(t, func() bool {
 		var codes []reason.Code
-		for _, r := range a.Waiting(ctx) {
+		for _, r := range a.Waiting() {
 			codes = append(codes, r.Code)
 		}
 		return len(codes) == 2 && codes[0] == agent.PodsAwaited && codes[1] == cri.NoSocket

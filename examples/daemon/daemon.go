@@ -1,0 +1,141 @@
+// Package daemon runs the agent of a Node in place of OpenKruise's daemon: it restarts containers for
+// ContainerRecreateRequests.
+//
+// The agent waits for what is missing, a runtime, a CRD, an API server, and says so: see [Daemon.Waiting].
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest/onnode"
+	"github.com/workloadkit/workloadkit/node/agent"
+	"github.com/workloadkit/workloadkit/node/cri"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Options of a Daemon.
+type Options struct {
+	// Node is the name of the Node. Required.
+	Node string
+	// Sockets says where the sockets of the container runtimes are.
+	Sockets Sockets
+	// Registry gets the metrics; nil for none.
+	Registry prometheus.Registerer
+}
+
+// Sockets says where the sockets of the container runtimes are.
+type Sockets struct {
+	// File is the socket: an absolute path, or a name below Run. Empty stands for the kubelet's own endpoint and for all
+	// usual places.
+	File string
+	// Run is the place of the Node's /var/run in the agent's own file system; without such a directory the agent looks at
+	// the Node's paths themselves.
+	Run string
+	// KubeletConfig is the file with the kubelet's configuration; a missing file is no error.
+	KubeletConfig string
+}
+
+// Paths returns the paths to look at, in the agent's own file system.
+func (s Sockets) Paths() []string {
+	switch {
+	case filepath.IsAbs(s.File):
+		return []string{s.File}
+	case s.File != "":
+		return []string{filepath.Join(s.Run, s.File)}
+	}
+	var endpoints []string
+	if data, err := os.ReadFile(s.KubeletConfig); err == nil {
+		if endpoint, err := cri.KubeletEndpoint(data); err == nil && endpoint != "" {
+			endpoints = append(endpoints, endpoint)
+		}
+	}
+	endpoints = append(endpoints, cri.Usual()...)
+	if info, err := os.Stat(s.Run); err == nil && info.IsDir() {
+		return cri.Paths(endpoints, cri.Mount{Node: "/var/run", Agent: s.Run})
+	}
+	return cri.Paths(endpoints)
+}
+
+// Daemon is the agent of a Node. Make a Daemon with New.
+type Daemon struct {
+	agent    *agent.Agent
+	requests *requests
+	events   record.EventBroadcaster
+	sink     typedcorev1.EventsGetter
+}
+
+// New returns the agent of a Node that works with the API server of a configuration. New asks nobody.
+func New(config *rest.Config, o Options) (*Daemon, error) {
+	core, err := typedcorev1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("events of the agent: %w", err)
+	}
+	d := &Daemon{sink: core, events: record.NewBroadcaster()}
+	if d.requests, err = newRequests(config, o.Node, func(pod types.NamespacedName) { d.agent.Wake(pod) }); err != nil {
+		return nil, err
+	}
+	counts, err := newMetrics(o.Registry, d.Waiting)
+	if err != nil {
+		return nil, err
+	}
+	recorder := d.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kruise-daemon-crr", Host: o.Node})
+	restarts := onnode.New(d.requests, onnode.Options{Events: recorder, Done: counts.restarted})
+	d.agent, err = agent.New(config, o.Node, restarts.Work, agent.Options{
+		WorkerOptions: agent.WorkerOptions{HookFailed: func(pod reason.Object, container string, err error) {
+			recorder.Eventf(onnode.ContainerRef(pod, container), corev1.EventTypeWarning, "FailedPreStopHook", "%s", err)
+		}},
+		Manager:  manager.Options{Metrics: server.Options{BindAddress: "0"}},
+		Runtimes: cri.NewRuntimes(o.Sockets.Paths),
+	})
+	return d, err
+}
+
+func newRequests(config *rest.Config, node string, wake func(types.NamespacedName)) (*requests, error) {
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("requests of the agent: %w", err)
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("discovery of the agent: %w", err)
+	}
+	return &requests{node: node, client: objects, discovery: kinds, wake: wake, clock: clock.RealClock{}}, nil
+}
+
+// Run works until the context ends. What is missing is no error: see Waiting.
+func (d *Daemon) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	watched := d.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: d.sink.Events("")})
+	defer func() { watched.Stop(); d.events.Shutdown() }()
+	all.Go(func() { _ = d.requests.Start(ctx) }) // has no errors
+	return d.agent.Run(ctx)
+}
+
+// Waiting says what the agent waits for, nil for nothing.
+func (d *Daemon) Waiting() reason.List {
+	why := d.agent.Waiting()
+	if missing := d.requests.Missing(); missing.Code != "" {
+		why = append(why, missing)
+	}
+	return why
+}

@@ -1,0 +1,61 @@
+package daemon
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// metrics are what the agent counts.
+type metrics struct {
+	restarts *prometheus.CounterVec
+}
+
+// newMetrics registers the metrics of the agent. waiting says what the agent waits for at a scrape.
+func newMetrics(registry prometheus.Registerer, waiting func() reason.List) (*metrics, error) {
+	m := &metrics{restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kruise_daemon_container_restarts_total", Help: "Containers of requests that are done, by outcome: restarted or failed.",
+	}, []string{"outcome"})}
+	if registry == nil {
+		return m, nil
+	}
+	for _, one := range []prometheus.Collector{m.restarts, waits{ask: waiting}} {
+		if err := registry.Register(one); err != nil {
+			return nil, fmt.Errorf("metrics of the agent: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) restarted(ok bool) {
+	outcome := "restarted"
+	if !ok {
+		outcome = "failed"
+	}
+	m.restarts.WithLabelValues(outcome).Inc()
+}
+
+// waits is a metric with a line for each thing that the agent waits for.
+type waits struct {
+	ask func() reason.List
+}
+
+func (w waits) desc() *prometheus.Desc {
+	return prometheus.NewDesc("kruise_daemon_waiting", "1 for each thing that the agent waits for, by reason.", []string{"reason"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (w waits) Describe(out chan<- *prometheus.Desc) { out <- w.desc() }
+
+// Collect implements prometheus.Collector.
+func (w waits) Collect(out chan<- prometheus.Metric) {
+	told := map[reason.Code]bool{}
+	for _, why := range w.ask() {
+		if !told[why.Code] {
+			told[why.Code] = true
+			out <- prometheus.MustNewConstMetric(w.desc(), prometheus.GaugeValue, 1, string(why.Code))
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Why the agent has no requests.
+const (
+	// KindAwaited means that the API server does not serve ContainerRecreateRequests.
+	KindAwaited reason.Code = "KindAwaited"
+	// RequestsAwaited means that the ContainerRecreateRequests of the Node have not been listed yet.
+	RequestsAwaited reason.Code = "RequestsAwaited"
+)
+
+// versions are the served versions that the agent understands, the best first. A manager of OpenKruise 1.9.0 serves
+// v1alpha1 alone.
+func versions() []schema.GroupVersion {
+	return []schema.GroupVersion{v1beta1.GroupVersion, v1alpha1.GroupVersion}
+}
+
+const resourceName = "containerrecreaterequests"
+
+// requests are the active requests of the Node, in the version that the API server serves today. A version that is no
+// longer served is replaced without a restart.
+type requests struct {
+	node      string
+	client    dynamic.Interface
+	discovery discovery.ServerResourcesInterface
+	wake      func(types.NamespacedName)
+	clock     clock.WithTicker
+
+	mu      sync.Mutex
+	current *view // nil before the first
+	missing reason.Reason
+}
+
+// view are the requests in a version.
+type view struct {
+	version  schema.GroupVersion
+	store    expectations.Store
+	informer cache.SharedIndexInformer
+	writes   *expectations.Tracker // by Pod
+}
+
+func (r *requests) view() *view {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current
+}
+
+// byPod is the index on the namespace and the name of the Pod.
+const byPod = "pod"
+
+// Of implements onnode.Requests.
+func (r *requests) Of(pod types.NamespacedName) (out []*v1beta1.ContainerRecreateRequest, wait time.Duration) {
+	v, owner := r.view(), types.UID(pod.String())
+	if v == nil {
+		return nil, 0
+	}
+	found, err := v.informer.GetIndexer().ByIndex(byPod, pod.String())
+	if err != nil || len(found) == 0 {
+		v.writes.Forget(owner)
+		return nil, 0
+	}
+	for _, one := range found {
+		if request, ok := one.(*v1beta1.ContainerRecreateRequest); ok {
+			out = append(out, request)
+		}
+	}
+	// A late cache holds nobody up: each write demands the version that was seen.
+	if pending, err := v.writes.Check(owner, nil); err == nil && pending != nil && !pending.Late {
+		wait = pending.RequeueAfter
+	}
+	return out, wait
+}
+
+// PatchStatus writes the agent's part of a status: phase, end and containers. The controller owns the rest.
+func (r *requests) PatchStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error {
+	own := map[string]any{"phase": status.Phase, "message": orNull(status.Message), "completionTime": status.CompletionTime}
+	own["containerRecreateStates"] = status.ContainerRecreateStates
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": request.ResourceVersion}, "status": own,
+	})
+	if err != nil {
+		return fmt.Errorf("write the status of request %s/%s: %w", request.Namespace, request.Name, err)
+	}
+	v := r.view()
+	written, err := r.client.Resource(v.version.WithResource(resourceName)).Namespace(request.Namespace).
+		Patch(ctx, request.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return err
+	}
+	owner := types.UID(types.NamespacedName{Namespace: request.Namespace, Name: request.Spec.PodName}.String())
+	return v.writes.Wrote(owner, v.store, written.GetResourceVersion())
+}
+
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// Missing says why there are no requests, the zero value if there are.
+func (r *requests) Missing() reason.Reason {
+	if v := r.view(); v != nil && v.informer.HasSynced() {
+		return reason.Reason{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.missing.Code != "" {
+		return r.missing
+	}
+	return reason.Reason{Code: RequestsAwaited, Remedy: "see whether the API server answers, and whether the agent may list and watch " + resourceName}
+}
+
+// Start follows the requests until the context ends.
+func (r *requests) Start(ctx context.Context) error {
+	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 10, Cap: time.Minute}
+	for ctx.Err() == nil {
+		version, err := r.served()
+		if err == nil {
+			backoff.Duration, backoff.Steps = time.Second, 10
+			r.follow(ctx, version)
+			continue
+		}
+		r.mu.Lock()
+		r.missing = reason.Reason{Code: KindAwaited, Detail: reason.Shorten(err.Error(), 256), Remedy: "install the CRD " + resourceName + "." + apps.Group}
+		r.mu.Unlock()
+		timer := r.clock.NewTimer(backoff.Step())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+		case <-timer.C():
+		}
+	}
+	return nil
+}
+
+// served returns the version to use.
+func (r *requests) served() (schema.GroupVersion, error) {
+	var last error
+	for _, version := range versions() {
+		list, err := r.discovery.ServerResourcesForGroupVersion(version.String())
+		switch {
+		case err != nil && !apierrors.IsNotFound(err):
+			return version, fmt.Errorf("ask for the kinds of %s: %w", version, err)
+		case err != nil:
+			last = err
+		case slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resourceName }):
+			return version, nil
+		default:
+			last = fmt.Errorf("%s has no %s", version, resourceName)
+		}
+	}
+	return schema.GroupVersion{}, last
+}
+
+// follow watches the requests in a version, until the context ends or the version is no longer served.
+func (r *requests) follow(ctx context.Context, version schema.GroupVersion) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	informer := cache.NewSharedIndexInformer(r.listWatch(version), &unstructured.Unstructured{}, 0, cache.Indexers{byPod: podOf})
+	for _, err := range []error{
+		informer.SetTransform(read),
+		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
+			if apierrors.IsNotFound(err) {
+				cancel()
+				return
+			}
+			cache.DefaultWatchErrorHandler(ctx, reflector, err)
+		}),
+	} {
+		if err != nil {
+			panic(err) // of an informer that runs
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: r.woken, UpdateFunc: func(_, object any) { r.woken(object) }, DeleteFunc: r.woken,
+	})
+	if err != nil {
+		panic(err) // of an informer that has ended
+	}
+	store := expectations.Store{GroupResource: version.WithResource(resourceName).GroupResource()}
+	progress, ok := informer.GetStore().(expectations.Progress)
+	if !ok {
+		panic("a store of client-go reports its version")
+	}
+	r.mu.Lock()
+	r.missing, r.current = reason.Reason{}, &view{
+		version: version, store: store, informer: informer,
+		// Writes of an agent before the start need no wait: each write demands the version that was seen.
+		writes: expectations.New(map[expectations.Store]expectations.Progress{store: progress}, expectations.Options{NoBarrier: true, Clock: r.clock}),
+	}
+	r.mu.Unlock()
+	informer.RunWithContext(ctx)
+}
+
+func (r *requests) listWatch(version schema.GroupVersion) *cache.ListWatch {
+	resource := r.client.Resource(version.WithResource(resourceName))
+	selector := labels.Set{apps.LabelRequestNodeName: r.node, apps.LabelRequestActive: "true"}.String()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = selector
+			return resource.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selector
+			return resource.Watch(ctx, options)
+		},
+	}
+}
+
+// read converts an object of the API server to v1beta1. An object that cannot be read is kept as it came: no request of
+// another Pod has to wait for it.
+func read(object any) (any, error) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	request := &v1beta1.ContainerRecreateRequest{}
+	if err := decodeInto(u, request); err != nil {
+		return object, nil //nolint:nilerr // kept
+	}
+	request.ManagedFields = nil
+	return request, nil
+}
+
+func decodeInto(u *unstructured.Unstructured, request *v1beta1.ContainerRecreateRequest) error {
+	raw, err := u.MarshalJSON()
+	if err == nil {
+		raw, err = conversion.JSON(raw, v1beta1.GroupVersion.String())
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, request)
+}
+
+func podOf(object any) ([]string, error) {
+	request, ok := object.(*v1beta1.ContainerRecreateRequest)
+	if !ok {
+		return nil, nil
+	}
+	return []string{types.NamespacedName{Namespace: request.Namespace, Name: request.Spec.PodName}.String()}, nil
+}
+
+// woken has the Pod of a request looked at.
+func (r *requests) woken(object any) {
+	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = gone.Obj
+	}
+	if request, ok := object.(*v1beta1.ContainerRecreateRequest); ok {
+		r.wake(types.NamespacedName{Namespace: request.Namespace, Name: request.Spec.PodName})
+	}
+}

@@ -1,0 +1,167 @@
+package onnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/node/agent"
+	"github.com/workloadkit/workloadkit/node/containerrestart"
+	"github.com/workloadkit/workloadkit/node/cri"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Requests are the requests of the Node without an end.
+type Requests interface {
+	// Of returns the requests for a Pod by name, from a cache: read-only. wait is the time until another look if the cache
+	// does not show the last PatchStatus yet.
+	Of(pod types.NamespacedName) (requests []*v1beta1.ContainerRecreateRequest, wait time.Duration)
+	// PatchStatus writes a request's status, unless somebody has changed the request since: a conflict.
+	PatchStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error
+}
+
+// Options of Restarts. Events and Metrics are optional.
+type Options struct {
+	Events record.EventRecorder
+	// Done is called at the end of each container of a request.
+	Done  func(restarted bool)
+	Clock clock.PassiveClock
+}
+
+// Restarts carry requests out. Restarts are safe for concurrent use. Make Restarts with New.
+type Restarts struct {
+	requests Requests
+	options  Options
+}
+
+// New returns the Restarts of a Node.
+func New(requests Requests, options Options) *Restarts {
+	if options.Events == nil {
+		options.Events = &record.FakeRecorder{} // drops all events
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	if options.Done == nil {
+		options.Done = func(bool) {}
+	}
+	return &Restarts{requests: requests, options: options}
+}
+
+// soon is the time until another look after a conflict: the cache shows the change by then.
+const soon = 200 * time.Millisecond
+
+// Work is an agent's work for a Pod: the next step of the request whose turn it is.
+func (r *Restarts) Work(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
+	requests, wait := r.requests.Of(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+	first, behind := turn(requests, pod.UID)
+	if first == nil || pod.DeletionTimestamp != nil || wait > 0 {
+		return wait, nil // the controller ends the requests of a Pod on its way out
+	}
+	for _, request := range behind {
+		status := *request.Status.DeepCopy()
+		status.Phase = v1beta1.ContainerRecreateRequestPending
+		if err := r.requests.PatchStatus(ctx, request, status); err != nil && !isOutdated(err) {
+			return 0, fmt.Errorf("let request %s wait: %w", request.Name, err)
+		}
+	}
+	again, err = r.carryOn(ctx, pod, first)
+	if isOutdated(err) {
+		return soon, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("request %s/%s: %w", first.Namespace, first.Name, err)
+	}
+	return again, nil
+}
+
+// isOutdated reports whether the cache is behind: a change or a deletion has not arrived.
+func isOutdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
+
+// carryOn takes the next step of a request: the record first, the stop second.
+func (r *Restarts) carryOn(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest) (time.Duration, error) {
+	now := r.options.Clock.Now()
+	step, err := r.next(ctx, pod, request, now)
+	if err != nil {
+		return 0, err
+	}
+	status := statusOf(request, step)
+	if step.Over() {
+		status.CompletionTime = new(metav1.NewTime(now))
+	}
+	if !apiequality.Semantic.DeepEqual(status, request.Status) {
+		if err := r.requests.PatchStatus(ctx, request, status); err != nil {
+			return 0, err
+		}
+		r.count(request.Status, status)
+	}
+	r.begin(pod, request, step)
+	return step.After, nil
+}
+
+// next decides the next step. A container of a runtime that does not exist on the Node ends the request.
+func (r *Restarts) next(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest, now time.Time) (containerrestart.Step, error) {
+	wanted := requestOf(request)
+	if problems := request.Spec.Undecodable; len(problems) > 0 {
+		return hopeless(wanted, containerrestart.InvalidRequest, "the field "+problems[0].Path+" cannot be read"), nil
+	}
+	observed, err := pod.Observe(ctx)
+	switch {
+	case reason.IsFinal(err) && errors.Is(err, cri.UnknownRuntime):
+		return hopeless(wanted, noRuntime, messageNoRuntime+": "+err.Error()), nil
+	case err != nil:
+		return containerrestart.Step{}, err
+	}
+	return containerrestart.Next(wanted, observed, now), nil
+}
+
+// begin begins the stop of a step, and tells the Pod.
+func (r *Restarts) begin(pod *agent.Pod, request *v1beta1.ContainerRecreateRequest, step containerrestart.Step) {
+	if step.Stop == nil {
+		return
+	}
+	var grace *time.Duration
+	if request.Spec.Strategy != nil {
+		grace = secondsOf(request.Spec.Strategy.TerminationGracePeriodSeconds)
+	}
+	name := step.Stop.Instance.Name
+	container := ContainerRef(reason.ObjectOf("Pod", pod), name)
+	if err := pod.Begin(step, grace); err != nil {
+		r.options.Events.Eventf(container, corev1.EventTypeWarning, "FailedPreStopHook", "%s", err)
+	}
+	r.options.Events.Eventf(container, corev1.EventTypeNormal, "Killing", "Stopping container %s for request %s", name, request.Name)
+}
+
+// ContainerRef is the container of a Pod as the object of an event, like the kubelet's.
+func ContainerRef(pod reason.Object, container string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{" + container + "}",
+	}
+}
+
+// count tells of the containers that are done since.
+func (r *Restarts) count(before, after v1beta1.ContainerRecreateRequestStatus) {
+	done := map[string]bool{}
+	for _, state := range before.ContainerRecreateStates {
+		done[state.Name] = isFinal(state.Phase)
+	}
+	for _, state := range after.ContainerRecreateStates {
+		if isFinal(state.Phase) && !done[state.Name] {
+			r.options.Done(state.Phase == v1beta1.ContainerRecreateRequestSucceeded)
+		}
+	}
+}
+
+func isFinal(phase v1beta1.ContainerRecreateRequestPhase) bool {
+	return phase == v1beta1.ContainerRecreateRequestSucceeded || phase == v1beta1.ContainerRecreateRequestFailed
+}
