@@ -42,7 +42,7 @@ test-node: ## controllers on a real kubelet and containerd, as root; installs th
 	bin/controlplane path kube-apiserver >/dev/null
 	cd examples && WORKLOADKIT_NODE=1 $(GO) test -count=1 -timeout 30m -p 1 -v ./realnode ../testing/realnode ../testing/fakecri
 
-build: ## bin/controlplane and bin/kruise-manager
+build: ## bin/controlplane, bin/kruise-manager and bin/kruise-daemon
 	$(GO) build -o bin/ ./examples/cmd/... ./testing/cmd/...
 
 bench: ## figures of the deciding halves
@@ -73,7 +73,7 @@ generate: ## deepcopy functions, registrations of types, CRDs, manifests and tab
 	cd examples/apis && $(TOOL) controller-gen object paths="./apps/...;./policy/..."
 	cd examples/apis && $(TOOL) controller-gen crd paths="./apps/...;./policy/..." output:crd:dir=../config/crd
 	cd examples && $(GO) run ./internal/registration apis && $(GO) run ./internal/crdconversion config/crd && $(GO) run ./internal/manifests ..
-	@for d in crd webhook rbac resourcedistribution; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
+	@for d in crd webhook rbac resourcedistribution daemon; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
 		(cd examples/config/$$d && cp $$(sed -n 's/^- \(.*\.yaml\)$$/\1/p' Kustomization) ../../charts/kruise/files/$$d/) || exit 1; done
 	cd testing && $(GO) generate ./...
 	@mkdir -p bin

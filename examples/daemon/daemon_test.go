@@ -90,7 +90,12 @@ func newClient(t *testing.T, cp *controlplane.ControlPlane) client.WithWatch {
 // agent runs the agent of the Node until the test ends.
 func (n *node) agent() *daemon.Daemon {
 	n.t.Helper()
-	config := rest.CopyConfig(n.cp.Config())
+	return n.run(rest.CopyConfig(n.cp.Config()))
+}
+
+// run is agent with an account.
+func (n *node) run(config *rest.Config) *daemon.Daemon {
+	n.t.Helper()
 	config.UserAgent = "agent-" + n.namespace
 	d, err := daemon.New(config, daemon.Options{Node: n.name, Sockets: daemon.Sockets{File: n.socket}, Registry: prometheus.NewRegistry()})
 	if err != nil {
@@ -110,9 +115,15 @@ func (n *node) agent() *daemon.Daemon {
 
 func (n *node) pod(name string, containers ...string) *corev1.Pod {
 	n.t.Helper()
+	return n.podOn(name, n.name, containers...)
+}
+
+// podOn returns a Pod that is ready on a Node.
+func (n *node) podOn(name, node string, containers ...string) *corev1.Pod {
+	n.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: name},
-		Spec:       corev1.PodSpec{NodeName: n.name, TerminationGracePeriodSeconds: ptr.To(int64(0))},
+		Spec:       corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: ptr.To(int64(0))},
 	}
 	for _, c := range containers {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c, Image: c + ":1"})

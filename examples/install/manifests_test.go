@@ -25,7 +25,7 @@ import (
 )
 
 func TestKustomizationsListEveryManifest(t *testing.T) {
-	for _, dir := range []string{"crd", "webhook", "rbac", "manager", "metrics-secure"} {
+	for _, dir := range []string{"crd", "webhook", "rbac", "manager", "daemon", "metrics-secure"} {
 		raw, err := os.ReadFile(filepath.Join(config, dir, "Kustomization"))
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +61,7 @@ func manifests(t testing.TB, dir string) []string {
 }
 
 func TestChartHoldsCopiesOfTheManifests(t *testing.T) {
-	for _, dir := range []string{"crd", "webhook", "rbac"} {
+	for _, dir := range []string{"crd", "webhook", "rbac", "daemon"} {
 		copies := filepath.Join(chart, "files", dir)
 		if diff := cmp.Diff(manifests(t, filepath.Join(config, dir)), manifests(t, copies)); diff != "" {
 			t.Errorf("files of %s; run make generate (-want +got):\n%s", dir, diff)
@@ -90,8 +90,13 @@ func TestChartInstallsWhatTheKustomizationDoes(t *testing.T) {
 	}{
 		{"examples/config/default", nil},
 		{"examples/config/metrics-secure", []string{"manager.metrics.secure=true"}},
+		{"examples/config/default examples/config/daemon", []string{"daemon.enabled=true"}},
 	} {
-		want := asChart(parse(t, must(t)(kubectl(t, "kustomize", tc.kustomization))))
+		var text []string
+		for folder := range strings.FieldsSeq(tc.kustomization) {
+			text = append(text, must(t)(kubectl(t, "kustomize", folder)))
+		}
+		want := asChart(parse(t, strings.Join(text, "\n---\n")))
 		if diff := cmp.Diff(want, parse(t, must(t)(template(t, tc.values...)))); diff != "" {
 			t.Errorf("%s and chart (-kustomization +chart):\n%s", tc.kustomization, diff)
 		}
@@ -319,9 +324,10 @@ func TestChartRefuses(t *testing.T) {
 		values []string
 		want   []string // parts of the error
 	}{
-		{"an unknown value", []string{`daemon={"port":1}`}, []string{"daemon", "not allowed"}},
+		{"an unknown value", []string{`webhook={"port":1}`}, []string{"webhook", "not allowed"}},
 		{"a misspelt value", []string{`manager.replica=1`}, []string{"/manager", "replica", "not allowed"}},
-		{"a value of a part that is not built", []string{`daemon.port=10221`}, []string{"daemon", "not allowed"}},
+		{"a value of a part that is not built", []string{`daemon.credentialProvider={"enable":true}`}, []string{"/daemon", "credentialProvider", "not allowed"}},
+		{"the label of the agents", []string{`daemon.podLabels={"control-plane":"x"}`}, []string{"daemon.podLabels"}},
 		{"DP-11 nobody to list", []string{`installation.roleListGroups=[]`}, []string{"/installation/roleListGroups", "minItems"}},
 		{"text for a number", []string{`manager.replicas="two"`}, []string{"/manager/replicas", "got string, want integer"}},
 		{"no replicas", []string{`manager.replicas=0`}, []string{"/manager/replicas", "minimum"}},

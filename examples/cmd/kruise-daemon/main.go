@@ -44,6 +44,9 @@ func main() {
 	os.Exit(1)
 }
 
+// version is set by the linker: -X main.version=v0.1.0.
+var version = "dev"
+
 const longHelp = `Run the node agent for apps.kruise.io.
 
 The agent runs once on each Node, with the Node's /var/run at /hostvarrun. It waits for what is missing: see /healthz.
@@ -65,7 +68,7 @@ type flags struct {
 func command(getenv func(string) string) *cobra.Command {
 	f := &flags{logging: logsapi.NewLoggingConfiguration()}
 	cmd := &cobra.Command{
-		Use: "kruise-daemon", Short: "Run the node agent for apps.kruise.io", Long: longHelp,
+		Use: "kruise-daemon", Short: "Run the node agent for apps.kruise.io", Long: longHelp, Version: version,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -19,6 +19,9 @@
 {{- if hasKey $m.podLabels "control-plane" }}
 {{- fail "manager.podLabels: control-plane is the label that Pods are found by" }}
 {{- end }}
+{{- if hasKey .Values.daemon.podLabels "control-plane" }}
+{{- fail "daemon.podLabels: control-plane is the label that Pods are found by" }}
+{{- end }}
 {{- include "kruise.checkBudget" . }}
 {{- include "kruise.checkNetwork" . }}
 {{- end }}
