@@ -12,6 +12,7 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/workloadkit/workloadkit v0.0.0
 	github.com/workloadkit/workloadkit/examples/apis v0.0.0
+	github.com/workloadkit/workloadkit/node v0.0.0
 	github.com/workloadkit/workloadkit/testing v0.0.0
 	golang.org/x/sync v0.22.0
 	golang.org/x/term v0.47.0
@@ -63,10 +64,10 @@ require (
 	go.uber.org/zap v1.28.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
-	golang.org/x/net v0.49.0 // indirect
+	golang.org/x/net v0.58.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/text v0.33.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
@@ -79,5 +80,6 @@ require (
 replace (
 	github.com/workloadkit/workloadkit => ..
 	github.com/workloadkit/workloadkit/examples/apis => ./apis
+	github.com/workloadkit/workloadkit/node => ../node
 	github.com/workloadkit/workloadkit/testing => ../testing
 )
