@@ -36,6 +36,8 @@ const (
 const (
 	// RequestPodGone says that the Pod was deleted, or that another Pod has its name.
 	RequestPodGone = "pod has gone"
+	// RequestPodEnded says that the Pod has ended, and restarts no container. OpenKruise has no such message.
+	RequestPodEnded = "pod has ended"
 	// RequestAgentSilent says that no agent has taken the request up.
 	RequestAgentSilent = "daemon has not responded for a long time"
 	// RequestDeadlineExceeded says that the request took longer than allowed. Stopped containers stay stopped or

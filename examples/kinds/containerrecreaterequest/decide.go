@@ -21,6 +21,8 @@ import (
 const (
 	// PodGone means that the Pod of a request was deleted, is being deleted, or has a successor of the same name.
 	PodGone reason.Code = "PodGone"
+	// PodEnded means that the Pod of a request has ended, so the kubelet starts no container again.
+	PodEnded reason.Code = "PodEnded"
 	// AgentSilent means that no node agent has taken a request up.
 	AgentSilent reason.Code = "AgentSilent"
 )
@@ -85,6 +87,8 @@ func decide(o *observed) plan {
 		p.finish(o, problems[0], reason.Shorten(problems.Summary(kruise.ReasonsInEvent), longestMessage))
 	case !isOf(o.request, o.pod):
 		p.finish(o, gone(o), apps.RequestPodGone)
+	case o.request.Status.Phase != "" && o.request.Labels[apps.LabelRequestActive] != "true": // somebody has removed the label
+		p.finish(o, silent(o.request), apps.RequestAgentSilent)
 	default:
 		p.carryOn(o)
 	}
@@ -177,6 +181,10 @@ func (p *plan) carryOn(o *observed) {
 	if phase != v1beta1.ContainerRecreateRequestRecreating {
 		return
 	}
+	if podstate.HasEnded(o.pod) && !podstate.IsTrue(o.pod, apps.ConditionSidecarTerminated) {
+		p.finish(o, reason.Reason{Code: PodEnded, Object: reason.ObjectOf("Pod", o.pod), Detail: "has ended with phase " + string(o.pod.Status.Phase)}, apps.RequestPodEnded)
+		return
+	}
 	if fresh := snapshot(o); len(fresh) > 0 {
 		p.status.ContainerStatusSnapshot = fresh
 	}
@@ -191,7 +199,10 @@ func silent(request *v1beta1.ContainerRecreateRequest) reason.Reason {
 		Code: AgentSilent, Object: reason.Object{Kind: "Node", Name: request.Labels[apps.LabelRequestNodeName]},
 		Detail: "has no node agent that takes requests up", Remedy: "see whether the agent runs there",
 	}
-	if request.Labels[apps.LabelNodeType] == apps.NodeTypeVirtualKubelet {
+	switch {
+	case request.Labels[apps.LabelRequestActive] != "true":
+		why.Detail, why.Remedy = "has an agent that cannot see the request, whose label "+apps.LabelRequestActive+" is not true", "make another request"
+	case request.Labels[apps.LabelNodeType] == apps.NodeTypeVirtualKubelet:
 		why.Detail, why.Remedy = "is virtual, and has no node agent", "delete the Pod"
 	}
 	return why

@@ -142,10 +142,16 @@ func TestDecide(t *testing.T) {
 		{"CR-10 another Pod of the name", accepted(phase("Recreating"), unready), podWith(gated, func(pod *corev1.Pod) { pod.UID = "u2" }), 1, end(gone, PodGone)},
 		{"CR-10 a request that names no Pod by its UID", accepted(func(obj *object) { delete(obj.Labels, apps.LabelRequestPodUID) }), podWith(), 1, end(gone, PodGone)},
 		{"CR-10 a Pod of another namespace", accepted(), podWith(func(pod *corev1.Pod) { pod.Namespace = "other" }), 1, end(gone, PodGone)},
+		{"CR-10 a Pod that has ended", accepted(phase("Recreating"), unready), podWith(gated, func(pod *corev1.Pod) { pod.Status.Phase = "Failed" }), 1, end("pod has ended", PodEnded)},
+		{"CR-10 a Pod that has ended, before its turn", accepted(phase("Pending")), podWith(func(pod *corev1.Pod) { pod.Status.Phase = "Failed" }), 1, outcome{Phase: "Pending"}},
+		{"CR-10 a Pod whose sidecars are to be stopped", accepted(phase("Recreating")), podWith(func(pod *corev1.Pod) {
+			pod.Status.Phase, pod.Status.Conditions = "Failed", []corev1.PodCondition{{Type: "SidecarTerminated", Status: "True"}}
+		}), 1, outcome{Phase: "Recreating"}},
 		{"CR-11 not yet", accepted(), podWith(), 59, outcome{After: time.Second}},
 		{"CR-11 silent for a minute", accepted(), podWith(), 60, end(silent, AgentSilent)},
 		{"CR-11 from a clock ahead", accepted(), podWith(), -300, outcome{After: time.Minute}},
 		{"CR-11 an agent that has made a sign", accepted(phase("Pending")), podWith(), 3600, outcome{Phase: "Pending"}},
+		{"CR-11 an agent that cannot see the request any more", accepted(phase("Recreating"), unready, inactive), podWith(gated), 5, end(silent, AgentSilent)},
 		{"CR-12 not yet", accepted(phase("Recreating"), deadline(30)), podWith(), 29, outcome{Phase: "Recreating", After: time.Second}},
 		{"CR-12 past the deadline", accepted(phase("Recreating"), deadline(30)), podWith(), 30, end(late, "DeadlineExceeded")},
 		{"CR-12 past the deadline before its turn", accepted(phase("Pending"), deadline(30)), podWith(), 31, end(late, "DeadlineExceeded")},
@@ -218,6 +224,8 @@ func TestWhyGone(t *testing.T) {
 		{"CR-10 no label", accepted(func(obj *object) { obj.Labels = nil }), podWith(), "PodGone: Pod web-0: is not known to be the Pod of the request, " +
 			"which has no label crr.apps.kruise.io/pod-uid; let the webhook see new requests"},
 		{"CR-11 a Node", accepted(), podWith(), "AgentSilent: Node node-1: has no node agent that takes requests up; see whether the agent runs there"},
+		{"CR-11 no label for agents", accepted(inactive), podWith(), "AgentSilent: Node node-1: has an agent that cannot see the request, " +
+			"whose label crr.apps.kruise.io/active is not true; make another request"},
 		{"CR-11 a virtual Node", virtual, podWith(), "AgentSilent: Node node-1: is virtual, and has no node agent; delete the Pod"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
