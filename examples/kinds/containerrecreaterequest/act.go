@@ -142,11 +142,11 @@ func (r *Reconciler) tellEnd(request *v1beta1.ContainerRecreateRequest, p plan) 
 	if p.end.Code == "" {
 		return
 	}
-	event, message := apps.EventRequestCompleted, ""
+	event := apps.EventRequestCompleted
 	if p.invalid {
 		event = apps.EventInvalidContainerRecreateRequest
 	}
-	_, message = reason.Explain(p.end)
+	_, message := reason.Explain(p.end)
 	r.events.Event(request, corev1.EventTypeWarning, event, message)
 	r.options.Metrics.Done(string(p.end.Code), 1)
 }

@@ -162,7 +162,8 @@ func (p *plan) cleanUp(o *observed) {
 // carryOn is for a request under way, or before its turn.
 func (p *plan) carryOn(o *observed) {
 	created, phase := o.request.CreationTimestamp.Time, o.request.Status.Phase
-	step := completion.Next(completion.Rules{Endless: true, Deadline: o.settings.deadline}, completion.Progress{Started: created}, o.now)
+	step := completion.Next(completion.Rules{Endless: true, Deadline: o.settings.deadline, Paths: completion.Paths{Deadline: "spec.activeDeadlineSeconds"}},
+		completion.Progress{Started: created}, o.now)
 	if step.State == completion.Failed {
 		p.finish(o, step.Why[0], apps.RequestDeadlineExceeded)
 		return

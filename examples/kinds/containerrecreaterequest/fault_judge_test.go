@@ -39,7 +39,7 @@ func (w *story) judge(write *chaos.Write) {
 
 // judgePod: a request changes the readiness gate of its own Pod alone, and its own entry there.
 func (w *story) judgePod(write *chaos.Write, before, after *corev1.Pod) {
-	obj, _ := w.Server.Stored(&object{}, client.ObjectKey(write.Task.Object)).(*object)
+	obj, _ := w.Server.Stored(&object{}, write.Task.Object).(*object)
 	if obj == nil || after == nil || before.Name != obj.Spec.PodName || string(before.UID) != obj.Labels[apps.LabelRequestPodUID] {
 		w.Failf("stranger", "%s by %s", write.Call, write.Task.Object)
 	}
