@@ -126,6 +126,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.liveSchedules(ns)
 	c.live(ns)
 	c.liveSidecars(ns, own)
+	c.liveRequests(ns)
 	c.liveLoops(ns, since)
 	c.liveSidecarSets(ns)
 	c.livePodStates(ns)

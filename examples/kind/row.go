@@ -3,6 +3,7 @@
 package kind
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -32,6 +33,8 @@ type Row struct {
 	// Kind is the API's name of the kind, in the stored version. Resource is its plural.
 	Kind     schema.GroupVersionKind
 	Resource string
+	// Short takes the place of the kind in the name of the flag of Workers. Empty stands for [Row.Name].
+	Short string
 	// Advanced is true if Kubernetes has a kind of the same name.
 	Advanced bool
 	// ClusterScoped is true if objects are in no namespace.
@@ -136,7 +139,7 @@ func (r Row) Title() string {
 }
 
 // WorkersFlag is the flag that sets Workers.
-func (r Row) WorkersFlag() string { return r.Name() + "-workers" }
+func (r Row) WorkersFlag() string { return cmp.Or(r.Short, r.Name()) + "-workers" }
 
 // IsMeasured reports whether there is a Sample.
 func (r Row) IsMeasured() bool { return r.Sample.Object != nil }

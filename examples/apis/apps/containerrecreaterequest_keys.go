@@ -21,6 +21,28 @@ const (
 	// ConditionPreRecreateGrace is True on a request whose Pod was made not ready, since the transition time. The
 	// condition's reason has the same name.
 	ConditionPreRecreateGrace = "PreRecreateGrace"
+	// NotReadyUserAgentRequest is the userAgent of requests in ConditionKruisePodReady. The key has namespace and name of
+	// the request.
+	NotReadyUserAgentRequest = "ContainerRecreateRequest"
+	// EventInvalidContainerRecreateRequest is a Warning: the spec makes no sense, and the request is completed.
+	EventInvalidContainerRecreateRequest = "InvalidContainerRecreateRequest"
+	// EventRequestCompleted is a Warning: the controller has completed a request, and the message says why.
+	EventRequestCompleted = "CompletedEarly"
+	// EventFailedUnready is a Warning: the request's Pod could not be made not ready, or ready again.
+	EventFailedUnready = "FailedUnready"
+)
+
+// Messages of requests completed by the controller.
+const (
+	// RequestPodGone says that the Pod was deleted, or that another Pod has its name.
+	RequestPodGone = "pod has gone"
+	// RequestPodEnded says that the Pod has ended, and restarts no container. OpenKruise has no such message.
+	RequestPodEnded = "pod has ended"
+	// RequestAgentSilent says that no agent has taken the request up.
+	RequestAgentSilent = "daemon has not responded for a long time"
+	// RequestDeadlineExceeded says that the request took longer than allowed. Stopped containers stay stopped or
+	// restarted.
+	RequestDeadlineExceeded = "recreating has exceeded the activeDeadlineSeconds"
 )
 
 // Nodes without a kubelet.

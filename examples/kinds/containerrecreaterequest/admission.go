@@ -60,9 +60,9 @@ func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.Contai
 	if a.reader == nil || obj.Spec.PodName == "" {
 		return problems, nil
 	}
-	pod, err := a.pod(ctx, obj)
+	pod, err := podOf(ctx, a.reader, obj)
 	if err != nil {
-		return nil, err
+		return nil, apierrors.NewInternalError(err)
 	}
 	problems = append(problems, validatePod(obj, pod)...)
 	if len(problems) > 0 {
@@ -81,17 +81,17 @@ func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.Contai
 	return nil, nil
 }
 
-// pod returns nil for a missing Pod.
-func (a requestAdmission) pod(ctx context.Context, obj *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
+// podOf reads the Pod of a request from the API server. podOf returns nil for a missing Pod.
+func podOf(ctx context.Context, reader client.Reader, obj *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
 	pod, key := &corev1.Pod{}, client.ObjectKey{Namespace: obj.Namespace, Name: obj.Spec.PodName}
 	if len(apivalidation.NameIsDNSSubdomain(key.Name, false)) > 0 {
-		return nil, nil // no Pod can have the name
+		return nil, nil //nolint:nilnil // no Pod can have the name
 	}
-	switch err := a.reader.Get(ctx, key, pod); {
+	switch err := reader.Get(ctx, key, pod); {
 	case apierrors.IsNotFound(err):
-		return nil, nil
+		return nil, nil //nolint:nilnil // no Pod, no error
 	case err != nil:
-		return nil, apierrors.NewInternalError(fmt.Errorf("looking up Pod %s: %w", key, err))
+		return nil, fmt.Errorf("looking up Pod %s: %w", key, err)
 	}
 	return pod, nil
 }

@@ -46,8 +46,7 @@ type ContainerRecreateRequestSpec struct {
 	// ActiveDeadlineSeconds is how long the request may take from creation, in seconds. Unset is unlimited.
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished is how long the completed request is kept, in seconds. Unset stands for as long as the
-	// Pod.
+	// TTLSecondsAfterFinished is how long the completed request is kept, in seconds. Unset stands for ever.
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }

@@ -49,8 +49,7 @@ type ContainerRecreateRequestSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// TTLSecondsAfterFinished is how long the completed request is kept, in seconds. Unset stands for as long as the
-	// Pod.
+	// TTLSecondsAfterFinished is how long the completed request is kept, in seconds. Unset stands for ever.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
@@ -155,7 +154,7 @@ type ContainerRecreateRequestStatus struct {
 	// +optional
 	ContainerStatusSnapshot []ContainerRecreateRequestContainerStatus `json:"containerStatusSnapshot,omitempty"`
 	// Conditions say what has happened. PreRecreateGrace is True once the Pod was made not ready, which was at the
-	// transition time.
+	// transition time. Waiting is True while another request for the Pod goes first.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -1,0 +1,152 @@
+package containerrecreaterequest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/podreadiness"
+	"github.com/workloadkit/workloadkit/podreadiness/gatewriter"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// act carries a plan out. A conflict ends the pass: somebody knows more.
+func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *corev1.Pod, p plan) error {
+	var held error
+	if p.holds {
+		held = r.try(v, pass, "make the Pod not ready", func() error { return r.hold(ctx, v, pod) })
+	}
+	if p.graces && held == nil {
+		p.status.Conditions = withGrace(p.status.Conditions, r.options.Clock.Now())
+	}
+	written, err := v.WriteSharedStatus(ctx, p.status)
+	if err != nil || !written {
+		return errors.Join(held, err)
+	}
+	if !equality.Semantic.DeepEqual(v.Owner.Status, p.status) {
+		r.tellEnd(v.Owner, p)
+		return held // another pass has the rest, on the new version
+	}
+	if p.releases {
+		if err := r.try(v, pass, "let the Pod be ready", func() error { return r.release(ctx, v) }); err != nil {
+			return err
+		}
+	}
+	if p.releases || p.deactivates {
+		finalizers := slices.DeleteFunc(slices.Clone(v.Owner.Finalizers), func(f string) bool { return f == apps.FinalizerRequestUnreadyAcquired })
+		err := pass.Try(fanout.Task{Name: "clean up"}, v.Owner.UID, func() error { return patchMetadata(ctx, v, finalizers, p.deactivates) })
+		return client.IgnoreNotFound(err)
+	}
+	if p.removes {
+		return r.remove(ctx, v, pass)
+	}
+	return held
+}
+
+// try writes to the readiness gate of a Pod, and tells of failures.
+func (r *Reconciler) try(v *view, pass *fanout.Pass, name string, do func() error) error {
+	err := pass.Try(fanout.Task{Name: name}, v.Owner.UID, func() error {
+		err := do()
+		if errors.Is(err, podreadiness.UnreadableMessage) {
+			err = reason.Final(err) // somebody has to correct the message, and the request rests in between
+		}
+		return err
+	})
+	message := ""
+	if reason.IsFinal(err) || podwrite.IsLasting(err) {
+		_, message = reason.Explain(err)
+	}
+	r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventFailedUnready, message)
+	return err
+}
+
+// hold makes the Pod not ready. The finalizer comes first: whatever happens, the Pod is let go before the request goes.
+func (r *Reconciler) hold(ctx context.Context, v *view, pod *corev1.Pod) error {
+	if !slices.Contains(v.Owner.Finalizers, apps.FinalizerRequestUnreadyAcquired) {
+		finalizers := append(slices.Clone(v.Owner.Finalizers), apps.FinalizerRequestUnreadyAcquired)
+		if err := patchMetadata(ctx, v, finalizers, false); err != nil {
+			return err
+		}
+	}
+	gate, err := r.gate(v)
+	if err != nil {
+		return err
+	}
+	_, err = gate.Hold(ctx, pod, apps.ConditionKruisePodReady, holder(v.Owner))
+	return err
+}
+
+// release lets the Pod of a request be ready. The Pod is read from the API server: the cache may not have the request's
+// entry yet, or a part of the Pod alone.
+func (r *Reconciler) release(ctx context.Context, v *view) error {
+	pod, err := podOf(ctx, r.live, v.Owner)
+	if err != nil || pod == nil || string(pod.UID) != v.Owner.Labels[apps.LabelRequestPodUID] {
+		return err
+	}
+	gate, err := r.gate(v)
+	if err != nil {
+		return err
+	}
+	_, err = gate.Release(ctx, pod, apps.ConditionKruisePodReady, holder(v.Owner))
+	if errors.Is(err, podwrite.Replaced) {
+		return nil
+	}
+	return err
+}
+
+func (r *Reconciler) gate(v *view) (*gatewriter.Writer, error) {
+	return gatewriter.New(v.Client, r.live, r.options.Clock)
+}
+
+// patchMetadata replaces the finalizers of a request, and may remove the label for agents. Both were decided on the
+// version seen, and the next write of the pass demands the new version.
+func patchMetadata(ctx context.Context, v *view, finalizers []string, deactivates bool) error {
+	metadata := map[string]any{"uid": v.Owner.UID, "resourceVersion": v.Owner.ResourceVersion, "finalizers": finalizers}
+	if deactivates {
+		metadata["labels"] = map[string]any{apps.LabelRequestActive: nil}
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return fmt.Errorf("encoding the metadata of %s: %w", v.Owner.Name, err)
+	}
+	changed := &v1beta1.ContainerRecreateRequest{}
+	changed.Namespace, changed.Name = v.Owner.Namespace, v.Owner.Name
+	if err := v.Client.Patch(ctx, changed, client.RawPatch(types.MergePatchType, body)); err != nil {
+		return fmt.Errorf("writing the metadata of %s: %w", v.Owner.Name, err)
+	}
+	v.Owner.ResourceVersion, v.Owner.Finalizers = changed.ResourceVersion, finalizers
+	return nil
+}
+
+// remove deletes a request that has ended long enough ago.
+func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) error {
+	uid, version := v.Owner.UID, v.Owner.ResourceVersion
+	return pass.Try(fanout.Task{Name: "delete the request"}, uid, func() error {
+		return client.IgnoreNotFound(v.Client.Delete(ctx, v.Owner, client.Preconditions{UID: &uid, ResourceVersion: &version}))
+	})
+}
+
+// tellEnd tells why the controller has completed a request.
+func (r *Reconciler) tellEnd(request *v1beta1.ContainerRecreateRequest, p plan) {
+	if p.end.Code == "" {
+		return
+	}
+	event := apps.EventRequestCompleted
+	if p.invalid {
+		event = apps.EventInvalidContainerRecreateRequest
+	}
+	_, message := reason.Explain(p.end)
+	r.events.Event(request, corev1.EventTypeWarning, event, message)
+	r.options.Metrics.Done(string(p.end.Code), 1)
+}

@@ -1,0 +1,107 @@
+package containerrecreaterequest
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+// ControllerName is the source of the controller's events and the controller's name in logs.
+const ControllerName = "containerrecreaterequest-controller"
+
+// Options of the controller. The zero value is usable.
+type Options = kruise.Options
+
+// Reconciler reconciles ContainerRecreateRequests.
+type Reconciler struct {
+	cache   *ownercache.Cache[*v1beta1.ContainerRecreateRequest]
+	pods    *ownercache.Index[*corev1.Pod]
+	live    client.Reader
+	fanout  *fanout.Fanout
+	events  record.EventRecorder
+	told    *kruise.Told
+	options Options
+}
+
+// view is a request, as cached.
+type view = ownercache.View[*v1beta1.ContainerRecreateRequest]
+
+// Setup adds the controller to the manager. The controller writes with c, and reads single Pods with the manager's API
+// reader. The scheme must know the types of this group.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	options = options.Complete()
+	r := &Reconciler{
+		live: mgr.GetAPIReader(), fanout: fanout.New(options.Calls), events: kruise.Manager(mgr).GetEventRecorderFor(ControllerName), options: options,
+	}
+	var err error
+	if r.pods, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
+		return err
+	}
+	pods := trackedclient.Pods(r.pods)
+	if options.Namespace != "" {
+		pods.Restrict = []client.ListOption{client.InNamespace(options.Namespace)}
+	}
+	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.ContainerRecreateRequest{}, options,
+		ownercache.Options{Owned: []trackedclient.Source{pods}, Namespace: options.Namespace})
+	if err != nil {
+		return err
+	}
+	if err := r.cache.Owners.Add(podIndex, byPod); err != nil {
+		return err
+	}
+	r.told = kruise.NewTold(r.cache, r.events)
+	r.cache.OnGone(r.fanout.Backoff.Forget)
+	return r.cache.AddController(mgr, "containerrecreaterequest", r, options.Loop(options.Workers, r.watch))
+}
+
+// Reconcile brings a request a step further, or cleans up behind the request.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.cache.Observe(ctx, req)
+	if v == nil {
+		return result, err
+	}
+	pass := r.fanout.Begin(v)
+	o, err := r.observe(ctx, v)
+	if err != nil {
+		return pass.Result(err)
+	}
+	p := decide(o)
+	pass.Wake(p.after)
+	return pass.Result(r.act(ctx, v, pass, o.pod, p))
+}
+
+// observe gathers what a pass knows.
+func (r *Reconciler) observe(ctx context.Context, v *view) (o *observed, err error) {
+	o = &observed{request: v.Owner, now: v.Now}
+	o.settings, o.problems, _ = resolve(&v.Owner.Spec)
+	if v.Owner.DeletionTimestamp != nil || hasEnded(&v.Owner.Status) || len(o.problems) > 0 {
+		return o, nil
+	}
+	o.rivals = r.rivals(v.Owner)
+	o.pod, err = r.podOf(ctx, v.Owner)
+	return o, err
+}
+
+// podOf returns the Pod of a request, or the Pod with its name, or nil. A Pod counts as gone by the word of the API
+// server alone: the cache may show a new Pod late, or still show a predecessor. Of most Pods the cache has a part, which
+// is enough before the request is under way.
+func (r *Reconciler) podOf(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
+	pod, ok := r.pods.Get(request.Namespace, request.Spec.PodName)
+	isOwn := ok && string(pod.UID) == request.Labels[apps.LabelRequestPodUID]
+	isWhole := ok && len(pod.Spec.Containers) > 0
+	if isOwn && (isWhole || pod.DeletionTimestamp != nil || request.Status.Phase != v1beta1.ContainerRecreateRequestRecreating) {
+		return pod, nil
+	}
+	return podOf(ctx, r.live, request)
+}

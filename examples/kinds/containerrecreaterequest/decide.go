@@ -1,0 +1,265 @@
+package containerrecreaterequest
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/completion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+	"github.com/workloadkit/workloadkit/podreadiness"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// PodGone means that the Pod of a request was deleted, is being deleted, or has a successor of the same name.
+	PodGone reason.Code = "PodGone"
+	// PodEnded means that the Pod of a request has ended, so the kubelet starts no container again.
+	PodEnded reason.Code = "PodEnded"
+	// AgentSilent means that no node agent has taken a request up.
+	AgentSilent reason.Code = "AgentSilent"
+)
+
+// silence is how long a node agent may take until the first sign.
+const silence = time.Minute
+
+// skew is the tolerated difference between the clocks of Nodes and the controller.
+const skew = time.Minute
+
+// longestID bounds the copied IDs of containers: a Node decides about their length.
+const longestID = 256
+
+// longestMessage bounds the message of a completed request.
+const longestMessage = 1024
+
+// observed is the complete input of a pass.
+type observed struct {
+	request  *v1beta1.ContainerRecreateRequest
+	settings *settings
+	problems judge.Faults
+	// pod is the Pod of the name, or nil.
+	pod *corev1.Pod
+	// rivals are the requests without an end for the same Pod, the request included.
+	rivals []*v1beta1.ContainerRecreateRequest
+	now    time.Time
+}
+
+// plan is a whole pass as data, in the order of the writes.
+type plan struct {
+	// holds says that the Pod must be not ready from now on, by the finalizer first and the gate second, and graces that
+	// status gets the time afterwards.
+	holds, graces bool
+	// status is the status to report.
+	status v1beta1.ContainerRecreateRequestStatus
+	// end says why the controller completes the request; the zero value if the controller does not.
+	end reason.Reason
+	// invalid says that the spec is the cause of the end.
+	invalid bool
+	// releases says that the Pod may be ready again, and the finalizer goes afterwards.
+	releases bool
+	// deactivates says that the label for agents goes.
+	deactivates bool
+	// removes says that the request is to be deleted.
+	removes bool
+	// after is the time until another look without an event; zero for none.
+	after time.Duration
+}
+
+// decide decides a whole pass from its argument alone.
+//
+// Phase and states of containers belong to the agent, until the controller completes the request. All writes of the
+// status demand the version seen, so an end by the agent and an end by the controller exclude each other.
+func decide(o *observed) plan {
+	p := plan{status: *o.request.Status.DeepCopy()}
+	switch {
+	case o.request.DeletionTimestamp != nil || hasEnded(&o.request.Status):
+		p.cleanUp(o)
+	case len(o.problems) > 0:
+		problems := o.problems.Reasons()
+		p.invalid = true
+		p.finish(o, problems[0], reason.Shorten(problems.Summary(kruise.ReasonsInEvent), longestMessage))
+	case !isOf(o.request, o.pod):
+		p.finish(o, gone(o), apps.RequestPodGone)
+	case o.request.Status.Phase != "" && o.request.Labels[apps.LabelRequestActive] != "true": // somebody has removed the label
+		p.finish(o, silent(o.request), apps.RequestAgentSilent)
+	default:
+		p.carryOn(o)
+	}
+	return p
+}
+
+// hasEnded reports whether there is nothing more to do for an agent. An unknown phase is an end, too: the Pod is then
+// ready again.
+func hasEnded(status *v1beta1.ContainerRecreateRequestStatus) bool {
+	switch status.Phase {
+	case "", v1beta1.ContainerRecreateRequestPending, v1beta1.ContainerRecreateRequestRecreating:
+		return status.CompletionTime != nil
+	default:
+		return true
+	}
+}
+
+// isOf reports whether a Pod is the Pod of a request, and not on its way out.
+func isOf(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
+	return pod != nil && pod.Name == request.Spec.PodName && pod.Namespace == request.Namespace &&
+		string(pod.UID) == request.Labels[apps.LabelRequestPodUID] && pod.DeletionTimestamp == nil
+}
+
+// gone says in what way a Pod is gone.
+func gone(o *observed) reason.Reason {
+	why := reason.Reason{Code: PodGone, Object: reason.Object{Kind: "Pod", Namespace: o.request.Namespace, Name: o.request.Spec.PodName}}
+	label := o.request.Labels[apps.LabelRequestPodUID]
+	switch {
+	case o.pod == nil:
+		why.Detail = "does not exist"
+	case label == "":
+		why.Detail = "is not known to be the Pod of the request, which has no label " + apps.LabelRequestPodUID
+		why.Remedy = "let the webhook see new requests"
+	case string(o.pod.UID) != label:
+		why.Old, why.New, why.Detail = label, string(o.pod.UID), "another Pod has the name"
+	default:
+		why.Detail = "is being deleted"
+	}
+	return why
+}
+
+// finish completes a request. Containers already stopped are not taken back.
+func (p *plan) finish(o *observed, why reason.Reason, message string) {
+	p.end = why
+	p.status.Phase, p.status.Message = v1beta1.ContainerRecreateRequestCompleted, message
+	p.status.CompletionTime = new(metav1.NewTime(o.now))
+	p.status.Conditions = without(p.status.Conditions, apps.ConditionWaiting)
+}
+
+// cleanUp is for a request with an end, or on its way out: the Pod is let go, and the request no longer found by agents.
+func (p *plan) cleanUp(o *observed) {
+	p.releases = slices.Contains(o.request.Finalizers, apps.FinalizerRequestUnreadyAcquired)
+	_, p.deactivates = o.request.Labels[apps.LabelRequestActive]
+	if o.request.DeletionTimestamp != nil {
+		return
+	}
+	if p.status.Phase != "" { // a status without a phase cannot be stored
+		p.status.Conditions = without(p.status.Conditions, apps.ConditionWaiting)
+		// Nodes write the time, and a time far ahead would keep the request for ever.
+		if end := p.status.CompletionTime; end == nil || end.After(o.now.Add(skew)) {
+			p.status.CompletionTime = new(metav1.NewTime(o.now))
+		}
+	}
+	if len(o.problems) > 0 {
+		return // nobody knows how long to keep the request
+	}
+	step := completion.Next(completion.Rules{TTL: o.settings.ttl}, completion.Progress{Ended: p.status.CompletionTime.Time}, o.now)
+	p.after, p.removes = step.After, step.Remove && !p.releases && !p.deactivates && apiequality.Semantic.DeepEqual(o.request.Status, p.status)
+}
+
+// carryOn is for a request under way, or before its turn.
+func (p *plan) carryOn(o *observed) {
+	created, phase := o.request.CreationTimestamp.Time, o.request.Status.Phase
+	step := completion.Next(completion.Rules{Endless: true, Deadline: o.settings.deadline, Paths: completion.Paths{Deadline: "spec.activeDeadlineSeconds"}},
+		completion.Progress{Started: created}, o.now)
+	if step.State == completion.Failed {
+		p.finish(o, step.Why[0], apps.RequestDeadlineExceeded)
+		return
+	}
+	p.after = step.After
+	if phase == "" {
+		wait := min(created.Add(silence).Sub(o.now), silence)
+		if wait <= 0 {
+			p.finish(o, silent(o.request), apps.RequestAgentSilent)
+		} else if p.after <= 0 || wait < p.after {
+			p.after = wait
+		}
+		return // a status without a phase cannot be stored
+	}
+	p.wait(o)
+	if phase != v1beta1.ContainerRecreateRequestRecreating {
+		return
+	}
+	if podstate.HasEnded(o.pod) && !podstate.IsTrue(o.pod, apps.ConditionSidecarTerminated) {
+		p.finish(o, reason.Reason{Code: PodEnded, Object: reason.ObjectOf("Pod", o.pod), Detail: "has ended with phase " + string(o.pod.Status.Phase)}, apps.RequestPodEnded)
+		return
+	}
+	if fresh := snapshot(o); len(fresh) > 0 {
+		p.status.ContainerStatusSnapshot = fresh
+	}
+	if o.settings.unready != nil {
+		p.holds = podstate.HasGate(o.pod, apps.ConditionKruisePodReady)
+		p.graces = !hasGrace(&p.status)
+	}
+}
+
+func silent(request *v1beta1.ContainerRecreateRequest) reason.Reason {
+	why := reason.Reason{
+		Code: AgentSilent, Object: reason.Object{Kind: "Node", Name: request.Labels[apps.LabelRequestNodeName]},
+		Detail: "has no node agent that takes requests up", Remedy: "see whether the agent runs there",
+	}
+	switch {
+	case request.Labels[apps.LabelRequestActive] != "true":
+		why.Detail, why.Remedy = "has an agent that cannot see the request, whose label "+apps.LabelRequestActive+" is not true", "make another request"
+	case request.Labels[apps.LabelNodeType] == apps.NodeTypeVirtualKubelet:
+		why.Detail, why.Remedy = "is virtual, and has no node agent", "delete the Pod"
+	}
+	return why
+}
+
+// snapshot lists the running containers of the request that started after the creation of the request: the old form of
+// the agent waits for the readiness of these. The instance at the creation is known by its ID. Times would not do: the
+// clocks of Node and API server differ, and times have whole seconds.
+func snapshot(o *observed) (out []v1beta1.ContainerRecreateRequestContainerStatus) {
+	seen := make(map[string]*corev1.ContainerStatus, len(o.pod.Status.ContainerStatuses))
+	for i := range o.pod.Status.ContainerStatuses {
+		status := &o.pod.Status.ContainerStatuses[i]
+		seen[status.Name] = status
+	}
+	created := o.request.CreationTimestamp
+	for i := range o.settings.containers {
+		c := &o.settings.containers[i]
+		status := seen[c.Name]
+		if status == nil || status.State.Running == nil || status.ContainerID == "" || len(status.ContainerID) > longestID {
+			continue
+		}
+		isOld := status.State.Running.StartedAt.Before(&created)
+		if c.StatusContext != nil {
+			isOld = status.ContainerID == c.StatusContext.ContainerID
+		}
+		if !isOld {
+			out = append(out, v1beta1.ContainerRecreateRequestContainerStatus{
+				Name: c.Name, Ready: status.Ready, RestartCount: status.RestartCount, ContainerID: status.ContainerID,
+			})
+		}
+	}
+	return out
+}
+
+// holder is the request's entry in the readiness gate of the Pod.
+func holder(request *v1beta1.ContainerRecreateRequest) podreadiness.Holder {
+	return podreadiness.Holder{UserAgent: apps.NotReadyUserAgentRequest, Key: request.Namespace + "/" + request.Name}
+}
+
+// hasGrace reports whether the Pod is known to be not ready since some time. The time never moves.
+func hasGrace(status *v1beta1.ContainerRecreateRequestStatus) bool {
+	return slices.ContainsFunc(status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == apps.ConditionPreRecreateGrace && c.Status == metav1.ConditionTrue && !c.LastTransitionTime.IsZero()
+	})
+}
+
+// withGrace returns conditions that say since when the Pod is not ready. The condition has nothing but the time, as
+// v1alpha1 has no more.
+func withGrace(conditions []metav1.Condition, now time.Time) []metav1.Condition {
+	return append(without(conditions, apps.ConditionPreRecreateGrace), metav1.Condition{
+		Type: apps.ConditionPreRecreateGrace, Status: metav1.ConditionTrue, Reason: apps.ConditionPreRecreateGrace,
+		LastTransitionTime: metav1.NewTime(now),
+	})
+}
+
+// without returns conditions without those of a type.
+func without(conditions []metav1.Condition, t string) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool { return c.Type == t })
+}

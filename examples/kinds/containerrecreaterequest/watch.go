@@ -1,0 +1,98 @@
+package containerrecreaterequest
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// podIndex finds the requests under way, or before their turn, for a Pod.
+const podIndex = "workloadkit/containerrecreaterequest-pod"
+
+func byPod(request *v1beta1.ContainerRecreateRequest) []string {
+	if request.DeletionTimestamp != nil || hasEnded(&request.Status) {
+		return nil
+	}
+	return []string{request.Namespace + "/" + request.Spec.PodName}
+}
+
+// rivals are the requests for the Pod of a request, by the Pod's UID.
+func (r *Reconciler) rivals(request *v1beta1.ContainerRecreateRequest) []*v1beta1.ContainerRecreateRequest {
+	uid := request.Labels[apps.LabelRequestPodUID]
+	return slices.DeleteFunc(r.cache.Owners.By(podIndex, request.Namespace+"/"+request.Spec.PodName),
+		func(rival *v1beta1.ContainerRecreateRequest) bool {
+			return rival.Labels[apps.LabelRequestPodUID] != uid
+		})
+}
+
+// watch wakes requests for their Pods, for reports by agents, and for the requests in front.
+func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+	pods := handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.podSeen(q, e.Object, true) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { r.podSeen(q, e.Object, true) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			ends := e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectNew.GetDeletionTimestamp() != nil
+			r.podSeen(q, e.ObjectNew, ends)
+		},
+	}
+	requests := handler.Funcs{
+		UpdateFunc: r.requestChanged,
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { r.wakeLine(q, e.Object) },
+	}
+	return b.Watches(&corev1.Pod{}, pods).Watches(&v1beta1.ContainerRecreateRequest{}, requests)
+}
+
+// podSeen wakes the request under way for a Pod, or all requests if the Pod ends.
+func (r *Reconciler) podSeen(q queue, pod client.Object, ends bool) {
+	for _, request := range r.cache.Owners.By(podIndex, pod.GetNamespace()+"/"+pod.GetName()) {
+		if ends || request.Status.Phase == v1beta1.ContainerRecreateRequestRecreating {
+			add(q, request)
+		}
+	}
+}
+
+// requestChanged wakes a request for its status and its finalizers. States of containers do not matter here.
+func (r *Reconciler) requestChanged(_ context.Context, e event.UpdateEvent, q queue) {
+	before, ok := e.ObjectOld.(*v1beta1.ContainerRecreateRequest)
+	after, same := e.ObjectNew.(*v1beta1.ContainerRecreateRequest)
+	if !ok || !same {
+		return
+	}
+	was, is := before.Status, after.Status
+	was.ContainerRecreateStates, is.ContainerRecreateStates = nil, nil
+	if !equality.Semantic.DeepEqual(was, is) || !slices.Equal(before.Finalizers, after.Finalizers) {
+		add(q, after)
+	}
+	if was.Phase != is.Phase || len(byPod(before)) != len(byPod(after)) || before.UID != after.UID {
+		r.wakeLine(q, after)
+	}
+}
+
+// wakeLine wakes the first requests in the line of a request, which are told who goes first.
+func (r *Reconciler) wakeLine(q queue, object client.Object) {
+	request, ok := object.(*v1beta1.ContainerRecreateRequest)
+	if !ok {
+		return
+	}
+	order, _ := turns(r.rivals(request))
+	add(q, order[:min(len(order), inLine+2)]...)
+}
+
+func add(q queue, requests ...*v1beta1.ContainerRecreateRequest) {
+	for _, request := range requests {
+		q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(request)})
+	}
+}
