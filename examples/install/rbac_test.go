@@ -132,6 +132,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.liveBudgets(ns)
 	c.liveSubsets(ns)
 	c.liveSpreads(ns)
+	c.liveContainers(ns)
 	stop()
 
 	// The request proves two things: the log records refusals, and the token is the manager's.

@@ -87,11 +87,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.Problems != nil && !v.Owner.Status.Finished() {
 		return pass.Result(reason.Final(s.Problems), r.write(ctx, v, refused(v.Owner, s.Problems, metav1.NewTime(v.Now))))
 	}
+	d := decide(&observation{Job: v.Owner, Settings: s, Pods: r.pods.In(v.Owner.Namespace), Now: v.Now})
+	pass.Wake(d.Step.After)
 	if err := r.hold(ctx, v, pass); err != nil {
 		return pass.Result(err)
 	}
-	d := decide(&observation{Job: v.Owner, Settings: s, Pods: r.pods.In(v.Owner.Namespace), Now: v.Now})
-	pass.Wake(d.Step.After)
 	if d.Step.Remove {
 		return pass.Result(r.remove(ctx, v, pass))
 	}

@@ -48,12 +48,15 @@ func containers(names ...string) edit {
 func replicas(n int32) edit    { return func(j *v1alpha1.EphemeralJob) { j.Spec.Replicas = &n } }
 func parallelism(n int32) edit { return func(j *v1alpha1.EphemeralJob) { j.Spec.Parallelism = &n } }
 func ttl(n int32) edit         { return func(j *v1alpha1.EphemeralJob) { j.Spec.TTLSecondsAfterFinished = &n } }
+
 func deadline(n int64) edit {
 	return func(j *v1alpha1.EphemeralJob) { j.Spec.ActiveDeadlineSeconds = &n }
 }
+
 func paused(j *v1alpha1.EphemeralJob) {
 	j.Spec.Paused = true
 }
+
 func started(n int) edit { return func(j *v1alpha1.EphemeralJob) { j.Status.StartTime = timeAt(n) } }
 
 func selector(s *metav1.LabelSelector) edit {

@@ -21,8 +21,8 @@ const (
 	Initialized reason.Code = "Initialized"
 	// JobSucceeded means that the containers have ended well in all wanted Pods.
 	JobSucceeded reason.Code = "JobSucceeded"
-	// ContainersFailed means that containers have failed in Pods. The code has OpenKruise's spelling.
-	ContainersFailed reason.Code = "CreateFailed"
+	// CreateFailed means that containers have failed in Pods. The code has OpenKruise's spelling.
+	CreateFailed reason.Code = "CreateFailed"
 	// SomePodsFailed means that a job has ended, in some Pods well and in some not.
 	SomePodsFailed reason.Code = "SomePodsFailed"
 	// MatchedEmpty means that no Pod can have the containers of a job.
@@ -94,7 +94,7 @@ func (s *seen) ends() string {
 
 // failure returns why the job has failed, or which Pods have failed so far.
 func (s *seen) failure(step completion.Step) error {
-	switch why := (reason.Reason{Code: ContainersFailed, Detail: s.ends()}); {
+	switch why := (reason.Reason{Code: CreateFailed, Detail: s.ends()}); {
 	case step.State == completion.Failed:
 		why.Code, why.Path, why.New = step.Why[0].Code, step.Why[0].Path, step.Why[0].New
 		return why
