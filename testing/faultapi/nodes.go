@@ -210,7 +210,7 @@ func (n *Nodes) Run(uid types.UID) bool {
 	if p == nil || p.failed || p.view.DeletionTimestamp != nil {
 		return false
 	}
-	changed := p.stopAll()
+	changed := n.runEphemeral(p, p.stopAll())
 	for spec := range p.specs() {
 		c := p.containers[spec.Name]
 		if c == nil {
@@ -227,15 +227,14 @@ func (n *Nodes) Run(uid types.UID) bool {
 			c.runs, c.done = false, true
 		}
 	}
-	changed = n.runEphemeral(p) || changed
 	p.unreported = p.unreported || changed
 	return changed
 }
 
-// runEphemeral starts the ephemeral containers that never ran, and reports a change.
-func (n *Nodes) runEphemeral(p *node) (changed bool) {
+// runEphemeral starts the ephemeral containers that never ran, and reports a change, also an earlier change.
+func (n *Nodes) runEphemeral(p *node, changed bool) bool {
 	if p.hasEnded() {
-		return false
+		return changed
 	}
 	for spec := range p.ephemeral() {
 		c := p.containers[spec.Name]
