@@ -26,7 +26,7 @@ import (
 
 // undefaulted are the kinds of OpenKruise without a webhook for defaults.
 func undefaulted() []string {
-	return []string{"PersistentPodState", "PodUnavailableBudget", "ResourceDistribution", "WorkloadSpread"}
+	return []string{"EphemeralJob", "PersistentPodState", "PodUnavailableBudget", "ResourceDistribution", "WorkloadSpread"}
 }
 
 func TestPaths(t *testing.T) {
@@ -67,13 +67,16 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, unprotected := map[string]string{}, map[string]bool{}
+	groups, versions, unprotected := map[string]string{}, map[string][]string{}, map[string]bool{}
 	resources, wanted := map[string]string{}, []string{"mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io"} // by name of the webhook
 	for _, k := range kinds.All() {
 		for _, path := range admission.Paths(k.Admission(admission.Options{})) {
 			name := path[1:2] + k.Name() + ".kb.io" // m or v
 			resources[name], groups[name], wanted = k.Resource, k.Kind.Group, append(wanted, name)
 			unprotected[name] = !k.Protected
+			if versions[name] = []string{k.Kind.Version}; k.Converted {
+				versions[name] = []string{"v1alpha1", k.Kind.Version}
+			}
 		}
 	}
 	protected := protectedRules()
@@ -95,7 +98,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			if strings.HasPrefix(w.Name, "v") && !unprotected[w.Name] {
 				operations = append(operations, "DELETE")
 			}
-			rule := admissionregistrationv1.Rule{APIGroups: []string{groups[w.Name]}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{resources[w.Name]}}
+			rule := admissionregistrationv1.Rule{APIGroups: []string{groups[w.Name]}, APIVersions: versions[w.Name], Resources: []string{resources[w.Name]}}
 			if w.Name == "mpod.kb.io" {
 				operations, rule = operations[:1], admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}
 			}

@@ -43,7 +43,7 @@ func rotators() schedules    { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
 	const controllers = "examples/kinds/cloneset/"
-	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), unitedDeploymentMutants(), workloadSpreadMutants(), containerRecreateRequestMutants(), watchMutants(), embedMutants()), []mutant{
+	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), unitedDeploymentMutants(), workloadSpreadMutants(), containerRecreateRequestMutants(), ephemeralJobMutants(), watchMutants(), embedMutants()), []mutant{
 		{
 			"a Pod on its way to the old revision is taken back", "podcontrol/choose.go",
 			"return *missing >= 0", "return p.Updated || *missing >= 0",

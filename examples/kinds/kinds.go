@@ -14,6 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/cloneset"
 	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/kinds/daemonset"
+	"github.com/workloadkit/workloadkit/examples/kinds/ephemeraljob"
 	"github.com/workloadkit/workloadkit/examples/kinds/persistentpodstate"
 	"github.com/workloadkit/workloadkit/examples/kinds/podunavailablebudget"
 	"github.com/workloadkit/workloadkit/examples/kinds/resourcedistribution"
@@ -38,6 +39,7 @@ func All() []kind.Row {
 		persistentpodstate.Row(),
 		podunavailablebudget.Row(),
 		uniteddeployment.Row(),
+		ephemeraljob.Row(),
 	}
 }
 

@@ -356,7 +356,8 @@ func (c *Client) DeleteAllOf(context.Context, client.Object, ...client.DeleteAll
 // Status returns the writer of the status subresource.
 func (c *Client) Status() client.SubResourceWriter { return c.SubResource(statusSubresource) }
 
-// SubResource returns the client of a subresource: status for all resources, and resize for Pods.
+// SubResource returns the client of a subresource: status for all resources, resize and
+// ephemeralcontainers for Pods.
 func (c *Client) SubResource(name string) client.SubResourceClient { return &subClient{c, name} }
 
 // Scheme returns the server's scheme.

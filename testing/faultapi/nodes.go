@@ -27,7 +27,8 @@ import (
 // come first, in sequence: an ordinary init container is done as soon as started, and is never restarted. A native
 // sidecar goes on beside the main containers, with the same restarts. A container that exits (Exit) is restarted if
 // restartPolicy and rules say so. A Pod with all containers ended for good has succeeded or failed. A kubelet stops a
-// Pod whose phase was set to an end by somebody else. A terminating Pod does not change its phase.
+// Pod whose phase was set to an end by somebody else. A terminating Pod does not change its phase. An ephemeral
+// container starts beside all others, and is never restarted.
 //
 // A kubelet restarts a container when the spec names a new image, even if the new name means the same image. A broken
 // image ends the running container and starts none. A container also does not start while its variable refers to a
@@ -209,7 +210,7 @@ func (n *Nodes) Run(uid types.UID) bool {
 	if p == nil || p.failed || p.view.DeletionTimestamp != nil {
 		return false
 	}
-	changed := p.stopAll()
+	changed := n.runEphemeral(p, p.stopAll())
 	for spec := range p.specs() {
 		c := p.containers[spec.Name]
 		if c == nil {
@@ -227,6 +228,24 @@ func (n *Nodes) Run(uid types.UID) bool {
 		}
 	}
 	p.unreported = p.unreported || changed
+	return changed
+}
+
+// runEphemeral starts the ephemeral containers that never ran, and reports a change, also an earlier change.
+func (n *Nodes) runEphemeral(p *node, changed bool) bool {
+	if p.hasEnded() {
+		return changed
+	}
+	for spec := range p.ephemeral() {
+		c := p.containers[spec.Name]
+		if c == nil {
+			c = &container{}
+			p.containers[spec.Name] = c
+		}
+		if c.id == "" {
+			changed = n.run(c, p.view, spec) || changed
+		}
+	}
 	return changed
 }
 
@@ -256,6 +275,17 @@ func (p *node) specs() iter.Seq[*corev1.Container] {
 				if !yield(&list[i]) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// ephemeral iterates over the ephemeral containers known to the kubelet.
+func (p *node) ephemeral() iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for i := range p.view.Spec.EphemeralContainers {
+			if !yield((*corev1.Container)(&p.view.Spec.EphemeralContainers[i].EphemeralContainerCommon)) {
+				return
 			}
 		}
 	}
@@ -483,7 +513,7 @@ func (n *Nodes) Report(uid types.UID) bool {
 func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 	s := &pod.Status
 	s.ObservedGeneration = p.view.Generation
-	s.ContainerStatuses, s.InitContainerStatuses = nil, nil
+	s.ContainerStatuses, s.InitContainerStatuses, s.EphemeralContainerStatuses = nil, nil, nil
 	ready, begun, ended := true, len(p.containers) > 0, p.end()
 	for spec := range p.specs() {
 		status := p.containers[spec.Name].status(spec, images, p.failed)
@@ -494,6 +524,11 @@ func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 		} else {
 			s.ContainerStatuses = append(s.ContainerStatuses, status)
 		}
+	}
+	for spec := range p.ephemeral() {
+		status := p.containers[spec.Name].status(spec, images, p.failed)
+		status.Ready = false
+		s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, status)
 	}
 	slices.SortFunc(s.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 	initialized := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}

@@ -291,7 +291,7 @@ type semantics struct {
 
 func cases() []semantics {
 	return slices.Concat(
-		createCases(), patchCases(), updateCases(), statusCases(), resizeCases(), dryRunCases(), generationCases(), deleteCases(), shortenCases(), watchCases(), customCases(), revisionCases(), otherCases(),
+		createCases(), patchCases(), updateCases(), statusCases(), resizeCases(), ephemeralCases(), dryRunCases(), generationCases(), deleteCases(), shortenCases(), watchCases(), customCases(), revisionCases(), otherCases(),
 	)
 }
 
@@ -670,6 +670,73 @@ func resizeCases() []semantics {
 			})
 			return p.strategic(pod, "resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"memory":null}}}]}}`)
 		}, "422 Invalid spec.containers[0].resources.requests"},
+	}
+}
+
+// ephemeralCases are about pods/ephemeralcontainers.
+func ephemeralCases() []semantics {
+	const sub, full = "ephemeralcontainers", `"image":"example.test/tool:v1","imagePullPolicy":"IfNotPresent","terminationMessagePolicy":"File","terminationMessagePath":"/dev/termination-log"`
+	add := func(p *probe, pod *corev1.Pod, container string) string {
+		return p.strategic(pod, sub, `{"spec":{"ephemeralContainers":[{`+container+`}]}}`)
+	}
+	names := func(p *probe, pod *corev1.Pod) (out []string) {
+		pod = fresh(p, pod)
+		for i := range pod.Spec.EphemeralContainers {
+			out = append(out, pod.Spec.EphemeralContainers[i].Name)
+		}
+		slices.Sort(out)
+		return out
+	}
+	return []semantics{
+		{"create with ephemeral containers", func(p *probe) string {
+			return p.refused(func(pod *corev1.Pod) {
+				pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "a", Image: "a"}}}
+			})
+		}, "422 Invalid spec.ephemeralContainers"},
+		{"an ephemeral container comes with nothing else", func(p *probe) string {
+			pod := p.pod()
+			got := p.strategic(pod, sub, `{"metadata":{"uid":"`+string(pod.UID)+`","resourceVersion":"`+pod.ResourceVersion+`","labels":{"a":"b"}},`+
+				`"spec":{"containers":[{"name":"app","image":"example.test/app:v2"}],"ephemeralContainers":[{"name":"a",`+full+`,"env":[{"name":"A","value":"b"}]}]}}`)
+			after := fresh(p, pod)
+			return line(got, after.Labels, after.Spec.Containers[0].Image, names(p, pod), after.Spec.EphemeralContainers[0].Env[0].Value, after.Generation)
+		}, "ok map[app:probe] example.test/app:v1 [a] b 2"},
+		{"a second ephemeral container joins the first", func(p *probe) string {
+			pod := p.pod()
+			return line(add(p, pod, `"name":"a",`+full), add(p, pod, `"name":"b",`+full), names(p, pod), fresh(p, pod).Generation)
+		}, "ok ok [a b] 3"},
+		{"the same ephemeral container again changes nothing", func(p *probe) string {
+			pod := p.pod()
+			return line(add(p, pod, `"name":"a",`+full), add(p, pod, `"name":"a",`+full), names(p, pod), fresh(p, pod).Generation)
+		}, "ok ok [a] 2"},
+		{"an ephemeral container with another variable", func(p *probe) string {
+			pod := p.pod()
+			return line(add(p, pod, `"name":"a",`+full), add(p, pod, `"name":"a",`+full+`,"env":[{"name":"A","value":"b"}]`))
+		}, "ok 422 Invalid spec.ephemeralContainers"},
+		{"an ephemeral container cannot go", func(p *probe) string {
+			pod := p.pod()
+			return line(add(p, pod, `"name":"a",`+full), p.strategic(pod, sub, `{"spec":{"ephemeralContainers":null}}`), add(p, pod, `"name":"a","$patch":"delete"`))
+		}, "ok 422 Invalid spec.ephemeralContainers 422 Invalid spec.ephemeralContainers"},
+		{"an ephemeral container with the name of a container", func(p *probe) string {
+			return add(p, p.pod(), `"name":"app",`+full)
+		}, "422 Invalid spec.ephemeralContainers[0].name"},
+		{"an ephemeral container without an image", func(p *probe) string { return add(p, p.pod(), `"name":"a"`) }, "422 Invalid spec.ephemeralContainers[0].image"},
+		{"an ephemeral container with a target that is not there", func(p *probe) string {
+			return add(p, p.pod(), `"name":"a",`+full+`,"targetContainerName":"nobody"`)
+		}, "422 Invalid spec.ephemeralContainers[0].targetContainerName"},
+		{"an ephemeral container for another uid", func(p *probe) string {
+			return p.strategic(p.pod(), sub, uidPatch(otherUID, "")[:len(uidPatch(otherUID, ""))-1]+`,"spec":{"ephemeralContainers":[{"name":"a",`+full+`}]}}`)
+		}, "422 Invalid metadata.uid"},
+		{"an ephemeral container for an old resourceVersion", func(p *probe) string {
+			return p.strategic(p.pod(), sub, `{"metadata":{"resourceVersion":"1"},"spec":{"ephemeralContainers":[{"name":"a",`+full+`}]}}`)
+		}, "409 Conflict"},
+		{"an ephemeral container without the subresource", func(p *probe) string {
+			return p.strategic(p.pod(), "", `{"spec":{"ephemeralContainers":[{"name":"a",`+full+`}]}}`)
+		}, "422 Invalid spec"},
+		{"an ephemeral container for nobody", func(p *probe) string {
+			pod := p.pod()
+			p.must(p.Delete(p.ctx, pod))
+			return add(p, pod, `"name":"a",`+full)
+		}, "404 NotFound"},
 	}
 }
 

@@ -20,8 +20,9 @@ import (
 
 // The known subresources.
 const (
-	statusSubresource = "status"
-	resizeSubresource = "resize"
+	statusSubresource    = "status"
+	resizeSubresource    = "resize"
+	ephemeralSubresource = "ephemeralcontainers"
 )
 
 // strategy has the API server's differences between resources.
@@ -301,6 +302,8 @@ func (podStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 		return nil
 	case resizeSubresource:
 		keepAllButResources(pod, before)
+	case ephemeralSubresource:
+		keepAllButEphemeral(pod, before)
 	default:
 		return noSubresource(sub)
 	}
@@ -344,6 +347,19 @@ func keepAllButResources(pod, before *corev1.Pod) {
 	if !merge(kept.Spec.Containers, pod.Spec.Containers) || !merge(kept.Spec.InitContainers, pod.Spec.InitContainers) {
 		return
 	}
+	keepRest(pod, kept)
+}
+
+// keepAllButEphemeral is the strategy of pods/ephemeralcontainers: metadata but UID and version, status, and the rest
+// of the spec stay.
+func keepAllButEphemeral(pod, before *corev1.Pod) {
+	kept := before.DeepCopy()
+	kept.Spec.EphemeralContainers = pod.Spec.EphemeralContainers
+	keepRest(pod, kept)
+}
+
+// keepRest keeps everything except name, UID and version.
+func keepRest(pod, kept *corev1.Pod) {
 	pod.Spec, pod.Status = kept.Spec, kept.Status
 	pod.Labels, pod.Annotations = kept.Labels, kept.Annotations
 	pod.Finalizers, pod.OwnerReferences, pod.ManagedFields = kept.Finalizers, kept.OwnerReferences, kept.ManagedFields
@@ -359,6 +375,9 @@ func (podStrategy) validateCreate(obj client.Object) field.ErrorList {
 	var errs field.ErrorList
 	if len(spec.Containers) == 0 {
 		errs = append(errs, field.Required(path.Child("containers"), ""))
+	}
+	if len(spec.EphemeralContainers) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "cannot be set on create"))
 	}
 	for i := range spec.InitContainers {
 		errs = append(errs, incomplete(&spec.InitContainers[i], volumes, path.Child("initContainers").Index(i))...)
@@ -415,6 +434,48 @@ func (podStrategy) validateUpdate(sub string, obj, old client.Object) field.Erro
 		}
 		if !equality.Semantic.DeepEqual(withResources(&pod.Spec, &before.Spec), &before.Spec) {
 			errs = append(errs, field.Forbidden(path, "only cpu and memory resources are mutable"))
+		}
+	case ephemeralSubresource:
+		errs = append(ephemeralFaults(&pod.Spec), changedEphemeral(&pod.Spec, &before.Spec)...)
+	}
+	return errs
+}
+
+// ephemeralFaults finds ephemeral containers that are incomplete, share a name, or have a target outside the Pod.
+func ephemeralFaults(spec *corev1.PodSpec) (errs field.ErrorList) {
+	volumes, targets, taken := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i := range spec.Volumes {
+		volumes[spec.Volumes[i].Name] = true
+	}
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			targets[list[i].Name], taken[list[i].Name] = true, true
+		}
+	}
+	for i := range spec.EphemeralContainers {
+		c, path := &spec.EphemeralContainers[i], field.NewPath("spec", "ephemeralContainers").Index(i)
+		errs = append(errs, incomplete((*corev1.Container)(&c.EphemeralContainerCommon), volumes, path)...)
+		if taken[c.Name] {
+			errs = append(errs, field.Duplicate(path.Child("name"), c.Name))
+		}
+		if taken[c.Name] = true; c.TargetContainerName != "" && !targets[c.TargetContainerName] {
+			errs = append(errs, field.NotFound(path.Child("targetContainerName"), c.TargetContainerName))
+		}
+	}
+	return errs
+}
+
+// changedEphemeral refuses changes of present ephemeral containers. The order does not matter.
+func changedEphemeral(spec, before *corev1.PodSpec) (errs field.ErrorList) {
+	path := field.NewPath("spec", "ephemeralContainers")
+	for i := range before.EphemeralContainers {
+		old := &before.EphemeralContainers[i]
+		at := slices.IndexFunc(spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == old.Name })
+		switch {
+		case at < 0:
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed", old.Name)))
+		case !equality.Semantic.DeepEqual(*old, spec.EphemeralContainers[at]):
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed", old.Name)))
 		}
 	}
 	return errs

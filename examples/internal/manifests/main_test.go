@@ -91,10 +91,11 @@ func TestWithEntries(t *testing.T) {
 	}
 }
 
-// TestRights: a kind's rights, to objects of further groups too, stand above the rights shared by all kinds.
+// TestRights: a kind's rights, to objects of further groups too, stand above the rights shared by all kinds. The CRD of a kind with a
+// single version is only looked at.
 func TestRights(t *testing.T) {
 	rows := []kind.Row{{
-		Kind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "ConfigSet"}, Resource: "configsets",
+		Kind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "ConfigSet"}, Resource: "configsets", Converted: true,
 		Rights: kind.Rights{
 			Objects: []string{"get", "watch"}, Status: true, Owns: true, Why: "ConfigMaps are made.",
 			More: []kind.Right{{Resources: []string{"configmaps"}, Verbs: []string{"create"}}, {Group: "*", Resources: []string{"*/scale"}, Verbs: []string{"get"}}},
@@ -117,7 +118,11 @@ func TestRights(t *testing.T) {
 		{APIGroups: []string{"*"}, Resources: []string{"*/scale"}, Verbs: []string{"get"}},
 		{
 			APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
-			ResourceNames: []string{"configsets.apps.kruise.io", "aparts.apps.kruise.io"}, Verbs: []string{"get", "list", "watch", "patch"},
+			ResourceNames: []string{"configsets.apps.kruise.io"}, Verbs: []string{"get", "list", "watch", "patch"},
+		},
+		{
+			APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"},
+			ResourceNames: []string{"aparts.apps.kruise.io"}, Verbs: []string{"list", "watch"},
 		},
 		{APIGroups: []string{"shared"}, Resources: []string{"x"}, Verbs: []string{"get"}},
 	}

@@ -55,11 +55,9 @@ func rightsTable(rows []kind.Row) string {
 	line := func(resource string, verbs []string, why string) {
 		fmt.Fprintf(&out, "| `%s` | any | %s | %s |\n", resource, strings.Join(verbs, ", "), why)
 	}
-	var crds []string
 	out.WriteString("| resource | names | verbs | why |\n|---|---|---|---|\n")
 	for i := range rows {
 		r := &rows[i]
-		crds = append(crds, r.Resource+"."+r.Kind.Group)
 		if r.Rights.Objects == nil {
 			continue
 		}
@@ -78,7 +76,10 @@ func rightsTable(rows []kind.Row) string {
 		}
 	}
 	fmt.Fprintf(&out, "| `apiextensions.k8s.io/customresourcedefinitions` | `%s` | get, list, watch, patch | CA bundle and address of conversion. |\n",
-		strings.Join(crds, ", "))
+		strings.Join(kind.ConvertedCRDs(rows), ", "))
+	if names := unconverted(rows); len(names) > 0 {
+		fmt.Fprintf(&out, "| `apiextensions.k8s.io/customresourcedefinitions` | `%s` | list, watch | Whether a kind is installed. |\n", strings.Join(names, ", "))
+	}
 	return out.String()
 }
 

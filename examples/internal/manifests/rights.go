@@ -27,10 +27,8 @@ func rights(rows []kind.Row) string {
 	rule := func(group, resources, verbs string) {
 		fmt.Fprintf(&out, "- apiGroups: [%s]\n  resources: [%s]\n  verbs: [%s]\n", group, resources, verbs)
 	}
-	var crds []string
 	for i := range rows {
 		r := &rows[i]
-		crds = append(crds, r.Resource+"."+r.Kind.Group)
 		if r.Rights.Objects == nil {
 			continue
 		}
@@ -53,9 +51,26 @@ func rights(rows []kind.Row) string {
 			rule(quoted(more.Group), quoted(strings.Join(more.Resources, ", ")), strings.Join(more.Verbs, ", "))
 		}
 	}
-	fmt.Fprintf(&out, "# Conversion and CA bundles. Lists and watches ask for one object by a field selector on its name, which is what makes them match a name here.\n"+
-		"- apiGroups: [apiextensions.k8s.io]\n  resources: [customresourcedefinitions]\n  resourceNames:\n  - %s\n  verbs: [get, list, watch, patch]\n", strings.Join(crds, "\n  - "))
+	out.WriteString("# Conversion and CA bundles. Lists and watches ask for one object by a field selector on its name, which is what makes them match a name here.\n")
+	crds := func(names []string, verbs string) {
+		fmt.Fprintf(&out, "- apiGroups: [apiextensions.k8s.io]\n  resources: [customresourcedefinitions]\n  resourceNames:\n  - %s\n  verbs: [%s]\n", strings.Join(names, "\n  - "), verbs)
+	}
+	crds(kind.ConvertedCRDs(rows), "get, list, watch, patch")
+	if names := unconverted(rows); len(names) > 0 {
+		out.WriteString("# Whether kinds with a single version are installed.\n")
+		crds(names, "list, watch")
+	}
 	return out.String()
+}
+
+// unconverted returns the names of the CRDs with a single version.
+func unconverted(rows []kind.Row) (names []string) {
+	for i := range rows {
+		if !rows[i].Converted {
+			names = append(names, rows[i].Resource+"."+rows[i].Kind.Group)
+		}
+	}
+	return names
 }
 
 // quoted is a value of YAML, where nothing and an asterisk at the start have a meaning.

@@ -18,6 +18,8 @@ func addKnownTypes(scheme *runtime.Scheme) {
 		&ContainerRecreateRequestList{},
 		&DaemonSet{},
 		&DaemonSetList{},
+		&EphemeralJob{},
+		&EphemeralJobList{},
 		&PersistentPodState{},
 		&PersistentPodStateList{},
 		&ResourceDistribution{},

@@ -23,8 +23,8 @@ const (
 	messageStopping = "stopping "
 )
 
-// noRuntime is the reason of a request for a container of a runtime that the Node does not have.
-const noRuntime reason.Code = "NoRuntimeService"
+// NoRuntimeService means that a request is about a container of a runtime that the Node does not have.
+const NoRuntimeService reason.Code = "NoRuntimeService"
 
 // maxMessage is the limit of a message in bytes.
 const maxMessage = 1024
@@ -172,7 +172,7 @@ func lastWords(step containerrestart.Step) string {
 		switch r.Code {
 		case completion.DeadlineExceeded:
 			return messageDeadline
-		case noRuntime:
+		case NoRuntimeService:
 			return reason.Shorten(r.Detail, maxMessage)
 		case containerrestart.StopFailed, containerrestart.NotStartedAgain, containerrestart.InvalidRequest:
 			failures = append(failures, r)

@@ -165,7 +165,7 @@ func TestStatusOf(t *testing.T) {
 			S{Phase: "Completed", Message: "recreating has exceeded the activeDeadlineSeconds"},
 		},
 		"CR-23 a runtime that is not there": {
-			hopeless(containerrestart.Request{}, noRuntime, "failed to find runtime service: x"),
+			hopeless(containerrestart.Request{}, NoRuntimeService, "failed to find runtime service: x"),
 			S{Phase: "Completed", Message: "failed to find runtime service: x"},
 		},
 	} {

@@ -118,7 +118,7 @@ func (r *Restarts) next(ctx context.Context, pod *agent.Pod, request *v1beta1.Co
 	observed, err := pod.Observe(ctx)
 	switch {
 	case reason.IsFinal(err) && errors.Is(err, cri.UnknownRuntime):
-		return hopeless(wanted, noRuntime, messageNoRuntime+": "+err.Error()), nil
+		return hopeless(wanted, NoRuntimeService, messageNoRuntime+": "+err.Error()), nil
 	case err != nil:
 		return containerrestart.Step{}, err
 	}

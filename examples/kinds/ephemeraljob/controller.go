@@ -1,0 +1,126 @@
+package ephemeraljob
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// ControllerName is the source of the controller's events and the controller's name in logs.
+const ControllerName = "ephemeraljob-controller"
+
+// Options of the controller. The zero value is usable.
+type Options = kruise.Options
+
+// Reconciler reconciles EphemeralJobs.
+type Reconciler struct {
+	cache    *ownercache.Cache[*v1alpha1.EphemeralJob]
+	settings *ownercache.Memo[*v1alpha1.EphemeralJob, *settings]
+	pods     *ownercache.Index[*corev1.Pod]
+	fanout   *fanout.Fanout
+	events   record.EventRecorder
+	told     *kruise.Told
+	options  Options
+}
+
+// view is an EphemeralJob, as cached.
+type view = ownercache.View[*v1alpha1.EphemeralJob]
+
+// Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
+// scheme must know the types of v1alpha1. The cache must keep names and environment of ephemeral containers, and the
+// containers' statuses.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	r, err := newReconciler(ctx, mgr, c, options)
+	if err != nil {
+		return err
+	}
+	return r.cache.AddController(mgr, "ephemeraljob", r, r.options.Loop(r.options.Workers, r.watch))
+}
+
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
+	options = options.Complete()
+	r := &Reconciler{fanout: fanout.New(options.Calls), events: mgr.GetEventRecorderFor(ControllerName), options: options}
+	var err error
+	if r.pods, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
+		return nil, err
+	}
+	pods := trackedclient.Pods(r.pods)
+	if options.Namespace != "" {
+		pods.Restrict = []client.ListOption{client.InNamespace(options.Namespace)}
+	}
+	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1alpha1.EphemeralJob{}, options,
+		ownercache.Options{Owned: []trackedclient.Source{pods}, Namespace: options.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	r.settings = ownercache.NewMemo(r.cache, settingsOf)
+	r.told = kruise.NewTold(r.cache, r.events)
+	r.cache.OnGone(r.fanout.Backoff.Forget)
+	return r, nil
+}
+
+// Reconcile brings a job a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.cache.Observe(ctx, req)
+	if v == nil {
+		return result, err
+	}
+	pass := r.fanout.Begin(v)
+	if v.Owner.DeletionTimestamp != nil {
+		return pass.Result(r.letGo(ctx, v, pass))
+	}
+	s := r.settings.Of(v.Owner)
+	if s.Problems != nil && !v.Owner.Status.Finished() {
+		return pass.Result(reason.Final(s.Problems), r.write(ctx, v, refused(v.Owner, s.Problems, metav1.NewTime(v.Now))))
+	}
+	d := decide(&observation{Job: v.Owner, Settings: s, Pods: r.pods.In(v.Owner.Namespace), Now: v.Now})
+	pass.Wake(d.Step.After)
+	if err := r.hold(ctx, v, pass); err != nil {
+		return pass.Result(err)
+	}
+	if d.Step.Remove {
+		return pass.Result(r.remove(ctx, v, pass))
+	}
+	err = r.inject(ctx, v, pass, s, d)
+	return pass.Result(err, r.report(ctx, v, d, err))
+}
+
+// report writes the status after a pass.
+func (r *Reconciler) report(ctx context.Context, v *view, d *decision, injected error) error {
+	wasRefused := func(pod *corev1.Pod) bool { return r.fanout.Backoff.WasRefused(pod.UID, addToPod()) }
+	if injected != nil || !slices.ContainsFunc(d.Open, wasRefused) {
+		d.Status.Conditions.Set(v1alpha1.EJobInjectionFailed, injected, metav1.NewTime(v.Now))
+	}
+	message := ""
+	if c := d.Status.Conditions.Get(v1alpha1.EJobInjectionFailed); c != nil {
+		message = c.Message
+	}
+	r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventContainersNotAdded, message)
+	return r.write(ctx, v, d.Status)
+}
+
+// write writes a changed status, and sends the event about the change.
+func (r *Reconciler) write(ctx context.Context, v *view, status v1alpha1.EphemeralJobStatus) error {
+	before := v.Owner.Status
+	if _, err := v.WriteStatus(ctx, status); err != nil {
+		return err
+	}
+	if kind, name, message := transition(&before, &status); name != "" {
+		r.events.Event(v.Owner, kind, name, message)
+	}
+	return nil
+}

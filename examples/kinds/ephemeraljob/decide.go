@@ -1,0 +1,221 @@
+package ephemeraljob
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/completion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// observation is the complete input of a pass.
+type observation struct {
+	Job      *v1alpha1.EphemeralJob
+	Settings *settings
+	// Pods are the Pods of the job's namespace, in any order.
+	Pods []*corev1.Pod
+	Now  time.Time
+}
+
+// decision is a whole pass as data.
+type decision struct {
+	// Step is the state of the job and the allowed work.
+	Step completion.Step
+	// Open are the wanted Pods without the containers, the oldest first. Step.Start Pods get the containers now.
+	Open []*corev1.Pod
+	// Status is the status to report, without the containers added in the pass.
+	Status v1alpha1.EphemeralJobStatus
+}
+
+// decide decides a whole pass of a job with settings free of problems, from its argument alone.
+func decide(o *observation) *decision {
+	s := survey(o)
+	d := &decision{Step: completion.Next(o.Settings.rules, s.progress(&o.Job.Status), o.Now), Open: s.open}
+	d.Status = s.status(o, d.Step)
+	return d
+}
+
+// outcome is how far a Pod has come with the containers of a job.
+type outcome string
+
+const (
+	succeeded outcome = "succeeded"
+	failed    outcome = "failed"
+	running   outcome = "running"
+	waiting   outcome = "waiting"
+	// unreported containers were added, and no state is known.
+	unreported outcome = "unreported"
+)
+
+// seen are the Pods of a job.
+type seen struct {
+	matches, wanted int
+	// pods are the Pods that have the containers, by outcome. Beyond the wanted number, Pods do not count.
+	pods map[outcome][]string
+	// busy is the number of all Pods with containers that have not ended.
+	busy int
+	// open are the wanted Pods without the containers, the oldest first.
+	open []*corev1.Pod
+	// taken are Pods with a container of a template's name, added by somebody else. stuck are obstacles of containers.
+	taken, stuck []string
+}
+
+// survey looks at the Pods: first at Pods that have the containers, then at the remaining Pods, in each case the oldest
+// first. So a Pod that is relabelled later takes no place from a Pod that has the containers already.
+func survey(o *observation) *seen {
+	s, have := &seen{pods: map[outcome][]string{}}, []*corev1.Pod{}
+	for _, pod := range inOrder(o.Pods, o.Settings.selector) {
+		switch own, foreign := o.Settings.containersIn(pod, o.Job.UID); {
+		case own:
+			have = append(have, pod)
+		case foreign:
+			s.taken = append(s.taken, pod.Name)
+		default:
+			s.open = append(s.open, pod)
+		}
+	}
+	s.matches = len(have) + len(s.open)
+	s.wanted = s.matches
+	if o.Settings.replicas != nil {
+		s.wanted = *o.Settings.replicas
+	}
+	for i, pod := range have {
+		is, obstacle := o.Settings.outcomeOf(pod, o.Job.UID)
+		if is != succeeded && is != failed {
+			s.busy++
+		}
+		if i >= s.wanted {
+			continue
+		}
+		s.pods[is] = append(s.pods[is], pod.Name)
+		if obstacle != "" {
+			s.stuck = append(s.stuck, pod.Name+": "+obstacle)
+		}
+	}
+	s.open = s.open[:min(len(s.open), max(s.wanted-len(have), 0))]
+	return s
+}
+
+// inOrder returns the active Pods that match, by age, then by name.
+func inOrder(pods []*corev1.Pod, selector labels.Selector) (out []*corev1.Pod) {
+	for _, pod := range pods {
+		if selector.Matches(labels.Set(pod.Labels)) && podstate.IsActive(pod) {
+			out = append(out, pod)
+		}
+	}
+	slices.SortFunc(out, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// containersIn reports whether a Pod has a container of the job, or a foreign container with a name of the template.
+func (s *settings) containersIn(pod *corev1.Pod, job types.UID) (own, foreign bool) {
+	for i := range pod.Spec.EphemeralContainers {
+		switch c := &pod.Spec.EphemeralContainers[i]; {
+		case !s.names(c.Name):
+		case isOf(c, job):
+			own = true
+		default:
+			foreign = true
+		}
+	}
+	return own, foreign
+}
+
+func (s *settings) names(name string) bool {
+	return slices.ContainsFunc(s.containers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
+}
+
+// isOf reports whether a job has added a container.
+func isOf(c *corev1.EphemeralContainer, job types.UID) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == apps.EnvEphemeralJobID && e.Value == string(job) })
+}
+
+// outcomeOf reads the states of a Pod's containers of the job, and the first obstacle to a container's start.
+func (s *settings) outcomeOf(pod *corev1.Pod, job types.UID) (is outcome, obstacle string) {
+	n, count := 0, map[outcome]int{}
+	for i := range pod.Spec.EphemeralContainers {
+		c := &pod.Spec.EphemeralContainers[i]
+		if !s.names(c.Name) || !isOf(c, job) {
+			continue
+		}
+		state, why := stateOf(pod, c.Name)
+		n++
+		count[state]++
+		if obstacle == "" && why != "" {
+			obstacle = c.Name + ": " + why
+		}
+	}
+	switch {
+	case count[failed] > 0:
+		return failed, ""
+	case count[succeeded] == n:
+		return succeeded, ""
+	case count[running] > 0:
+		return running, obstacle
+	case count[waiting] > 0:
+		return waiting, obstacle
+	}
+	return unreported, ""
+}
+
+// stateOf reads the state of a container. why is the obstacle to the start of a waiting container.
+func stateOf(pod *corev1.Pod, name string) (is outcome, why string) {
+	for i := range pod.Status.EphemeralContainerStatuses {
+		status := &pod.Status.EphemeralContainerStatuses[i]
+		if status.Name != name {
+			continue
+		}
+		switch state := &status.State; {
+		case state.Terminated != nil && state.Terminated.ExitCode == 0:
+			return succeeded, ""
+		case state.Terminated != nil:
+			return failed, ""
+		case state.Running != nil:
+			return running, ""
+		case state.Waiting == nil:
+		case state.Waiting.Reason == "RunContainerError":
+			return failed, ""
+		case slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, state.Waiting.Reason):
+			return waiting, ""
+		default:
+			return waiting, state.Waiting.Reason
+		}
+	}
+	return unreported, ""
+}
+
+// goesOn returns the Pods with unfinished containers of a job, whatever the template says now.
+func goesOn(pods []*corev1.Pod, job types.UID) (names []string) {
+	for _, pod := range pods {
+		if podstate.HasEnded(pod) {
+			continue
+		}
+		if slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool {
+			state, _ := stateOf(pod, c.Name)
+			return isOf(&c, job) && state != succeeded && state != failed
+		}) {
+			names = append(names, pod.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// progress is the progress of the job.
+func (s *seen) progress(before *v1alpha1.EphemeralJobStatus) completion.Progress {
+	ended := len(s.pods[succeeded]) + len(s.pods[failed])
+	return completion.Progress{
+		Started: before.Began(), Ended: before.Ended(), Wanted: s.wanted, Done: ended,
+		Active: s.busy, Missing: len(s.open), Failed: len(s.pods[failed]),
+	}
+}
