@@ -14,13 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -76,7 +73,7 @@ func (s Sockets) Paths() []string {
 // Daemon is the agent of a Node. Make a Daemon with New.
 type Daemon struct {
 	agent    *agent.Agent
-	requests *requests
+	requests *onnode.Watched
 	events   record.EventBroadcaster
 	sink     typedcorev1.EventsGetter
 }
@@ -88,7 +85,7 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 		return nil, fmt.Errorf("events of the agent: %w", err)
 	}
 	d := &Daemon{sink: core, events: record.NewBroadcaster()}
-	if d.requests, err = newRequests(config, o.Node, func(pod types.NamespacedName) { d.agent.Wake(pod) }); err != nil {
+	if d.requests, err = onnode.NewWatched(config, o.Node, func(pod types.NamespacedName) { d.agent.Wake(pod) }); err != nil {
 		return nil, err
 	}
 	counts, err := newMetrics(o.Registry, d.Waiting)
@@ -105,18 +102,6 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 		Runtimes: cri.NewRuntimes(o.Sockets.Paths),
 	})
 	return d, err
-}
-
-func newRequests(config *rest.Config, node string, wake func(types.NamespacedName)) (*requests, error) {
-	objects, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("requests of the agent: %w", err)
-	}
-	kinds, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("discovery of the agent: %w", err)
-	}
-	return &requests{node: node, client: objects, discovery: kinds, wake: wake, clock: clock.RealClock{}}, nil
 }
 
 // Run works until the context ends. What is missing is no error: see Waiting.

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/daemon"
 )
 
-// usage marks errors of the command line. Such errors end with exit code 2.
+// usage marks errors of the command line, for exit code 2.
 type usage struct{ error }
 
 func main() {
@@ -54,7 +54,7 @@ The agent runs once on each Node, with the Node's /var/run at /hostvarrun. It wa
 Environment:
   NODE_NAME   name of the Node; required`
 
-// flags are the command line. The names and the defaults are OpenKruise's where it has them.
+// flags are the command line, with the names and defaults of OpenKruise if there are any.
 type flags struct {
 	kubeconfig              string
 	address, metrics, pprof string
@@ -116,7 +116,7 @@ func (f *flags) run(ctx context.Context, node string) error {
 	return f.serve(logr.NewContext(ctx, log), rest.AddUserAgent(config, "kruise-daemon"), node)
 }
 
-// serve runs the agent and its servers until one of them fails, or the context ends.
+// serve runs agent and servers until a failure, or the end of the context.
 func (f *flags) serve(ctx context.Context, config *rest.Config, node string) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

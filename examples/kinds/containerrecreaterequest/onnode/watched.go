@@ -1,4 +1,4 @@
-package daemon
+package onnode
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -46,9 +47,9 @@ func versions() []schema.GroupVersion {
 
 const resourceName = "containerrecreaterequests"
 
-// requests are the active requests of the Node, in the version that the API server serves today. A version that is no
-// longer served is replaced without a restart.
-type requests struct {
+// Watched are the active requests of a Node, in the version that the API server serves today. A version that is no longer
+// served is replaced without a restart. Watched are safe for concurrent use. Make Watched with NewWatched.
+type Watched struct {
 	node      string
 	client    dynamic.Interface
 	discovery discovery.ServerResourcesInterface
@@ -68,17 +69,31 @@ type view struct {
 	writes   *expectations.Tracker // by Pod
 }
 
-func (r *requests) view() *view {
+func (r *Watched) view() *view {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.current
 }
 
+// NewWatched returns the requests of a Node. wake is called with the Pod of each request that has come, changed or gone.
+// NewWatched asks nobody: see Start.
+func NewWatched(config *rest.Config, node string, wake func(pod types.NamespacedName)) (*Watched, error) {
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("requests of the agent: %w", err)
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("discovery of the agent: %w", err)
+	}
+	return &Watched{node: node, client: objects, discovery: kinds, wake: wake, clock: clock.RealClock{}}, nil
+}
+
 // byPod is the index on the namespace and the name of the Pod.
 const byPod = "pod"
 
-// Of implements onnode.Requests.
-func (r *requests) Of(pod types.NamespacedName) (out []*v1beta1.ContainerRecreateRequest, wait time.Duration) {
+// Of implements Requests.
+func (r *Watched) Of(pod types.NamespacedName) (out []*v1beta1.ContainerRecreateRequest, wait time.Duration) {
 	v, owner := r.view(), types.UID(pod.String())
 	if v == nil {
 		return nil, 0
@@ -101,7 +116,7 @@ func (r *requests) Of(pod types.NamespacedName) (out []*v1beta1.ContainerRecreat
 }
 
 // PatchStatus writes the agent's part of a status: phase, end and containers. The controller owns the rest.
-func (r *requests) PatchStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error {
+func (r *Watched) PatchStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error {
 	own := map[string]any{"phase": status.Phase, "message": orNull(status.Message), "completionTime": status.CompletionTime}
 	own["containerRecreateStates"] = status.ContainerRecreateStates
 	patch, err := json.Marshal(map[string]any{
@@ -128,7 +143,7 @@ func orNull(text string) any {
 }
 
 // Missing says why there are no requests, the zero value if there are.
-func (r *requests) Missing() reason.Reason {
+func (r *Watched) Missing() reason.Reason {
 	if v := r.view(); v != nil && v.informer.HasSynced() {
 		return reason.Reason{}
 	}
@@ -141,7 +156,7 @@ func (r *requests) Missing() reason.Reason {
 }
 
 // Start follows the requests until the context ends.
-func (r *requests) Start(ctx context.Context) error {
+func (r *Watched) Start(ctx context.Context) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 10, Cap: time.Minute}
 	for ctx.Err() == nil {
 		version, err := r.served()
@@ -164,7 +179,7 @@ func (r *requests) Start(ctx context.Context) error {
 }
 
 // served returns the version to use.
-func (r *requests) served() (schema.GroupVersion, error) {
+func (r *Watched) served() (schema.GroupVersion, error) {
 	var last error
 	for _, version := range versions() {
 		list, err := r.discovery.ServerResourcesForGroupVersion(version.String())
@@ -183,7 +198,7 @@ func (r *requests) served() (schema.GroupVersion, error) {
 }
 
 // follow watches the requests in a version, until the context ends or the version is no longer served.
-func (r *requests) follow(ctx context.Context, version schema.GroupVersion) {
+func (r *Watched) follow(ctx context.Context, version schema.GroupVersion) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	informer := cache.NewSharedIndexInformer(r.listWatch(version), &unstructured.Unstructured{}, 0, cache.Indexers{byPod: podOf})
@@ -222,7 +237,7 @@ func (r *requests) follow(ctx context.Context, version schema.GroupVersion) {
 	informer.RunWithContext(ctx)
 }
 
-func (r *requests) listWatch(version schema.GroupVersion) *cache.ListWatch {
+func (r *Watched) listWatch(version schema.GroupVersion) *cache.ListWatch {
 	resource := r.client.Resource(version.WithResource(resourceName))
 	selector := labels.Set{apps.LabelRequestNodeName: r.node, apps.LabelRequestActive: "true"}.String()
 	return &cache.ListWatch{
@@ -272,7 +287,7 @@ func podOf(object any) ([]string, error) {
 }
 
 // woken has the Pod of a request looked at.
-func (r *requests) woken(object any) {
+func (r *Watched) woken(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
 	}
