@@ -109,7 +109,7 @@ func (s *Set) updateOrder(back bool, o Orders) []*corev1.Pod {
 
 // ChooseCancellations returns the Pods to take back from waiting for their hook before a deletion, because the workload
 // was scaled up again, or because their revision lacks Pods again. Pods with a deletion requested by users, by label or
-// in Want.Delete, are excluded.
+// in Want.Delete, are excluded, and so are Unreadable Pods: nobody would bring such a Pod back into service.
 func (s *Set) ChooseCancellations(spec rollout.Spec, hooks lifecycle.Hooks) []*corev1.Pod {
 	staying, leaving := 0, false
 	for i := range s.Active {
@@ -123,8 +123,8 @@ func (s *Set) ChooseCancellations(spec rollout.Spec, hooks lifecycle.Hooks) []*c
 	}
 	old, updated := spec.Missing(s.Counts(false))
 	cancellable := s.Select(func(p *Pod) bool {
-		if !p.Leaving || p.Named || !p.Recreated {
-			return p.Leaving && !p.Named && !p.Marked
+		if !p.Leaving || p.Named || p.Unreadable != nil || !p.Recreated {
+			return p.Leaving && !p.Named && p.Unreadable == nil && !p.Marked
 		}
 		if spec.OneRevision {
 			return p.Updated // a Pod at any other revision is still to be recreated

@@ -239,6 +239,7 @@ func TestChooseCancellations(t *testing.T) {
 		{"L-14 none is wanted", 1, lifecycle.Hooks{}, pods, nil},
 		{"L-14 one is wanted", 2, lifecycle.Hooks{}, pods, []string{"a"}},
 		{"L-14 not those that somebody has asked for", 9, lifecycle.Hooks{}, pods, []string{"a", "b"}},
+		{"L-14 not one that nobody brings back into service", 9, lifecycle.Hooks{}, append([]*corev1.Pod{newPod("0", leaving, annotated(updateState, "{"))}, pods...), []string{"a", "b"}},
 		{"L-14 a hook takes Pods out of service", 9, lifecycle.Hooks{PreDelete: &lifecycle.Hook{MarkNotReady: true}}, pods, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -45,6 +45,11 @@ func mutants() []mutant {
 	const controllers = "examples/kinds/cloneset/"
 	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants(), persistentPodStateMutants(), broadcastJobMutants(), advancedCronJobMutants(), podUnavailableBudgetMutants(), unitedDeploymentMutants(), workloadSpreadMutants(), containerRecreateRequestMutants(), ephemeralJobMutants(), watchMutants(), embedMutants()), []mutant{
 		{
+			"a Pod that nobody brings back into service is taken back", "podcontrol/choose.go",
+			"return p.Leaving && !p.Named && p.Unreadable == nil && !p.Marked", "return p.Leaving && !p.Named && !p.Marked",
+			schedules{tests: "../podcontrol", only: "TestChooseCancellations"},
+		},
+		{
 			"a Pod on its way to the old revision is taken back", "podcontrol/choose.go",
 			"return *missing >= 0", "return p.Updated || *missing >= 0",
 			schedules{tests: "./kinds/cloneset", first: 9597},
