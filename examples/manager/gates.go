@@ -36,7 +36,7 @@ func isMode(gate apps.Gate) bool { return gate == apps.GateExternalCerts }
 func missing(gate apps.Gate) string {
 	switch gate {
 	case apps.GateKruiseDaemon:
-		return "there is no node daemon: where OpenKruise's does not run, ContainerRecreateRequests are completed after a minute, and containers do not restart for labels and annotations that their environment reads"
+		return "kruise-daemon carries out ContainerRecreateRequests alone: where OpenKruise's daemon does not run, containers do not restart for labels and annotations that their environment reads"
 	default:
 		return ""
 	}
