@@ -130,7 +130,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if len(found) > len(mine) { // another budget marks the rest, unless that budget goes first
 		pass.Wake(strayRetry)
 	}
-	if stampErr != nil || len(found) > len(mine) || len(mine) > fanout.PerPass {
+	if searchesAgain(len(found), len(mine), stampErr) {
 		r.strays.look(v.Owner.UID)
 	}
 	return pass.Result(statusErr, stampErr)

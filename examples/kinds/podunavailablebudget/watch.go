@@ -18,6 +18,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/workloads"
+	"github.com/workloadkit/workloadkit/fanout"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -42,6 +43,12 @@ func (s *strays) of(budget types.UID, look func() []*corev1.Pod) []*corev1.Pod {
 		return nil
 	}
 	return look()
+}
+
+// searchesAgain reports whether the next pass of a budget has to search for strays: a mark failed, another budget was to
+// mark some of the strays and may go before, or there were more strays than a pass marks.
+func searchesAgain(found, mine int, failed error) bool {
+	return failed != nil || found > mine || mine > fanout.PerPass
 }
 
 // look makes the next pass of a budget search for strays.
