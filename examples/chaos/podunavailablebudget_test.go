@@ -51,7 +51,7 @@ func podUnavailableBudgetMutants() []mutant {
 		{"nobody counts again when the time of a Pod is over", count, "\twake(counted.Wait)\n\tout.members", "\twake(counted.Wait - time.Hour)\n\tout.members", found},
 		{"nobody comes again after a conflict", controller, "\t\tpass.Wake(overtakenRetry)\n", "", found},
 		{"what is known of a Pod is kept when it changes", count, "if j.pod != pod || j.again > 0 {", "if j.pod == nil || j.pod.UID != pod.UID || j.again > 0 {", found},
-		{"Pods that did not get marked are forgotten", controller, "if stampErr != nil || len(found) > len(mine) ||", "if len(found) > len(mine) ||", found},
+		{"Pods that did not get marked are forgotten", watch, "return failed != nil || found > mine ||", "return found > mine ||", found},
 		{"a budget leaves Pods to another one that goes", watch, "return failed != nil || found > mine ||", "return failed != nil ||", schedules{tests: "./kinds/podunavailablebudget", only: "TestSearchesAgain"}},
 	}
 }
