@@ -42,8 +42,8 @@ test-node: ## controllers on a real kubelet and containerd, as root; installs th
 	bin/controlplane path kube-apiserver >/dev/null
 	cd examples && WORKLOADKIT_NODE=1 $(GO) test -count=1 -timeout 30m -p 1 -v ./realnode ../testing/realnode ../testing/fakecri
 
-build: ## bin/controlplane, bin/kruise-manager and bin/kruise-daemon
-	$(GO) build -o bin/ ./examples/cmd/... ./testing/cmd/...
+build: ## bin/controlplane, bin/nodeagents, bin/kruise-manager and bin/kruise-daemon
+	$(GO) build -o bin/ ./examples/cmd/... ./testing/cmd/... ./testing/fakecri/cmd/...
 
 bench: ## figures of the deciding halves
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -107,6 +107,7 @@ func layers() []layer {
 		{"testing/fakecri/imagestore", free, "testing/fakecri testing/internal/imagename"},
 		{"testing/fakecri/podview", free, "testing/controlplane testing/fakecri testing/fakecri/containerconfig testing/fakecri/program"},
 		{"testing/fakecri/faultnodes", free, "testing/fakecri testing/fakecri/containerconfig testing/fakecri/program testing/faultapi"},
+		{"testing/fakecri/cmd/nodeagents", free, "testing/child testing/fakecri testing/fakecri/podview"},
 		{"testing/chaos", free, "podstate testing/faultapi"},
 		{"testing/bench/picture", free, ""},
 		{"testing/bench", free, "testing/... fanout podstate rollout/partition"},

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/workloadkit/workloadkit/testing/child"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
@@ -23,18 +24,22 @@ import (
 
 const usage = `A real Kubernetes control plane with simulated Nodes, on this machine.
 
-  controlplane up --dir DIR [--nodes N] [--audit-log FILE]   start a control plane and run it until interrupted
+  controlplane up --dir DIR [--nodes N] [--agent FILE]       start a control plane and run it until interrupted
   controlplane run [--nodes N] COMMAND [ARGUMENTS]           start a control plane, run a command with it, and stop it
   controlplane path NAME                                     print where a binary lies, building it if it is missing
 
 "controlplane up --help" says more, and so do the others.
 `
 
-const upUsage = `controlplane up --dir DIR [--nodes N] [--audit-log FILE]
+const upUsage = `controlplane up --dir DIR [--nodes N] [--audit-log FILE] [--agent FILE]
 
 Start etcd, kube-apiserver, kube-controller-manager, kube-scheduler and simulated Nodes, and run them until interrupted.
 DIR gets a kubeconfig, certificates, logs and data; every start begins with an empty cluster. The first start builds the
 binaries, which takes minutes.
+
+With --agent every simulated Node gets a container runtime behind CRI, and the agent in FILE, run with NODE_NAME in its
+environment and --kubeconfig, --socket-file, --addr= and --metrics-addr=. The command nodeagents must lie beside this
+command.
 
 `
 
@@ -136,6 +141,7 @@ func up(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := startFlags(&opts)
 	flags.StringVar(&opts.Dir, "dir", "", "`directory` of the control plane (required)")
 	flags.StringVar(&opts.AuditLog, "audit-log", "", "`file` that gets one JSON line per request")
+	agent := flags.String("agent", "", "`file` of a node agent to be run for every simulated Node")
 	rest, err := parseAll(flags, args, upUsage, out)
 	switch {
 	case err != nil:
@@ -148,6 +154,10 @@ func up(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err := checkNodes(&opts); err != nil {
 		return err
 	}
+	beside, err := agents(*agent)
+	if err != nil {
+		return err
+	}
 	cp, err := controlplane.Start(ctx, opts)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -156,8 +166,41 @@ func up(ctx context.Context, args []string, out, progress io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "control plane is ready: export KUBECONFIG=%s\n", cp.Kubeconfig())
+	stopAgents := func() {}
+	if *agent != "" {
+		cmd := exec.Command(beside, "--kubeconfig", cp.Kubeconfig(), "--dir", filepath.Join(opts.Dir, "agents"), "--", *agent) //nolint:noctx // Stop ends the whole process group.
+		cmd.Stdout, cmd.Stderr = progress, progress
+		process, err := child.Start(cmd)
+		if err != nil {
+			return errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
+		}
+		stopAgents = func() { process.Stop(syscall.SIGTERM, agentsEnd) }
+	}
 	err = cp.Wait(ctx)
+	stopAgents()
 	return errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
+}
+
+// agentsEnd is the time for the agents to end.
+const agentsEnd = 15 * time.Second
+
+// agents returns the command that runs the agents, which needs a module of its own for CRI.
+func agents(agent string) (string, error) {
+	if agent == "" {
+		return "", nil
+	}
+	if _, err := os.Stat(agent); err != nil {
+		return "", usageError{fmt.Errorf("--agent: %w", err)}
+	}
+	own, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	beside := filepath.Join(filepath.Dir(own), "nodeagents")
+	if _, err := os.Stat(beside); err != nil {
+		return "", fmt.Errorf("--agent needs a further command: go build -o %s ./testing/fakecri/cmd/nodeagents", beside)
+	}
+	return beside, nil
 }
 
 // runCommand runs a command with a control plane.
