@@ -6,20 +6,13 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest/onnode"
 	"github.com/workloadkit/workloadkit/node/agent"
@@ -74,17 +67,15 @@ func (s Sockets) Paths() []string {
 type Daemon struct {
 	agent    *agent.Agent
 	requests *onnode.Watched
-	events   record.EventBroadcaster
-	sink     typedcorev1.EventsGetter
 }
 
 // New returns the agent of a Node that works with the API server of a configuration. New asks nobody.
 func New(config *rest.Config, o Options) (*Daemon, error) {
-	core, err := typedcorev1.NewForConfig(config)
+	d := &Daemon{}
+	sink, err := newEvents(config, o.Node)
 	if err != nil {
-		return nil, fmt.Errorf("events of the agent: %w", err)
+		return nil, err
 	}
-	d := &Daemon{sink: core, events: record.NewBroadcaster()}
 	if d.requests, err = onnode.NewWatched(config, o.Node, func(pod types.NamespacedName) { d.agent.Wake(pod) }); err != nil {
 		return nil, err
 	}
@@ -92,13 +83,11 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	recorder := d.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kruise-daemon-crr", Host: o.Node})
-	restarts := onnode.New(d.requests, onnode.Options{Events: recorder, Done: counts.restarted})
+	restarts := onnode.New(d.requests, onnode.Options{Tell: sink.tell, Done: counts.restarted})
 	d.agent, err = agent.New(config, o.Node, restarts.Work, agent.Options{
 		WorkerOptions: agent.WorkerOptions{HookFailed: func(pod reason.Object, container string, err error) {
-			recorder.Eventf(onnode.ContainerRef(pod, container), corev1.EventTypeWarning, "FailedPreStopHook", "%s", err)
+			sink.tell(context.Background(), onnode.HookFailed(pod, container, err)) //nolint:forbidigo // a stop ends without a caller
 		}},
-		Manager:  manager.Options{Metrics: server.Options{BindAddress: "0"}},
 		Runtimes: cri.NewRuntimes(o.Sockets.Paths),
 	})
 	return d, err
@@ -106,14 +95,11 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 
 // Run works until the context ends. What is missing is no error: see Waiting.
 func (d *Daemon) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
-	defer all.Wait()
-	defer cancel()
-	watched := d.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: d.sink.Events("")})
-	defer func() { watched.Stop(); d.events.Shutdown() }()
 	all.Go(func() { _ = d.requests.Start(ctx) }) // has no errors
-	return d.agent.Run(ctx)
+	err := d.agent.Run(ctx)
+	all.Wait()
+	return err
 }
 
 // Waiting says what the agent waits for, nil for nothing.

@@ -4,29 +4,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"math"
-	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/workloadkit/workloadkit/node/cri"
 	"github.com/workloadkit/workloadkit/reason"
@@ -39,44 +28,49 @@ const PodsAwaited reason.Code = "PodsAwaited"
 type Options struct {
 	WorkerOptions
 
-	// Manager are the options of the manager below. New sets the name of the Node for the cache of Pods, and switches
-	// leader election off.
-	Manager manager.Options
 	// Runtimes are the Node's container runtimes; nil looks at the usual places for sockets (cri.Usual). The agent
 	// starts and ends the Runtimes.
 	Runtimes *cri.Runtimes
 	// Workers is the number of Pods worked on side by side; 0 means 8.
 	Workers int
+	// Keep reduces each Pod before the agent keeps the Pod in memory; nil drops metadata.managedFields.
+	Keep cache.TransformFunc
 }
 
 const defaultWorkers = 8
 
-// Agent works on the Pods of a Node. Make an Agent with New.
+// Rests after errors. A runtime comes back within seconds.
+const (
+	firstRest   = 100 * time.Millisecond
+	longestRest = 30 * time.Second
+)
+
+// Agent works on the Pods of a Node. An Agent is safe for concurrent use. Make an Agent with New.
 type Agent struct {
 	worker   *Worker
-	manager  manager.Manager
+	workers  int
 	runtimes *cri.Runtimes
-	loop     atomic.Pointer[loop] // nil before the start
-}
-
-// loop is the running loop over Pods.
-type loop struct {
-	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
-	pods  cache.Informer
+	pods     cache.SharedIndexInformer
+	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 }
 
 // New returns the agent of a Node that works with the API server of a configuration. New asks nobody. An error is about
-// the arguments.
+// the arguments. An Agent runs once.
 func New(config *rest.Config, node string, work Work, o Options) (*Agent, error) {
-	a := &Agent{runtimes: o.Runtimes}
-	if a.runtimes == nil {
-		a.runtimes = cri.NewRuntimes(func() []string { return cri.Paths(cri.Usual()) })
-	}
-	mgr, err := ctrl.NewManager(config, managerOptions(node, o.Manager))
+	client, err := NewClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("agent of Node %q: %w", node, err)
 	}
-	a.manager = mgr
+	a := &Agent{
+		workers: cmp.Or(o.Workers, defaultWorkers), runtimes: o.Runtimes,
+		pods: cache.NewSharedIndexInformer(
+			cache.NewListWatchFromClient(client, "pods", "", fields.OneTermEqualSelector("spec.nodeName", node)), &corev1.Pod{}, 0, cache.Indexers{}),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRest, longestRest)),
+	}
+	if a.runtimes == nil {
+		a.runtimes = cri.NewRuntimes(func() []string { return cri.Paths(cri.Usual()) })
+	}
+	a.runtimes.OnChange(func(context.Context) { a.wakeAll() })
 	wake := o.Wake
 	o.Wake = func(pod types.NamespacedName) {
 		a.Wake(pod)
@@ -84,131 +78,126 @@ func New(config *rest.Config, node string, work Work, o Options) (*Agent, error)
 			wake(pod)
 		}
 	}
-	if a.worker, err = NewWorker(node, mgr.GetClient(), a.runtimes, work, o.WorkerOptions); err != nil {
+	if a.worker, err = NewWorker(node, cached{a.pods.GetStore()}, a.runtimes, work, o.WorkerOptions); err != nil {
 		return nil, err
 	}
-	a.runtimes.OnChange(a.wakeAll)
-	return a, a.add(cmp.Or(o.Workers, defaultWorkers))
+	return a, a.listen(o.Keep)
 }
 
-// managerOptions restricts the cache to the Pods of the Node.
-func managerOptions(node string, o manager.Options) manager.Options {
-	o.LeaderElection = false
-	o.Cache.ByObject = maps.Clone(o.Cache.ByObject)
-	if o.Cache.ByObject == nil {
-		o.Cache.ByObject = map[client.Object]cache.ByObject{}
+// NewClient returns a client for Pods and events with little in memory: other kinds are unknown to it.
+func NewClient(config *rest.Config) (*rest.RESTClient, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
 	}
-	pods := cache.ByObject{Transform: cache.TransformStripManagedFields()}
-	for object, of := range o.Cache.ByObject {
-		if _, isPod := object.(*corev1.Pod); isPod {
-			pods = of
-			delete(o.Cache.ByObject, object)
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return rest.RESTClientFor(config)
+}
+
+// cached are Pods in a store.
+type cached struct{ cache.Store }
+
+// Pod implements Pods.
+func (c cached) Pod(name types.NamespacedName) *corev1.Pod {
+	object, _, err := c.GetByKey(name.String())
+	pod, ok := object.(*corev1.Pod)
+	if err != nil || !ok {
+		return nil
+	}
+	return pod
+}
+
+// listen has the events of Pods wake the Pods.
+func (a *Agent) listen(keep cache.TransformFunc) error {
+	if keep == nil {
+		keep = withoutManagedFields
+	}
+	if err := a.pods.SetTransform(keep); err != nil {
+		return fmt.Errorf("the agent's cache: %w", err)
+	}
+	wake := func(object any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+			if namespace, name, err := cache.SplitMetaNamespaceKey(key); err == nil {
+				a.Wake(types.NamespacedName{Namespace: namespace, Name: name})
+			}
 		}
 	}
-	pods.Field = fields.OneTermEqualSelector("spec.nodeName", node)
-	o.Cache.ByObject[&corev1.Pod{}] = pods
-	o.MapperProvider = knowsPods(o.MapperProvider)
-	return o
-}
-
-// knowsPods adds the Pod to a mapper: the start must not need an answer of the API server.
-func knowsPods(next func(*rest.Config, *http.Client) (meta.RESTMapper, error)) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
-	if next == nil {
-		next = apiutil.NewDynamicRESTMapper
-	}
-	return func(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
-		rest, err := next(config, c)
-		if err != nil {
-			return nil, err
-		}
-		pods := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
-		pods.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-		return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{pods, rest}}, nil
-	}
-}
-
-// Rests after errors. A runtime comes back within seconds.
-const (
-	firstRest   = 100 * time.Millisecond
-	longestRest = 30 * time.Second
-	// ever is the time for a list of the Pods: an API server that is away is no end of the agent.
-	ever = math.MaxInt64
-)
-
-// add adds the loop over Pods to the manager.
-func (a *Agent) add(workers int) error {
-	loop, err := controller.New("agent", a.manager, controller.Options{
-		Reconciler: a.worker, MaxConcurrentReconciles: workers, CacheSyncTimeout: ever, SkipNameValidation: ptr.To(true),
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRest, longestRest),
-	})
+	_, err := a.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, object any) { wake(object) }, DeleteFunc: wake})
 	if err != nil {
-		return fmt.Errorf("the agent's loop over Pods: %w", err)
-	}
-	for _, from := range []source.Source{
-		source.Kind(a.manager.GetCache(), &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}),
-		source.Func(a.begin),
-	} {
-		if err := loop.Watch(from); err != nil {
-			return fmt.Errorf("the agent's events: %w", err)
-		}
+		return fmt.Errorf("the agent's events: %w", err)
 	}
 	return nil
 }
 
-// begin is told of the start of the loop. An informer made earlier would have the manager wait for the list of the Pods
-// before its own start, where the manager does not look at its context.
-func (a *Agent) begin(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-	pods, err := a.manager.GetCache().GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("the agent's cache of Pods: %w", err)
+func withoutManagedFields(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		pod.ManagedFields = nil
 	}
-	a.loop.Store(&loop{queue: queue, pods: pods})
-	return nil
+	return object, nil
 }
 
-// Manager is the manager below, for further caches and runnables: add them before Run. An informer made before Run holds
-// Run up until the API server has answered, whatever the context.
-func (a *Agent) Manager() manager.Manager { return a.manager }
-
-// Wake has the work called for a Pod soon. Wake does not wait, and does nothing before Run: each Pod is looked at after
-// the start.
-func (a *Agent) Wake(pod types.NamespacedName) {
-	if loop := a.loop.Load(); loop != nil {
-		loop.queue.Add(ctrl.Request{NamespacedName: pod})
-	}
-}
+// Wake has the work called for a Pod soon. Wake does not wait.
+func (a *Agent) Wake(pod types.NamespacedName) { a.queue.Add(pod) }
 
 // wakeAll has the work called for all Pods.
-func (a *Agent) wakeAll(ctx context.Context) {
-	if a.loop.Load() == nil {
-		return
-	}
-	var pods corev1.PodList
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if a.manager.GetClient().List(ctx, &pods, client.UnsafeDisableDeepCopy) != nil {
-		return // not listed yet: each Pod is to be looked at
-	}
-	for i := range pods.Items {
-		a.Wake(client.ObjectKeyFromObject(&pods.Items[i]))
+func (a *Agent) wakeAll() {
+	for _, object := range a.pods.GetStore().List() {
+		if pod, ok := object.(*corev1.Pod); ok {
+			a.Wake(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+		}
 	}
 }
 
-// Run works until the context ends. An API server or a runtime that is away is no error: see Waiting.
+// Run works until the context ends, and returns after the end of everything begun. An API server or a runtime that is
+// away is no error: see Waiting.
 func (a *Agent) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
-	defer all.Wait()
-	defer cancel()
-	// Beside the manager: the manager starts runnables after the first list of the Pods.
 	all.Go(func() { _ = a.worker.Start(ctx) }) // has no errors
 	all.Go(func() { _ = a.runtimes.Start(ctx) })
-	return a.manager.Start(ctx)
+	all.Go(func() { a.pods.RunWithContext(ctx) })
+	for range a.workers {
+		all.Go(func() { a.run(ctx) })
+	}
+	<-ctx.Done()
+	a.queue.ShutDown()
+	all.Wait()
+	return nil
+}
+
+// run works through the queue until its end.
+func (a *Agent) run(ctx context.Context) {
+	for {
+		pod, over := a.queue.Get()
+		if over {
+			return
+		}
+		a.do(ctx, pod)
+		a.queue.Done(pod)
+	}
+}
+
+func (a *Agent) do(ctx context.Context, pod types.NamespacedName) {
+	log := logr.FromContextOrDiscard(ctx).WithValues("pod", pod.String())
+	again, err := a.worker.Do(logr.NewContext(ctx, log), pod)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		log.Error(err, "Work failed, and is tried again")
+		a.queue.AddRateLimited(pod)
+	default:
+		if a.queue.Forget(pod); again > 0 {
+			a.queue.AddAfter(pod, again)
+		}
+	}
 }
 
 // Waiting says what the agent waits for: the list of the Pods, a runtime; nil for nothing.
 func (a *Agent) Waiting() (why reason.List) {
-	if loop := a.loop.Load(); loop == nil || !loop.pods.HasSynced() {
+	if !a.pods.HasSynced() {
 		why = append(why, reason.Reason{
 			Code: PodsAwaited, Detail: "the Pods of the Node have not been listed yet",
 			Remedy: "see whether the API server answers, and whether the agent may list and watch Pods",

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/workloadkit/workloadkit/node/agent"
 	"github.com/workloadkit/workloadkit/node/cri"
@@ -20,7 +18,6 @@ import (
 func TestNobodyThere(t *testing.T) {
 	before := runtime.NumGoroutine()
 	a, err := agent.New(&rest.Config{Host: "http://127.0.0.1:1"}, "n1", restart, agent.Options{
-		Manager:  manager.Options{Metrics: server.Options{BindAddress: "0"}},
 		Runtimes: cri.NewRuntimes(func() []string { return []string{"/none"} }),
 	})
 	if err != nil {

@@ -17,8 +17,8 @@
 //
 // # Many Nodes in a process
 //
-// A [Worker] is the part of an agent for a single Node, on a reader of Pods and a queue of the caller's: a test with
-// thousands of Nodes has one watch for all.
+// A [Worker] is the part of an agent for a single Node, with Pods and a queue of the caller's: a test with thousands of
+// Nodes has one watch for all.
 //
 // RBAC: list and watch on Pods. The agent reads the Pods of its Node alone; roles cannot say so.
 package agent

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/node/containerrestart/stopper"
 	"github.com/workloadkit/workloadkit/reason"
@@ -33,11 +31,11 @@ type WorkerOptions struct {
 	Clock clock.Clock
 }
 
-// Worker does an agent's work for the Pods of a Node. A Worker is a reconcile.Reconciler of Pods, and safe for
-// concurrent use. Make a Worker with NewWorker.
+// Worker does an agent's work for the Pods of a Node, without a watch and a queue. A Worker is safe for concurrent use:
+// calls for a Pod must not overlap. Make a Worker with NewWorker.
 type Worker struct {
 	node     string
-	pods     client.Reader
+	pods     Pods
 	runtimes Runtimes
 	work     Work
 	options  WorkerOptions
@@ -47,16 +45,21 @@ type Worker struct {
 	keys map[types.NamespacedName]string // of the stops, by Pod
 }
 
-// NewWorker returns the worker of a Node. pods reads Pods; Pods of further Nodes are left out. An empty name is an
-// error.
-func NewWorker(node string, pods client.Reader, runtimes Runtimes, work Work, options WorkerOptions) (*Worker, error) {
+// Pods are the Pods of a Node, in a cache: read-only.
+type Pods interface {
+	// Pod returns a Pod, nil if there is none.
+	Pod(name types.NamespacedName) *corev1.Pod
+}
+
+// NewWorker returns the worker of a Node. Pods of further Nodes are left out. An empty name is an error.
+func NewWorker(node string, pods Pods, runtimes Runtimes, work Work, options WorkerOptions) (*Worker, error) {
 	switch {
 	case node == "":
 		return nil, errors.New("an agent needs the name of its Node")
 	case pods == nil || runtimes == nil || work == nil:
-		return nil, errors.New("an agent needs a reader of Pods, runtimes and work")
+		return nil, errors.New("an agent needs Pods, runtimes and work")
 	}
-	w := &Worker{node: node, pods: pods, runtimes: runtimes, work: work, options: options, keys: map[types.NamespacedName]string{}}
+	w := &Worker{node: node, pods: pods, runtimes: runtimes, work: work, keys: map[types.NamespacedName]string{}, options: options}
 	w.stops = stopper.New(runtimes, stopper.Options{Clock: options.Clock, Done: w.stopped, HookFailed: w.hookFailed})
 	return w, nil
 }
@@ -64,20 +67,22 @@ func NewWorker(node string, pods client.Reader, runtimes Runtimes, work Work, op
 // Start runs the stops until the context ends, and returns after the end of the last.
 func (w *Worker) Start(ctx context.Context) error { return w.stops.Start(ctx) }
 
-// Reconcile calls the work for a Pod, and forgets the stops of a Pod that is gone.
-func (w *Worker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var pod corev1.Pod
-	err := w.pods.Get(ctx, req.NamespacedName, &pod)
-	switch {
-	case apierrors.IsNotFound(err) || err == nil && pod.Spec.NodeName != w.node:
-		w.follow(req.NamespacedName, "")
-		return ctrl.Result{}, nil
-	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("read Pod %s: %w", req, err)
+// Do calls the work for a Pod, and forgets the stops of a Pod that is gone. again is the time until the next call, zero
+// for never. A panic of the work is an error: a Pod stops no agent.
+func (w *Worker) Do(ctx context.Context, name types.NamespacedName) (again time.Duration, err error) {
+	pod := w.pods.Pod(name)
+	if pod == nil || pod.Spec.NodeName != w.node {
+		w.follow(name, "")
+		return 0, nil
 	}
-	w.follow(req.NamespacedName, keyOf(&pod))
-	again, err := w.work(ctx, &Pod{Pod: &pod, worker: w})
-	return ctrl.Result{RequeueAfter: max(again, 0)}, err
+	w.follow(name, keyOf(pod))
+	defer func() {
+		if found := recover(); found != nil {
+			again, err = 0, fmt.Errorf("the work for Pod %s panics: %v\n%s", name, found, debug.Stack())
+		}
+	}()
+	again, err = w.work(ctx, &Pod{Pod: pod, worker: w})
+	return max(again, 0), err
 }
 
 // follow forgets the stops of an earlier Pod of the name.

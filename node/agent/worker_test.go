@@ -13,13 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/node/agent"
 	"github.com/workloadkit/workloadkit/node/containerrestart"
@@ -30,16 +26,7 @@ import (
 // pods is a cache of Pods by name.
 type pods map[string]*corev1.Pod
 
-func (p pods) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	pod := p[key.Name]
-	if pod == nil {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name)
-	}
-	pod.DeepCopyInto(object.(*corev1.Pod))
-	return nil
-}
-
-func (pods) List(context.Context, client.ObjectList, ...client.ListOption) error { panic("no lists") }
+func (p pods) Pod(name types.NamespacedName) *corev1.Pod { return p[name.Name] }
 
 // node is a runtime with containers that take a time to stop.
 type node struct {
@@ -114,7 +101,7 @@ func container(id, name string, state containerrestart.State) cri.Container {
 	return cri.Container{Instance: containerrestart.Instance{ID: id, Name: name, State: state, Grace: ptr.To(30 * time.Second)}, PodUID: "u1"}
 }
 
-var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+var web = types.NamespacedName{Namespace: "shop", Name: "web"}
 
 // TestObserve: the runtime tells of an end before the Pod's status does, and native sidecars start again whatever
 // the Pod's policy.
@@ -150,7 +137,7 @@ func TestObserve(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.Reconcile(t.Context(), request); err != nil {
+			if _, err := w.Do(t.Context(), web); err != nil {
 				t.Fatal(err)
 			}
 			var ended []string
@@ -194,8 +181,8 @@ func TestStop(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- w.Start(ctx) }()
 		for range 2 { // the second pass begins no second stop
-			if result, err := w.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != 7*time.Second || !stopping {
-				t.Fatal(result, err, stopping)
+			if again, err := w.Do(t.Context(), web); err != nil || again != 7*time.Second || !stopping {
+				t.Fatal(again, err, stopping)
 			}
 			synctest.Wait()
 		}
@@ -237,7 +224,7 @@ func TestForget(t *testing.T) {
 				go func() { _ = w.Start(t.Context()) }()
 				for _, pod := range []*corev1.Pod{cache["web"], after} {
 					cache["web"] = pod
-					if _, err := w.Reconcile(t.Context(), request); err != nil {
+					if _, err := w.Do(t.Context(), web); err != nil {
 						t.Fatal(err)
 					}
 					synctest.Wait()
@@ -249,6 +236,26 @@ func TestForget(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestPanic: work that panics is an error, and the next call is as any other.
+func TestPanic(t *testing.T) {
+	calls := 0
+	w, err := agent.NewWorker("n1", pods{"web": newPod()}, &node{}, func(context.Context, *agent.Pod) (time.Duration, error) {
+		if calls++; calls == 1 {
+			panic("of the work")
+		}
+		return -time.Second, nil
+	}, agent.WorkerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Do(t.Context(), web); err == nil || !strings.Contains(err.Error(), "of the work") {
+		t.Errorf("error %v", err)
+	}
+	if again, err := w.Do(t.Context(), web); again != 0 || err != nil {
+		t.Errorf("again in %s, error %v", again, err)
 	}
 }
 

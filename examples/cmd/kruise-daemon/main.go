@@ -21,7 +21,6 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // the format json
 	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/workloadkit/workloadkit/examples/daemon"
 )
@@ -107,7 +106,6 @@ func (f *flags) run(ctx context.Context, node string) error {
 		return usage{err}
 	}
 	log := klog.Background().WithValues("node", node)
-	ctrl.SetLogger(log)
 	config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
 	if err != nil {
 		return fmt.Errorf("reading kubeconfig %q: %w", f.kubeconfig, err)

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -30,12 +29,22 @@ type Requests interface {
 	PatchStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error
 }
 
-// Options of Restarts. Events and Metrics are optional.
+// Options of Restarts. The zero value is usable.
 type Options struct {
-	Events record.EventRecorder
-	// Done is called at the end of each container of a request.
-	Done  func(restarted bool)
+	// Tell sends an event about a container of a Pod; nil for nobody.
+	Tell func(ctx context.Context, e Event)
+	// Done is called at the end of each container of a request; nil for nobody.
+	Done func(restarted bool)
+	// Clock is nil for the real one.
 	Clock clock.PassiveClock
+}
+
+// Event is news about a container of a Pod.
+type Event struct {
+	Pod       reason.Object
+	Container string
+	// Type is Normal or Warning.
+	Type, Reason, Message string
 }
 
 // Restarts carry requests out. Restarts are safe for concurrent use. Make Restarts with New.
@@ -46,8 +55,8 @@ type Restarts struct {
 
 // New returns the Restarts of a Node.
 func New(requests Requests, options Options) *Restarts {
-	if options.Events == nil {
-		options.Events = &record.FakeRecorder{} // drops all events
+	if options.Tell == nil {
+		options.Tell = func(context.Context, Event) {}
 	}
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -105,7 +114,7 @@ func (r *Restarts) carryOn(ctx context.Context, pod *agent.Pod, request *v1beta1
 		}
 		r.count(request.Status, status)
 	}
-	r.begin(pod, request, step)
+	r.begin(ctx, pod, request, step)
 	return step.After, nil
 }
 
@@ -126,7 +135,7 @@ func (r *Restarts) next(ctx context.Context, pod *agent.Pod, request *v1beta1.Co
 }
 
 // begin begins the stop of a step, and tells the Pod.
-func (r *Restarts) begin(pod *agent.Pod, request *v1beta1.ContainerRecreateRequest, step containerrestart.Step) {
+func (r *Restarts) begin(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest, step containerrestart.Step) {
 	if step.Stop == nil {
 		return
 	}
@@ -135,18 +144,18 @@ func (r *Restarts) begin(pod *agent.Pod, request *v1beta1.ContainerRecreateReque
 		grace = secondsOf(request.Spec.Strategy.TerminationGracePeriodSeconds)
 	}
 	name := step.Stop.Instance.Name
-	container := ContainerRef(reason.ObjectOf("Pod", pod), name)
 	if err := pod.Begin(step, grace); err != nil {
-		r.options.Events.Eventf(container, corev1.EventTypeWarning, "FailedPreStopHook", "%s", err)
+		r.options.Tell(ctx, HookFailed(reason.ObjectOf("Pod", pod), name, err))
 	}
-	r.options.Events.Eventf(container, corev1.EventTypeNormal, "Killing", "Stopping container %s for request %s", name, request.Name)
+	r.options.Tell(ctx, Event{
+		Pod: reason.ObjectOf("Pod", pod), Container: name, Type: corev1.EventTypeNormal, Reason: "Killing",
+		Message: "Stopping container " + name + " for request " + request.Name,
+	})
 }
 
-// ContainerRef is the container of a Pod as the object of an event, like the kubelet's.
-func ContainerRef(pod reason.Object, container string) *corev1.ObjectReference {
-	return &corev1.ObjectReference{
-		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{" + container + "}",
-	}
+// HookFailed is the event of a failed preStop hook.
+func HookFailed(pod reason.Object, container string, err error) Event {
+	return Event{Pod: pod, Container: container, Type: corev1.EventTypeWarning, Reason: "FailedPreStopHook", Message: err.Error()}
 }
 
 // count tells of the containers that are done since.

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -28,6 +27,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/node/agent"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -52,7 +52,7 @@ const resourceName = "containerrecreaterequests"
 type Watched struct {
 	node      string
 	client    dynamic.Interface
-	discovery discovery.ServerResourcesInterface
+	discovery rest.Interface
 	wake      func(types.NamespacedName)
 	clock     clock.WithTicker
 
@@ -82,11 +82,11 @@ func NewWatched(config *rest.Config, node string, wake func(pod types.Namespaced
 	if err != nil {
 		return nil, fmt.Errorf("requests of the agent: %w", err)
 	}
-	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	answers, err := agent.NewClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("discovery of the agent: %w", err)
 	}
-	return &Watched{node: node, client: objects, discovery: kinds, wake: wake, clock: clock.RealClock{}}, nil
+	return &Watched{node: node, client: objects, discovery: answers, wake: wake, clock: clock.RealClock{}}, nil
 }
 
 // byPod is the index on the namespace and the name of the Pod.
@@ -159,7 +159,7 @@ func (r *Watched) Missing() reason.Reason {
 func (r *Watched) Start(ctx context.Context) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 10, Cap: time.Minute}
 	for ctx.Err() == nil {
-		version, err := r.served()
+		version, err := r.served(ctx)
 		if err == nil {
 			backoff.Duration, backoff.Steps = time.Second, 10
 			r.follow(ctx, version)
@@ -179,10 +179,10 @@ func (r *Watched) Start(ctx context.Context) error {
 }
 
 // served returns the version to use.
-func (r *Watched) served() (schema.GroupVersion, error) {
+func (r *Watched) served(ctx context.Context) (schema.GroupVersion, error) {
 	var last error
 	for _, version := range versions() {
-		list, err := r.discovery.ServerResourcesForGroupVersion(version.String())
+		list, err := r.resources(ctx, version)
 		switch {
 		case err != nil && !apierrors.IsNotFound(err):
 			return version, fmt.Errorf("ask for the kinds of %s: %w", version, err)
@@ -195,6 +195,15 @@ func (r *Watched) served() (schema.GroupVersion, error) {
 		}
 	}
 	return schema.GroupVersion{}, last
+}
+
+// resources asks for the kinds of a version. A client for all of discovery would cost the agent megabytes.
+func (r *Watched) resources(ctx context.Context, version schema.GroupVersion) (list metav1.APIResourceList, err error) {
+	raw, err := r.discovery.Get().AbsPath("/apis", version.Group, version.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+	if err != nil {
+		return list, err
+	}
+	return list, json.Unmarshal(raw, &list)
 }
 
 // follow watches the requests in a version, until the context ends or the version is no longer served.

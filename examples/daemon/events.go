@@ -1,0 +1,60 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest/onnode"
+	"github.com/workloadkit/workloadkit/node/agent"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// source is the source of the agent's events, OpenKruise's name.
+const source = "kruise-daemon-crr"
+
+// longestEvent is the API server's limit of a message.
+const longestEvent = 1024
+
+// patience is the time for an event: news are not worth more.
+const patience = 5 * time.Second
+
+// events sends events without client-go's recorder, which would cost the agent megabytes: a Node has few events, and no
+// two of the same kind follow within seconds.
+type events struct {
+	client *rest.RESTClient
+	node   string
+}
+
+func newEvents(config *rest.Config, node string) (*events, error) {
+	client, err := agent.NewClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("events of the agent: %w", err)
+	}
+	return &events{client: client, node: node}, nil
+}
+
+// tell sends an event. A refused event is logged: nobody waits for news.
+func (e *events) tell(ctx context.Context, news onnode.Event) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	now := metav1.Now()
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: news.Pod.Namespace, Name: fmt.Sprintf("%.200s.%x", news.Pod.Name, now.UnixNano())},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: news.Pod.Kind, Namespace: news.Pod.Namespace, Name: news.Pod.Name, UID: news.Pod.UID,
+			FieldPath: "spec.containers{" + news.Container + "}",
+		},
+		Type: news.Type, Reason: news.Reason, Message: reason.Shorten(news.Message, longestEvent), Source: corev1.EventSource{Component: source, Host: e.node},
+		FirstTimestamp: now, LastTimestamp: now, Count: 1, ReportingController: source, ReportingInstance: e.node,
+	}
+	err := e.client.Post().Namespace(event.Namespace).Resource("events").Body(event).Do(ctx).Error()
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).Info("An event is lost", "reason", news.Reason, "pod", news.Pod.Name, "err", err.Error())
+	}
+}
