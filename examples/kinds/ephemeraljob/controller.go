@@ -89,8 +89,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	d := decide(&observation{Job: v.Owner, Settings: s, Pods: r.pods.In(v.Owner.Namespace), Now: v.Now})
 	pass.Wake(d.Step.After)
-	if err := r.hold(ctx, v, pass); err != nil {
-		return pass.Result(err)
+	if !v.Owner.Status.Finished() {
+		if err := setFinalizer(ctx, v, pass, true); err != nil {
+			return pass.Result(err)
+		}
 	}
 	if d.Step.Remove {
 		return pass.Result(r.remove(ctx, v, pass))
