@@ -2,11 +2,14 @@ package ephemeraljob_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -161,6 +164,77 @@ func TestRefused(t *testing.T) {
 	if slices.Contains(c.with("debugger"), "a") {
 		t.Error("the container of a Pod was taken for an ephemeral container")
 	}
+}
+
+// TestPolicy: a policy against the finalizer is told about, and the job goes on without the policy.
+func TestPolicy(t *testing.T) {
+	c := start(t, 1)
+	probe, other := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["`+apps.FinalizerEphemeralJob+`"]}}`)), &v1alpha1.EphemeralJob{}
+	other.Namespace, other.Name, other.Spec.Selector = c.namespace, "other", &metav1.LabelSelector{}
+	other.Spec.Paused, other.Spec.Template.EphemeralContainers = true, []corev1.EphemeralContainer{}
+	stop := c.forbid("!has(object.metadata.finalizers)")
+	if err := c.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+		if err := c.Patch(ctx, other.DeepCopy(), probe, client.DryRunAll); err == nil {
+			return errors.New("the policy is not in force")
+		}
+		return nil
+	})
+	other.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "a", Image: "a"}}}
+	if err := c.Update(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
+			return err
+		}
+		if got := other.Status.Conditions.Get(v1alpha1.EJobInjectionFailed); got == nil || !strings.Contains(got.Message, "denied request") {
+			return fmt.Errorf("no condition with the policy: %+v", other.Status)
+		}
+		return nil
+	})
+	stop()
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
+			return err
+		}
+		if got := other.Status.Conditions.Get(v1alpha1.EJobInjectionFailed); got != nil || len(other.Finalizers) == 0 {
+			return fmt.Errorf("finalizers %v, status %+v", other.Finalizers, other.Status)
+		}
+		return nil
+	})
+}
+
+// forbid puts an admission policy for updates of jobs in force.
+func (c *cluster) forbid(unless string) (stop func()) {
+	c.t.Helper()
+	name := metav1.ObjectMeta{Name: c.namespace + "-jobs"}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		Validations: []admissionv1.Validation{{Expression: unless}},
+		MatchConstraints: &admissionv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: c.namespace}},
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{apps.Group}, APIVersions: []string{"v1alpha1"}, Resources: []string{"ephemeraljobs"}},
+			}}},
+		},
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	if err := errors.Join(c.Create(c.t.Context(), policy), c.Create(c.t.Context(), binding)); err != nil {
+		c.t.Fatal(err)
+	}
+	stop = func() {
+		ctx := context.WithoutCancel(c.t.Context())
+		if err := errors.Join(client.IgnoreNotFound(c.Delete(ctx, binding)), client.IgnoreNotFound(c.Delete(ctx, policy))); err != nil {
+			c.t.Error(err)
+		}
+	}
+	c.t.Cleanup(stop)
+	return stop
 }
 
 // TestUnusable: a spec that bypassed admission is told about, and its repair works.
