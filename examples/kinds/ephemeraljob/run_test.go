@@ -85,13 +85,33 @@ func TestEnds(t *testing.T) {
 
 // TestNameTaken: a Pod in which somebody else has used the name is left alone.
 func TestNameTaken(t *testing.T) {
-	c := start(t, 1, "a", "b", "c")
-	c.add("b", "debugger", "sleep infinity") // the name is taken there
+	c := start(t, 2, "a", "b", "c")
+	c.add("b", "debugger", "sleep infinity", "") // the name is taken there
 	c.job("sleep 1", all)
 	c.until(v1alpha1.EphemeralJobSucceeded, 2, 0, 0, 2, 0)
 	pod := &corev1.Pod{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "b"}, pod); err != nil || len(pod.Spec.EphemeralContainers) != 1 || len(pod.Spec.EphemeralContainers[0].Env) > 0 {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "b"}, pod); err != nil || len(pod.Spec.EphemeralContainers) != 1 || pod.Spec.EphemeralContainers[0].Image != "example.test/shell:v1" {
 		t.Errorf("EJ-3 %+v, %v", pod.Spec.EphemeralContainers, err)
+	}
+}
+
+// TestTakeOver: containers that OpenKruise has added for a job are the job's.
+func TestTakeOver(t *testing.T) {
+	c := start(t, 2, "a", "b", "c")
+	c.job("sleep 1", func(s *spec) { s.Paused = true })
+	j := c.until(v1alpha1.EphemeralJobPaused, 3, 0, 0, 0, 0)
+	c.add("b", "debugger", "exit 4", j.UID)
+	c.add("c", "debugger", "sleep 5", j.UID)
+	c.until(v1alpha1.EphemeralJobPaused, 3, 1, 0, 0, 1)
+	offset := controllertest.End(t, c.cp.AuditLog())
+	c.change(func(j *v1alpha1.EphemeralJob) { j.Spec.Paused = false })
+	c.until(v1alpha1.EphemeralJobFailed, 3, 0, 0, 1, 1)
+	if got := c.condition(v1alpha1.EJobFailed, "SomePodsFailed"); got.Message != "of 2 Pods 1 have succeeded and 1 have failed: b" {
+		t.Errorf("EJ-9 %s", got.Message)
+	}
+	requests, _ := controllertest.Requests(t, c.cp.AuditLog(), offset, agent)
+	if n := controllertest.Tally(requests, c.namespace)["patch pods/ephemeralcontainers"]; n > 0 {
+		t.Errorf("EJ-5 %d Pods get containers again", n)
 	}
 }
 
