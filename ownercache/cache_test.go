@@ -598,6 +598,48 @@ func TestPatchSpec(t *testing.T) {
 	}
 }
 
+func TestSetFinalizer(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	web := newOwner("web")
+	web.Finalizers = []string{"example.test/other"}
+	w.add(web)
+	v, stale := w.observe("web"), w.observe("web")
+	set := func(v *ownercache.View[*appsv1.ReplicaSet], wanted, want bool, finalizers ...string) {
+		t.Helper()
+		if changed, err := v.SetFinalizer(t.Context(), "example.test/mine", wanted); changed != want || err != nil {
+			t.Errorf("changed %t, %v; want %t", changed, err, want)
+		}
+		stored := &appsv1.ReplicaSet{}
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(web), stored); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([][]string{finalizers, finalizers}, [][]string{stored.Finalizers, v.Owner.Finalizers}); diff != "" || v.Owner.ResourceVersion != stored.ResourceVersion {
+			t.Errorf("stored and in the view (-want +got):\n%s", diff)
+		}
+	}
+	set(v, false, false, "example.test/other")
+	set(v, true, true, "example.test/other", "example.test/mine")
+	set(v, true, false, "example.test/other", "example.test/mine")
+	if _, err := stale.SetFinalizer(t.Context(), "example.test/mine", true); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "ReplicaSet default/web") {
+		t.Errorf("of an owner that was written since: %v, want a conflict", err)
+	}
+	if _, err := v.WriteStatus(t.Context(), appsv1.ReplicaSetStatus{Replicas: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := v.SetFinalizer(t.Context(), "example.test/mine", false); !changed || err != nil {
+		t.Errorf("after a write of the status: changed %t, %v", changed, err)
+	}
+	if changed, err := v.SetFinalizer(t.Context(), "example.test/other", false); !changed || err != nil {
+		t.Errorf("the last finalizer: changed %t, %v", changed, err)
+	}
+	if err := w.Delete(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := v.SetFinalizer(t.Context(), "example.test/mine", true); changed || err != nil {
+		t.Errorf("of an owner that is gone: changed %t, %v", changed, err)
+	}
+}
+
 // TestOwnedInsteadOfPods: owners without Pods have a view without any. Options about Pods are refused, and so are
 // missing sources of wakes.
 func TestOwnedInsteadOfPods(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,6 +120,42 @@ func (v *View[O]) PatchSpec(ctx context.Context, version string, fields map[stri
 		return fmt.Errorf("writing the spec of %s: %w", name, err)
 	}
 	return nil
+}
+
+// SetFinalizer adds a finalizer to the owner, or removes the finalizer, unless the owner is as wanted already. The
+// owner must be as seen, or as last written by the view: otherwise the error is a conflict. The view has the new
+// finalizers and version afterwards. A missing owner is no error.
+func (v *View[O]) SetFinalizer(ctx context.Context, finalizer string, wanted bool) (changed bool, err error) {
+	finalizers := v.Owner.GetFinalizers()
+	if slices.Contains(finalizers, finalizer) == wanted {
+		return false, nil
+	}
+	if wanted {
+		finalizers = append(slices.Clone(finalizers), finalizer)
+	} else {
+		finalizers = slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == finalizer })
+	}
+	name := fmt.Sprintf("the finalizers of %s %s/%s", v.cache.kind.Kind, v.Owner.GetNamespace(), v.Owner.GetName())
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": v.Owner.GetUID(), "resourceVersion": cmp.Or(v.version, v.Owner.GetResourceVersion()), "finalizers": finalizers,
+	}})
+	if err != nil {
+		return false, fmt.Errorf("encoding %s: %w", name, err)
+	}
+	written := newOwner[O]()
+	written.SetNamespace(v.Owner.GetNamespace())
+	written.SetName(v.Owner.GetName())
+	err = v.Client.Patch(ctx, written, client.RawPatch(types.MergePatchType, body))
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("writing %s: %w", name, err)
+	}
+	v.version = written.GetResourceVersion()
+	v.Owner.SetFinalizers(written.GetFinalizers())
+	v.Owner.SetResourceVersion(v.version)
+	return true, nil
 }
 
 // isReplaced recognises the answer to a JSON patch with a failed test of the UID. The API server then names no field,

@@ -89,7 +89,7 @@ func (c *Change) IsEmpty() bool {
 
 // Patch is a request: a strategic merge patch for the Pod or for a subresource.
 type Patch struct {
-	// Subresource is "status", "resize" or empty for the Pod itself.
+	// Subresource is "status", "resize", "ephemeralcontainers" or empty for the Pod itself.
 	Subresource string
 	// Body is the JSON of the patch.
 	Body []byte

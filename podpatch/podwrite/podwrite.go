@@ -1,6 +1,6 @@
 // Package podwrite sends the patches computed by package podpatch.
 //
-// RBAC: patch on pods, pods/status and pods/resize, as far as the changes need.
+// RBAC: patch on pods, pods/status, pods/resize and pods/ephemeralcontainers, as far as the changes need.
 package podwrite
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// TestEphemeralContainers: a kubelet starts an ephemeral container once, reports its end, and holds back a broken image.
+// TestEphemeralContainers: a kubelet starts an ephemeral container once, reports its end, and holds back broken images.
 func TestEphemeralContainers(t *testing.T) {
 	server, err := faultapi.New(newScheme(t), time.Now)
 	if err != nil {

@@ -91,8 +91,8 @@ func TestWithEntries(t *testing.T) {
 	}
 }
 
-// TestRights: a kind's rights, to objects of further groups too, stand above the rights shared by all kinds. The CRD of a kind with a
-// single version is only looked at.
+// TestRights: a kind's rights, to objects of further groups too, stand above the rights shared by all kinds. The CRD
+// of a kind with a single version is only looked at.
 func TestRights(t *testing.T) {
 	rows := []kind.Row{{
 		Kind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "ConfigSet"}, Resource: "configsets", Converted: true,

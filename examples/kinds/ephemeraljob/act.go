@@ -3,21 +3,18 @@ package ephemeraljob
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 )
 
@@ -40,11 +37,12 @@ func (r *Reconciler) inject(ctx context.Context, v *view, pass *fanout.Pass, s *
 		return turn
 	}
 	slices.SortStableFunc(open, func(a, b *corev1.Pod) int { return cmp.Compare(turn(a), turn(b)) })
+	marked := s.marked(v.Owner.UID)
 	var mu sync.Mutex
 	var names []string
 	err := fanout.Each(ctx, pass, fanout.Task{Name: "add containers"}, open[:min(d.Step.Start, len(open))], func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		err := pass.Try(addToPod(), pod.UID, func() error {
-			patches, err := s.patches(v.Owner.UID, pod)
+			patches, err := podpatch.Ephemeral(pod, marked)
 			if err != nil {
 				return err
 			}
@@ -70,47 +68,20 @@ func (r *Reconciler) inject(ctx context.Context, v *view, pass *fanout.Pass, s *
 	return err
 }
 
-// hold puts the finalizer on a job under way.
-func (r *Reconciler) hold(ctx context.Context, v *view, pass *fanout.Pass) error {
-	if v.Owner.Status.Finished() || slices.Contains(v.Owner.Finalizers, apps.FinalizerEphemeralJob) {
-		return nil
-	}
-	return r.setFinalizers(ctx, v, pass, append(slices.Clone(v.Owner.Finalizers), apps.FinalizerEphemeralJob))
+// setFinalizer holds a job, or lets the job go.
+func setFinalizer(ctx context.Context, v *view, pass *fanout.Pass, wanted bool) error {
+	return pass.Once(ctx, fanout.Task{Name: "set the finalizer"}, func() (bool, error) {
+		return v.SetFinalizer(ctx, apps.FinalizerEphemeralJob, wanted)
+	})
 }
 
 // letGo takes the finalizer from a deleted job, and tells of containers that go on.
 func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) error {
-	if !slices.Contains(v.Owner.Finalizers, apps.FinalizerEphemeralJob) {
-		return nil
+	if names := goesOn(r.pods.In(v.Owner.Namespace), v.Owner.UID); len(names) > 0 && slices.Contains(v.Owner.Finalizers, apps.FinalizerEphemeralJob) {
+		r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventContainersGoOn, "Kubernetes cannot remove ephemeral containers: the job's containers go on in Pods "+
+			kruise.Some(names, "")+", until the programs end or the Pods are deleted")
 	}
-	if names := goesOn(r.pods.In(v.Owner.Namespace), v.Owner.UID); len(names) > 0 {
-		r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventContainersGoOn, fmt.Sprintf(
-			"Kubernetes cannot remove ephemeral containers: the job's containers go on in Pods %s, until the programs end or the Pods are deleted", kruise.Some(names, "")))
-	}
-	return r.setFinalizers(ctx, v, pass, slices.DeleteFunc(slices.Clone(v.Owner.Finalizers), func(f string) bool { return f == apps.FinalizerEphemeralJob }))
-}
-
-// setFinalizers replaces the finalizers, if the job is as seen. The view has the new finalizers then.
-func (r *Reconciler) setFinalizers(ctx context.Context, v *view, pass *fanout.Pass, finalizers []string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": v.Owner.UID, "resourceVersion": v.Owner.ResourceVersion, "finalizers": finalizers,
-	}})
-	if err != nil {
-		return fmt.Errorf("encoding the finalizers: %w", err)
-	}
-	return pass.Once(ctx, fanout.Task{Name: "set the finalizers"}, func() (bool, error) {
-		job := &v1alpha1.EphemeralJob{}
-		job.Namespace, job.Name = v.Owner.Namespace, v.Owner.Name
-		err := v.Client.Patch(ctx, job, client.RawPatch(types.MergePatchType, body))
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("writing the finalizers of EphemeralJob %s: %w", v.Owner.Name, err)
-		}
-		v.Owner.ObjectMeta = job.ObjectMeta
-		return true, nil
-	})
+	return setFinalizer(ctx, v, pass, false)
 }
 
 // remove deletes a job over for long enough, on condition that the job is as seen.

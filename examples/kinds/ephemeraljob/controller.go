@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/workloadkit/workloadkit/completion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
@@ -89,21 +90,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	d := decide(&observation{Job: v.Owner, Settings: s, Pods: r.pods.In(v.Owner.Namespace), Now: v.Now})
 	pass.Wake(d.Step.After)
-	if err := r.hold(ctx, v, pass); err != nil {
-		return pass.Result(err)
-	}
 	if d.Step.Remove {
 		return pass.Result(r.remove(ctx, v, pass))
 	}
-	err = r.inject(ctx, v, pass, s, d)
+	if d.Step.State != completion.Over {
+		err = setFinalizer(ctx, v, pass, true)
+	}
+	switch {
+	case err == nil:
+		err = r.inject(ctx, v, pass, s, d)
+	case !reason.IsFinal(err): // somebody has written the job meanwhile, for example
+		return pass.Result(err)
+	}
 	return pass.Result(err, r.report(ctx, v, d, err))
 }
 
-// report writes the status after a pass.
-func (r *Reconciler) report(ctx context.Context, v *view, d *decision, injected error) error {
+// report writes the status after a pass. why says why Pods have not got the containers.
+func (r *Reconciler) report(ctx context.Context, v *view, d *decision, why error) error {
 	wasRefused := func(pod *corev1.Pod) bool { return r.fanout.Backoff.WasRefused(pod.UID, addToPod()) }
-	if injected != nil || !slices.ContainsFunc(d.Open, wasRefused) {
-		d.Status.Conditions.Set(v1alpha1.EJobInjectionFailed, injected, metav1.NewTime(v.Now))
+	if !d.Status.Finished() && (why != nil || !slices.ContainsFunc(d.Open, wasRefused)) {
+		d.Status.Conditions.Set(v1alpha1.EJobInjectionFailed, why, metav1.NewTime(v.Now))
 	}
 	message := ""
 	if c := d.Status.Conditions.Get(v1alpha1.EJobInjectionFailed); c != nil {

@@ -43,23 +43,11 @@ func decide(o *observation) *decision {
 	return d
 }
 
-// outcome is how far a Pod has come with the containers of a job.
-type outcome string
-
-const (
-	succeeded outcome = "succeeded"
-	failed    outcome = "failed"
-	running   outcome = "running"
-	waiting   outcome = "waiting"
-	// unreported containers were added, and no state is known.
-	unreported outcome = "unreported"
-)
-
 // seen are the Pods of a job.
 type seen struct {
 	matches, wanted int
 	// pods are the Pods that have the containers, by outcome. Beyond the wanted number, Pods do not count.
-	pods map[outcome][]string
+	pods map[podstate.Outcome][]string
 	// busy is the number of all Pods with containers that have not ended.
 	busy int
 	// open are the wanted Pods without the containers, the oldest first.
@@ -71,7 +59,7 @@ type seen struct {
 // survey looks at the Pods: first at Pods that have the containers, then at the remaining Pods, in each case the oldest
 // first. So a Pod that is relabelled later takes no place from a Pod that has the containers already.
 func survey(o *observation) *seen {
-	s, have := &seen{pods: map[outcome][]string{}}, []*corev1.Pod{}
+	s, have := &seen{pods: map[podstate.Outcome][]string{}}, []*corev1.Pod{}
 	for _, pod := range inOrder(o.Pods, o.Settings.selector) {
 		switch own, foreign := o.Settings.containersIn(pod, o.Job.UID); {
 		case own:
@@ -88,8 +76,8 @@ func survey(o *observation) *seen {
 		s.wanted = *o.Settings.replicas
 	}
 	for i, pod := range have {
-		is, obstacle := o.Settings.outcomeOf(pod, o.Job.UID)
-		if is != succeeded && is != failed {
+		is, obstacle := podstate.Ephemeral(pod, func(c *corev1.EphemeralContainer) bool { return o.Settings.names(c.Name) && isOf(c, o.Job.UID) })
+		if !is.HasEnded() {
 			s.busy++
 		}
 		if i >= s.wanted {
@@ -140,70 +128,11 @@ func isOf(c *corev1.EphemeralContainer, job types.UID) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == apps.EnvEphemeralJobID && e.Value == string(job) })
 }
 
-// outcomeOf reads the states of a Pod's containers of the job, and the first obstacle to a container's start.
-func (s *settings) outcomeOf(pod *corev1.Pod, job types.UID) (is outcome, obstacle string) {
-	n, count := 0, map[outcome]int{}
-	for i := range pod.Spec.EphemeralContainers {
-		c := &pod.Spec.EphemeralContainers[i]
-		if !s.names(c.Name) || !isOf(c, job) {
-			continue
-		}
-		state, why := stateOf(pod, c.Name)
-		n++
-		count[state]++
-		if obstacle == "" && why != "" {
-			obstacle = c.Name + ": " + why
-		}
-	}
-	switch {
-	case count[failed] > 0:
-		return failed, ""
-	case count[succeeded] == n:
-		return succeeded, ""
-	case count[running] > 0:
-		return running, obstacle
-	case count[waiting] > 0:
-		return waiting, obstacle
-	}
-	return unreported, ""
-}
-
-// stateOf reads the state of a container. why is the obstacle to the start of a waiting container.
-func stateOf(pod *corev1.Pod, name string) (is outcome, why string) {
-	for i := range pod.Status.EphemeralContainerStatuses {
-		status := &pod.Status.EphemeralContainerStatuses[i]
-		if status.Name != name {
-			continue
-		}
-		switch state := &status.State; {
-		case state.Terminated != nil && state.Terminated.ExitCode == 0:
-			return succeeded, ""
-		case state.Terminated != nil:
-			return failed, ""
-		case state.Running != nil:
-			return running, ""
-		case state.Waiting == nil:
-		case state.Waiting.Reason == "RunContainerError":
-			return failed, ""
-		case slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, state.Waiting.Reason):
-			return waiting, ""
-		default:
-			return waiting, state.Waiting.Reason
-		}
-	}
-	return unreported, ""
-}
-
 // goesOn returns the Pods with unfinished containers of a job, whatever the template says now.
 func goesOn(pods []*corev1.Pod, job types.UID) (names []string) {
 	for _, pod := range pods {
-		if podstate.HasEnded(pod) {
-			continue
-		}
-		if slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool {
-			state, _ := stateOf(pod, c.Name)
-			return isOf(&c, job) && state != succeeded && state != failed
-		}) {
+		is, _ := podstate.Ephemeral(pod, func(c *corev1.EphemeralContainer) bool { return isOf(c, job) })
+		if is != podstate.Absent && !is.HasEnded() && !podstate.HasEnded(pod) {
 			names = append(names, pod.Name)
 		}
 	}
@@ -213,9 +142,9 @@ func goesOn(pods []*corev1.Pod, job types.UID) (names []string) {
 
 // progress is the progress of the job.
 func (s *seen) progress(before *v1alpha1.EphemeralJobStatus) completion.Progress {
-	ended := len(s.pods[succeeded]) + len(s.pods[failed])
+	ended := len(s.pods[podstate.Succeeded]) + len(s.pods[podstate.Failed])
 	return completion.Progress{
 		Started: before.Began(), Ended: before.Ended(), Wanted: s.wanted, Done: ended,
-		Active: s.busy, Missing: len(s.open), Failed: len(s.pods[failed]),
+		Active: s.busy, Missing: len(s.open), Failed: len(s.pods[podstate.Failed]),
 	}
 }

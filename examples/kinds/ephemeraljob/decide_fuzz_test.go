@@ -10,6 +10,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/completion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // FuzzDecide decides for a job with Pods in any state: no Pod gets the containers twice, or a name twice, or without
@@ -39,9 +40,9 @@ func checkDecision(t *testing.T, j *v1alpha1.EphemeralJob, d *decision, pods []*
 			if c.Name == "debugger" && slices.Contains(next, pod) {
 				t.Errorf("Pod %s gets a second container %s", pod.Name, c.Name)
 			}
-			state, _ := stateOf(pod, c.Name)
+			state, _ := podstate.Ephemeral(pod, func(other *corev1.EphemeralContainer) bool { return other.Name == c.Name })
 			if ours := isOf(c, j.UID) && c.Name == "debugger" && pod.DeletionTimestamp == nil && pod.Labels["app"] == "web" && pod.Status.Phase != corev1.PodSucceeded; ours {
-				if done++; state != succeeded && state != failed {
+				if done++; !state.HasEnded() {
 					busy++
 				}
 			}

@@ -1,7 +1,6 @@
 package ephemeraljob
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -263,35 +262,22 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestPatch: the request names the Pod as seen, and each container has the mark of the job.
-func TestPatch(t *testing.T) {
+// TestMark: each container has the mark of the job, once.
+func TestMark(t *testing.T) {
 	j := job(containers("x", "y"), func(j *v1alpha1.EphemeralJob) {
 		j.Spec.Template.EphemeralContainers[1].Env = []corev1.EnvVar{{Name: apps.EnvEphemeralJobID, Value: "forged"}, {Name: "A", Value: "b"}}
 		j.Spec.Template.EphemeralContainers[1].TargetContainerName = "app"
 	})
 	before := j.DeepCopy()
-	patches, err := settingsOf(j).patches(j.UID, pod("a", 1))
-	if err != nil || len(patches.Requests) != 1 || patches.Requests[0].Subresource != "ephemeralcontainers" {
-		t.Fatalf("EJ-4 %+v, %v", patches, err)
-	}
-	var got struct {
-		Metadata map[string]string
-		Spec     struct{ EphemeralContainers []corev1.EphemeralContainer }
-	}
-	if err := json.Unmarshal(patches.Requests[0].Body, &got); err != nil {
-		t.Fatal(err)
-	}
+	got := settingsOf(j).marked(j.UID)
 	want := slices.Clone(before.Spec.Template.EphemeralContainers)
 	want[0].Env = []corev1.EnvVar{{Name: apps.EnvEphemeralJobID, Value: "job"}}
 	want[1].Env = []corev1.EnvVar{{Name: "A", Value: "b"}, {Name: apps.EnvEphemeralJobID, Value: "job"}}
-	if diff := cmp.Diff(want, got.Spec.EphemeralContainers); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("EJ-4 (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"uid": "a", "resourceVersion": "7"}, got.Metadata); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
 	if diff := cmp.Diff(before, j); diff != "" {
-		t.Errorf("changed by a patch (-before +after):\n%s", diff)
+		t.Errorf("changed by a mark (-before +after):\n%s", diff)
 	}
 }
 

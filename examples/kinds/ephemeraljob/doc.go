@@ -8,9 +8,9 @@
 //
 // # Parallelism
 //
-// A Pod is busy from the patch until all containers of the job have ended, reported or not. A late report never leads to
-// more busy Pods than allowed. A container that cannot start keeps its place: condition JobWaiting names the obstacle,
-// and no further Pod gets a container that nobody can remove.
+// A Pod is busy from the patch until all containers of the job have ended, reported or not. A late report never leads
+// to more busy Pods than allowed. A container that cannot start keeps its place: condition JobWaiting names the
+// obstacle, and no further Pod gets a container that nobody can remove.
 //
 // # The end
 //

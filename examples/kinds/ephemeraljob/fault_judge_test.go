@@ -230,8 +230,8 @@ func (w *story) judgeJob(v *sight, x *chaos.Write) {
 	}
 }
 
-// judgeFinalizers: a job under way gets the finalizer, and a deleted job loses the finalizer. after is nil for a job gone
-// with the finalizer.
+// judgeFinalizers: a job under way gets the finalizer, and a deleted job loses the finalizer. after is nil for a job
+// gone with the finalizer.
 func (w *story) judgeFinalizers(before, after *v1alpha1.EphemeralJob) {
 	had := slices.Contains(before.Finalizers, apps.FinalizerEphemeralJob)
 	if had != (before.DeletionTimestamp != nil) {

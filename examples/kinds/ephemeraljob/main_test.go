@@ -148,10 +148,11 @@ func (c *cluster) with(name string) (names []string) {
 	return names
 }
 
-// add adds an ephemeral container as somebody else.
-func (c *cluster) add(pod, name, command string) {
+// add adds an ephemeral container as somebody else, marked by another process of a job, or by nobody.
+func (c *cluster) add(pod, name, command string, job types.UID) {
 	c.t.Helper()
-	body := fmt.Sprintf(`{"spec":{"ephemeralContainers":[{"name":%q,"image":"example.test/shell:v1","command":["sh","-c",%q]}]}}`, name, command)
+	body := fmt.Sprintf(`{"spec":{"ephemeralContainers":[{"name":%q,"image":"example.test/shell:v1","command":["sh","-c",%q],"env":[{"name":%q,"value":%q}]}]}}`,
+		name, command, apps.EnvEphemeralJobID, job)
 	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: pod}}
 	if err := c.SubResource("ephemeralcontainers").Patch(c.t.Context(), object, client.RawPatch(types.StrategicMergePatchType, []byte(body))); err != nil {
 		c.t.Fatal(err)

@@ -1,8 +1,6 @@
 package ephemeraljob
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +15,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
-	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -97,24 +94,13 @@ func isEmpty(selector *metav1.LabelSelector) bool {
 	return selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0
 }
 
-// patches are the request that adds the job's containers to a Pod, if the Pod is as seen: neither relabelled nor
-// deleted since.
-func (s *settings) patches(job types.UID, pod *corev1.Pod) (podpatch.Patches, error) {
+// marked are the containers with the mark of the job.
+func (s *settings) marked(job types.UID) []corev1.EphemeralContainer {
 	containers := slices.Clone(s.containers)
 	for i := range containers {
 		c := &containers[i]
 		c.Env = append(slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return e.Name == apps.EnvEphemeralJobID }),
 			corev1.EnvVar{Name: apps.EnvEphemeralJobID, Value: string(job)})
 	}
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
-		"spec":     map[string]any{"ephemeralContainers": containers},
-	})
-	if err != nil {
-		return podpatch.Patches{}, fmt.Errorf("encoding the containers: %w", err)
-	}
-	return podpatch.Patches{
-		Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID,
-		Requests: []podpatch.Patch{{Subresource: "ephemeralcontainers", Body: body}},
-	}, nil
+	return containers
 }

@@ -2,11 +2,14 @@ package ephemeraljob_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,13 +85,33 @@ func TestEnds(t *testing.T) {
 
 // TestNameTaken: a Pod in which somebody else has used the name is left alone.
 func TestNameTaken(t *testing.T) {
-	c := start(t, 1, "a", "b", "c")
-	c.add("b", "debugger", "sleep infinity") // the name is taken there
+	c := start(t, 2, "a", "b", "c")
+	c.add("b", "debugger", "sleep infinity", "") // the name is taken there
 	c.job("sleep 1", all)
 	c.until(v1alpha1.EphemeralJobSucceeded, 2, 0, 0, 2, 0)
 	pod := &corev1.Pod{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "b"}, pod); err != nil || len(pod.Spec.EphemeralContainers) != 1 || len(pod.Spec.EphemeralContainers[0].Env) > 0 {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "b"}, pod); err != nil || len(pod.Spec.EphemeralContainers) != 1 || pod.Spec.EphemeralContainers[0].Image != "example.test/shell:v1" {
 		t.Errorf("EJ-3 %+v, %v", pod.Spec.EphemeralContainers, err)
+	}
+}
+
+// TestTakeOver: containers that OpenKruise has added for a job are the job's.
+func TestTakeOver(t *testing.T) {
+	c := start(t, 2, "a", "b", "c")
+	c.job("sleep 1", func(s *spec) { s.Paused = true })
+	j := c.until(v1alpha1.EphemeralJobPaused, 3, 0, 0, 0, 0)
+	c.add("b", "debugger", "exit 4", j.UID)
+	c.add("c", "debugger", "sleep 5", j.UID)
+	c.until(v1alpha1.EphemeralJobPaused, 3, 1, 0, 0, 1)
+	offset := controllertest.End(t, c.cp.AuditLog())
+	c.change(func(j *v1alpha1.EphemeralJob) { j.Spec.Paused = false })
+	c.until(v1alpha1.EphemeralJobFailed, 3, 0, 0, 1, 1)
+	if got := c.condition(v1alpha1.EJobFailed, "SomePodsFailed"); got.Message != "of 2 Pods 1 have succeeded and 1 have failed: b" {
+		t.Errorf("EJ-9 %s", got.Message)
+	}
+	requests, _ := controllertest.Requests(t, c.cp.AuditLog(), offset, agent)
+	if n := controllertest.Tally(requests, c.namespace)["patch pods/ephemeralcontainers"]; n > 0 {
+		t.Errorf("EJ-5 %d Pods get containers again", n)
 	}
 }
 
@@ -161,6 +184,77 @@ func TestRefused(t *testing.T) {
 	if slices.Contains(c.with("debugger"), "a") {
 		t.Error("the container of a Pod was taken for an ephemeral container")
 	}
+}
+
+// TestPolicy: a policy against the finalizer is told about, and the job goes on without the policy.
+func TestPolicy(t *testing.T) {
+	c := start(t, 1)
+	probe, other := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["`+apps.FinalizerEphemeralJob+`"]}}`)), &v1alpha1.EphemeralJob{}
+	other.Namespace, other.Name, other.Spec.Selector = c.namespace, "other", &metav1.LabelSelector{}
+	other.Spec.Paused, other.Spec.Template.EphemeralContainers = true, []corev1.EphemeralContainer{}
+	stop := c.forbid("!has(object.metadata.finalizers)")
+	if err := c.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+		if err := c.Patch(ctx, other.DeepCopy(), probe, client.DryRunAll); err == nil {
+			return errors.New("the policy is not in force")
+		}
+		return nil
+	})
+	other.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "a", Image: "a"}}}
+	if err := c.Update(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
+			return err
+		}
+		if got := other.Status.Conditions.Get(v1alpha1.EJobInjectionFailed); got == nil || !strings.Contains(got.Message, "denied request") {
+			return fmt.Errorf("no condition with the policy: %+v", other.Status)
+		}
+		return nil
+	})
+	stop()
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
+			return err
+		}
+		if got := other.Status.Conditions.Get(v1alpha1.EJobInjectionFailed); got != nil || len(other.Finalizers) == 0 {
+			return fmt.Errorf("finalizers %v, status %+v", other.Finalizers, other.Status)
+		}
+		return nil
+	})
+}
+
+// forbid puts an admission policy for updates of jobs in force.
+func (c *cluster) forbid(unless string) (stop func()) {
+	c.t.Helper()
+	name := metav1.ObjectMeta{Name: c.namespace + "-jobs"}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		Validations: []admissionv1.Validation{{Expression: unless}},
+		MatchConstraints: &admissionv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: c.namespace}},
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{apps.Group}, APIVersions: []string{"v1alpha1"}, Resources: []string{"ephemeraljobs"}},
+			}}},
+		},
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	if err := errors.Join(c.Create(c.t.Context(), policy), c.Create(c.t.Context(), binding)); err != nil {
+		c.t.Fatal(err)
+	}
+	stop = func() {
+		ctx := context.WithoutCancel(c.t.Context())
+		if err := errors.Join(client.IgnoreNotFound(c.Delete(ctx, binding)), client.IgnoreNotFound(c.Delete(ctx, policy))); err != nil {
+			c.t.Error(err)
+		}
+	}
+	c.t.Cleanup(stop)
+	return stop
 }
 
 // TestUnusable: a spec that bypassed admission is told about, and its repair works.

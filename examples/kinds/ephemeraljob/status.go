@@ -12,6 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -49,9 +50,9 @@ func (s *seen) status(o *observation, step completion.Step) v1alpha1.EphemeralJo
 		status.StartTime = &now
 		status.Conditions.Set(v1alpha1.EJobInitialized, reason.Reason{Code: Initialized, Detail: "the job has begun"}, now)
 	}
-	count := func(is outcome) int32 { return int32(len(s.pods[is])) }
-	status.Matches, status.Running, status.Waiting = int32(s.matches), count(running), count(waiting)
-	status.Succeeded, status.Failed = count(succeeded), count(failed)
+	count := func(is podstate.Outcome) int32 { return int32(len(s.pods[is])) }
+	status.Matches, status.Running, status.Waiting = int32(s.matches), count(podstate.Running), count(podstate.Waiting)
+	status.Succeeded, status.Failed = count(podstate.Succeeded), count(podstate.Failed)
 	status.Phase = s.phase(step)
 	status.Conditions.Set(v1alpha1.EJobError, nil, now)
 	status.Conditions.Set(v1alpha1.EJobFailed, s.failure(step), now)
@@ -71,13 +72,13 @@ func (s *seen) phase(step completion.Step) v1alpha1.EphemeralJobPhase {
 	switch {
 	case step.State == completion.Paused:
 		return v1alpha1.EphemeralJobPaused
-	case step.State == completion.Complete && len(s.pods[failed]) == 0:
+	case step.State == completion.Complete && len(s.pods[podstate.Failed]) == 0:
 		return v1alpha1.EphemeralJobSucceeded
 	case step.State == completion.Complete, step.State == completion.Failed:
 		return v1alpha1.EphemeralJobFailed
-	case len(s.pods[running]) > 0:
+	case len(s.pods[podstate.Running]) > 0:
 		return v1alpha1.EphemeralJobRunning
-	case len(s.pods[waiting]) > 0, len(s.pods[unreported]) == 0 && step.Start == 0:
+	case len(s.pods[podstate.Waiting]) > 0, len(s.pods[podstate.Unreported]) == 0 && step.Start == 0:
 		return v1alpha1.EphemeralJobWaiting
 	}
 	return v1alpha1.EphemeralJobUnknown
@@ -85,8 +86,8 @@ func (s *seen) phase(step completion.Step) v1alpha1.EphemeralJobPhase {
 
 // ends says how many Pods have ended how.
 func (s *seen) ends() string {
-	text := fmt.Sprintf("of %d Pods %d have succeeded and %d have failed", s.wanted, len(s.pods[succeeded]), len(s.pods[failed]))
-	if names := slices.Sorted(slices.Values(s.pods[failed])); len(names) > 0 {
+	text := fmt.Sprintf("of %d Pods %d have succeeded and %d have failed", s.wanted, len(s.pods[podstate.Succeeded]), len(s.pods[podstate.Failed]))
+	if names := slices.Sorted(slices.Values(s.pods[podstate.Failed])); len(names) > 0 {
 		text += ": " + kruise.Some(names, "")
 	}
 	return text
@@ -98,9 +99,9 @@ func (s *seen) failure(step completion.Step) error {
 	case step.State == completion.Failed:
 		why.Code, why.Path, why.New = step.Why[0].Code, step.Why[0].Path, step.Why[0].New
 		return why
-	case len(s.pods[failed]) == 0:
+	case len(s.pods[podstate.Failed]) == 0:
 		return nil
-	case step.State == completion.Complete && len(s.pods[succeeded]) > 0:
+	case step.State == completion.Complete && len(s.pods[podstate.Succeeded]) > 0:
 		why.Code = SomePodsFailed
 		return why
 	default:
@@ -144,7 +145,7 @@ func (s *seen) waits(step completion.Step, phase v1alpha1.EphemeralJobPhase) (wh
 	if len(s.stuck) > 0 {
 		why = append(why, reason.Reason{Code: ContainersWait, Detail: kruise.Some(s.stuck, ""), Remedy: "nobody can remove the containers: see to the obstacle, or delete the Pods"})
 	}
-	if names := s.pods[unreported]; phase == v1alpha1.EphemeralJobUnknown && len(names) > 0 {
+	if names := s.pods[podstate.Unreported]; phase == v1alpha1.EphemeralJobUnknown && len(names) > 0 {
 		why = append(why, reason.Reason{Code: NotReported, Detail: "in " + kruise.Some(names, ""), Remedy: "see to the Nodes if it lasts"})
 	}
 	if step.Start == 0 && (s.busy == 0 || len(s.stuck) > 0) {

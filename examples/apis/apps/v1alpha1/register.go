@@ -1,10 +1,11 @@
 // Package v1alpha1 answers "what does a workload look like to clients of the older version?"
 //
-// Objects are stored as v1beta1; package conversion converts both ways without loss. A kind without v1beta1 is stored as
-// v1alpha1, and the controller reads and writes the types here: EphemeralJob. Pod updates of a CloneSet are flat
+// Objects are stored as v1beta1; package conversion converts both ways without loss. Pod updates of a CloneSet are flat
 // here (no rollingUpdate object), claims of lost Pods are reused by default, and pre-download of images and
 // excludePreparingDelete are set through annotations and a label. A StatefulSet has fewer fields here, and the same
 // meaning.
+//
+// An EphemeralJob has no v1beta1: the objects are stored as v1alpha1, and controllers read and write the types here.
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.kruise.io
