@@ -19,6 +19,7 @@ func containerRecreateRequestMutants() []mutant {
 		{"a Pod that has ended is waited for", decide, "if podstate.HasEnded(o.pod) && ", "if o.now.IsZero() && ", found},
 		{"a request that agents cannot see is waited for", decide, "case o.request.Status.Phase != \"\" && o.request", "case o.request.Status.Phase == \"Odd\" && o.request", found},
 		{"an end far ahead keeps a request", decide, "end == nil || end.After(o.now.Add(skew))", "end == nil", found},
+		{"a status without room stays without room", decide, "trim(&p.status, o.request.Spec.Containers)", "_ = trim", only("TestTrim")},
 		{"nothing overwrites a snapshot", decide, "len(fresh) > 0 {", "len(fresh) > 0 || true {", only("TestSnapshot")},
 		{"the instance of before is published", decide, "isOld = status.ContainerID == c.StatusContext.ContainerID", "isOld = c.StatusContext.ContainerID == \"\"", only("TestSnapshot")},
 		{"Pods wake nobody", watch, "return b.Watches(&corev1.Pod{}, pods).Watches(", "_ = pods\n\treturn b.Watches(", found},

@@ -121,6 +121,23 @@ func TestEnds(t *testing.T) {
 				return nil
 			})
 		})
+		t.Run("4.9 a status of a megabyte", func(t *testing.T) {
+			t.Parallel()
+			c := c.on(t)
+			obj := c.request("large", c.pod("large"), unready, deadline(4))
+			c.report(obj, func(s *v1beta1.ContainerRecreateRequestStatus) {
+				s.Phase = "Recreating"
+				for i := range 1000 {
+					s.ContainerRecreateStates = append(s.ContainerRecreateStates, v1beta1.ContainerRecreateRequestContainerRecreateState{
+						Name: fmt.Sprint("stranger-", i), Phase: "Pending", Message: strings.Repeat("x", 1000),
+					})
+				}
+			})
+			c.untilCompleted(obj, "recreating has exceeded the activeDeadlineSeconds")
+			if n := len(obj.Status.ContainerRecreateStates); n > 0 {
+				t.Errorf("%d states of containers that nobody asks for", n)
+			}
+		})
 		t.Run("CR-15 the ttl", func(t *testing.T) {
 			t.Parallel()
 			c := c.on(t)
