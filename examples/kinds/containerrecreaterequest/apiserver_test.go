@@ -67,7 +67,7 @@ func TestRestart(t *testing.T) {
 	got := c.requests(offset)
 	t.Logf("requests for a restart: %v", got)
 	for request, most := range map[string]int{
-		"patch containerrecreaterequests": 2, "patch containerrecreaterequests/status": 3, "patch pods/status": 2, "get pods": 12,
+		"patch containerrecreaterequests": 2, "patch containerrecreaterequests/status": 3, "patch pods/status": 2, "get pods": 8,
 	} {
 		if got[request] > most {
 			t.Errorf("%d times %s", got[request], request)
