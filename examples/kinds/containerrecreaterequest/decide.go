@@ -254,9 +254,9 @@ func silent(request *v1beta1.ContainerRecreateRequest) reason.Reason {
 	return why
 }
 
-// snapshot lists the running containers of the request that started after the creation of the request: the old form of
-// the agent waits for the readiness of these. The instance at the creation is known by its ID. Times would not do: the
-// clocks of Node and API server differ, and times have whole seconds.
+// snapshot lists the running containers of the request with an instance newer than the request: OpenKruise's agent waits
+// for the readiness of such an instance. The instance at the creation is known by its ID. Times would not do: the clocks
+// of Node and API server differ, and times have whole seconds.
 func snapshot(o *observed) (out []v1beta1.ContainerRecreateRequestContainerStatus) {
 	seen := make(map[string]*corev1.ContainerStatus, len(o.pod.Status.ContainerStatuses))
 	for i := range o.pod.Status.ContainerStatuses {
