@@ -26,7 +26,8 @@ const (
 	NotReadyUserAgentRequest = "ContainerRecreateRequest"
 	// EventInvalidContainerRecreateRequest is a Warning: the spec makes no sense, and the request is completed.
 	EventInvalidContainerRecreateRequest = "InvalidContainerRecreateRequest"
-	// EventRequestCompleted is a Warning: the controller has completed a request, and the message says why.
+	// EventRequestCompleted says why the controller has completed a request: a Warning, unless the Pod is gone or has
+	// ended.
 	EventRequestCompleted = "CompletedEarly"
 	// EventFailedUnready is a Warning: the request's Pod could not be made not ready, or ready again.
 	EventFailedUnready = "FailedUnready"

@@ -137,16 +137,19 @@ func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) err
 	})
 }
 
-// tellEnd tells why the controller has completed a request.
+// tellEnd tells why the controller has completed a request. Pods come and go, which is no fault.
 func (r *Reconciler) tellEnd(request *v1beta1.ContainerRecreateRequest, p plan) {
 	if p.end.Code == "" {
 		return
 	}
-	event := apps.EventRequestCompleted
-	if p.invalid {
+	event, kind := apps.EventRequestCompleted, corev1.EventTypeWarning
+	switch {
+	case p.invalid:
 		event = apps.EventInvalidContainerRecreateRequest
+	case p.end.Code == PodGone || p.end.Code == PodEnded:
+		kind = corev1.EventTypeNormal
 	}
 	_, message := reason.Explain(p.end)
-	r.events.Event(request, corev1.EventTypeWarning, event, message)
+	r.events.Event(request, kind, event, message)
 	r.options.Metrics.Done(string(p.end.Code), 1)
 }

@@ -67,7 +67,7 @@ func TestRestart(t *testing.T) {
 	got := c.requests(offset)
 	t.Logf("requests for a restart: %v", got)
 	for request, most := range map[string]int{
-		"patch containerrecreaterequests": 2, "patch containerrecreaterequests/status": 3, "patch pods/status": 2, "get pods": 12,
+		"patch containerrecreaterequests": 2, "patch containerrecreaterequests/status": 3, "patch pods/status": 2, "get pods": 8,
 	} {
 		if got[request] > most {
 			t.Errorf("%d times %s", got[request], request)
@@ -120,6 +120,23 @@ func TestEnds(t *testing.T) {
 				}
 				return nil
 			})
+		})
+		t.Run("4.9 a status of a megabyte", func(t *testing.T) {
+			t.Parallel()
+			c := c.on(t)
+			obj := c.request("large", c.pod("large"), unready, deadline(4))
+			c.report(obj, func(s *v1beta1.ContainerRecreateRequestStatus) {
+				s.Phase = "Recreating"
+				for i := range 1000 {
+					s.ContainerRecreateStates = append(s.ContainerRecreateStates, v1beta1.ContainerRecreateRequestContainerRecreateState{
+						Name: fmt.Sprint("stranger-", i), Phase: "Pending", Message: strings.Repeat("x", 1000),
+					})
+				}
+			})
+			c.untilCompleted(obj, "recreating has exceeded the activeDeadlineSeconds")
+			if n := len(obj.Status.ContainerRecreateStates); n > 0 {
+				t.Errorf("%d states of containers that nobody asks for", n)
+			}
 		})
 		t.Run("CR-15 the ttl", func(t *testing.T) {
 			t.Parallel()

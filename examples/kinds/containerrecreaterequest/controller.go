@@ -31,6 +31,7 @@ type Reconciler struct {
 	fanout  *fanout.Fanout
 	events  record.EventRecorder
 	told    *kruise.Told
+	whole   *ownercache.Memory[*corev1.Pod] // Pods read for requests under way
 	options Options
 }
 
@@ -60,7 +61,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err := r.cache.Owners.Add(podIndex, byPod); err != nil {
 		return err
 	}
-	r.told = kruise.NewTold(r.cache, r.events)
+	r.told, r.whole = kruise.NewTold(r.cache, r.events), ownercache.NewMemory[*corev1.Pod](r.cache)
 	r.cache.OnGone(r.fanout.Backoff.Forget)
 	return r.cache.AddController(mgr, "containerrecreaterequest", r, options.Loop(options.Workers, r.watch))
 }
@@ -86,6 +87,7 @@ func (r *Reconciler) observe(ctx context.Context, v *view) (o *observed, err err
 	o = &observed{request: v.Owner, now: v.Now}
 	o.settings, o.problems, _ = resolve(&v.Owner.Spec)
 	if v.Owner.DeletionTimestamp != nil || hasEnded(&v.Owner.Status) || len(o.problems) > 0 {
+		r.whole.Change(v.Owner.UID, func(known **corev1.Pod) { *known = nil })
 		return o, nil
 	}
 	o.rivals = r.rivals(v.Owner)
@@ -95,13 +97,21 @@ func (r *Reconciler) observe(ctx context.Context, v *view) (o *observed, err err
 
 // podOf returns the Pod of a request, or the Pod with its name, or nil. A Pod counts as gone by the word of the API
 // server alone: the cache may show a new Pod late, or still show a predecessor. Of most Pods the cache has a part, which
-// is enough before the request is under way.
+// is enough before the request is under way. From then on each version of such a Pod is read once.
 func (r *Reconciler) podOf(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
 	pod, ok := r.pods.Get(request.Namespace, request.Spec.PodName)
-	isOwn := ok && string(pod.UID) == request.Labels[apps.LabelRequestPodUID]
-	isWhole := ok && len(pod.Spec.Containers) > 0
-	if isOwn && (isWhole || pod.DeletionTimestamp != nil || request.Status.Phase != v1beta1.ContainerRecreateRequestRecreating) {
-		return pod, nil
+	if ok && string(pod.UID) == request.Labels[apps.LabelRequestPodUID] {
+		isWhole := len(pod.Spec.Containers) > 0
+		if isWhole || pod.DeletionTimestamp != nil || request.Status.Phase != v1beta1.ContainerRecreateRequestRecreating {
+			return pod, nil
+		}
+		if known := r.whole.Of(request.UID); known != nil && known.UID == pod.UID && known.ResourceVersion == pod.ResourceVersion {
+			return known, nil
+		}
 	}
-	return podOf(ctx, r.live, request)
+	live, err := podOf(ctx, r.live, request)
+	if err == nil {
+		r.whole.Change(request.UID, func(known **corev1.Pod) { *known = live })
+	}
+	return live, err
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/workloadkit/workloadkit/completion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -36,8 +37,11 @@ const skew = time.Minute
 // longestID bounds the copied IDs of containers: a Node decides about their length.
 const longestID = 256
 
-// longestMessage bounds the message of a completed request.
-const longestMessage = 1024
+// longestMessage and mostConditions bound the rest of a status.
+const (
+	longestMessage = 1024
+	mostConditions = 16
+)
 
 // observed is the complete input of a pass.
 type observed struct {
@@ -92,7 +96,48 @@ func decide(o *observed) plan {
 	default:
 		p.carryOn(o)
 	}
+	if p.graces || !apiequality.Semantic.DeepEqual(o.request.Status, p.status) {
+		trim(&p.status, o.request.Spec.Containers)
+	}
 	return p
+}
+
+// trim drops whatever a Node has written beyond the containers of a request: a status without room cannot be completed.
+func trim(status *v1beta1.ContainerRecreateRequestStatus, containers []v1beta1.ContainerRecreateRequestContainer) {
+	state, instance := once(containers), once(containers)
+	status.ContainerRecreateStates = slices.DeleteFunc(status.ContainerRecreateStates,
+		func(s v1beta1.ContainerRecreateRequestContainerRecreateState) bool { return !state(s.Name) })
+	status.ContainerStatusSnapshot = slices.DeleteFunc(status.ContainerStatusSnapshot,
+		func(s v1beta1.ContainerRecreateRequestContainerStatus) bool {
+			return !instance(s.Name) || len(s.ContainerID) > longestID
+		})
+	if len(status.Conditions) > mostConditions {
+		status.Conditions = slices.DeleteFunc(status.Conditions,
+			func(c metav1.Condition) bool {
+				return c.Type != apps.ConditionPreRecreateGrace && c.Type != apps.ConditionWaiting
+			})
+	}
+	short := func(text *string) { *text = reason.Shorten(*text, longestMessage) }
+	for i := range status.ContainerRecreateStates {
+		short(&status.ContainerRecreateStates[i].Message)
+	}
+	for i := range status.Conditions {
+		short(&status.Conditions[i].Message)
+	}
+	short(&status.Message)
+}
+
+// once returns a function that is true for the name of each container, the first time.
+func once(containers []v1beta1.ContainerRecreateRequestContainer) func(name string) bool {
+	left := sets.New[string]()
+	for i := range containers {
+		left.Insert(containers[i].Name)
+	}
+	return func(name string) bool {
+		is := left.Has(name)
+		left.Delete(name)
+		return is
+	}
 }
 
 // hasEnded reports whether there is nothing more to do for an agent. An unknown phase is an end, too: the Pod is then
@@ -209,9 +254,9 @@ func silent(request *v1beta1.ContainerRecreateRequest) reason.Reason {
 	return why
 }
 
-// snapshot lists the running containers of the request that started after the creation of the request: the old form of
-// the agent waits for the readiness of these. The instance at the creation is known by its ID. Times would not do: the
-// clocks of Node and API server differ, and times have whole seconds.
+// snapshot lists the running containers of the request with an instance newer than the request: OpenKruise's agent waits
+// for the readiness of such an instance. The instance at the creation is known by its ID. Times would not do: the clocks
+// of Node and API server differ, and times have whole seconds.
 func snapshot(o *observed) (out []v1beta1.ContainerRecreateRequestContainerStatus) {
 	seen := make(map[string]*corev1.ContainerStatus, len(o.pod.Status.ContainerStatuses))
 	for i := range o.pod.Status.ContainerStatuses {

@@ -307,6 +307,45 @@ func TestWithGrace(t *testing.T) {
 	}
 }
 
+// TestTrim: with each write of the status, whatever a hostile Node has written shrinks to the containers of the request.
+// What an honest agent has written stays.
+func TestTrim(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	honest := accepted(phase("Recreating"), deadline(3), graced("True", at(1)), func(obj *object) {
+		obj.Status.ContainerRecreateStates = []v1beta1.ContainerRecreateRequestContainerRecreateState{
+			{Name: "log", Phase: "Failed", Message: "why"}, {Name: "app", Phase: "Recreating", IsKilled: true},
+		}
+		obj.Status.ContainerStatusSnapshot = snapshots{{Name: "app", Ready: true, RestartCount: 1, ContainerID: "containerd://a1"}}
+	})
+	hostile := honest.DeepCopy()
+	for range 10_000 {
+		hostile.Status.ContainerRecreateStates = append(hostile.Status.ContainerRecreateStates, hostile.Status.ContainerRecreateStates[0], v1beta1.ContainerRecreateRequestContainerRecreateState{})
+		hostile.Status.ContainerStatusSnapshot = append(hostile.Status.ContainerStatusSnapshot, snapshots{{Name: "app"}, {Name: "stranger"}}...)
+		hostile.Status.Conditions = append(hostile.Status.Conditions, metav1.Condition{Type: fmt.Sprint("Odd", len(hostile.Status.Conditions)), Message: "x"})
+	}
+	hostile.Status.ContainerRecreateStates[0].Message, hostile.Status.Conditions[0].Message = long, long
+	p := decided(hostile, podWith(), second(3))
+	for i := range p.status.ContainerRecreateStates {
+		s := &p.status.ContainerRecreateStates[i]
+		if len(s.Message) > longestMessage+3 {
+			t.Errorf("4.9 a message of %d bytes", len(s.Message))
+		}
+		s.Message = honest.Status.ContainerRecreateStates[i].Message
+	}
+	if len(p.status.Conditions) != 1 || len(p.status.Conditions[0].Message) > longestMessage+3 {
+		t.Fatalf("4.9 %d conditions", len(p.status.Conditions))
+	}
+	p.status.Conditions[0].Message = ""
+	if diff := cmp.Diff(decided(honest, podWith(), second(3)).status, p.status); diff != "" {
+		t.Errorf("4.9 (-of an honest Node +of a hostile Node):\n%s", diff)
+	}
+	want := honest.Status
+	want.Phase, want.Message, want.CompletionTime = "Completed", "recreating has exceeded the activeDeadlineSeconds", new(at(3))
+	if diff := cmp.Diff(want, p.status); diff != "" {
+		t.Errorf("4.9 (-want +got):\n%s", diff)
+	}
+}
+
 // TestWait: a waiting request names the request in front.
 func TestWait(t *testing.T) {
 	rival := func(name string, created int, edits ...func(*object)) *object {
@@ -432,7 +471,7 @@ func checkPlan(t *testing.T, obj *object, pod *corev1.Pod, p *plan) {
 		t.Errorf("end %q of %+v", p.end, obj.Status)
 	case len(p.status.ContainerStatusSnapshot) > max(len(obj.Spec.Containers), len(obj.Status.ContainerStatusSnapshot)):
 		t.Errorf("snapshot %v", p.status.ContainerStatusSnapshot)
-	case len(p.status.ContainerStatusSnapshot) < 1 && len(obj.Status.ContainerStatusSnapshot) > 0:
+	case len(p.status.ContainerStatusSnapshot) < 1 && slices.ContainsFunc(obj.Status.ContainerStatusSnapshot, func(s v1beta1.ContainerRecreateRequestContainerStatus) bool { return s.Name == "app" }):
 		t.Error("the snapshot was emptied")
 	case p.after < 0 || p.removes && (p.releases || p.deactivates || obj.DeletionTimestamp != nil):
 		t.Errorf("removed %+v", p)
@@ -464,7 +503,7 @@ func drawn(data []byte) (*object, *corev1.Pod, []*object) {
 	}
 	obj.Status.Conditions = slices.CompactFunc(obj.Status.Conditions, func(a, b metav1.Condition) bool { return a.Type == b.Type })
 	for range draw(3) {
-		obj.Status.ContainerStatusSnapshot = append(obj.Status.ContainerStatusSnapshot, snapshots{{Name: "stranger", ContainerID: "x"}}...)
+		obj.Status.ContainerStatusSnapshot = append(obj.Status.ContainerStatusSnapshot, snapshots{{Name: []string{"stranger", "app"}[draw(2)], ContainerID: "x"}}...)
 	}
 	pod := podWith(gated)
 	switch draw(8) {

@@ -65,6 +65,8 @@ type story struct {
 	ran               map[string]bool       // instances of containers in the status of their Pod, by UID and ID
 }
 
+type state = v1beta1.ContainerRecreateRequestContainerRecreateState
+
 const space = "ns"
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
@@ -227,7 +229,7 @@ func (w *story) lie() {
 	case 2:
 		s.Phase, s.CompletionTime = "Recreating", nil // after an end, too
 	case 3:
-		s.ContainerRecreateStates = make([]v1beta1.ContainerRecreateRequestContainerRecreateState, 100)
+		s.ContainerRecreateStates = make([]state, 100)
 	case 4:
 		s.Conditions = append(s.Conditions, metav1.Condition{Type: fmt.Sprint("Odd", len(s.Conditions)), Status: "Maybe"})
 	case 5:
@@ -312,8 +314,8 @@ func (w *story) restart(pod *corev1.Pod, obj *object) bool {
 	}
 	for i := range obj.Spec.Containers {
 		c := &obj.Spec.Containers[i]
-		state := stateOf(&obj.Status, c.Name)
-		if state.Phase == "Succeeded" {
+		record := stateOf(&obj.Status, c.Name)
+		if record.Phase == "Succeeded" {
 			continue
 		}
 		id, _ := w.Nodes.Env(pod.UID, c.Name)
@@ -322,11 +324,11 @@ func (w *story) restart(pod *corev1.Pod, obj *object) bool {
 			w.judgeStop(pod, obj)
 			w.Logf("agent: stops %s of Pod %s for %s", c.Name, pod.Name, obj.Name)
 			w.Nodes.Exit(pod.UID, c.Name, 137)
-			state.Phase, state.IsKilled = "Recreating", true
+			record.Phase, record.IsKilled = "Recreating", true
 		case id != "" && slices.ContainsFunc(obj.Status.ContainerStatusSnapshot, func(s v1beta1.ContainerRecreateRequestContainerStatus) bool {
 			return s.Name == c.Name && s.ContainerID == id && s.Ready
 		}):
-			state.Phase = "Succeeded"
+			record.Phase = "Succeeded"
 		default:
 			return false
 		}
@@ -338,15 +340,15 @@ func (w *story) restart(pod *corev1.Pod, obj *object) bool {
 }
 
 // stateOf returns the state of a container in a status, which gets one.
-func stateOf(status *v1beta1.ContainerRecreateRequestStatus, name string) *v1beta1.ContainerRecreateRequestContainerRecreateState {
+func stateOf(status *v1beta1.ContainerRecreateRequestStatus, name string) *state {
 	status.ContainerRecreateStates = slices.DeleteFunc(status.ContainerRecreateStates,
-		func(s v1beta1.ContainerRecreateRequestContainerRecreateState) bool { return s.Name == "" }) // a lie
+		func(s state) bool { return s.Name == "" }) // a lie
 	for i := range status.ContainerRecreateStates {
 		if s := &status.ContainerRecreateStates[i]; s.Name == name {
 			return s
 		}
 	}
-	status.ContainerRecreateStates = append(status.ContainerRecreateStates, v1beta1.ContainerRecreateRequestContainerRecreateState{Name: name, Phase: "Pending"})
+	status.ContainerRecreateStates = append(status.ContainerRecreateStates, state{Name: name, Phase: "Pending"})
 	return &status.ContainerRecreateStates[len(status.ContainerRecreateStates)-1]
 }
 

@@ -251,6 +251,7 @@ func TestContainerRecreateRequestToV1alpha1(t *testing.T) {
 		{"CR-40 another condition", []metav1.Condition{other}, "", "", true},
 		{"CR-40 an annotation that says what is not so", nil, "2020-03-01T02:00:03Z", "", true},
 		{"CR-40 an annotation that says nothing", nil, "x", "x", false},
+		{"CR-60 a time after an annotation that said nothing", []metav1.Condition{graceSince(at)}, "x", instant, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			in := &v1beta1.ContainerRecreateRequest{}
