@@ -192,6 +192,24 @@ func changed() map[string][2]string {
 		"externalCerts.annotations":           {`{"cert-manager.io/inject-ca-from":"a/b"}`, `cert-manager.io/inject-ca-from: a/b`},
 		"enableKubeCacheMutationDetector":     {`true`, `- name: KUBE_CACHE_MUTATION_DETECTOR`},
 		"imagePullSecrets":                    {`[{"name":"pull"}]`, `- name: pull`},
+		"daemon.enabled":                      {`true`, `name: kruise-daemon`},
+		"daemon.image.repository":             {`"registry.test:5000/team/agent"`, `image: "registry.test:5000/team/agent:v0.1.0"`},
+		"daemon.image.tag":                    {`"v9"`, `image: "workloadkit/kruise-daemon:v9"`},
+		"daemon.log.level":                    {`"7"`, `- --v=7`},
+		"daemon.port":                         {`10231`, `- --addr=:10231`},
+		"daemon.socketLocation":               {`"/run/containerd"`, `path: "/run/containerd"`},
+		"daemon.socketFile":                   {`"containerd.sock"`, `- "--socket-file=containerd.sock"`},
+		"daemon.kubeletConfig":                {`"/etc/kubelet.yaml"`, `path: "/etc/kubelet.yaml"`},
+		"daemon.policies":                     {`false`, ``},
+		"daemon.priorityClassName":            {`"special"`, `priorityClassName: "special"`},
+		"daemon.resources.requests.cpu":       {`"7m"`, `cpu: 7m`},
+		"daemon.resources.requests.memory":    {`"33Mi"`, `memory: 33Mi`},
+		"daemon.resources.limits.memory":      {`"97Mi"`, `memory: 97Mi`},
+		"daemon.hostNetwork":                  {`true`, `hostNetwork: true`},
+		"daemon.podLabels":                    {`{"team":"nodes"}`, `team: nodes`},
+		"daemon.extraArgs":                    {`["--enable-pprof"]`, `- --enable-pprof`},
+		"daemon.nodeSelector":                 {`{"disk":"fast"}`, `disk: fast`},
+		"daemon.tolerations":                  {`[{"key":"gpu","operator":"Exists"}]`, `- key: gpu`},
 		"manager.image.repository":            {`"registry.test:5000/team/manager"`, `image: "registry.test:5000/team/manager:v0.1.0"`},
 		"manager.image.tag":                   {`"v9"`, `image: "workloadkit/kruise-manager:v9"`},
 		"manager.replicas":                    {`5`, `replicas: 5`},
@@ -263,7 +281,7 @@ func needed(name string) []string {
 		return []string{`featureGates="EnableExternalCerts=true"`}
 	case name == "installation.roleListGroups":
 		return []string{`featureGates="ResourcesDeletionProtection=true,DeletionProtectionForCRDCascadingGate=true"`}
-	case leaf != "enabled" && (group == "networkPolicy" || group == "serviceMonitor"):
+	case leaf != "enabled" && slices.Contains([]string{"networkPolicy", "serviceMonitor", "daemon"}, group):
 		return []string{group + ".enabled=true"}
 	}
 	return nil
