@@ -63,7 +63,8 @@ func layers() []layer {
 		{"podpatch", pure, "podstate reason"},
 		{"podreadiness", pure, "podpatch podstate reason"},
 		{"lifecycle", pure, "podpatch podstate reason"},
-		{"inplaceupdate", pure, "decode podpatch podstate reason revision"},
+		{"inplaceupdate/runtimemeta", pure, "decode podstate reason"},
+		{"inplaceupdate", pure, "decode inplaceupdate/runtimemeta podpatch podstate reason revision"},
 		{"podcontrol", pure, "inplaceupdate lifecycle nodefit ordinals podorder podpatch podreadiness podstate pvc reason revision rollout rollout/numbered rollout/pernode"},
 
 		{"sidecarcontrol/sizing", pure, "reason"},

@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestQuestions: each package at the root answers a question, and so do the packages below rollout, fairqueue, and the
-// packages about Nodes. The question reads the same in the package's comment, in doc.go and in the README.
+// TestQuestions: each package at the root answers a question, and so do the packages below rollout, fairqueue,
+// runtimemeta, and the packages about Nodes. The question reads the same in the package's comment, in doc.go and in the README.
 func TestQuestions(t *testing.T) {
 	inComments := map[string]string{}
 	answers := regexp.MustCompile(`Package \w+ answers "([^"]+\?)"`)
 	var files []string
-	for _, pattern := range []string{"*/*.go", "rollout/*/*.go", "ownercache/fairqueue/*.go", "node/*/*.go"} {
+	for _, pattern := range []string{"*/*.go", "rollout/*/*.go", "ownercache/fairqueue/*.go", "inplaceupdate/runtimemeta/*.go", "node/*/*.go"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -177,7 +178,8 @@ func TestLatestIsMeantWithoutATag(t *testing.T) {
 	}
 }
 
-// TestCompletionOfSidecars: the agent's report is about containers alone and says nothing about native sidecars.
+// TestCompletionOfSidecars: the report of OpenKruise's agent is about containers alone and says nothing about native
+// sidecars.
 func TestCompletionOfSidecars(t *testing.T) {
 	pod := newPod(newTemplate(image("proxy", "proxy:v2")))
 	pod.Annotations[stateKey] = stateHead + `{"proxy":{"imageID":"sha256:1"}},"updateImages":true}`
@@ -187,6 +189,17 @@ func TestCompletionOfSidecars(t *testing.T) {
 	if step := mustNext(t, newUpdater(), pod, now); step.Complete || len(step.Waiting) != 1 || !strings.Contains(step.Waiting[0].Path, "proxy") {
 		t.Errorf("the sidecar runs its old image: %+v", step)
 	}
+	for _, confirmed := range []bool{false, true} {
+		report(t, pod, withSidecar(t, pod, func(r *agentEntry) {
+			if !confirmed {
+				r.Hashes.Plain++
+			}
+		}))
+		if step := mustNext(t, newUpdater(), pod, now); step.Complete != confirmed {
+			t.Errorf("ND-69 an agent that confirms the sidecar (%v): %+v", confirmed, step)
+		}
+	}
+	report(t, pod)
 	proxy.ImageID = "sha256:2"
 	if step := mustNext(t, newUpdater(), pod, now); !step.Complete {
 		t.Errorf("the sidecar runs its new image: %+v", step)
@@ -232,6 +245,151 @@ func TestCompletionOfEnv(t *testing.T) {
 				t.Errorf("waiting (-want +got), complete %v:\n%s", step.Complete, diff)
 			}
 		})
+	}
+}
+
+// withSidecar adds the entry of native sidecar proxy, as the agents of this project do.
+func withSidecar(t testing.TB, pod *corev1.Pod, edits ...func(*agentEntry)) func([]agentEntry) []agentEntry {
+	return func(r []agentEntry) []agentEntry {
+		entry := observe(t, pod, "proxy")
+		for _, edit := range edits {
+			edit(&entry)
+		}
+		return append(r, entry)
+	}
+}
+
+// sidecarEnv gives variables to native sidecar proxy.
+func sidecarEnv(vars ...corev1.EnvVar) func(*template) {
+	return func(t *template) { t.Spec.InitContainers[1].Env = append(t.Spec.InitContainers[1].Env, vars...) }
+}
+
+// TestCompletionOfSidecarEnv: native sidecar proxy and app read metadata. OpenKruise's agent reports containers alone.
+func TestCompletionOfSidecarEnv(t *testing.T) {
+	const changed = `,"envSidecars":["proxy"]`
+	unmeasured := func(r *agentEntry) { r.Hashes.Env = 0 }
+	otherInstance := func(r *agentEntry) { r.ContainerID = "containerd://gone" }
+	oldValue := func(r *agentEntry) { r.Hashes.Env++ }
+	for _, tc := range []struct {
+		name   string
+		state  string
+		report func(*testing.T, *corev1.Pod)
+		want   []string
+		remedy string
+	}{
+		{"ND-69 changed and reported", changed, func(t *testing.T, pod *corev1.Pod) { report(t, pod, withSidecar(t, pod)) }, nil, ""},
+		{
+			"ND-69 changed, and OpenKruise's agent", changed, func(t *testing.T, pod *corev1.Pod) { report(t, pod) },
+			[]string{"EnvNotReported status.initContainerStatuses[proxy]"},
+			"run a node agent that reports native sidecars on node n1, or recreate the Pod",
+		},
+		{
+			"ND-69 changed, and no agent", changed, func(*testing.T, *corev1.Pod) {},
+			[]string{"EnvNotReported metadata.annotations[" + metaKey + "]"},
+			"run the node agent on node n1, or recreate the Pod",
+		},
+		{"ND-69 changed, and an old value", changed, func(t *testing.T, pod *corev1.Pod) { report(t, pod, withSidecar(t, pod, oldValue)) }, []string{"EnvNotReported status.initContainerStatuses[proxy]"}, ""},
+		{"ND-69 changed, and not measured", changed, func(t *testing.T, pod *corev1.Pod) { report(t, pod, withSidecar(t, pod, unmeasured)) }, []string{"EnvNotReported status.initContainerStatuses[proxy]"}, ""},
+		{"ND-69 changed, and another instance", changed, func(t *testing.T, pod *corev1.Pod) { report(t, pod, withSidecar(t, pod, otherInstance)) }, []string{"EnvNotReported status.initContainerStatuses[proxy]"}, ""},
+		{"U-23 unchanged, and OpenKruise's agent", "", func(t *testing.T, pod *corev1.Pod) { report(t, pod) }, nil, ""},
+		{"U-23 unchanged, and another instance", "", func(t *testing.T, pod *corev1.Pod) { report(t, pod, withSidecar(t, pod, otherInstance)) }, nil, ""},
+		{"U-23 unchanged, and not measured", "", func(t *testing.T, pod *corev1.Pod) { report(t, pod, withSidecar(t, pod, unmeasured)) }, nil, ""},
+		{"ND-69 unchanged by this update, and an old value", "", func(t *testing.T, pod *corev1.Pod) { report(t, pod, withSidecar(t, pod, oldValue)) }, []string{"EnvNotReported status.initContainerStatuses[proxy]"}, ""},
+		{"ND-69 a name of no sidecar", `,"envSidecars":["app","gone"]`, func(t *testing.T, pod *corev1.Pod) { report(t, pod) }, nil, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod(newTemplate(sidecarEnv(fromLabel("ZONE", "zone")), env(0, fromLabel("Z", "zone")), label("zone", "b")))
+			pod.Annotations[stateKey] = stateHead + `null,"updateEnvFromMetadata":true` + tc.state + `}`
+			tc.report(t, pod)
+			if tc.name == "ND-69 changed, and no agent" {
+				pod.Spec.Containers[0].Env = nil
+			}
+			step := mustNext(t, newUpdater(), pod, now)
+			if diff := cmp.Diff(tc.want, codesAndPaths(step.Waiting)); diff != "" || step.Complete != (tc.want == nil) {
+				t.Errorf("waiting (-want +got), complete %v:\n%s", step.Complete, diff)
+			}
+			if len(step.Waiting) > 0 && step.Waiting[0].Remedy != tc.remedy {
+				t.Errorf("remedy %q", step.Waiting[0].Remedy)
+			}
+		})
+	}
+}
+
+// TestSidecarEnvIsDelivered: an update of a label read by native sidecar proxy takes the Pod out of service, and waits
+// for the report, unless the restart for a new image delivers the label. Later updates take the wait over.
+func TestSidecarEnvIsDelivered(t *testing.T) {
+	sidecars := func(pod *corev1.Pod) string {
+		state, err := newUpdater().Saved(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(state.UpdateEnvFromMetadata, state.EnvSidecars)
+	}
+	for _, tc := range []struct {
+		name  string
+		edits []func(*template)
+		grace int32
+		want  string // after the updates
+	}{
+		{"U-7 the label", []func(*template){label("zone", "b")}, 0, "true [proxy]"},
+		{"U-7 the label, in a grace period", []func(*template){label("zone", "b")}, 30, "true [proxy]"},
+		{"U-7 another label", []func(*template){label("x", "b")}, 0, "false []"},
+		{"U-7 with the image", []func(*template){both(label("zone", "b"), image("proxy", "proxy:v2"))}, 0, "false []"},
+		{"U-7 with the image, in a grace period", []func(*template){both(label("zone", "b"), image("proxy", "proxy:v2"))}, 30, "false []"},
+		{"U-7 with another image", []func(*template){both(label("zone", "b"), image("app", "app:v2"))}, 0, "true [proxy]"},
+		{"U-28 the wait goes on", []func(*template){label("zone", "b"), image("app", "app:v2")}, 0, "true [proxy]"},
+		{"U-28 the wait ends with an image", []func(*template){label("zone", "b"), image("proxy", "proxy:v2")}, 0, "false []"},
+		{"U-7 both read, with one image, in a grace period", []func(*template){both(label("zone", "b"), image("app", "app:v2"))}, 30, "true [proxy]"},
+		{"U-28 both read, and an image ends one wait", []func(*template){label("zone", "b"), image("proxy", "proxy:v2")}, 0, "true []"},
+		{"U-28 the image is taken back", []func(*template){both(label("zone", "b"), image("proxy", "proxy:v2")), image("proxy", "proxy:v1")}, 0, "true [proxy]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			updater := newUpdater()
+			last := newTemplate(sidecarEnv(fromLabel("ZONE", "zone")), label("zone", "a"))
+			if strings.Contains(tc.name, "both read") {
+				env(0, fromLabel("ZONE", "zone"))(last)
+			}
+			pod := newPod(last)
+			for i, edit := range tc.edits {
+				to := last.DeepCopy()
+				edit(to)
+				pod = write(t, pod, mustStart(t, updater, pod, last, to, toward(fmt.Sprint(i), tc.grace), now))
+				last = to
+			}
+			if got := sidecars(pod); got != tc.want {
+				t.Errorf("awaited %s, want %s", got, tc.want)
+			}
+			if off := podstate.Condition(pod, gate).Status == corev1.ConditionFalse; off != (tc.name != "U-7 another label") {
+				t.Errorf("out of service: %v", off)
+			}
+			pod = write(t, pod, mustNext(t, updater, pod, after(time.Minute)).Change)
+			if got := sidecars(pod); got != tc.want || pod.Labels["zone"] != last.Labels["zone"] {
+				t.Errorf("delivered zone %s, awaited %s, want %s", pod.Labels["zone"], got, tc.want)
+			}
+			catchUp(pod)
+			report(t, pod, withSidecar(t, pod))
+			if step := mustNext(t, updater, pod, after(time.Hour)); !step.Complete {
+				t.Errorf("reported, and waits for %v", step.Waiting)
+			}
+		})
+	}
+}
+
+// both makes two edits of a template.
+func both(a, b func(*template)) func(*template) { return func(t *template) { a(t); b(t) } }
+
+// TestIgnoredEnvIsNotAwaited: an agent leaves the ignored variables out of its hash.
+func TestIgnoredEnvIsNotAwaited(t *testing.T) {
+	updater := newUpdater(func(c *inplaceupdate.Config) { c.IgnoredEnv = []string{"SIDECARSET_VERSION"} })
+	pod := newPod(newTemplate(env(0, fromLabel("Z", "zone")), env(1, fromAnnotation("SIDECARSET_VERSION", "v")), label("zone", "b"), annotation("v", "9")))
+	pod.Annotations[stateKey] = stateHead + `null,"updateEnvFromMetadata":true}`
+	report(t, pod, func(r []agentEntry) []agentEntry { return r[:1] })
+	if step := mustNext(t, updater, pod, now); !step.Complete {
+		t.Errorf("ND-43 waits for a container with an ignored variable alone: %v", step.Waiting)
+	}
+	env(0, fromAnnotation("SIDECARSET_VERSION", "v"))(&template{Spec: pod.Spec})
+	if step := mustNext(t, updater, pod, now); !step.Complete {
+		t.Errorf("ND-43 the hash has an ignored variable: %v", step.Waiting)
 	}
 }
 

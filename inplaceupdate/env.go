@@ -1,39 +1,38 @@
 package inplaceupdate
 
 import (
-	"cmp"
-	"encoding/json"
-	"fmt"
-	"hash/fnv"
+	"iter"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/dump"
 
+	"github.com/workloadkit/workloadkit/inplaceupdate/runtimemeta"
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// planRefMetadata moves the keys read by containers through env to RefMetadata. Removed keys stay, because they have no
-// new value to wait for.
-func (u *Updater) planRefMetadata(p *Plan, containers []corev1.Container) {
+// planRefMetadata moves the keys read by containers and native sidecars through env to RefMetadata. Removed keys stay,
+// because they have no new value to wait for.
+func (u *Updater) planRefMetadata(p *Plan, template *corev1.PodSpec) {
 	var labels, annotations []string
-	for i := range containers {
+	for c := range live(template) {
 		var ref RefMetadata
-		for _, key := range u.envKeys(&containers[i], "labels") {
-			if value := p.Labels[key]; value != nil {
-				put(&ref.Labels, key, *value)
-				labels = append(labels, key)
-			}
-		}
-		for _, key := range u.envKeys(&containers[i], "annotations") {
-			if value := p.Annotations[key]; value != nil {
-				put(&ref.Annotations, key, *value)
-				annotations = append(annotations, key)
+		for v := range runtimemeta.Variables(c, u.config.IgnoredEnv) {
+			switch v.Source {
+			case runtimemeta.Labels:
+				if value := p.Labels[v.Key]; value != nil {
+					put(&ref.Labels, v.Key, *value)
+					labels = append(labels, v.Key)
+				}
+			case runtimemeta.Annotations:
+				if value := p.Annotations[v.Key]; value != nil {
+					put(&ref.Annotations, v.Key, *value)
+					annotations = append(annotations, v.Key)
+				}
 			}
 		}
 		if len(ref.Labels)+len(ref.Annotations) > 0 {
-			put(&p.RefMetadata, containers[i].Name, ref)
+			put(&p.RefMetadata, c.Name, ref)
 		}
 	}
 	for _, key := range labels {
@@ -44,91 +43,91 @@ func (u *Updater) planRefMetadata(p *Plan, containers []corev1.Container) {
 	}
 }
 
-// envKeys returns the keys of labels or annotations read by a container through env.
-func (u *Updater) envKeys(container *corev1.Container, kind string) []string {
-	var keys []string
-	for i := range container.Env {
-		env := &container.Env[i]
-		if slices.Contains(u.config.IgnoredEnv, env.Name) {
-			continue
+// live iterates over the containers that start again with a new value: containers and native sidecars.
+func live(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for i := range spec.Containers {
+			if !yield(&spec.Containers[i]) {
+				return
+			}
 		}
-		if of, key, ok := envRef(env); ok && of == kind {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// envRef returns the source of an env variable: "labels" or "annotations", and the key. ok is false for every other
-// variable.
-func envRef(env *corev1.EnvVar) (kind, key string, ok bool) {
-	if env.Value != "" || env.ValueFrom == nil || env.ValueFrom.FieldRef == nil {
-		return "", "", false
-	}
-	path := env.ValueFrom.FieldRef.FieldPath
-	for _, kind := range []string{"labels", "annotations"} {
-		if key, found := strings.CutPrefix(path, "metadata."+kind+"['"); found {
-			key, found = strings.CutSuffix(key, "']")
-			return kind, key, found
+		for i := range spec.InitContainers {
+			if c := &spec.InitContainers[i]; podstate.IsNativeSidecar(c) && !yield(c) {
+				return
+			}
 		}
 	}
-	return "", "", false
 }
 
-// runtimeMeta is a node agent's report about running containers (apps.kruise.io/runtime-containers-meta).
-type runtimeMeta struct {
-	Containers []struct {
-		Name         string `json:"name"`
-		ContainerID  string `json:"containerID"`
-		RestartCount int32  `json:"restartCount"`
-		Hashes       struct {
-			PlainHash                    uint64 `json:"plainHash"`
-			ExtractedEnvFromMetadataHash uint64 `json:"extractedEnvFromMetadataHash"`
-		} `json:"hashes"`
-	} `json:"containers"`
-}
-
-// runtimeMeta returns the agent's report, nil if missing. An unreadable report counts as missing, because the agent
-// will write again.
-func (v *view) runtimeMeta() *runtimeMeta {
+// report returns the agent's report, nil if missing. An unreadable report counts as missing, because the agent will
+// write again.
+func (v *view) report() *runtimemeta.Report {
 	key := v.config.Keys.RuntimeMetaAnnotation
 	raw, found := v.pod.Annotations[key]
 	if key == "" || !found {
 		return nil
 	}
-	meta := &runtimeMeta{}
-	if json.Unmarshal([]byte(raw), meta) != nil {
+	report, err := runtimemeta.Decode(raw)
+	if err != nil {
 		return nil
 	}
-	return meta
+	return &report
 }
 
 // envUnreported names the containers not known to run with the present labels and annotations, but for containers about
 // to be restarted for one of the images.
 func (v *view) envUnreported(images map[string]string) reason.List {
-	meta := v.runtimeMeta()
+	report := v.report()
 	var list reason.List
 	for i := range v.containers {
 		c := &v.containers[i]
-		if c.init || !c.readsMetadata() || c.restartsFor(images) {
+		if !c.readsMetadata() || c.restartsFor(images) {
 			continue
 		}
-		if meta == nil {
-			return reason.List{{
-				Code: EnvNotReported, Object: v.object(),
-				Path:   "metadata.annotations[" + v.config.Keys.RuntimeMetaAnnotation + "]",
-				Detail: "no node agent has reported what container " + c.name + " runs with",
-				Remedy: "run the node agent on node " + v.pod.Spec.NodeName + ", or recreate the Pod",
-			}}
+		entry := c.entry(report)
+		if c.init && !v.awaitsSidecar(c.name) && (entry == nil || entry.Hashes.ExtractedEnvFromMetadataHash == 0) {
+			continue // not every agent reports native sidecars, and the update did not change the sidecar's env
 		}
-		if hash := c.envHash(); !meta.matches(c, func(_, env uint64) bool { return env == hash }) {
-			list = append(list, reason.Reason{
-				Code: EnvNotReported, Object: v.object(), Path: "status.containerStatuses[" + c.name + "]",
-				Detail: "container " + c.name + " still runs with the old value of a label or annotation",
-			})
+		if report == nil {
+			return reason.List{v.noReport(c)}
+		}
+		if entry == nil || entry.Hashes.ExtractedEnvFromMetadataHash != c.envHash() {
+			list = append(list, v.oldEnv(c, report))
 		}
 	}
 	return list
+}
+
+// awaitsSidecar reports whether the update changed the env of a native sidecar, and a report is needed.
+func (v *view) awaitsSidecar(name string) bool {
+	return v.state != nil && slices.Contains(v.state.EnvSidecars, name)
+}
+
+// noReport is the reason of a container without any report about its Pod.
+func (v *view) noReport(c *container) reason.Reason {
+	return reason.Reason{
+		Code: EnvNotReported, Object: v.object(),
+		Path:   "metadata.annotations[" + v.config.Keys.RuntimeMetaAnnotation + "]",
+		Detail: "no node agent has reported what container " + c.name + " runs with",
+		Remedy: "run the node agent on node " + v.pod.Spec.NodeName + ", or recreate the Pod",
+	}
+}
+
+// oldEnv is the reason of a container without the report of its env.
+func (v *view) oldEnv(c *container, report *runtimemeta.Report) reason.Reason {
+	why := reason.Reason{
+		Code: EnvNotReported, Object: v.object(), Path: "status.containerStatuses[" + c.name + "]",
+		Detail: "container " + c.name + " still runs with the old value of a label or annotation",
+	}
+	if !c.init {
+		return why
+	}
+	why.Path = "status.initContainerStatuses[" + c.name + "]"
+	if !slices.ContainsFunc(report.Containers, func(r runtimemeta.Container) bool { return r.Name == c.name }) {
+		why.Detail = "the node agent has not reported what native sidecar " + c.name + " runs with, and OpenKruise's reports none"
+		why.Remedy = "run a node agent that reports native sidecars on node " + v.pod.Spec.NodeName + ", or recreate the Pod"
+	}
+	return why
 }
 
 // deliversEnv reports whether the restarts for images deliver the metadata to every container that reads any: a restart
@@ -137,7 +136,7 @@ func (v *view) deliversEnv(images map[string]string) bool {
 	delivers := false
 	for i := range v.containers {
 		c := &v.containers[i]
-		if c.init || !c.readsMetadata() {
+		if c.init && !v.awaitsSidecar(c.name) || !c.readsMetadata() {
 			continue
 		}
 		if !c.restartsFor(images) {
@@ -156,75 +155,38 @@ func (c *container) restartsFor(images map[string]string) bool {
 
 // readsMetadata reports whether an env variable of a container is a label or annotation of the Pod.
 func (c *container) readsMetadata() bool {
-	return slices.ContainsFunc(c.spec.Env, func(env corev1.EnvVar) bool {
-		_, _, ok := envRef(&env)
-		return ok
-	})
+	return c.spec != nil && runtimemeta.ReadsMetadata(c.spec, c.view.config.IgnoredEnv)
 }
 
-// plainHashesMatch reports whether the agent confirms the exact present spec for every container.
-func (v *view) plainHashesMatch() bool {
-	meta := v.runtimeMeta()
-	if meta == nil {
+// envHash returns the hash of the container's env with the present labels and annotations.
+func (c *container) envHash() uint64 {
+	return runtimemeta.ExpectedHash(c.view.pod, c.spec, c.view.config.IgnoredEnv)
+}
+
+// entry returns the report about the container's instance, nil if missing.
+func (c *container) entry(report *runtimemeta.Report) *runtimemeta.Container {
+	if report == nil || c.status == nil {
+		return nil
+	}
+	return report.Instance(c.name, c.status.ContainerID)
+}
+
+// confirms reports whether the agent confirms the exact present spec for a container.
+func (c *container) confirms(report *runtimemeta.Report) bool {
+	entry := c.entry(report)
+	if entry == nil {
 		return false
 	}
+	short, full := runtimemeta.PlainHashes(c.spec)
+	return entry.Hashes.PlainHash == short || entry.Hashes.PlainHash == full
+}
+
+// confirmsAll reports whether the agent confirms every container, native sidecars aside.
+func (v *view) confirmsAll(report *runtimemeta.Report) bool {
 	for i := range v.containers {
-		c := &v.containers[i]
-		if c.init {
-			continue
-		}
-		short, full := containerHashes(c.spec)
-		if !meta.matches(c, func(plain, _ uint64) bool { return plain == short || plain == full }) {
+		if c := &v.containers[i]; !c.init && !c.confirms(report) {
 			return false
 		}
 	}
 	return true
-}
-
-// matches reports whether the report about a container belongs to the running instance and satisfies the test.
-func (m *runtimeMeta) matches(c *container, test func(plain, env uint64) bool) bool {
-	if c.status == nil {
-		return false
-	}
-	for i := range m.Containers {
-		if r := &m.Containers[i]; r.Name == c.name {
-			return r.ContainerID == c.status.ContainerID &&
-				test(r.Hashes.PlainHash, r.Hashes.ExtractedEnvFromMetadataHash)
-		}
-	}
-	return false
-}
-
-// containerHashes returns the kubelet's hash of a container in both forms: name and image since 1.31, the whole
-// container before.
-func containerHashes(container *corev1.Container) (short, full uint64) {
-	return hashOf(map[string]string{"name": container.Name, "image": container.Image}), hashOf(container)
-}
-
-// envHash returns the hash of the env variables read by a container from the Pod's labels and annotations, with their
-// present values, computed like OpenKruise's node agent.
-func (c *container) envHash() uint64 {
-	var envs []corev1.EnvVar
-	for i := range c.spec.Env {
-		name, pod := c.spec.Env[i].Name, c.view.pod
-		switch kind, key, ok := envRef(&c.spec.Env[i]); {
-		case ok && kind == "labels":
-			envs = append(envs, corev1.EnvVar{Name: name, Value: pod.Labels[key]})
-		case ok:
-			envs = append(envs, corev1.EnvVar{Name: name, Value: pod.Annotations[key]})
-		}
-	}
-	slices.SortStableFunc(envs, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
-	return hashOf(envs)
-}
-
-// hashOf is the kubelet's way to hash: FNV-32a over the printed form of the JSON.
-func hashOf(v any) uint64 {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return 0 // hardly the hash of any container; the caller waits then, which is safe
-	}
-	h := fnv.New32a()
-	_, _ = fmt.Fprint(h, dump.ForHash(raw))
-	return uint64(h.Sum32())
 }

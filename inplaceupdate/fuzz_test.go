@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // world draws templates with containers differing mostly in deliverable fields, and plays the node.
@@ -45,6 +46,9 @@ func newWorld(seed uint64) *world {
 			}
 		}
 		w.base.Spec.Containers[i].Resources = corev1.ResourceRequirements{Requests: quantities("cpu", "1", "memory", "1Gi")}
+	}
+	if w.IntN(3) == 0 {
+		sidecarEnv(fromLabel("L_a", "a"), fromAnnotation("A_b", "b"))(w.base)
 	}
 	return w
 }
@@ -93,6 +97,7 @@ func (w *world) progress(t testing.TB, pod *corev1.Pod) {
 	}
 	if w.IntN(2) == 0 {
 		pod.Status.InitContainerStatuses, pod.Status.ObservedGeneration = fresh.Status.InitContainerStatuses, pod.Generation
+		w.runs["proxy"] = observe(t, fresh, "proxy")
 	}
 	if w.IntN(2) == 0 {
 		report(t, pod, func([]agentEntry) []agentEntry { return slices.Collect(maps.Values(w.runs)) })
@@ -167,6 +172,7 @@ func finish(t *testing.T, w *world, updater *inplaceupdate.Updater, pod *corev1.
 				t.Errorf("complete while %s runs %s, not %s", got.Name, got.Image, want.Image)
 			}
 		}
+		w.checkEnv(t, updater, pod)
 		checkState(t, updater, pod)
 		checkDelivered(t, pod, to)
 		if again := mustNext(t, updater, pod, at); !again.Complete || !again.Change.IsEmpty() {
@@ -175,6 +181,23 @@ func finish(t *testing.T, w *world, updater *inplaceupdate.Updater, pod *corev1.
 		return
 	}
 	t.Fatalf("the update does not end: %s\n%v", pod.Annotations[stateKey], mustNext(t, updater, pod, at).Waiting)
+}
+
+// checkEnv: of a complete update with changed env, every container runs with the present values.
+func (w *world) checkEnv(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod) {
+	state, err := updater.Saved(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state == nil || !state.UpdateEnvFromMetadata {
+		return
+	}
+	for name, runs := range w.runs {
+		c := podstate.Container(pod, name)
+		if want := observe(t, pod, name).Hashes.Env; runs.Hashes.Env != want && (name != "proxy" || slices.Contains(state.EnvSidecars, name)) {
+			t.Errorf("complete while %s runs with old env: %+v", c.Name, pod.Annotations)
+		}
+	}
 }
 
 // checkState looks at the record of the batches: no container twice, and nothing left to do.

@@ -138,7 +138,7 @@ func (u *Updater) restore(pod *corev1.Pod, template *corev1.PodTemplateSpec) *Pl
 func (u *Updater) restoreEnv(p *Plan, template *corev1.PodTemplateSpec) {
 	all := &Plan{Labels: lackedKeys(nil, template.Labels), Annotations: lackedKeys(nil, template.Annotations)}
 	u.config.Keys.withoutReserved(all)
-	u.planRefMetadata(all, template.Spec.Containers)
+	u.planRefMetadata(all, &template.Spec)
 	p.RefMetadata = all.RefMetadata
 	isPlain := func(of map[string]*string) func(string, *string) bool {
 		return func(key string, _ *string) bool { _, plain := of[key]; return !plain }

@@ -216,11 +216,12 @@ func (v *view) waitForImages(w *waiting) {
 	if len(v.state.LastContainerStatuses) == 0 {
 		return
 	}
-	confirmed := v.plainHashesMatch()
+	report := v.report()
+	confirmed := report != nil && v.confirmsAll(report)
 	for i := range v.containers {
 		c := &v.containers[i]
-		// the node agent reports no native sidecars
-		if _, recorded := c.record(); !recorded || (confirmed && !c.init) || c.runs() {
+		// Not every node agent reports native sidecars, so a sidecar has to be confirmed alone.
+		if _, recorded := c.record(); !recorded || (confirmed && !c.init) || (c.init && c.confirms(report)) || c.runs() {
 			continue
 		}
 		proven, begins, left := c.timeToProof()

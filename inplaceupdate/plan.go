@@ -33,8 +33,8 @@ type Plan struct {
 	Images map[string]string
 	// Resources are the changed cpu and memory values, by container or native sidecar.
 	Resources map[string]corev1.ResourceRequirements
-	// RefMetadata holds, by container, the labels and annotations read by the container through env. The keys are
-	// delivered together with the container's other changes.
+	// RefMetadata holds, by container or native sidecar, the labels and annotations read by the container through env.
+	// The keys are delivered together with the container's other changes.
 	RefMetadata map[string]RefMetadata
 	// ResizeRestarts is set if the resize policy of a changed resource restarts the container.
 	ResizeRestarts bool
@@ -114,7 +114,7 @@ func (u *Updater) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 	}
 	rest.Labels, rest.Annotations, rest.Finalizers = from.Labels, from.Annotations, from.Finalizers
 	if u.config.EnvFromMetadata && len(p.Labels)+len(p.Annotations) > 0 {
-		u.planRefMetadata(p, rest.Spec.Containers)
+		u.planRefMetadata(p, &rest.Spec)
 	}
 }
 

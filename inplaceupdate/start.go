@@ -111,8 +111,9 @@ func (v *view) start(t *todo, target *Target, changed map[string]string) (podpat
 	if why := v.endedIn(changed); len(why) > 0 {
 		return podpatch.Change{}, blocked(v.pod, why)
 	}
-	report := v.needsReport(t)
-	state := v.begin(t, target, report)
+	unproven := v.toReport(t)
+	report := len(unproven) > 0
+	state := v.begin(t, target, unproven)
 	change := v.change(false)
 	if t.trafficOff() {
 		v.closeGate(&change)
@@ -221,10 +222,13 @@ func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.C
 
 // begin returns the state of a new update. In containers left alone by the new update, begin takes over the unfinished
 // waits of an earlier update, so the new update is not complete before them.
-func (v *view) begin(t *todo, target *Target, report bool) *savedState {
+//
+// report names the containers with a necessary report.
+func (v *view) begin(t *todo, target *Target, report []string) *savedState {
 	state := &savedState{Revision: target.Revision, UpdateTimestamp: metav1.NewTime(v.now)}
 	state.UpdateResources, state.UpdateImages = len(t.resources) > 0, len(t.images) > 0
-	state.UpdateEnvFromMetadata = report
+	state.UpdateEnvFromMetadata = len(report) > 0
+	state.EnvSidecars = v.sidecars(report)
 	state.SupersededImages = v.supersede(t.images, target)
 	v.learn(t, target, &state.progress)
 	for _, name := range target.Unproven {
@@ -253,9 +257,25 @@ func (v *view) begin(t *todo, target *Target, report bool) *savedState {
 		}
 	}
 	state.UpdateResources = state.UpdateResources || (v.state.UpdateResources && len(v.unresized()) > 0)
-	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata ||
-		(v.state.UpdateEnvFromMetadata && len(v.envUnreported(t.images)) > 0)
+	if v.state.UpdateEnvFromMetadata && len(v.envUnreported(t.images)) > 0 {
+		state.UpdateEnvFromMetadata = true
+		awaited := slices.DeleteFunc(slices.Clone(v.state.EnvSidecars),
+			func(name string) bool { return v.container(name).restartsFor(t.images) })
+		state.EnvSidecars = sortedSet(state.EnvSidecars, awaited)
+	}
 	return state
+}
+
+// sidecars returns the native sidecars among the names.
+func (v *view) sidecars(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !v.container(name).init })
+}
+
+// sortedSet returns all names of two lists, sorted, each once.
+func sortedSet(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // supersede returns, for the containers with a changing image, the images of incomplete updates. The present image of
@@ -299,24 +319,25 @@ func (v *view) learn(t *todo, target *Target, into *progress) {
 	}
 }
 
-// needsReport reports whether a node agent must report the restart of a container for its env. If the same patch
-// changes the container's image, the kubelet restarts the container with the new metadata, so the image proves enough.
-func (v *view) needsReport(t *todo) bool {
+// toReport names, sorted, the containers whose restart for env a node agent must report. If the same patch changes the
+// container's image, the kubelet restarts the container with the new metadata, so the image proves enough.
+func (v *view) toReport(t *todo) []string {
+	var names []string
 	for name := range t.refs {
-		if image, changes := t.images[name]; !changes || v.container(name).mayStay(image) {
-			return true
+		if !v.container(name).restartsFor(t.images) {
+			names = append(names, name)
 		}
 	}
 	if v.state == nil {
-		return false
+		return sortedSet(names, nil)
 	}
 	for _, name := range v.state.EnvByImage {
 		c := v.container(name)
 		if image, changes := t.images[name]; changes && !c.settled() && c.mayStay(image) {
-			return true
+			names = append(names, name)
 		}
 	}
-	return false
+	return sortedSet(names, nil)
 }
 
 // todo is everything to deliver in a new update: the changes of its plan and the undelivered changes of an earlier

@@ -64,8 +64,8 @@ func (u *Updater) InGracePeriod(pod *corev1.Pod) bool {
 }
 
 // savedState is the content of the state annotation: how far a Pod's update has come. The JSON is OpenKruise's
-// (apps.kruise.io/inplace-update-state); SupersededImages, BatchResources, EnvByImage, Seen, SeenDigests, KnownImages
-// and the times of containerRecords are additions. OpenKruise ignores them.
+// (apps.kruise.io/inplace-update-state); SupersededImages, BatchResources, EnvByImage, EnvSidecars, Seen, SeenDigests,
+// KnownImages and the times of containerRecords are additions. OpenKruise ignores them.
 type savedState struct {
 	// Revision the Pod is updated to.
 	Revision string `json:"revision"`
@@ -103,6 +103,9 @@ type progress struct {
 	// EnvByImage names the containers that get new env from metadata by the restart for their new image. If somebody
 	// takes the image back there may be no restart, and then a node agent must report a restart.
 	EnvByImage []string `json:"envByImage,omitempty"`
+	// EnvSidecars names the native sidecars with new env, sorted, if a node agent must report their restart. OpenKruise
+	// neither restarts nor awaits native sidecars for their env.
+	EnvSidecars []string `json:"envSidecars,omitempty"`
 	// Seen holds, by container, since when the kubelet has left an instance alone if only time can tell whether the
 	// instance runs the new image.
 	Seen map[string]sighting `json:"seen,omitempty"`

@@ -44,11 +44,12 @@ type Config struct {
 	// AllowResize delivers changes of existing cpu and memory values by a resize (KEP-1287). If false, such changes
 	// block the update.
 	AllowResize bool
-	// EnvFromMetadata counts a changed label or annotation as a change of every container with env from the key. The
-	// container's update completes only after a node agent reports a restart with the new value. If false, the metadata
-	// changes and nothing waits.
+	// EnvFromMetadata counts a changed label or annotation as a change of every container and native sidecar with env
+	// from the key. The container's update completes only after a node agent reports a restart with the new value
+	// (package runtimemeta). OpenKruise's agent does so for containers, and not for native sidecars: such an update
+	// waits, with a reason. If false, the metadata changes and nothing waits.
 	EnvFromMetadata bool
-	// IgnoredEnv names env variables to ignore for EnvFromMetadata.
+	// IgnoredEnv names env variables to ignore for EnvFromMetadata. The node agent has to ignore the same names.
 	IgnoredEnv []string
 	// Priority returns a container's launch priority. Containers of the highest priority are updated first. Containers
 	// of the next priority follow when all earlier containers are ready. Containers without a priority belong to the

@@ -239,7 +239,7 @@ func mutants() []mutant {
 		},
 		{
 			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",
-			"state.UpdateEnvFromMetadata = report", "state.UpdateEnvFromMetadata = report && len(t.images) == 0", cloneSet("agent"),
+			"state.UpdateEnvFromMetadata = len(report) > 0", "state.UpdateEnvFromMetadata = len(report) > 0 && len(t.images) == 0", cloneSet("agent"),
 		},
 		{
 			"Pods go on waiting for an update that is left to their deletion", controllers + "decide.go",

@@ -76,6 +76,8 @@ func shownAt(pkg string) string {
 		return "conditions and events of the workload, the error of a refused update"
 	case strings.HasPrefix(pkg, "disruption"):
 		return "the answer of the webhook that asks"
+	case pkg == "inplaceupdate/runtimemeta":
+		return "`Step.Why`, `Stop.Why`; the error"
 	case pkg == "subsets":
 		return "`Division.Limits`, `Choice.Why`, `Tally.Lost`; the error"
 	case pkg == "rollout":

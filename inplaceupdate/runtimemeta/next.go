@@ -1,0 +1,213 @@
+package runtimemeta
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Rules say which containers a node agent stops. The zero value reports, and stops nothing.
+type Rules struct {
+	// Condition is the condition of a Pod with status False during an update in place: inplaceupdate.Keys.Gate. Empty
+	// for no stops.
+	Condition corev1.PodConditionType
+	// IgnoredEnv names variables to ignore, as in inplaceupdate.Config.
+	IgnoredEnv []string
+}
+
+// Instance is a run of a container, as the runtime of the Node tells.
+type Instance struct {
+	// ID of the instance in the form of a Pod's status: the runtime's name, "://" and the runtime's ID.
+	ID string
+	// Name of the container in the Pod.
+	Name string
+	// Attempt is the kubelet's number of earlier instances. The highest is the newest instance.
+	Attempt int32
+	// Created decides between equal attempts.
+	Created time.Time
+	// Running says that the instance has started and not ended.
+	Running bool
+	// Hash is the kubelet's hash of the container's spec at the start, in hexadecimal digits; empty for unknown.
+	Hash string
+	// Env is the environment, as far as read.
+	Env Environment
+}
+
+// Step is the agent's next action for a Pod.
+type Step struct {
+	// Report is about all started containers and native sidecars of the Pod, in the order of the spec.
+	Report Report
+	// Changed says that Report differs from the report before, and has to be written.
+	Changed bool
+	// Read names instances, by ID, with an environment to be read.
+	Read []string
+	// Stop are the instances to be stopped.
+	Stop []Stop
+	// Why says what is missing in the report, and which outdated instances are not stopped.
+	Why reason.List
+}
+
+// Stop is an instance to be stopped.
+type Stop struct {
+	// Name of the container, and ID of the instance: a successor stays.
+	Name, ID string
+	// Why is the reason, with code EnvOutdated.
+	Why reason.Reason
+}
+
+// Concerns reports whether agents report about a Pod: if the Pod's controller is of an API group, or if the Pod has an
+// annotation, such as the mark of an injected sidecar. An empty name stands for none.
+func Concerns(pod *corev1.Pod, group, annotation string) bool {
+	if _, marked := pod.Annotations[annotation]; marked && annotation != "" {
+		return true
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || group == "" {
+		return false
+	}
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && version.Group == group
+}
+
+// Next returns the next action for a Pod, with the instances of its containers and the report before. before is the
+// empty report if the Pod has no readable report. A Pod on its way out needs no action.
+//
+// The runtime is ahead of the Pod's status, and the report follows the runtime. An instance keeps the hash of its
+// environment, measured once. A container without instance keeps its entry as long as the Pod's status shows the same
+// instance: a runtime forgets ended instances, and a kubelet does not.
+func (r Rules) Next(pod *corev1.Pod, instances []Instance, before Report) Step {
+	if !podstate.IsActive(pod) {
+		return Step{Report: before}
+	}
+	p := &pass{Rules: r, pod: pod, instances: instances, before: before}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if c := &list[i]; podstate.Container(pod, c.Name) == c {
+				p.look(c)
+			}
+		}
+	}
+	p.Changed = !p.Report.Equal(before)
+	return p.Step
+}
+
+// pass is a look at a Pod.
+type pass struct {
+	Rules
+	Step
+
+	pod       *corev1.Pod
+	instances []Instance
+	before    Report
+}
+
+// look adds a container.
+func (p *pass) look(c *corev1.Container) {
+	status := podstate.ContainerStatus(p.pod, c.Name)
+	isShown := func(id string) bool { return status != nil && status.ContainerID == id }
+	instance := p.newest(c.Name)
+	if instance == nil {
+		if known := p.before.container(c.Name); known != nil && isShown(known.ContainerID) {
+			p.Report.Containers = append(p.Report.Containers, *known)
+		}
+		return
+	}
+	entry := Container{Name: c.Name, ContainerID: instance.ID, RestartCount: instance.Attempt}
+	entry.Hashes = Hashes{PlainHash: p.plainHash(instance), ExtractedEnvFromMetadataHash: p.envHash(c, instance)}
+	p.Report.Containers = append(p.Report.Containers, entry)
+	if p.isOutdated(c, instance, entry.Hashes.ExtractedEnvFromMetadataHash) {
+		p.stop(c, instance, isShown(instance.ID))
+	}
+}
+
+// newest returns the last instance of a container: by the kubelet's count, and by creation for equal counts.
+func (p *pass) newest(name string) *Instance {
+	var found *Instance
+	for i := range p.instances {
+		candidate := &p.instances[i]
+		if candidate.Name != name || candidate.ID == "" {
+			continue
+		}
+		if found == nil || cmp.Or(cmp.Compare(candidate.Attempt, found.Attempt), candidate.Created.Compare(found.Created)) > 0 {
+			found = candidate
+		}
+	}
+	return found
+}
+
+func (p *pass) plainHash(i *Instance) uint64 {
+	if i.Hash == "" {
+		return 0
+	}
+	hash, err := strconv.ParseUint(i.Hash, 16, 64)
+	if err != nil {
+		p.why(HashUnreadable, i.Name, "the kubelet's hash of the container is no hexadecimal number", "")
+		return 0
+	}
+	return hash
+}
+
+// envHash returns the hash of an instance's environment, 0 for unknown.
+func (p *pass) envHash(c *corev1.Container, i *Instance) uint64 {
+	if !ReadsMetadata(c, p.IgnoredEnv) {
+		return ExpectedHash(p.pod, c, p.IgnoredEnv) // the same for every environment
+	}
+	if i.Env.IsRead() {
+		return CurrentHash(p.pod, c, i.Env, p.IgnoredEnv)
+	}
+	if known := p.before.Instance(c.Name, i.ID); known != nil && known.Hashes.ExtractedEnvFromMetadataHash > 0 {
+		return known.Hashes.ExtractedEnvFromMetadataHash
+	}
+	if i.Running {
+		p.Read = append(p.Read, i.ID)
+		p.why(EnvironmentAwaited, c.Name, "the environment of the container was not read yet", "")
+	}
+	return 0
+}
+
+// isOutdated reports whether an update in place waits for another instance.
+func (p *pass) isOutdated(c *corev1.Container, i *Instance, hash uint64) bool {
+	if hash == 0 || !i.Running || p.Condition == "" {
+		return false
+	}
+	updating := podstate.Condition(p.pod, p.Condition)
+	return updating != nil && updating.Status == corev1.ConditionFalse && hash != ExpectedHash(p.pod, c, p.IgnoredEnv)
+}
+
+// exitCodes are the likely ends of a stopped container: its own good end, SIGKILL and SIGTERM.
+func exitCodes() []int32 { return []int32{0, 137, 143} }
+
+// stop stops an outdated instance, if the kubelet starts the container again.
+func (p *pass) stop(c *corev1.Container, i *Instance, shown bool) {
+	if !shown {
+		p.why(InstanceUnreported, c.Name, "the Pod's status does not show the running instance yet", "")
+		return
+	}
+	ends := func(code int32) bool { return !podstate.IsRestarted(p.pod, c, code) }
+	if slices.ContainsFunc(exitCodes(), ends) {
+		p.why(WouldNotStartAgain, c.Name, "the kubelet would not start the container again after a stop", "recreate the Pod")
+		return
+	}
+	outdated := p.reason(EnvOutdated, c.Name, "the container runs with an old value of a label or annotation", "")
+	p.Stop = append(p.Stop, Stop{Name: c.Name, ID: i.ID, Why: outdated})
+}
+
+func (p *pass) why(code reason.Code, container, detail, remedy string) {
+	p.Why = append(p.Why, p.reason(code, container, detail, remedy))
+}
+
+func (p *pass) reason(code reason.Code, container, detail, remedy string) reason.Reason {
+	path := "spec.containers[" + container + "]"
+	if slices.ContainsFunc(p.pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container }) {
+		path = "spec.initContainers[" + container + "]"
+	}
+	return reason.Reason{Code: code, Object: reason.ObjectOf("Pod", p.pod), Path: path, Detail: detail, Remedy: remedy}
+}

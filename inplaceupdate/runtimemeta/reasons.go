@@ -1,0 +1,27 @@
+package runtimemeta
+
+import "github.com/workloadkit/workloadkit/reason"
+
+// Why a report cannot be read.
+const (
+	// UnreadableReport means that an annotation is no report. An agent replaces the annotation.
+	UnreadableReport reason.Code = "UnreadableReport"
+	// ReportTooLarge means that an annotation is too long for a report.
+	ReportTooLarge reason.Code = "ReportTooLarge"
+)
+
+// Why a report says less than all, and why a container is stopped or not stopped.
+const (
+	// EnvironmentAwaited means that the environment of a running container was not read yet.
+	EnvironmentAwaited reason.Code = "EnvironmentAwaited"
+	// HashUnreadable means that the kubelet's hash of a container is no number.
+	HashUnreadable reason.Code = "HashUnreadable"
+	// EnvOutdated means that a container runs with an old value of a label or annotation during an update in place.
+	EnvOutdated reason.Code = "EnvOutdated"
+	// InstanceUnreported means that an outdated container is not stopped yet, because the Pod's status does not show
+	// the instance: the instance may have read newer values than known from the Pod.
+	InstanceUnreported reason.Code = "InstanceUnreported"
+	// WouldNotStartAgain means that an outdated container is not stopped, because its kubelet would not start the
+	// container again.
+	WouldNotStartAgain reason.Code = "WouldNotStartAgain"
+)

@@ -1,0 +1,89 @@
+package runtimemeta
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Report is a node agent's report about the containers of a Pod. The zero value is an empty report.
+type Report struct {
+	// Containers are the started containers and native sidecars, each once.
+	Containers []Container `json:"containers"`
+}
+
+// Container is the newest instance of a container.
+type Container struct {
+	// Name of the container in the Pod.
+	Name string `json:"name"`
+	// ContainerID of the instance as in the Pod's status, such as "containerd://ab12".
+	ContainerID string `json:"containerID"`
+	// RestartCount is the kubelet's number of earlier instances.
+	RestartCount int32 `json:"restartCount"`
+	// Hashes say with which values the instance was started.
+	Hashes Hashes `json:"hashes"`
+}
+
+// Hashes are the hashes of an instance.
+type Hashes struct {
+	// PlainHash is the kubelet's hash of the container's spec at the start, 0 for unknown. See [PlainHashes].
+	PlainHash uint64 `json:"plainHash"`
+	// ExtractedEnvFromMetadataHash is the hash of the labels and annotations in the instance's environment, 0 for not
+	// read. See [CurrentHash] and [ExpectedHash].
+	ExtractedEnvFromMetadataHash uint64 `json:"extractedEnvFromMetadataHash,omitempty"`
+}
+
+// longest is the length of a report in bytes, enough for 300 containers. Nodes write reports, and a stolen Node may
+// write anything.
+const longest = 64 << 10
+
+// Decode reads an annotation. The error carries the code UnreadableReport or ReportTooLarge, and repeats nothing of the
+// annotation's values. The report is not checked further: the agent of a Node can say what it likes about its own Pods.
+func Decode(annotation string) (Report, error) {
+	if len(annotation) > longest {
+		return Report{}, reason.Reason{
+			Code: ReportTooLarge, Detail: fmt.Sprintf("%d bytes, of at most %d", len(annotation), longest),
+			Remedy: "remove the annotation",
+		}
+	}
+	var report Report
+	if err := decode.Object([]byte(annotation), &report); err != nil {
+		return Report{}, reason.Reason{
+			Code: UnreadableReport, Detail: err.Error(), Remedy: "remove the annotation",
+		}.With(err)
+	}
+	return report, nil
+}
+
+// Encode returns the report for the annotation. Equal reports have equal texts.
+func (r Report) Encode() string {
+	if r.Containers == nil {
+		r.Containers = []Container{}
+	}
+	raw, _ := json.Marshal(r) // texts and numbers always have a form in JSON
+	return string(raw)
+}
+
+// Equal reports whether two reports say the same, in the same order.
+func (r Report) Equal(other Report) bool { return slices.Equal(r.Containers, other.Containers) }
+
+// Instance returns the entry about an instance of a container, nil if the report has none. The pointer is into the
+// report.
+func (r Report) Instance(name, id string) *Container {
+	if c := r.container(name); c != nil && c.ContainerID == id {
+		return c
+	}
+	return nil
+}
+
+// container returns the entry of a container.
+func (r Report) container(name string) *Container {
+	i := slices.IndexFunc(r.Containers, func(c Container) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.Containers[i]
+}
