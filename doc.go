@@ -13,7 +13,7 @@
 //	completion           is a job over, how many Pods may run now, and when do I have to look again?
 //	podorder             which Pod first, to update and to delete?
 //	inplaceupdate        can a Pod get a new template without being recreated, and is the update done?
-//	inplaceupdate/runtimemeta with which values do a Pod's containers run, and which container has to start again?
+//	inplaceupdate/runtimemeta do containers run with the Pod's present labels and annotations?
 //	lifecycle            may I delete or update this Pod now, or does somebody have to finish something first?
 //	sidecarcontrol       which sidecars does a Pod get, and may the Pod get newer sidecars now?
 //	disruption           may this Pod be taken out of service now?

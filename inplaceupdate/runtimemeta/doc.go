@@ -1,4 +1,4 @@
-// Package runtimemeta answers "with which values do a Pod's containers run, and which container has to start again?"
+// Package runtimemeta answers "do containers run with the Pod's present labels and annotations?"
 //
 // A container reads labels and annotations of its Pod through env at its start alone. After a change on a live Pod,
 // somebody on the Node has to stop the container, and the kubelet starts a new instance with the new values. A node
