@@ -124,7 +124,7 @@ func layers() []layer {
 		{"examples/controllertest", free, "examples/apis/apps/conversion examples/config examples/manager testing/child testing/controlplane/..."},
 		{"examples/kinds/advancedcronjob/schedule", free, "reason"}, // times alone
 		{"examples/kinds/advancedcronjob", free, "KIT examples/admission examples/apis/... examples/kind examples/kinds/advancedcronjob/schedule examples/kruise/..."},
-		{"examples/kinds/containerrecreaterequest/onnode", free, "KIT node/... examples/apis/..."}, // the half of a kind in a node agent
+		{"examples/kinds/containerrecreaterequest/onnode", free, "KIT node/... examples/apis/..."},                                  // the half of a kind in a node agent
 		{"examples/workloads", free, "KIT examples/apis/..."},                                                                       // of all kinds, also those that users list
 		{"examples/kinds/*", free, "KIT examples/admission examples/apis/... examples/kind examples/kruise/... examples/workloads"}, // a room for each kind: no kind knows another
 		{"examples/controllers/launchpriority", free, "KIT examples/launchorder examples/kruise"},

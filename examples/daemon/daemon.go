@@ -1,14 +1,16 @@
-// Package daemon runs the agent of a Node in place of OpenKruise's daemon: it restarts containers for
-// ContainerRecreateRequests.
+// Package daemon runs the agent of a Node in place of OpenKruise's daemon: restarts for ContainerRecreateRequests, and
+// reports of what runs in the Pods of the kinds, for labels and annotations in environments.
 //
 // The agent waits for what is missing, a runtime, a CRD, an API server, and says so: see [Daemon.Waiting].
 package daemon
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
@@ -83,14 +85,30 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	reports, err := newMetadata(config)
+	if err != nil {
+		return nil, err
+	}
 	restarts := onnode.New(d.requests, onnode.Options{Tell: sink.tell, Done: counts.restarted})
-	d.agent, err = agent.New(config, o.Node, restarts.Work, agent.Options{
+	d.agent, err = agent.New(config, o.Node, both(restarts.Work, reports.work), agent.Options{
 		WorkerOptions: agent.WorkerOptions{HookFailed: func(pod reason.Object, container string, err error) {
 			sink.tell(context.Background(), onnode.HookFailed(pod, container, err)) //nolint:forbidigo // a stop ends without a caller
 		}},
 		Runtimes: cri.NewRuntimes(o.Sockets.Paths),
 	})
 	return d, err
+}
+
+// both does two works for a Pod. An error of one does not hold up the other.
+func both(first, second agent.Work) agent.Work {
+	return func(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
+		again, err = first(ctx, pod)
+		after, failed := second(ctx, pod)
+		if again <= 0 || after > 0 && after < again {
+			again = after
+		}
+		return again, errors.Join(err, failed)
+	}
 }
 
 // Run works until the context ends. What is missing is no error: see Waiting.

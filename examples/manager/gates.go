@@ -36,7 +36,7 @@ func isMode(gate apps.Gate) bool { return gate == apps.GateExternalCerts }
 func missing(gate apps.Gate) string {
 	switch gate {
 	case apps.GateKruiseDaemon:
-		return "kruise-daemon carries out ContainerRecreateRequests alone: where OpenKruise's daemon does not run, containers do not restart for labels and annotations that their environment reads"
+		return "kruise-daemon pulls no images and runs no probes"
 	default:
 		return ""
 	}

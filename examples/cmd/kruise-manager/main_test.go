@@ -238,7 +238,7 @@ func TestGapsOfGatesAreSaid(t *testing.T) {
 	}
 	var lines []string
 	f.announce(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
-	if len(lines) != 1 || !strings.Contains(lines[0], "KruiseDaemon") || !strings.Contains(lines[0], "environment") {
+	if len(lines) != 1 || !strings.Contains(lines[0], "KruiseDaemon") || !strings.Contains(lines[0], "no images") {
 		t.Errorf("said %q", lines)
 	}
 }

@@ -203,9 +203,14 @@ func TestPolicy(t *testing.T) {
 		return nil
 	})
 	other.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "a", Image: "a"}}}
-	if err := c.Update(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	spec := other.Spec
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error { // the controller writes the status meanwhile
+		if err := c.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
+			return err
+		}
+		other.Spec = spec
+		return c.Update(ctx, other)
+	})
 	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
 			return err

@@ -1,0 +1,175 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/inplaceupdate/runtimemeta"
+	"github.com/workloadkit/workloadkit/node/agent"
+	"github.com/workloadkit/workloadkit/node/containerrestart"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// Rests between two stops of a container for its environment, by Pod and name.
+const (
+	firstStopRest   = 3 * time.Second
+	longestStopRest = 10 * time.Minute
+)
+
+// metadata reports what runs in the Pods of the kinds, and stops containers with an environment that is out of date.
+type metadata struct {
+	client *rest.RESTClient
+	rules  runtimemeta.Rules
+	rests  *flowcontrol.Backoff
+
+	mu      sync.Mutex
+	written map[types.UID]string // reports that the cache does not show yet
+}
+
+func newMetadata(config *rest.Config) (*metadata, error) {
+	client, err := agent.NewClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("reports of the agent: %w", err)
+	}
+	return &metadata{
+		client: client, rests: flowcontrol.NewBackOff(firstStopRest, longestStopRest), written: map[types.UID]string{},
+		rules: runtimemeta.Rules{
+			Condition: apps.ConditionInPlaceUpdateReady, IgnoredEnv: []string{apps.EnvSidecarSetVersion, apps.EnvSidecarSetVersionAlt},
+		},
+	}, nil
+}
+
+// work is an agent's work for a Pod.
+func (m *metadata) work(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
+	if pod.DeletionTimestamp != nil || !podstate.IsActive(pod.Pod) || !runtimemeta.Concerns(pod.Pod, apps.Group, apps.AnnotationSidecarSetHash) {
+		m.forget(pod.UID)
+		return 0, nil
+	}
+	instances, err := m.instances(ctx, pod)
+	if err != nil {
+		return 0, err
+	}
+	before, err := runtimemeta.Decode(pod.Annotations[apps.AnnotationRuntimeContainersMeta])
+	if err != nil {
+		before = runtimemeta.Report{} // replaced
+	}
+	step := m.rules.Next(pod.Pod, instances, before)
+	failed := m.read(ctx, pod, instances, step.Read)
+	if len(step.Read) > 0 {
+		step = m.rules.Next(pod.Pod, instances, before)
+	}
+	if step.Changed {
+		if err := m.write(ctx, pod.Pod, step.Report.Encode()); err != nil {
+			return 0, errors.Join(err, failed)
+		}
+	} else {
+		m.forget(pod.UID)
+	}
+	for _, stop := range step.Stop {
+		m.stop(pod, stop.ID, stop.Name)
+	}
+	return m.again(pod.Pod), failed
+}
+
+// instances are the containers of a Pod at the runtime.
+func (m *metadata) instances(ctx context.Context, pod *agent.Pod) ([]runtimemeta.Instance, error) {
+	listed, err := pod.Containers(ctx)
+	out := make([]runtimemeta.Instance, 0, len(listed))
+	for i := range listed {
+		c := &listed[i]
+		out = append(out, runtimemeta.Instance{
+			ID: c.ID, Name: c.Name, Attempt: c.Attempt, Created: c.Created, Running: c.State == containerrestart.Running, Hash: c.Hash,
+		})
+	}
+	return out, err
+}
+
+// read reads the environments of instances by ID. What cannot be read holds up nothing else.
+func (m *metadata) read(ctx context.Context, pod *agent.Pod, instances []runtimemeta.Instance, ids []string) error {
+	var errs []error
+	for _, id := range ids {
+		env, err := pod.Environment(ctx, id)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("environment of a container of Pod %s/%s: %w", pod.Namespace, pod.Name, err))
+			continue
+		}
+		for i := range instances {
+			if instances[i].ID == id {
+				instances[i].Env = runtimemeta.EnvironmentOf(env)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// write writes a report, once: the cache shows the report late.
+func (m *metadata) write(ctx context.Context, pod *corev1.Pod, report string) error {
+	m.mu.Lock()
+	known := m.written[pod.UID] == report
+	m.mu.Unlock()
+	if known {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, "annotations": map[string]string{apps.AnnotationRuntimeContainersMeta: report},
+	}})
+	if err != nil {
+		return err
+	}
+	err = m.client.Patch(types.StrategicMergePatchType).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("status").
+		Body(patch).Do(ctx).Error()
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // gone, or replaced: an event tells
+	}
+	if err != nil {
+		return fmt.Errorf("report about Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.written[pod.UID] = report
+	return nil
+}
+
+func (m *metadata) forget(pod types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.written, pod)
+}
+
+// stop stops an outdated container, unless the last stop was a short while ago.
+func (m *metadata) stop(pod *agent.Pod, id, name string) {
+	key, now := string(pod.UID)+"/"+name, m.rests.Clock.Now()
+	if pod.IsStopping() || m.rests.IsInBackOffSinceUpdate(key, now) {
+		return
+	}
+	m.rests.Next(key, now)
+	m.rests.GC()
+	_ = pod.Stop(id, nil) // a hook that cannot be run holds up no update
+}
+
+// again is the time until another look at a Pod during an update in place: the runtime knows of a new instance before
+// the kubelet tells the API server.
+func (m *metadata) again(pod *corev1.Pod) time.Duration {
+	condition := podstate.Condition(pod, apps.ConditionInPlaceUpdateReady)
+	if condition == nil || condition.Status != corev1.ConditionFalse {
+		return 0
+	}
+	switch age := m.rests.Clock.Now().Sub(condition.LastTransitionTime.Time); {
+	case age < 10*time.Second:
+		return 200 * time.Millisecond
+	case age < time.Minute:
+		return time.Second
+	}
+	return 5 * time.Second
+}
