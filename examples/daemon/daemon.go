@@ -91,8 +91,8 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 	}
 	restarts := onnode.New(d.requests, onnode.Options{Tell: sink.tell, Done: counts.restarted})
 	d.agent, err = agent.New(config, o.Node, both(restarts.Work, reports.work), agent.Options{
-		WorkerOptions: agent.WorkerOptions{HookFailed: func(pod reason.Object, container string, err error) {
-			sink.tell(context.Background(), onnode.HookFailed(pod, container, err)) //nolint:forbidigo // a stop ends without a caller
+		WorkerOptions: agent.WorkerOptions{HookFailed: func(ctx context.Context, pod reason.Object, container string, err error) {
+			sink.tell(ctx, onnode.HookFailed(pod, container, err))
 		}},
 		Runtimes: cri.NewRuntimes(o.Sockets.Paths),
 	})

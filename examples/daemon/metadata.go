@@ -34,8 +34,17 @@ type metadata struct {
 	rests  *flowcontrol.Backoff
 
 	mu      sync.Mutex
-	written map[types.UID]string // reports that the cache does not show yet
+	written map[types.UID]written // reports that the cache does not show yet
 }
+
+// written is a report that was written.
+type written struct {
+	report string
+	at     time.Time
+}
+
+// lateCache is the time for the cache to show a report. Afterwards somebody else has changed the report.
+const lateCache = 5 * time.Second
 
 func newMetadata(config *rest.Config) (*metadata, error) {
 	client, err := agent.NewClient(config)
@@ -43,7 +52,7 @@ func newMetadata(config *rest.Config) (*metadata, error) {
 		return nil, fmt.Errorf("reports of the agent: %w", err)
 	}
 	return &metadata{
-		client: client, rests: flowcontrol.NewBackOff(firstStopRest, longestStopRest), written: map[types.UID]string{},
+		client: client, rests: flowcontrol.NewBackOff(firstStopRest, longestStopRest), written: map[types.UID]written{},
 		rules: runtimemeta.Rules{
 			Condition: apps.ConditionInPlaceUpdateReady, IgnoredEnv: []string{apps.EnvSidecarSetVersion, apps.EnvSidecarSetVersionAlt},
 		},
@@ -79,7 +88,11 @@ func (m *metadata) work(ctx context.Context, pod *agent.Pod) (again time.Duratio
 	for _, stop := range step.Stop {
 		m.stop(pod, stop.ID, stop.Name)
 	}
-	return m.again(pod.Pod), failed
+	again = m.again(pod.Pod)
+	if step.Changed && again <= 0 {
+		again = lateCache // in case somebody takes the report back before the cache shows it
+	}
+	return again, failed
 }
 
 // instances are the containers of a Pod at the runtime.
@@ -116,9 +129,9 @@ func (m *metadata) read(ctx context.Context, pod *agent.Pod, instances []runtime
 // write writes a report, once: the cache shows the report late.
 func (m *metadata) write(ctx context.Context, pod *corev1.Pod, report string) error {
 	m.mu.Lock()
-	known := m.written[pod.UID] == report
+	last := m.written[pod.UID]
 	m.mu.Unlock()
-	if known {
+	if last.report == report && m.rests.Clock.Since(last.at) < lateCache {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -137,7 +150,7 @@ func (m *metadata) write(ctx context.Context, pod *corev1.Pod, report string) er
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.written[pod.UID] = report
+	m.written[pod.UID] = written{report, m.rests.Clock.Now()}
 	return nil
 }
 

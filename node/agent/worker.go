@@ -26,7 +26,7 @@ type WorkerOptions struct {
 	// Wake is called with a Pod that has to be looked at: a stop has ended. Nil for nobody.
 	Wake func(pod types.NamespacedName)
 	// HookFailed is called if the preStop hook of a container has failed, for an event. Nil for nobody.
-	HookFailed func(pod reason.Object, container string, err error)
+	HookFailed func(ctx context.Context, pod reason.Object, container string, err error)
 	// Clock is the clock of the stops; nil for the real one.
 	Clock clock.Clock
 }
@@ -118,8 +118,8 @@ func (w *Worker) stopped(key string) {
 }
 
 // hookFailed is told of a failed hook.
-func (w *Worker) hookFailed(key string, order stopper.Order, err error) {
+func (w *Worker) hookFailed(ctx context.Context, key string, order stopper.Order, err error) {
 	if w.options.HookFailed != nil {
-		w.options.HookFailed(podOf(key), order.Name, err)
+		w.options.HookFailed(ctx, podOf(key), order.Name, err)
 	}
 }

@@ -170,7 +170,7 @@ func TestStop(t *testing.T) {
 			return 7 * time.Second, err
 		}, agent.WorkerOptions{
 			Wake: func(pod types.NamespacedName) { n.notef("wake %s", pod) },
-			HookFailed: func(pod reason.Object, container string, _ error) {
+			HookFailed: func(_ context.Context, pod reason.Object, container string, _ error) {
 				n.notef("%s %s %s: hook failed", pod, pod.UID, container)
 			},
 		})

@@ -16,7 +16,7 @@ type Options struct {
 	// Done is called after each stop with the key of the stop, from any goroutine. Nil for nobody.
 	Done func(key string)
 	// HookFailed is called if a hook has failed, for an event. Nil for nobody.
-	HookFailed func(key string, order Order, err error)
+	HookFailed func(ctx context.Context, key string, order Order, err error)
 	// Clock is the clock; nil for the real one.
 	Clock clock.Clock
 }
@@ -93,7 +93,7 @@ func (s *Stopper) begin(r *run, cancel context.CancelFunc) bool {
 func (s *Stopper) stop(ctx context.Context, r *run) {
 	hook, err := Stop(ctx, s.runtime, s.options.Clock, r.order)
 	if hook != nil && s.options.HookFailed != nil {
-		s.options.HookFailed(r.key, r.order, hook)
+		s.options.HookFailed(ctx, r.key, r.order, hook)
 	}
 	s.mu.Lock()
 	if r.err = err; err == nil || ctx.Err() != nil {

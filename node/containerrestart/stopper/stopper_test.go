@@ -224,7 +224,7 @@ func newBench(t *testing.T) *bench {
 			defer b.mu.Unlock()
 			b.done = append(b.done, key)
 		},
-		HookFailed: func(key string, order stopper.Order, err error) {
+		HookFailed: func(_ context.Context, key string, order stopper.Order, err error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.hooks = append(b.hooks, key+" "+order.ID)
