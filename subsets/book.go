@@ -2,6 +2,7 @@ package subsets
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,7 +97,8 @@ func (b Book) aligned(places []Place) Book {
 
 // Take takes a place for a new Pod in the first subset with room, and returns the book to store if Choice.Changed is
 // true. key is the Pod's name, or a generated id that the Pod carries from then on. A Pod that asks again under its key
-// has the same answer, and takes no second place. A subset without bound has no places to write down.
+// has the same answer, and takes no second place: the place is renewed if the last time is RenewedAfter old. A subset
+// without bound has no places to write down.
 //
 // A new Pod with the name of a Pod just let go prefers the old Pod's subset, if the subset is open and the place is
 // still free. Without room anywhere Choice.Subset is empty: create the Pod without a subset, or refuse the Pod.
@@ -106,10 +108,10 @@ func (p Policy) Take(book Book, places []Place, key string, now time.Time) (Book
 	if key != "" {
 		if i := indexOf(lines, func(l *Line) bool { return has(l.Creating, key) }); i >= 0 {
 			c := Choice{Subset: places[i].Name}
-			if age := now.Sub(lines[i].Creating[key].Time); age >= 0 && age < p.CreatingFor/2 {
+			if age := now.Sub(lines[i].Creating[key].Time); age >= 0 && age < min(RenewedAfter, p.CreatingFor/2) {
 				return book, c
 			}
-			c.Changed = true // The place would be given away soon.
+			c.Changed = true // A place lasts from the last request on.
 			lines[i].Creating = with(lines[i].Creating, key, now)
 			return lines, c
 		}
@@ -181,6 +183,30 @@ func indexOf(lines Book, is func(*Line) bool) int {
 		}
 	}
 	return -1
+}
+
+// Drop gives back the places of Pods known not to come, for example because the API server was asked long enough after
+// the last request. absent is asked for each place of a Pod on the way, by key and time. The Pods are in lost, with the
+// reason NotCreated.
+func (b Book) Drop(places []Place, absent func(key string, since time.Time) bool) (after Book, lost reason.List) {
+	after = b
+	for i := range b {
+		for _, key := range sortedKeys(b[i].Creating) {
+			if !absent(key, b[i].Creating[key].Time) {
+				continue
+			}
+			if lost == nil {
+				after = slices.Clone(b)
+			}
+			after[i].Creating = without(after[i].Creating, key)
+			path := ""
+			if place := find(places, b[i].Name); place != nil {
+				path = place.path()
+			}
+			add(&lost, notCreated(key, path, "admitted, and not there when the API server was asked"))
+		}
+	}
+	return after, lost
 }
 
 func has(m map[string]metav1.Time, key string) bool {

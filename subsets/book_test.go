@@ -158,8 +158,8 @@ func TestTakeChangesTheBook(t *testing.T) {
 			subsets.Choice{Subset: "a"},
 		},
 		{
-			"WS-19 asked again after long, the place stays for longer",
-			subsets.Book{{Name: "a", Creating: times{"p": ago(20 * time.Second)}}},
+			"WS-19 asked again after a while, the place stays for longer",
+			subsets.Book{{Name: "a", Creating: times{"p": ago(2 * time.Second)}}},
 			places{limited("a", 1)},
 			"p",
 			subsets.Book{{Name: "a", Creating: times{"p": now}}},
@@ -521,5 +521,30 @@ func TestBookInStatus(t *testing.T) {
 	}
 	if diff := cmp.Diff(book, back); diff != "" {
 		t.Errorf("(-stored +read):\n%s", diff)
+	}
+}
+
+// TestDrop: WS-35 the places of Pods known not to come are free, and the book of others stays as written.
+func TestDrop(t *testing.T) {
+	now := ago(0)
+	book := subsets.Book{{Name: "a", Replicas: 1, Creating: times{"p": now, "q": ago(time.Second)}}, {Name: "gone", Creating: times{"r": now}}}
+	before := book.DeepCopy()
+	after, lost := book.Drop(places{limited("a", 2)}, func(key string, since time.Time) bool { return key != "p" || since.Before(now.Time) })
+	want := subsets.Book{{Name: "a", Replicas: 1, Creating: times{"p": now}}, {Name: "gone"}}
+	if diff := cmp.Diff(want, after); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, book); diff != "" {
+		t.Errorf("the argument has changed (-before +after):\n%s", diff)
+	}
+	var got []string
+	for _, why := range lost {
+		got = append(got, string(why.Code)+" "+why.Object.Name+" "+why.Path)
+	}
+	if diff := cmp.Diff([]string{"NotCreated q subsets[a]", "NotCreated r "}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if same, lost := book.Drop(nil, func(string, time.Time) bool { return false }); len(lost) > 0 || &same[0] != &book[0] {
+		t.Error("nobody is absent, and the book is copied")
 	}
 }

@@ -113,13 +113,22 @@ func (c counter) keep(
 }
 
 func lost(code reason.Code, place *Place, key string, life time.Duration) reason.Reason {
-	pod := reason.Object{Kind: "Pod", Name: reason.Shorten(key, 253)}
-	why := reason.Reason{Code: code, Object: pod, Path: place.path()}
 	if code == NotCreated {
-		why.Detail = "admitted, and not there after " + life.String()
-		why.Remedy = "see the events of the Pod's owner: a quota or another webhook may refuse the Pod"
-		return why
+		return notCreated(key, place.path(), "admitted, and not there after "+life.String())
 	}
-	why.Detail, why.Remedy = "to be deleted, and still there after "+life.String(), "see who refuses the deletion"
-	return why
+	return reason.Reason{
+		Code: code, Object: podNamed(key), Path: place.path(),
+		Detail: "to be deleted, and still there after " + life.String(), Remedy: "see who refuses the deletion",
+	}
+}
+
+func notCreated(key, path, detail string) reason.Reason {
+	return reason.Reason{
+		Code: NotCreated, Object: podNamed(key), Path: path,
+		Detail: detail, Remedy: "see the events of the Pod's owner: a quota or another webhook may refuse the Pod",
+	}
+}
+
+func podNamed(key string) reason.Object {
+	return reason.Object{Kind: "Pod", Name: reason.Shorten(key, 253)}
 }

@@ -23,6 +23,10 @@ type Policy struct {
 	ClosedFor time.Duration
 }
 
+// RenewedAfter is the age of a place from which on a further request under its key renews the place: the last request
+// came at most RenewedAfter after the time in the book.
+const RenewedAfter = 2 * time.Second
+
 const (
 	defaultCreatingFor = 30 * time.Second
 	defaultDeletingFor = 15 * time.Second

@@ -96,9 +96,9 @@ func admissionCommand(ctx context.Context, args []string, out, log io.Writer) (e
 // measureAdmission runs the loads. The first, small load is not shown, because the load opens connections and fills
 // caches.
 func measureAdmission(ctx context.Context, c *served.Cluster, o admissionOptions, log io.Writer) ([]burst, error) {
-	for name, labels := range map[string]map[string]string{spared: {"control-plane": spared}, asked: nil} {
-		if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
-			return nil, fmt.Errorf("namespace %s: %w", name, err)
+	for _, namespace := range loadNamespaces() {
+		if err := c.Create(ctx, namespace); err != nil {
+			return nil, fmt.Errorf("namespace %s: %w", namespace.GetName(), err)
 		}
 	}
 	for i := range o.sets {
@@ -111,27 +111,29 @@ func measureAdmission(ctx context.Context, c *served.Cluster, o admissionOptions
 			return nil, fmt.Errorf("PodUnavailableBudget %d: %w", i, err)
 		}
 	}
-	g, err := newGenerator(c)
+	g, err := newGenerator(c, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "load-", Labels: map[string]string{"app": "load"}},
+		Spec:       corev1.PodSpec{SchedulerName: "nobody", Containers: []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}},
+	})
 	if err != nil {
 		return nil, err
 	}
 	var out []burst
-	creation, deletion := hook{"mpod.kb.io", "/mutate-pod"}, hook{"vpod.kb.io", "/validate-pod"}
 	for _, l := range []struct {
 		name string
 		of   hook
 		do   func(context.Context, string) ([]time.Duration, []error)
 	}{
-		{"", creation, func(ctx context.Context, namespace string) ([]time.Duration, []error) {
+		{"", creationHook(), func(ctx context.Context, namespace string) ([]time.Duration, []error) {
 			return g.atOnce(ctx, namespace, min(100, o.parallel))
 		}},
-		{fmt.Sprintf("%d a second for %v", o.rate, o.lasts), creation, func(ctx context.Context, namespace string) ([]time.Duration, []error) {
+		{fmt.Sprintf("%d a second for %v", o.rate, o.lasts), creationHook(), func(ctx context.Context, namespace string) ([]time.Duration, []error) {
 			return g.atRate(ctx, namespace, o.rate, o.lasts)
 		}},
-		{fmt.Sprintf("%d at once", o.parallel), creation, func(ctx context.Context, namespace string) ([]time.Duration, []error) {
+		{fmt.Sprintf("%d at once", o.parallel), creationHook(), func(ctx context.Context, namespace string) ([]time.Duration, []error) {
 			return g.atOnce(ctx, namespace, o.parallel)
 		}},
-		{fmt.Sprintf("%d deleted a second", o.rate), deletion, func(ctx context.Context, namespace string) ([]time.Duration, []error) {
+		{fmt.Sprintf("%d deleted a second", o.rate), deletionHook(), func(ctx context.Context, namespace string) ([]time.Duration, []error) {
 			return g.deleteAtRate(ctx, namespace, o.rate, o.lasts)
 		}},
 	} {
@@ -147,6 +149,14 @@ func measureAdmission(ctx context.Context, c *served.Cluster, o admissionOptions
 		}
 	}
 	return out, g.checkInjected(ctx, o.matching)
+}
+
+// loadNamespaces are the namespaces of created Pods.
+func loadNamespaces() []client.Object {
+	return []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: spared, Labels: map[string]string{"control-plane": spared}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: asked}},
+	}
 }
 
 // loadBudget is for the Pods of an app. The budget of the load's own app lets all Pods go.
@@ -179,26 +189,23 @@ func loadSet(i int, matches bool) *v1beta1.SidecarSet {
 	}
 }
 
-// generator creates Pods, with a client without rate limits. Nobody schedules the Pods.
+// generator creates equal Pods, with a client without rate limits.
 type generator struct {
 	cluster *served.Cluster
 	clients *kubernetes.Clientset
+	pod     *corev1.Pod
 }
 
-func newGenerator(c *served.Cluster) (*generator, error) {
+func newGenerator(c *served.Cluster, pod *corev1.Pod) (*generator, error) {
 	config := rest.CopyConfig(c.Plane.Config())
 	config.QPS = -1
 	clients, err := kubernetes.NewForConfig(config)
-	return &generator{c, clients}, err
+	return &generator{c, clients, pod}, err
 }
 
 func (g *generator) create(ctx context.Context, namespace string) (time.Duration, error) {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "load-", Labels: map[string]string{"app": "load"}},
-		Spec:       corev1.PodSpec{SchedulerName: "nobody", Containers: []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}},
-	}
 	began := time.Now()
-	_, err := g.clients.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+	_, err := g.clients.CoreV1().Pods(namespace).Create(ctx, g.pod, metav1.CreateOptions{})
 	return time.Since(began), err
 }
 

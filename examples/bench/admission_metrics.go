@@ -25,6 +25,9 @@ type bucket struct{ bound, count float64 }
 // hook is a webhook of Pods: the name for the API server, and the path.
 type hook struct{ name, path string }
 
+func creationHook() hook { return hook{"mpod.kb.io", "/mutate-pod"} }
+func deletionHook() hook { return hook{"vpod.kb.io", "/validate-pod"} }
+
 // calls reads how long calls of a webhook took, by the API server and by the manager.
 func (g *generator) calls(ctx context.Context, of hook) (byServer, byManager histogram, err error) {
 	raw, err := g.clients.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)

@@ -6,7 +6,8 @@
 //	bench --manager bin/kruise-manager --workload cloneset --pods 1000 --change image --max-unavailable 20%
 //
 // "bench admission" creates Pods at a rate and many at once, with thousands of SidecarSets to choose from. "bench
-// results" makes all runs shown in RESULTS.md, and writes the file.
+// spread" creates Pods at a rate that a WorkloadSpread sends to subsets. "bench results" makes all runs shown in
+// RESULTS.md, and writes the file.
 package main
 
 import (
@@ -45,6 +46,9 @@ func command(ctx context.Context, args []string, out io.Writer, log *os.File) er
 	}
 	if len(args) > 0 && args[0] == "admission" {
 		return admissionCommand(ctx, args[1:], out, log)
+	}
+	if len(args) > 0 && args[0] == "spread" {
+		return spreadCommand(ctx, args[1:], out, log)
 	}
 	return runOnce(ctx, args, out, log)
 }

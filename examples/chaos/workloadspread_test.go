@@ -7,13 +7,25 @@ func workloadSpreadMutants() []mutant {
 	return []mutant{
 		{"a place is not stored", folder + "webhook.go", "before.VersionedSubsetStatuses, then = books, sharedstatus.Store", "before.VersionedSubsetStatuses, then = books, sharedstatus.Answer", found},
 		{
-			"Pods have no place after a status was removed", folder + "decide_count.go", "_, isMarked := markOf(pod, object.Name)\n\t\treturn !isMarked", "_, isMarked := markOf(pod, object.Name)\n\t\treturn isMarked",
+			"Pods have no place after a status was removed", folder + "decide_count.go", "seen.pods = &crowd{marked: seen.pods.marked, members: seen.pods.members}", "seen.pods = &crowd{others: seen.pods.others}",
 			schedules{tests: "./kinds/workloadspread", only: "TestBooksOf"},
 		},
 		{"a place counts from the begin of a slow write", folder + "webhook.go", "n.now = w.clock.Now() //", "if n.now.IsZero() {\n\t\t\t\tn.now = w.clock.Now()\n\t\t\t} //", schedules{tests: "./kinds/workloadspread", only: "TestSlowWrite"}},
 		{"a spec counts as read after an edit", folder + "finder.go", "if ok && r.generation == spread.Generation {", "if ok {", schedules{tests: "./kinds/workloadspread", only: "TestReadOnce"}},
 		{"long marks are read", folder + "decide_inject.go", "len(text) > longestMark", "len(text) > 100*longestMark", schedules{tests: "./kinds/workloadspread", only: "TestLongMarks"}},
 		{"long patches are tried", folder + "resolve.go", "patch == nil || !read.Patch(path, patch.Raw)", "patch == nil", schedules{tests: "./kinds/workloadspread", only: "TestLongPatches"}},
+		{
+			"a place is given away though its Pod is stored", folder + "awaited.go", "case there[place.key]:", `case there["-"]:`,
+			schedules{tests: "./kinds/workloadspread", only: "TestAwait"},
+		},
+		{
+			"further webhooks take no time", folder + "decide_flight.go", "return stored + inTurn + atOnce", "return stored + min(inTurn, atOnce)",
+			schedules{tests: "./kinds/workloadspread", only: "TestLongestFlight"},
+		},
+		{
+			"a retry keeps the time of its place", "subsets/book.go", "age < min(RenewedAfter, p.CreatingFor/2)", "age < p.CreatingFor/2",
+			schedules{tests: "../subsets", only: "TestTake"},
+		},
 		{"a count forgets the places taken meanwhile", folder + "controller.go", "now.Status = before\n", "now.Status = v.Owner.Status\n", found},
 	}
 }

@@ -93,6 +93,9 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := n.beat(ctx); err != nil {
+		return err
+	}
 	var f figures
 	for range o.alone {
 		took, err := n.rollOut(ctx)
@@ -100,9 +103,6 @@ func run(ctx context.Context, o options, out io.Writer) error {
 			return err
 		}
 		f.alone = append(f.alone, took)
-	}
-	if err := n.beat(ctx); err != nil {
-		return err
 	}
 	before, err := c.CPU()
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
 // neighbour is a CloneSet in another namespace, and somebody who watches CloneSets in their old version.
@@ -38,6 +39,10 @@ type neighbour struct {
 	pods   []time.Duration      // times of creating Pods, with sidecars
 }
 
+// startDelay is how long the neighbour's containers take to start, as real ones do: a rollout that keeps the API server
+// busy all the time would be slower under any load.
+const startDelay = "1s"
+
 // patience is how long a rollout may take.
 const patience = 2 * time.Minute
 
@@ -49,7 +54,7 @@ func (c *cluster) newNeighbour(ctx context.Context, pods int) (*neighbour, error
 		Spec: v1beta1.CloneSetSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{controlplane.StartDelay: startDelay}},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}},
 			},
 			UpdateStrategy: v1beta1.CloneSetUpdateStrategy{Type: v1beta1.RollingUpdate, RollingUpdate: &v1beta1.RollingUpdateCloneSet{

@@ -45,6 +45,8 @@ type Options struct {
 	Args []string
 	// Nodes is the number of simulated Nodes.
 	Nodes int
+	// AuditLog makes the API server keep an audit log.
+	AuditLog bool
 	// Prepare runs before the manager starts. Optional.
 	Prepare func(ctx context.Context, c client.Client) error
 }
@@ -56,7 +58,11 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("making a directory: %w", err)
 	}
 	c := &Cluster{dir: dir}
-	if c.Plane, err = controlplane.Start(ctx, controlplane.Options{Dir: filepath.Join(dir, "controlplane"), Nodes: o.Nodes, Progress: os.Stderr}); err != nil {
+	options := controlplane.Options{Dir: filepath.Join(dir, "controlplane"), Nodes: o.Nodes, Progress: os.Stderr}
+	if o.AuditLog {
+		options.AuditLog = filepath.Join(dir, "audit.log")
+	}
+	if c.Plane, err = controlplane.Start(ctx, options); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := c.prepare(ctx, o); err != nil {

@@ -234,7 +234,7 @@ func (c *cluster) noConflicts(offset int64) {
 	}
 	for _, r := range requests {
 		if r.Namespace == c.namespace && (r.Code >= 400 || r.Verb == "get" || r.Verb == "list") {
-			c.t.Errorf("%s %s %s: %d", r.Verb, r.Resource, r.Name, r.Code)
+			c.t.Errorf("UD-41 %s %s %s: %d", r.Verb, r.Resource, r.Name, r.Code)
 		}
 	}
 }
@@ -332,6 +332,20 @@ func TestOwnership(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "stranger"}, d); err != nil || len(d.OwnerReferences) > 0 {
 		t.Errorf("a workload without subset: %+v, %v", d.OwnerReferences, err)
 	}
+	ud := c.until("settled", settled)
+	if err := c.Delete(t.Context(), ud); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
+		var left appsv1.DeploymentList
+		if err := c.List(ctx, &left, client.InNamespace(c.namespace)); err != nil {
+			return err
+		}
+		if len(left.Items) != 1 || left.Items[0].Name != "stranger" {
+			return fmt.Errorf("UD-15 %d workloads are left", len(left.Items))
+		}
+		return nil
+	})
 }
 
 // TestTakeOver: nothing that OpenKruise has left is written, and the next rollout goes on.

@@ -80,3 +80,17 @@ func TestStatus(t *testing.T) {
 		})
 	}
 }
+
+// TestEvents: UD-42 UD-62: events have the names that users of OpenKruise filter by.
+func TestEvents(t *testing.T) {
+	got := []string{
+		apps.EventFailedRevisionProvision, apps.EventFailedFindSubsets, apps.EventFailedDeleteDuplicatedSubsets, apps.EventFailedSpecifySubsetReplicas,
+		apps.EventFailedUpdateSubset, apps.EventSuccessfulUpdateSubset,
+	}
+	want := []string{
+		"FailedRevisionProvision", "FailedFindSubsets", "FailedDeleteDuplicatedSubsets", "Failed SpecifySubsetReplicas", "FailedUpdateSubset", "SuccessfulUpdateSubset",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +46,7 @@ type Reconciler struct {
 	events  record.EventRecorder
 	told    *kruise.Told
 	whole   *ownercache.Memory[map[types.UID]*corev1.Pod]
+	awaited *ownercache.Memory[map[awaitedPod]time.Time]
 	options kruise.Options
 }
 
@@ -70,6 +70,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruis
 		return err
 	}
 	r.told, r.whole = kruise.NewTold(r.cache, r.events), ownercache.NewMemory[map[types.UID]*corev1.Pod](r.cache)
+	r.awaited = ownercache.NewMemory[map[awaitedPod]time.Time](r.cache)
 	return r.cache.AddController(mgr, "workloadspread", r, r.options.Loop(r.options.Workers, r.watch))
 }
 
@@ -130,20 +131,26 @@ func (r *Reconciler) observe(ctx context.Context, v *view, pass *fanout.Pass, s 
 	if s.scaled && (len(s.paths) > 0 || !r.owners.Knows(s.kind)) {
 		pass.Wake(unwatchedAgain)
 	}
-	if seen.pods, err = r.podsOf(ctx, namespace, s); err != nil {
+	pods, err := r.podsOf(ctx, namespace, s)
+	if err != nil {
 		return seen, err
 	}
-	return seen, r.complete(ctx, v, &seen)
+	seen.pods = s.crowdOf(v.Owner.Name, pods, r.versioned)
+	if err := r.complete(ctx, v, &seen); err != nil {
+		return seen, err
+	}
+	wait, err := r.await(ctx, v, &seen)
+	pass.Wake(wait)
+	return seen, err
 }
 
 // complete reads Pods without a mark: the cache keeps only a part of most Pods. Such a Pod gets a mark, or has no
 // subset and is remembered.
 func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) error {
 	before, now := r.whole.Of(v.Owner.UID), map[types.UID]*corev1.Pod{}
-	seen.pods = slices.Clone(seen.pods)
-	for i, pod := range seen.pods {
-		_, marked := markOf(pod, v.Owner.Name)
-		if marked || !podstate.IsActive(pod) || !podstate.IsScheduled(pod) || len(pod.Spec.Containers) > 0 {
+	for _, e := range seen.pods.others {
+		pod := e.pod
+		if !podstate.IsScheduled(pod) || len(pod.Spec.Containers) > 0 {
 			continue
 		}
 		whole := before[pod.UID]
@@ -158,7 +165,7 @@ func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) erro
 			}
 		}
 		if whole != nil {
-			now[pod.UID], seen.pods[i] = whole, whole
+			now[pod.UID], e.pod = whole, whole
 		}
 	}
 	if len(before)+len(now) > 0 {
@@ -170,8 +177,9 @@ func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) erro
 // count stores the count. The count joins the decisions of webhooks, so no place taken meanwhile is lost.
 func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen observed) (plan, error) {
 	type counted struct {
-		plan plan
-		err  error
+		*counter
+
+		err error
 	}
 	got, err := sharedstatus.Ask(ctx, r.statuses, client.ObjectKeyFromObject(v.Owner), "",
 		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, counted, sharedstatus.Step) {
@@ -180,11 +188,11 @@ func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen obser
 			}
 			now := *spread
 			now.Status = before
-			p, err := s.count(&now, seen)
-			if err != nil || apiequality.Semantic.DeepEqual(before, p.status) {
-				return before, counted{p, err}, sharedstatus.Answer
+			c, err := s.tally(&now, seen)
+			if err != nil || apiequality.Semantic.DeepEqual(before, c.status) {
+				return before, counted{c, err}, sharedstatus.Answer
 			}
-			return p.status, counted{plan: p}, sharedstatus.Store
+			return c.status, counted{counter: c}, sharedstatus.Store
 		})
 	if errors.Is(err, sharedstatus.ErrGone) {
 		return plan{}, nil
@@ -192,7 +200,10 @@ func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen obser
 	if errors.Is(got.err, errOvertaken) || errors.Is(err, sharedstatus.ErrContended) {
 		return plan{requeueAfter: overtakenRetry}, nil
 	}
-	return got.plan, errors.Join(err, got.err)
+	if err := errors.Join(err, got.err); err != nil || got.counter == nil {
+		return plan{}, err
+	}
+	return got.finish(), nil
 }
 
 // errOvertaken means that the WorkloadSpread has changed since the view.

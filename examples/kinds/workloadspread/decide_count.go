@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -24,8 +23,8 @@ import (
 
 // observed is what a pass knows of a target.
 type observed struct {
-	// pods are the Pods of the target, and more.
-	pods []*corev1.Pod
+	// pods are the Pods of the target.
+	pods *crowd
 	// node returns a Node, or nil.
 	node func(name string) *corev1.Node
 	// replicas is nil if the number of wanted Pods is unknown.
@@ -33,7 +32,9 @@ type observed struct {
 	// versioned is for versionOf, and latest is the version of the target's new Pods, empty if unknown.
 	versioned func(kind string) bool
 	latest    string
-	now       time.Time
+	// absent reports whether the Pod of a taken place will not come, nil for unknown.
+	absent func(key string, since time.Time) bool
+	now    time.Time
 }
 
 // written is a Pod with changes to write.
@@ -64,28 +65,42 @@ type counter struct {
 
 	object *v1beta1.WorkloadSpread
 	seen   observed
-	// versions are the active Pods by version, in the order of their names, and in the subsets of the Pods.
-	versions map[string][]*corev1.Pod
-	in       map[*corev1.Pod]string
+	// versions are the active Pods by version, marked Pods first, then in the order of their names. members are the same
+	// Pods.
+	versions map[string][]*entry
+	members  map[string][]subsets.Member
 }
 
 // count returns the plan of a pass.
 func (s *settings) count(object *v1beta1.WorkloadSpread, seen observed) (plan, error) {
-	c := &counter{settings: s, object: object, seen: seen, versions: map[string][]*corev1.Pod{}, in: map[*corev1.Pod]string{}}
-	before, err := s.places(&object.Status, seen.replicas)
+	c, err := s.tally(object, seen)
 	if err != nil {
 		return plan{}, err
 	}
-	if err := c.sort(before); err != nil {
-		return plan{}, err
+	return c.finish(), nil
+}
+
+// tally is the part of a count that depends on the places taken meanwhile. Webhooks wait for a tally.
+func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counter, error) {
+	c := &counter{settings: s, object: object, seen: seen, versions: map[string][]*entry{}, members: map[string][]subsets.Member{}}
+	before, err := s.places(&object.Status, seen.replicas)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.sort(before, seen.pods); err != nil {
+		return nil, err
 	}
 	conditions := c.close()
-	aggregate := subsets.Policy{}.Count(nil, before, c.members(slices.Concat(slices.Collect(maps.Values(c.versions))...)), seen.now)
+	var all []subsets.Member
+	for _, members := range c.members {
+		all = append(all, members...)
+	}
+	aggregate := subsets.Policy{}.Count(nil, before, all, seen.now)
 	c.status.ObservedGeneration = object.Generation
 	c.status.SubsetStatuses = conditioned(listOf(aggregate.Book, before, nil), conditions)
 	places, err := s.places(&c.status, seen.replicas)
 	if err != nil {
-		return plan{}, err
+		return nil, err
 	}
 	c.room = places
 	for version := range object.Status.VersionedSubsetStatuses {
@@ -94,16 +109,29 @@ func (s *settings) count(object *v1beta1.WorkloadSpread, seen observed) (plan, e
 		}
 	}
 	for _, version := range slices.Sorted(maps.Keys(c.versions)) {
-		pods, list := c.versions[version], object.Status.VersionedSubsetStatuses[version]
-		tally := s.policy.Count(bookOf(list), places, c.members(pods), seen.now)
+		list := object.Status.VersionedSubsetStatuses[version]
+		book := bookOf(list)
+		if seen.absent != nil {
+			var lost reason.List
+			book, lost = book.Drop(places, seen.absent)
+			c.lost = append(c.lost, lost...)
+		}
+		tally := s.policy.Count(book, places, c.members[version], seen.now)
 		c.lost = append(c.lost, tally.Lost...)
 		c.wait(tally.RequeueAfter)
-		if len(pods) > 0 || !tally.Book.IsIdle() {
+		if len(c.versions[version]) > 0 || !tally.Book.IsIdle() {
 			c.status.VersionedSubsetStatuses = with(c.status.VersionedSubsetStatuses, version, conditioned(listOf(tally.Book, places, nil), conditions))
 		}
-		c.rank(version, places)
 	}
-	return c.plan, nil
+	return c, nil
+}
+
+// finish adds the changes of Pods.
+func (c *counter) finish() plan {
+	for _, version := range slices.Sorted(maps.Keys(c.versions)) {
+		c.rank(version)
+	}
+	return c.plan
 }
 
 // booksOf returns the ledger of a WorkloadSpread never counted, or with a status removed by hand: marked Pods have their
@@ -111,11 +139,7 @@ func (s *settings) count(object *v1beta1.WorkloadSpread, seen observed) (plan, e
 func (s *settings) booksOf(object *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus, seen observed) ledger {
 	now := *object
 	now.Status = before
-	seen.node = func(string) *corev1.Node { return nil }
-	seen.pods = slices.DeleteFunc(slices.Clone(seen.pods), func(pod *corev1.Pod) bool {
-		_, isMarked := markOf(pod, object.Name)
-		return !isMarked
-	})
+	seen.pods = &crowd{marked: seen.pods.marked, members: seen.pods.members}
 	counted, err := s.count(&now, seen)
 	if err != nil {
 		return before.VersionedSubsetStatuses
@@ -138,71 +162,39 @@ func (c *counter) write(to *[]written, pod *corev1.Pod, change metadata) {
 	c.wait(time.Second)
 }
 
-// sort finds version and subset of each active Pod, and the marks of Pods without a mark.
-func (c *counter) sort(places []subsets.Place) error {
-	pods := slices.DeleteFunc(slices.Clone(c.seen.pods), func(pod *corev1.Pod) bool {
-		return !podstate.IsActive(pod) || !c.selector.Matches(labels.Set(pod.Labels))
-	})
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	names := make([]string, len(c.subsets))
-	for i := range c.subsets {
-		names[i] = c.subsets[i].name
-	}
+// sort finds the subset of each Pod, and the marks of Pods without a mark. Marked Pods have their places before others
+// ask for room.
+func (c *counter) sort(places []subsets.Place, of *crowd) error {
 	taken := map[[2]string]int{} // by version and subset
-	room := func(pod *corev1.Pod, i int) bool {
-		place := places[i]
-		return !place.Closed && (place.Max == subsets.Unlimited || taken[[2]string{versionOf(pod, c.seen.versioned), place.Name}] < place.Max)
+	for version, entries := range of.marked {
+		c.versions[version], c.members[version] = slices.Clip(entries), slices.Clip(of.members[version])
+		for _, e := range entries {
+			taken[[2]string{version, e.subset}]++
+		}
 	}
-	matcher, err := subsets.NewMatcher(names, func(pod *corev1.Pod) string {
-		m, _ := markOf(pod, c.object.Name)
-		return m.Subset
-	}, func(pod *corev1.Pod, name string) subsets.Fit {
+	names := c.names()
+	matcher, err := subsets.NewMatcher(names, func(*corev1.Pod) string { return "" }, func(pod *corev1.Pod, name string) subsets.Fit {
 		i := slices.Index(names, name)
-		fit := fitOf(pod, &c.subsets[i], c.seen.node)
-		fit.Room = room(pod, i)
+		fit, place := fitOf(pod, &c.subsets[i], c.seen.node), places[i]
+		fit.Room = !place.Closed && (place.Max == subsets.Unlimited || taken[[2]string{versionOf(pod, c.seen.versioned), name}] < place.Max)
 		return fit
 	})
 	if err != nil {
 		return err
 	}
 	whole := !strings.EqualFold(c.object.Annotations[apps.AnnotationIgnoreExistingPodsMetadata], "true")
-	isMarked := func(pod *corev1.Pod) bool {
-		_, marked := markOf(pod, c.object.Name)
-		return marked
-	}
-	settle := func(pod *corev1.Pod) {
-		version := versionOf(pod, c.seen.versioned)
-		name, _ := matcher.Of(pod)
-		c.in[pod] = name
-		taken[[2]string{version, name}]++
-		c.versions[version] = append(c.versions[version], pod)
-	}
-	for _, pod := range pods { // marked Pods have their places before others ask for room
-		if isMarked(pod) {
-			settle(pod)
-		}
-	}
-	for _, pod := range pods {
-		if isMarked(pod) {
-			continue
-		}
-		settle(pod)
-		if name := c.in[pod]; name != "" {
-			m := mark{Name: c.object.Name, Subset: name}
-			c.write(&c.marks, pod, marking(pod, &c.subsets[slices.Index(names, name)], m, whole))
+	for _, e := range of.others {
+		settled := *e
+		settled.subset, _ = matcher.Of(e.pod)
+		taken[[2]string{e.version, settled.subset}]++
+		c.versions[e.version] = append(c.versions[e.version], &settled)
+		c.members[e.version] = append(c.members[e.version], settled.member())
+		if settled.subset != "" {
+			m := mark{Name: c.object.Name, Subset: settled.subset}
+			c.write(&c.marks, e.pod, marking(e.pod, &c.subsets[slices.Index(names, settled.subset)], m, whole))
 		}
 	}
 	return nil
-}
-
-// members are the Pods with a subset.
-func (c *counter) members(pods []*corev1.Pod) []subsets.Member {
-	members := make([]subsets.Member, 0, len(pods))
-	for _, pod := range pods {
-		m, _ := markOf(pod, c.object.Name)
-		members = append(members, subsets.Member{Name: pod.Name, Key: m.UID, Subset: c.in[pod], Created: pod.CreationTimestamp.Time})
-	}
-	return members
 }
 
 // close returns the conditions of the subsets, by name. A subset with Pods that were unschedulable for too long is
@@ -214,14 +206,13 @@ func (c *counter) close() map[string]metav1.Condition {
 	conditions, pending := map[string]metav1.Condition{}, map[string][]*corev1.Pod{}
 	last := c.subsets[len(c.subsets)-1].name
 	for _, version := range slices.Sorted(maps.Keys(c.versions)) {
-		for _, pod := range c.versions[version] {
-			name := c.in[pod]
-			if name == "" || name == last {
+		for _, e := range c.versions[version] {
+			if e.subset == "" || e.subset == last {
 				continue
 			}
-			stuck, after := c.policy.IsStuck(pod, c.seen.now)
+			stuck, after := c.policy.IsStuck(e.pod, c.seen.now)
 			if c.wait(after); stuck {
-				pending[name] = append(pending[name], pod)
+				pending[e.subset] = append(pending[e.subset], e.pod)
 			}
 		}
 	}
@@ -282,7 +273,7 @@ func conditioned(list []v1beta1.WorkloadSpreadSubsetStatus, conditions map[strin
 
 // rank sets the deletion costs of a version's Pods. Pods of an older version make way from the first subset on, where
 // their successors go. While the latest version is unknown, costs stay.
-func (c *counter) rank(version string, places []subsets.Place) {
+func (c *counter) rank(version string) {
 	order := subsets.LastFirst
 	switch {
 	case !api.HasCosts(c.kind) || version != apps.SubsetVersionIgnored && c.seen.latest == "":
@@ -290,7 +281,11 @@ func (c *counter) rank(version string, places []subsets.Place) {
 	case version != apps.SubsetVersionIgnored && version != c.seen.latest:
 		order = subsets.FirstFirst
 	}
-	for _, ranked := range subsets.Rank(places, c.versions[version], func(pod *corev1.Pod) string { return c.in[pod] }, order) {
+	pods, in := make([]*corev1.Pod, 0, len(c.versions[version])), make(map[*corev1.Pod]string, len(c.versions[version]))
+	for _, e := range c.versions[version] {
+		pods, in[e.pod] = append(pods, e.pod), e.subset
+	}
+	for _, ranked := range subsets.Rank(c.room, pods, func(pod *corev1.Pod) string { return in[pod] }, order) {
 		cost := strconv.Itoa(ranked.Cost)
 		if ranked.Pod.Annotations[apps.AnnotationPodDeletionCost] != cost {
 			c.write(&c.costs, ranked.Pod, metadata{Annotations: map[string]*string{apps.AnnotationPodDeletionCost: &cost}})

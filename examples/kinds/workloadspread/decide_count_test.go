@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -52,10 +54,23 @@ func node(name string, labels map[string]string, taints ...corev1.Taint) *corev1
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1.NodeSpec{Taints: taints}}
 }
 
-func seen(pods []*corev1.Pod, nodes ...*corev1.Node) observed {
+// scene is what a pass sees, for a WorkloadSpread that reads the Pods.
+type scene struct {
+	observed
+
+	list []*corev1.Pod
+}
+
+// by returns the observation of a WorkloadSpread.
+func (o scene) by(s *settings, spread string) observed {
+	o.pods = s.crowdOf(spread, o.list, o.versioned)
+	return o.observed
+}
+
+func seen(pods []*corev1.Pod, nodes ...*corev1.Node) scene {
 	replicas := 5
-	return observed{
-		pods: pods, replicas: &replicas, versioned: replicaSets, now: start,
+	return scene{list: pods, observed: observed{
+		replicas: &replicas, versioned: replicaSets, now: start,
 		node: func(name string) *corev1.Node {
 			for _, n := range nodes {
 				if n.Name == name {
@@ -64,12 +79,13 @@ func seen(pods []*corev1.Pod, nodes ...*corev1.Node) observed {
 			}
 			return nil
 		},
-	}
+	}}
 }
 
-func planOf(t *testing.T, obj *object, o observed) plan {
+func planOf(t *testing.T, obj *object, o scene) plan {
 	t.Helper()
-	p, err := settled(t, obj).count(obj, o)
+	s := settled(t, obj)
+	p, err := s.count(obj, o.by(s, obj.Name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +115,9 @@ func TestBooksOf(t *testing.T) {
 	obj.Status.ObservedGeneration = 0
 	there := seen([]*corev1.Pod{pod("p", withMark("a")), pod("q", withMark("gone")), pod("r")})
 	there.node = nil
+	s := settled(t, obj)
 	want := ledger{ignored: {{Name: "a", Replicas: 1, CreatingPods: times{"s": ago(time.Second)}}, {Name: "b", MissingReplicas: -1}}}
-	if diff := cmp.Diff(want, settled(t, obj).booksOf(obj, obj.Status, there)); diff != "" {
+	if diff := cmp.Diff(want, s.booksOf(obj, obj.Status, there.by(s, obj.Name))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -424,7 +441,7 @@ func TestMovesAndStays(t *testing.T) {
 		now = now.Add(after)
 		o := seen(pods)
 		o.now = now
-		p, err := s.count(obj, o)
+		p, err := s.count(obj, o.by(s, obj.Name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -471,4 +488,44 @@ func TestCountAgain(t *testing.T) {
 	if diff := cmp.Diff(first.status, second.status); diff != "" || len(second.marks)+len(second.costs) > 0 {
 		t.Errorf("%d marks, %d costs (-first +second):\n%s", len(second.marks), len(second.costs), diff)
 	}
+}
+
+// BenchmarkCount counts 10,000 Pods of five subsets.
+func BenchmarkCount(b *testing.B) {
+	obj := &object{}
+	obj.Name = "web"
+	obj.Spec.TargetReference = v1beta1.WorkloadSpreadTarget{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web"}
+	for i := range 5 {
+		obj.Spec.Subsets = append(obj.Spec.Subsets, v1beta1.WorkloadSpreadSubset{Name: fmt.Sprint("subset-", i), MaxReplicas: ptr.To(intstr.FromInt32(2000))})
+	}
+	var pods []*corev1.Pod
+	for i := range 10_000 {
+		p := pod(fmt.Sprint("web-", i*7919%10_000), withMark(fmt.Sprint("subset-", i/2000)))
+		p.Annotations[apps.AnnotationMatchedWorkloadSpread] = mark{"web", fmt.Sprint("subset-", i/2000), fmt.Sprint("0b63e5a1-6d1a-4a1a-8a58-", i)}.text()
+		pods = append(pods, p)
+	}
+	s, problems, _ := resolve(&obj.Spec)
+	if problems != nil {
+		b.Fatal(problems)
+	}
+	o := seen(pods).by(s, obj.Name)
+	p, err := s.count(obj, o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	obj.Status = p.status
+	b.Run("pass", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := s.count(obj, seen(pods).by(s, obj.Name)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("webhooks wait", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := s.tally(obj, o); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

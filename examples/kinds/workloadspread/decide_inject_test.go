@@ -174,3 +174,32 @@ func TestMarking(t *testing.T) {
 		})
 	}
 }
+
+// FuzzPlainMark: the fast reading says the same as JSON, or leaves the text to JSON.
+func FuzzPlainMark(f *testing.F) {
+	for _, text := range []string{
+		`{"name":"web","subset":"a"}`, `{"name":"web","subset":"a","uid":"k"}`, `{"name":"w\"eb","subset":"a"}`, `{"name":"web","subset":"a"} `,
+		`{"name":"","subset":""}`, `{"name":"a","subset":"b","uid":"c","uid":"d"}`, `{"name":"x","name":"y","subset":"z"}`, `{"name":"ä","subset":"b"}`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, ok := plainMark(text)
+		if !ok {
+			return
+		}
+		var want mark
+		if err := json.Unmarshal([]byte(text), &want); err != nil || got != want {
+			t.Errorf("%q: %+v, JSON says %+v, %v", text, got, want, err)
+		}
+	})
+}
+
+// TestMarksArePlain: the marks written here are read fast.
+func TestMarksArePlain(t *testing.T) {
+	for _, m := range []mark{{"web", "a", ""}, {"web", "zone-a", "0b63e5a1-6d1a-4a1a-8a58-4b1f6a2f9d1c"}} {
+		if got, ok := plainMark(m.text()); !ok || got != m {
+			t.Errorf("%s: %+v, %t", m.text(), got, ok)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -51,7 +52,8 @@ func schedules(t testing.TB) chaos.Plan {
 	}
 	return chaos.Plan{
 		Scheme: scheme, Seeds: 30, Steps: 150, Replicas: 3, Quiet: 3 * time.Minute,
-		Kinds: append(workloads.Kinds(), &v1beta1.WorkloadSpread{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})),
+		Kinds: append(workloads.Kinds(), &v1beta1.WorkloadSpread{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{}),
+			faultapi.ClusterWide(&admissionregistrationv1.MutatingWebhookConfiguration{}), faultapi.ClusterWide(&admissionregistrationv1.ValidatingWebhookConfiguration{})),
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, asked: map[string]bool{}}
 			return chaos.Subject{Setup: w.start, Begin: w.begin, Users: w.users, Check: w.check, Settle: func() { w.settled = true }, Converged: w.converged}
@@ -65,10 +67,20 @@ type story struct {
 
 	mu      sync.Mutex
 	asked   map[string]bool // true for an answered request
-	passed  []*corev1.Pod
+	passed  []admitted
 	set     *v1beta1.CloneSet
 	settled bool
 }
+
+// admitted is a Pod that comes after the answers of further webhooks.
+type admitted struct {
+	*corev1.Pod
+
+	at, comes time.Time
+}
+
+// furtherWebhook is how long the further webhook of this world may take.
+const furtherWebhook = 4 * time.Second
 
 const space = "shop"
 
@@ -116,7 +128,7 @@ func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if err := a.webhook.spread(ctx, pod); err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.passed = append(w.passed, pod)
+		w.passed = append(w.passed, admitted{pod, time.Now(), time.Now()})
 	}
 	return ctrl.Result{}, nil
 }
@@ -128,9 +140,17 @@ func (w *story) begin() {
 	spread.Spec.TargetReference = v1beta1.WorkloadSpreadTarget{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web"}
 	spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a", MaxReplicas: ptr.To(intstr.FromInt32(most))}, {Name: "b"}}
 	w.must(w.User.Create(context.Background(), spread))
+	further := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "further"}}
+	further.Webhooks = []admissionregistrationv1.ValidatingWebhook{{Name: "a.example.test", TimeoutSeconds: ptr.To(int32(furtherWebhook / time.Second))}}
+	further.Webhooks[0].Rules = []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"CREATE"}}}
+	further.Webhooks[0].Rules[0].APIGroups, further.Webhooks[0].Rules[0].Resources = []string{""}, []string{"pods"}
+	w.must(w.User.Create(context.Background(), further))
 }
 
 func (w *story) users() {
+	if w.Chance(10) {
+		w.Sleep(time.Duration(1+w.Rand().IntN(15)) * time.Second) // requests and caches may be slow
+	}
 	pods := faultapi.All[*corev1.Pod](w.Server)
 	if len(pods) > 0 && w.Chance(30) {
 		pod := pods[w.Rand().IntN(len(pods))]
@@ -144,6 +164,12 @@ func (w *story) users() {
 	w.mu.Unlock()
 	w.Logf("user: asks for Pod %s", name)
 	w.must(w.User.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}}))
+}
+
+func (w *story) later(pod admitted) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.passed = append(w.passed, pod)
 }
 
 func subsetOf(pod *corev1.Pod) string {
@@ -160,17 +186,25 @@ func (w *story) inA() (n int) {
 	return n
 }
 
-// check creates admitted Pods: some requests fail later.
+// check creates admitted Pods, some of them late: some requests fail later.
 func (w *story) check() {
 	w.mu.Lock()
 	passed := w.passed
 	w.passed = nil
 	w.mu.Unlock()
-	slices.SortFunc(passed, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(passed, func(a, b admitted) int { return strings.Compare(a.Name, b.Name) })
 	for _, pod := range passed {
-		if w.Chance(70) {
-			w.Logf("Pod %s comes to %s", pod.Name, subsetOf(pod))
-			w.must(w.User.Create(context.Background(), pod))
+		const longest = stored + furtherWebhook
+		switch now := time.Now(); {
+		case now.Before(pod.comes):
+			w.later(pod)
+		case now.Sub(pod.at) >= longest: // the request has failed
+		case pod.comes.Equal(pod.at) && w.Chance(20):
+			pod.comes = pod.comes.Add(longest - time.Duration(1+w.Rand().Int64N(int64(longest/2))))
+			w.later(pod)
+		case w.Chance(70):
+			w.Logf("Pod %s comes to %s", pod.Name, subsetOf(pod.Pod))
+			w.must(w.User.Create(context.Background(), pod.Pod))
 		}
 	}
 	if n := w.inA(); n > most {

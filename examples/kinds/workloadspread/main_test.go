@@ -14,7 +14,9 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -124,18 +126,41 @@ func (c *cluster) until(spread *v1beta1.WorkloadSpread, want string) []corev1.Po
 	return list.Items
 }
 
+// untilEvent waits for an event about a WorkloadSpread that has the texts.
+func (c *cluster) untilEvent(why string, texts ...string) {
+	c.t.Helper()
+	controlplanetest.Eventually(c.t, 20*time.Second, func(ctx context.Context) error {
+		var list corev1.EventList
+		if err := c.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {
+			return err
+		}
+		for _, e := range list.Items {
+			if e.Reason == why && e.InvolvedObject.Kind == "WorkloadSpread" && !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(e.Message, text) }) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event %s with %q", why, texts)
+	})
+}
+
 const twoSubsets = `
   subsets:
   - {name: a, maxReplicas: 2, tolerations: [{key: x, operator: Exists}], patch: {metadata: {labels: {subset: a}}}}
   - {name: b, patch: {metadata: {labels: {subset: b}}}}`
 
-// TestSpread: the Pods of a Deployment fill the subsets in order, a deleted Pod leaves its place to its successor, and
+// TestSpread: WS-5 a WorkloadSpread may come before its target. The Pods of a Deployment fill the subsets in order, a deleted Pod leaves its place to its successor, and
 // an event says why further Pods go elsewhere.
 func TestSpread(t *testing.T) {
 	c := idle(t)
 	controllertest.Serve(t, c.cp, c, manager.Options{})
 	spread := c.spreadOf("apps/v1", "Deployment", twoSubsets)
-	c.create(spread, deployment(5))
+	d := deployment(4)
+	c.create(spread, d)
+	c.until(spread, "a:2 b:2")
+	scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`)) // WS-28
+	if err := c.Patch(t.Context(), d, scale); err != nil {
+		t.Fatal(err)
+	}
 	pods := c.until(spread, "a:2 b:3")
 	for i := range pods {
 		pod := &pods[i]
@@ -144,23 +169,45 @@ func TestSpread(t *testing.T) {
 			t.Errorf("WS-24 %s %v cost %s", pod.Name, pod.Annotations, cost)
 		}
 	}
-	controlplanetest.Eventually(t, 20*time.Second, func(ctx context.Context) error {
-		var list corev1.EventList
-		if err := c.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool {
-			return e.Reason == apps.EventSubsetChosen && strings.Contains(e.Message, "subset b") && strings.Contains(e.Message, "spec.subsets[a]")
-		}) {
-			return errors.New("no event says why Pods go to b")
-		}
-		return nil
-	})
+	c.untilEvent(apps.EventSubsetChosen, "subset b", "spec.subsets[a]")
 	i := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Labels["subset"] == "a" })
 	if err := c.Delete(t.Context(), &pods[i]); err != nil { // WS-27
 		t.Fatal(err)
 	}
 	c.until(spread, "a:2 b:3")
+}
+
+// TestNoCapacity: WS-44 WS-45 WS-47: Pods that no Node of a subset has room for move on, and the status says why.
+func TestNoCapacity(t *testing.T) {
+	c := idle(t)
+	controllertest.Serve(t, c.cp, c, manager.Options{})
+	spread := c.spreadOf("apps/v1", "Deployment", `
+  scheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: 2}}
+  subsets:
+  - name: a
+    maxReplicas: 3
+    requiredNodeSelector: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [`+controlplane.FirstNode+`]}]}
+    patch: {metadata: {labels: {subset: a}}}
+  - {name: b, patch: {metadata: {labels: {subset: b}}}}`)
+	node := &corev1.Node{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: controlplane.FirstNode}, node); err != nil {
+		t.Fatal(err)
+	}
+	d := deployment(4)
+	most := node.Status.Allocatable.Cpu().MilliValue()*2/3 + 1 // the Node has room for a Pod
+	d.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(most, resource.DecimalSI)}
+	c.create(spread, d)
+	pods := c.until(spread, "a:1 b:3")
+	for i := range pods {
+		if !podstate.IsScheduled(&pods[i]) {
+			t.Errorf("%s waits for a Node", pods[i].Name)
+		}
+	}
+	s := spread.Status.SubsetStatuses[0]
+	if len(s.Conditions) != 1 || s.Conditions[0].Status != metav1.ConditionFalse || !strings.Contains(s.Conditions[0].Message, "Insufficient cpu") {
+		t.Errorf("why not there: %+v", s.Conditions)
+	}
+	c.untilEvent(apps.EventSubsetChosen, "subset b", "spec.subsets[a]")
 }
 
 // webhooks returns the webhook steps of several processes, each with its own caches.
@@ -195,7 +242,7 @@ func (c *cluster) webhooks(n int) (steps []podwebhook.Mutator) {
 	return steps
 }
 
-// TestConcurrentWebhooks: WS-20 WS-60: 8 webhooks with a cache each never give away more places than a subset has. A
+// TestConcurrentWebhooks: WS-20 WS-37 WS-60: 8 webhooks with a cache each never give away more places than a subset has. A
 // dry run takes none, an asking again takes no second, and the places of Pods that never come are given away again.
 func TestConcurrentWebhooks(t *testing.T) {
 	c := idle(t)
@@ -234,6 +281,7 @@ func TestConcurrentWebhooks(t *testing.T) {
 		c.create(pod)
 	}
 	c.until(spread, "a:6 b:0")
+	c.untilEvent(apps.EventCreatePodFailed, "not there when the API server was asked") // WS-60 within seconds
 	second := wave(16, false)
 	if len(second) != 4 {
 		t.Errorf("%d Pods have one of the 4 places given back", len(second))

@@ -73,6 +73,10 @@ func Row() kind.Row {
 					Why: "Targets, and the owners of Pods. Further kinds, listed in kruise-configuration, have to be granted apart: get.",
 				},
 				{Group: "batch", Resources: []string{"jobs"}, Verbs: []string{"get"}, Why: "The wanted number of Pods of a target."},
+				{
+					Group: "admissionregistration.k8s.io", Resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, Verbs: []string{"list"},
+					Why: "How long the request of an admitted Pod may last: the webhooks' timeouts.",
+				},
 			},
 		},
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },

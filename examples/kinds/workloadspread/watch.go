@@ -22,7 +22,7 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
 // gather is how long events are gathered: a pass looks at all Pods, and may write the status.
-const gather = 200 * time.Millisecond
+const gather = 500 * time.Millisecond
 
 // watch wakes WorkloadSpreads for their Pods, for workloads on the way up to their target, and for places taken by
 // webhooks.

@@ -107,7 +107,7 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 			n.now = w.clock.Now() // a place counts from its decision, which may be the second after a slow write
 			books := before.VersionedSubsetStatuses
 			if before.ObservedGeneration == 0 && len(books) == 0 {
-				books = s.booksOf(spread, before, observed{pods: there, replicas: replicas, versioned: w.versioned, now: n.now})
+				books = s.booksOf(spread, before, observed{pods: s.crowdOf(spread.Name, there, w.versioned), replicas: replicas, versioned: w.versioned, now: n.now})
 			}
 			books, answer := s.choose(spread.Name, books, places, n)
 			then := sharedstatus.Confirm

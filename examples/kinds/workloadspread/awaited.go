@@ -1,0 +1,157 @@
+package workloadspread
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/subsets"
+)
+
+// awaitedPod is a taken place whose Pod is not cached. A renewed place is another.
+type awaitedPod struct {
+	key   string
+	since int64
+}
+
+func awaitedUnder(key string, since time.Time) awaitedPod { return awaitedPod{key, since.Unix()} }
+
+// await finds the taken places whose Pods will not come, and returns when to look again.
+func (r *Reconciler) await(ctx context.Context, v *view, seen *observed) (again time.Duration, err error) {
+	before, now := r.awaited.Of(v.Owner.UID), unseen(v.Owner, seen.pods)
+	if len(before)+len(now) == 0 {
+		return 0, nil
+	}
+	absent, again, err := r.look(ctx, v.Owner, v.Now, before, now)
+	r.awaited.Change(v.Owner.UID, func(m *map[awaitedPod]time.Time) { *m = now })
+	if len(absent) > 0 {
+		seen.absent = func(key string, since time.Time) bool { return absent[awaitedUnder(key, since)] }
+	}
+	return again, err
+}
+
+// look finds the places without a Pod among those taken now, and notes since when each was seen. A place that this
+// process has seen for as long as a request may last belongs to a stored Pod, or to no Pod: the API server knows. Clocks
+// of several processes may differ, so the time in the place does not count.
+func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at time.Time, before, now map[awaitedPod]time.Time,
+) (absent map[awaitedPod]bool, again time.Duration, err error) {
+	if len(now) == 0 {
+		return nil, 0, nil
+	}
+	oldest := at
+	for place := range now {
+		now[place] = at
+		if first, ok := before[place]; ok {
+			now[place] = first
+		}
+		if now[place].Before(oldest) {
+			oldest = now[place]
+		}
+	}
+	life := stored + subsets.RenewedAfter
+	if wait := life - at.Sub(oldest); wait > 0 {
+		return nil, wait, nil
+	}
+	flight, err := f.flight(ctx)
+	if err != nil || flight == 0 {
+		return nil, 0, err
+	}
+	life = flight + subsets.RenewedAfter
+	if wait := life - at.Sub(oldest); wait > 0 {
+		return nil, wait, nil
+	}
+	there, err := f.keysOf(ctx, spread)
+	if err != nil {
+		return nil, 0, err
+	}
+	absent = map[awaitedPod]bool{}
+	for place, first := range now {
+		switch {
+		case at.Sub(first) < life:
+		case there[place.key]:
+			now[place] = at // the cache is late
+		default:
+			absent[place] = true
+		}
+	}
+	if len(absent) < len(now) {
+		again = life
+	}
+	return absent, again, nil
+}
+
+// unseen returns the taken places of Pods that are not cached.
+func unseen(spread *v1beta1.WorkloadSpread, pods *crowd) map[awaitedPod]time.Time {
+	out := map[awaitedPod]time.Time{}
+	keys := map[string]time.Time{}
+	for _, list := range spread.Status.VersionedSubsetStatuses {
+		for i := range list {
+			for key, since := range list[i].CreatingPods {
+				out[awaitedUnder(key, since.Time)], keys[key] = time.Time{}, since.Time
+			}
+		}
+	}
+	if len(out) == 0 {
+		return out
+	}
+	for _, entries := range pods.marked {
+		for _, e := range entries {
+			for _, key := range [...]string{e.pod.Name, e.mark.UID} {
+				if since, ok := keys[key]; ok {
+					delete(out, awaitedUnder(key, since))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// flight returns how long the request of a new Pod may last, 0 if the webhooks are unknown: the rights to list may be
+// missing.
+func (f *finder) flight(ctx context.Context) (time.Duration, error) {
+	return asked(f, "webhooks of Pods", func() (time.Duration, error) {
+		var mutating admissionregistrationv1.MutatingWebhookConfigurationList
+		var validating admissionregistrationv1.ValidatingWebhookConfigurationList
+		for _, list := range []client.ObjectList{&mutating, &validating} {
+			err := f.live.List(ctx, list)
+			if apierrors.IsForbidden(err) {
+				return 0, nil
+			}
+			if err != nil {
+				return 0, fmt.Errorf("reading webhooks: %w", err)
+			}
+		}
+		return longestFlight(mutating.Items, validating.Items), nil
+	})
+}
+
+// podsPerPage bounds a read of Pods' metadata.
+const podsPerPage = 500
+
+// keysOf asks the API server for the keys of all Pods of a WorkloadSpread.
+func (f *finder) keysOf(ctx context.Context, spread *v1beta1.WorkloadSpread) (map[string]bool, error) {
+	keys := map[string]bool{}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	for {
+		err := f.live.List(ctx, list, client.InNamespace(spread.Namespace), client.Limit(podsPerPage), client.Continue(list.Continue))
+		if err != nil {
+			return nil, fmt.Errorf("reading Pods of namespace %s: %w", spread.Namespace, err)
+		}
+		for i := range list.Items {
+			if m, marked := markOf(&corev1.Pod{ObjectMeta: list.Items[i].ObjectMeta}, spread.Name); marked {
+				keys[list.Items[i].Name], keys[m.UID] = true, true
+			}
+		}
+		if list.Continue == "" {
+			return keys, nil
+		}
+	}
+}
