@@ -29,21 +29,29 @@ func (g *given) load(pod *corev1.Pod, keys *Keys) {
 	}
 }
 
+// upgradedAt returns the time of a set's last upgrade of images, the zero time for none. Injection writes both records at
+// once, an upgrade of images the first alone. Call load first.
+func (g *given) upgradedAt(set string) time.Time {
+	if len(g.hashes[set]) == 0 || len(g.withoutImages[set]) == 0 {
+		return time.Time{}
+	}
+	if at := g.hashes.of(set).UpdateTimestamp; at.After(g.withoutImages.of(set).UpdateTimestamp.Time) {
+		return at.Time
+	}
+	return time.Time{}
+}
+
 // lost returns the sidecars of a set that do not run their image, in a Pod whose upgrade has no state: somebody has
 // removed the state. again is when the time alone may change the answer.
 func (c *Control) lost(pod *corev1.Pod, set string, g *given, now time.Time) (waiting reason.List, again time.Duration) {
 	g.load(pod, &c.keys)
-	if len(g.hashes[set]) == 0 || len(g.withoutImages[set]) == 0 {
-		return nil, 0
-	}
-	hash, withoutImages := g.hashes.of(set), g.withoutImages.of(set)
-	since := now.Sub(hash.UpdateTimestamp.Time)
-	// Injection writes both records at once, an upgrade of images the first alone. Clocks differ by less than a minute.
-	if !hash.UpdateTimestamp.After(withoutImages.UpdateTimestamp.Time) || since >= lostPatience || since < -time.Minute {
+	begun := g.upgradedAt(set)
+	since := now.Sub(begun)
+	if begun.IsZero() || since >= lostPatience || since < -time.Minute { // clocks differ by less
 		return nil, 0
 	}
 	names := sets.New[string]()
-	for _, name := range hash.SidecarList {
+	for _, name := range g.hashes.of(set).SidecarList {
 		names.Insert(name).Insert(twinsOf(name)...)
 	}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

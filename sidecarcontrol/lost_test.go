@@ -53,6 +53,42 @@ func TestLostState(t *testing.T) {
 	}
 }
 
+// TestFlipAfterLostState: a hot upgrade goes on although somebody has removed its state, and another set counts the Pod
+// as away, for ten minutes: the set of the hot sidecar may be gone.
+func TestFlipAfterLostState(t *testing.T) {
+	version := func(image string) *sidecarcontrol.Set {
+		s := spec("one", "proxy")
+		s.Containers = append(s.Containers, side("mesh", hot, func(s *sidecarcontrol.Sidecar) { s.Image = image }))
+		return newSet(t, s)
+	}
+	c, v2, two, later := newControl(t), version("mesh:v2"), newSet(t, spec("two", "c")), now.Add(time.Hour)
+	pod := injected(t, version("mesh:v1"), two)
+	pod.CreationTimestamp = metav1.NewTime(now.Add(-1))
+	standing := c.Read(pod, v2, later)
+	change, err := c.Upgrade(&standing, v2, later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod = send(t, pod, change)
+	node(pod)
+	for _, tc := range []struct {
+		name  string
+		state func()
+		after time.Duration
+		busy  bool
+	}{
+		{"with a state", func() {}, time.Minute, true},
+		{"lost", func() { delete(pod.Annotations, keys().StateAnnotation) }, time.Minute, true},
+		{"lost long ago", func() {}, 10 * time.Minute, false},
+	} {
+		tc.state()
+		s := c.Read(pod, two, later.Add(tc.after))
+		if s.Busy != tc.busy || tc.busy && s.RequeueAfter != 10*time.Minute-tc.after {
+			t.Errorf("%s: busy %t, look again after %v", tc.name, s.Busy, s.RequeueAfter)
+		}
+	}
+}
+
 // TestUpgradeAfterLostState: a further upgrade waits for the containers of an upgrade whose state somebody has removed,
 // and leaves the serving twin of a hot sidecar alone.
 func TestUpgradeAfterLostState(t *testing.T) {

@@ -306,20 +306,12 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 		if name == set.spec.Name {
 			continue
 		}
-		view := c.viewOf(s.Pod, states[name])
-		if view == nil {
-			lost, again := c.lost(s.Pod, name, g, now)
-			if len(lost) > 0 {
-				s.requeue(again)
-				return true
-			}
-			continue
-		}
-		if waiting, left := c.goesOn(view, states[name], now); len(waiting) > 0 {
+		waiting, left, at := c.another(s.Pod, name, states[name], g, now)
+		if len(waiting) > 0 {
 			s.requeue(left)
 			return true
 		}
-		if at := begunAt(states[name]); at.After(begun) && at.Before(now.Add(time.Minute)) { // clocks differ by less
+		if at.After(begun) && at.Before(now.Add(time.Minute)) { // clocks differ by less
 			begun = at
 		}
 	}
@@ -329,6 +321,18 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 	}
 	s.requeue(left)
 	return true
+}
+
+// another returns the reasons for waiting of another set's upgrade, the time after which no event tells of the end, and
+// the begin of the upgrade. A state that somebody has removed leaves the begin in the record of the upgrade.
+func (c *Control) another(pod *corev1.Pod, set string, state json.RawMessage, g *given, now time.Time,
+) (waiting reason.List, left time.Duration, begun time.Time) {
+	if view := c.viewOf(pod, state); view != nil {
+		waiting, left = c.goesOn(view, state, now)
+		return waiting, left, begunAt(state)
+	}
+	waiting, left = c.lost(pod, set, g, now)
+	return waiting, left, g.upgradedAt(set)
 }
 
 // goesOn returns the reasons for waiting of another set's upgrade. If time could prove an image, and nobody has noted
@@ -360,14 +364,8 @@ func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.Lis
 	states, _ := readRecords(pod.Annotations, c.keys.StateAnnotation)
 	g := &given{}
 	for _, name := range c.Injected(pod) {
-		view := c.viewOf(pod, states[name])
-		if view == nil {
-			lost, _ := c.lost(pod, name, g, now)
-			waiting = append(waiting, lost...)
-		} else {
-			upgrade, _ := c.goesOn(view, states[name], now)
-			waiting = append(waiting, upgrade...)
-		}
+		upgrade, _, _ := c.another(pod, name, states[name], g, now)
+		waiting = append(waiting, upgrade...)
 	}
 	return waiting
 }

@@ -6,6 +6,10 @@ func sidecarSetMutants() []mutant {
 	found := schedules{tests: "./kinds/sidecarset"}
 	by := func(test string) schedules { return schedules{tests: "./kinds/sidecarset", only: test} }
 	return []mutant{
+		{
+			"a hot upgrade that has lost its state has no begin", "sidecarcontrol/standing.go", "return waiting, left, g.upgradedAt(set)", "return waiting, left, time.Time{}",
+			schedules{tests: "../sidecarcontrol", only: "TestFlipAfterLostState"},
+		},
 		{"an upgrade that has lost its state is done", "sidecarcontrol/lost.go", "waiting = append(waiting, reason.From(c.updater.LostImage(pod, list[i].Name))...)", "_ = reason.From(c.updater.LostImage(pod, list[i].Name))", found},
 		{"a Pod gets a container without its volume", control + "inject.go", "d.addVolumes = append(d.addVolumes, *volume)", "_ = volume.Name", found},
 		{"a Pod gets sidecars and does not say so", control + "record.go", "d.annotations[keys.InjectedAnnotation] = strings.Join(slices.Compact(names), \",\")", "_ = strings.Join(slices.Compact(names), \",\")", found},

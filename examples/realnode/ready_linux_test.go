@@ -94,7 +94,7 @@ func isCorrection(f *fixture, before, after *corev1.Pod) bool {
 	if was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return false
 	}
-	return !f.readyIsKubelets(before) && f.readyIsKubelets(after) && equality.Semantic.DeepEqual(rest(before), rest(after))
+	return !f.readyIsKubelets(before) && f.readyIsKubelets(after) && equality.Semantic.DeepEqual(withoutReady(before), withoutReady(after))
 }
 
 // readyIsKubelets reports whether a kubelet wrote the status of the condition Ready or its message last.
@@ -119,8 +119,8 @@ func (f *fixture) readyIsKubelets(pod *corev1.Pod) bool {
 	return false
 }
 
-// rest is the Pod without the condition Ready and without the fields of every write.
-func rest(pod *corev1.Pod) *corev1.Pod {
+// withoutReady is the Pod without the condition Ready and without the fields of every write.
+func withoutReady(pod *corev1.Pod) *corev1.Pod {
 	out := pod.DeepCopy()
 	out.ResourceVersion, out.ManagedFields = "", nil
 	ready := podstate.Condition(out, corev1.PodReady)

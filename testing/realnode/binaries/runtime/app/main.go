@@ -1,7 +1,8 @@
-// Command app is what containers of the real-node tests run. "app pause" waits for its end; without an argument it
-// serves HTTP on PORT (8080): / answers VERSION, after the time that /?after=D asks for, /ready is 200 once START_DELAY
-// is over, /env?name=X answers a variable, and /file?path=P reads a file or, with PUT, writes it. On SIGTERM it ends at
-// once, without an answer to requests that it has begun.
+// Command app is what containers of the real-node tests run. "app pause" waits for its end, "app exit N" ends with exit
+// code N, and "app write PATH TEXT" writes a file. Without an argument the program serves HTTP on PORT (8080): / answers
+// VERSION, after the time in /?after=D, /ready is 200 once START_DELAY is over, /env?name=X answers a variable, and
+// /file?path=P reads a file or, with PUT, writes the file. On SIGTERM the program ends at once, without an answer to
+// requests under way, or STOP_DELAY later.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -18,14 +20,29 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if len(os.Args) > 1 && os.Args[1] == "pause" {
-		<-ctx.Done()
-		return
-	}
-	if err := serve(ctx); err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "app:", err)
 		os.Exit(1)
 	}
+}
+
+func run(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 0:
+		return serve(ctx)
+	case len(args) == 1 && args[0] == "pause":
+		<-ctx.Done()
+		return nil
+	case len(args) == 2 && args[0] == "exit":
+		code, err := strconv.Atoi(args[1])
+		if err == nil {
+			os.Exit(code)
+		}
+		return err
+	case len(args) == 3 && args[0] == "write":
+		return os.WriteFile(args[1], []byte(args[2]), 0o600)
+	}
+	return fmt.Errorf("unexpected arguments %q", args)
 }
 
 func serve(ctx context.Context) error {
@@ -33,14 +50,15 @@ func serve(ctx context.Context) error {
 	if port == "" {
 		port = "8080"
 	}
-	delay := time.Duration(0)
-	if text := os.Getenv("START_DELAY"); text != "" {
-		var err error
-		if delay, err = time.ParseDuration(text); err != nil {
-			return fmt.Errorf("START_DELAY: %w", err)
-		}
+	startDelay, err := duration("START_DELAY")
+	if err != nil {
+		return err
 	}
-	ready := time.Now().Add(delay)
+	stopDelay, err := duration("STOP_DELAY")
+	if err != nil {
+		return err
+	}
+	ready := time.Now().Add(startDelay)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", version)
 	mux.HandleFunc("/env", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, os.Getenv(r.FormValue("name"))) })
@@ -51,11 +69,27 @@ func serve(ctx context.Context) error {
 	})
 	mux.HandleFunc("/file", file)
 	server := &http.Server{Addr: ":" + port, Handler: mux}
-	context.AfterFunc(ctx, func() { server.Close() })
+	context.AfterFunc(ctx, func() {
+		time.Sleep(stopDelay)
+		server.Close()
+	})
 	if err := server.ListenAndServe(); err != http.ErrServerClosed {
 		return err
 	}
 	return nil
+}
+
+// duration reads a variable, 0 if empty.
+func duration(name string) (time.Duration, error) {
+	text := os.Getenv(name)
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return d, nil
 }
 
 func version(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,231 @@
+package realnode_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllertest"
+	"github.com/workloadkit/workloadkit/examples/daemon"
+	"github.com/workloadkit/workloadkit/examples/manager"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
+)
+
+// startAgent returns a namespace of its own on the real Node, with manager, webhooks and node agent running.
+func startAgent(t *testing.T) *fixture {
+	t.Helper()
+	f := start(t)
+	controllertest.Serve(t, f.cp, f, manager.Options{})
+	config := rest.AddUserAgent(rest.CopyConfig(f.cp.Config()), "kruise-daemon")
+	d, err := daemon.New(config, daemon.Options{Node: f.node.Name(), Sockets: daemon.Sockets{File: f.node.Socket()}, Registry: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// recreate makes a request for a Pod, and returns the states of the containers once the request is completed.
+func (f *fixture) recreate(name, pod string, strategy v1beta1.ContainerRecreateRequestStrategy, containers ...string) []v1beta1.ContainerRecreateRequestContainerRecreateState {
+	f.t.Helper()
+	r := &v1beta1.ContainerRecreateRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
+		Spec:       v1beta1.ContainerRecreateRequestSpec{PodName: pod, Strategy: &strategy},
+	}
+	for _, c := range containers {
+		r.Spec.Containers = append(r.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: c})
+	}
+	if err := f.Create(f.t.Context(), r); err != nil {
+		f.t.Fatal(err)
+	}
+	controlplanetest.Eventually(f.t, 2*within, func(ctx context.Context) error {
+		if err := f.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
+			return err
+		}
+		if r.Status.Phase != v1beta1.ContainerRecreateRequestCompleted {
+			return errors.Join(fmt.Errorf("status %+v", r.Status), f.troubles(ctx))
+		}
+		return nil
+	})
+	return r.Status.ContainerRecreateStates
+}
+
+func succeeded(names ...string) (states []v1beta1.ContainerRecreateRequestContainerRecreateState) {
+	for _, name := range names {
+		states = append(states, v1beta1.ContainerRecreateRequestContainerRecreateState{Name: name, Phase: v1beta1.ContainerRecreateRequestSucceeded, IsKilled: true})
+	}
+	return states
+}
+
+func (f *fixture) podNow(key client.ObjectKey) *corev1.Pod {
+	f.t.Helper()
+	pod := &corev1.Pod{}
+	if err := f.Get(f.t.Context(), key, pod); err != nil {
+		f.t.Fatal(err)
+	}
+	return pod
+}
+
+// TestAgentRestarts: CR-20 CR-23 CR-26 CR-28 on a kubelet: hooks run, a container that does not end in time is killed,
+// ordered requests go one by one, and others stay as they are.
+func TestAgentRestarts(t *testing.T) {
+	f := startAgent(t)
+	app, log, slow, still := f.container("app", 8080), f.container("log", 8081), f.container("slow", 8082), f.container("still", 8083)
+	app.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/app", "write", "/data/stopped", "app"}}}}
+	log.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
+	slow.Env = append(slow.Env, corev1.EnvVar{Name: "STOP_DELAY", Value: "1m"})
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "web"},
+		Spec: corev1.PodSpec{
+			AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false), DNSPolicy: corev1.DNSDefault,
+			TerminationGracePeriodSeconds: ptr.To(int64(5)), Containers: []corev1.Container{app, log, slow, still},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		},
+	}
+	if err := f.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	key := client.ObjectKeyFromObject(pod)
+	controlplanetest.Eventually(t, 2*within, func(ctx context.Context) error {
+		if err := f.Get(ctx, key, pod); err != nil || !podstate.IsReady(pod) {
+			return errors.Join(errors.New("not ready"), err, f.troubles(ctx))
+		}
+		return nil
+	})
+	states := f.recreate("in-order", "web", v1beta1.ContainerRecreateRequestStrategy{OrderedRecreate: true, MinStartedSeconds: 1}, "app", "log")
+	if diff := cmp.Diff(succeeded("app", "log"), states); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	pod = f.podNow(key)
+	if diff := cmp.Diff(map[string]int32{"app": 1, "log": 1, "slow": 0, "still": 0}, restarts(pod)); diff != "" {
+		t.Errorf("restarts (-want +got):\n%s", diff)
+	}
+	started := func(name string) time.Time { return podstate.ContainerStatus(pod, name).State.Running.StartedAt.Time }
+	if !started("log").After(started("app")) {
+		t.Errorf("log has started at %s, app at %s", started("log"), started("app"))
+	}
+	if got := f.ask(pod, 8083, "GET", "/file", map[string][]string{"path": {"/data/stopped"}}, ""); got != "app" {
+		t.Errorf("the hook has written %q", got)
+	}
+	states = f.recreate("killed", "web", v1beta1.ContainerRecreateRequestStrategy{TerminationGracePeriodSeconds: ptr.To(int64(1))}, "slow")
+	if diff := cmp.Diff(succeeded("slow"), states); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	pod = f.podNow(key)
+	if last := podstate.ContainerStatus(pod, "slow").LastTerminationState.Terminated; last == nil || last.ExitCode != 137 {
+		t.Errorf("slow has ended as %+v, want killed", last)
+	}
+	if diff := cmp.Diff(map[string]int32{"app": 1, "log": 1, "slow": 1, "still": 0}, restarts(pod)); diff != "" {
+		t.Errorf("restarts (-want +got):\n%s", diff)
+	}
+}
+
+// TestAgentRestartsBehindAService: a request with an unready period loses no request of clients.
+func TestAgentRestartsBehindAService(t *testing.T) {
+	f := startAgent(t)
+	web := f.cloneSet("web", v1beta1.InPlaceIfPossible, 0)
+	pods := f.create(web, 2)
+	stop := f.load(web, 2)
+	for i := range pods {
+		name := fmt.Sprintf("drained-%d", i)
+		states := f.recreate(name, pods[i].Name, v1beta1.ContainerRecreateRequestStrategy{UnreadyGracePeriodSeconds: ptr.To(int64(3))}, "app")
+		if diff := cmp.Diff(succeeded("app"), states); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		f.settled(web)
+	}
+	count := stop()
+	t.Logf("%d requests, %d lost", count.sent, count.losses())
+	if count.losses() > 0 {
+		t.Errorf("lost: %v\n%v", count.lost, count.seen)
+	}
+}
+
+// TestAgentDeliversEnv: U-7 a changed annotation reaches the environment of a running Pod; the image has no shell, and no
+// command env.
+func TestAgentDeliversEnv(t *testing.T) {
+	f := startAgent(t)
+	web := f.cloneSet("web", v1beta1.InPlaceOnly, 0)
+	pods := f.create(web, 1, func(template *corev1.PodTemplateSpec) {
+		template.Annotations = map[string]string{"color": "blue"}
+		template.Spec.Containers[0].Env = append(template.Spec.Containers[0].Env, corev1.EnvVar{Name: "COLOR", ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['color']"},
+		}})
+	})
+	began := time.Now()
+	after := f.change(web, func(template *corev1.PodTemplateSpec) { template.Annotations["color"] = "green" })
+	t.Logf("the update took %s", time.Since(began).Round(10*time.Millisecond))
+	if len(after) != 1 || after[0].UID != pods[0].UID {
+		t.Fatalf("%d Pods, or another Pod", len(after))
+	}
+	if diff := cmp.Diff(map[string]int32{"app": 1, "log": 0}, restarts(&after[0])); diff != "" {
+		t.Errorf("restarts (-want +got):\n%s", diff)
+	}
+	if got := f.ask(&after[0], 8080, "GET", "/env", map[string][]string{"name": {"COLOR"}}, ""); got != "green" {
+		t.Errorf("the environment says %q", got)
+	}
+}
+
+// TestEphemeralJobs: EJ-8 EJ-9 on a kubelet: programs that end well, badly, and that cannot start.
+func TestEphemeralJobs(t *testing.T) {
+	f := startAgent(t)
+	web := f.cloneSet("web", v1beta1.InPlaceIfPossible, 0)
+	f.create(web, 2)
+	for _, tc := range []struct {
+		name              string
+		command           []string
+		succeeded, failed int32
+	}{
+		{"well", []string{"/app", "exit", "0"}, 2, 0},
+		{"badly", []string{"/app", "exit", "1"}, 0, 2},
+		{"nowhere", []string{"/nowhere"}, 0, 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			job := &v1alpha1.EphemeralJob{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: tc.name}}
+			job.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+			job.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+				Name: "look-" + tc.name, Image: f.image("v1"), Command: tc.command,
+				ImagePullPolicy: corev1.PullIfNotPresent, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+			}}}
+			if err := f.Create(t.Context(), job); err != nil {
+				t.Fatal(err)
+			}
+			controlplanetest.Eventually(t, 2*within, func(ctx context.Context) error {
+				if err := f.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+					return err
+				}
+				if job.Status.Succeeded != tc.succeeded || job.Status.Failed != tc.failed || job.Status.CompletionTime == nil {
+					return errors.Join(fmt.Errorf("status %+v", job.Status), f.troubles(ctx))
+				}
+				return nil
+			})
+		})
+	}
+	for _, pod := range f.pods(web) {
+		if !podstate.IsReady(&pod) || slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 }) {
+			t.Errorf("Pod %s has suffered: %+v", pod.Name, pod.Status.ContainerStatuses)
+		}
+	}
+}
