@@ -99,7 +99,7 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 	if request.Pod != nil {
 		name = request.Pod.Name
 	}
-	decision, err := sharedstatus.Ask(ctx, g.statuses, key, name, func(budget O, before disruption.Ledger) (disruption.Ledger, disruption.Decision, sharedstatus.Step) {
+	decision, err := sharedstatus.Ask(ctx, g.statuses, key, name, func(budget O, before disruption.Ledger) (disruption.Ledger, disruption.Decision, sharedstatus.Need) {
 		after, decision, then := g.decide(budget, before, request, dryRun)
 		decision = ofOwn(decision, spent)
 		spent = spent || then == sharedstatus.Store
@@ -125,7 +125,7 @@ func ofOwn(decision disruption.Decision, spent bool) disruption.Decision {
 }
 
 // decide decides on a version of the budget.
-func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption.Request, dryRun bool) (disruption.Ledger, disruption.Decision, sharedstatus.Step) {
+func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption.Request, dryRun bool) (disruption.Ledger, disruption.Decision, sharedstatus.Need) {
 	if budget.GetDeletionTimestamp() != nil { // and the cache may not show a successor yet
 		return before, gone(client.ObjectKeyFromObject(budget)), sharedstatus.Confirm
 	}

@@ -190,7 +190,7 @@ func (s *Statuses[O, L]) ask(ctx context.Context, o *object[O, L], base O) (O, e
 
 // decide decides about the requests in their order, and answers requests that depend on nothing. held are the other
 // requests, and then is the greatest need of theirs.
-func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held []*request[O, L], then Step) {
+func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held []*request[O, L], then Need) {
 	present := s.config.Ledger(base)
 	ledger, then = present, Answer
 	for _, r := range batch {

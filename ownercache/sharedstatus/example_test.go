@@ -34,7 +34,7 @@ func newSpreads(c client.Client, policy subsets.Policy, now clock.PassiveClock) 
 // take takes a place for a new Pod. name is the Pod's name, or a generated id that the Pod carries from the first
 // invocation of the webhook on. A dry run decides, and asks for nothing to be stored.
 func (s *spreads) take(ctx context.Context, spread client.ObjectKey, name string, dryRun bool) (subsets.Choice, error) {
-	return sharedstatus.Ask(ctx, s.statuses, spread, name, func(_ *Spread, before subsets.Book) (subsets.Book, subsets.Choice, sharedstatus.Step) {
+	return sharedstatus.Ask(ctx, s.statuses, spread, name, func(_ *Spread, before subsets.Book) (subsets.Book, subsets.Choice, sharedstatus.Need) {
 		after, choice := s.policy.Take(before, places(), name, s.clock.Now())
 		switch {
 		case choice.Changed && !dryRun:

@@ -18,7 +18,7 @@ type request[O client.Object, L any] struct {
 	name     string
 	ctx      context.Context
 	seen     O
-	decide   func(object O, before L) (L, Step)
+	decide   func(object O, before L) (L, Need)
 	answered chan error // has room for the answer
 	// tries counts the failed attempts, each with its weight.
 	tries int

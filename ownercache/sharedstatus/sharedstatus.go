@@ -4,7 +4,7 @@
 // The caller says where the ledger stands, and how to decide:
 //
 //	budgets, err := sharedstatus.New(mgr.GetClient(), mgr.GetAPIReader(), &v1.Budget{}, sharedstatus.Config[*v1.Budget, Ledger]{Ledger: ledgerOf, Store: store})
-//	answer, err := sharedstatus.Ask(ctx, budgets, key, pod.Name, func(b *v1.Budget, before Ledger) (Ledger, Answer, sharedstatus.Step) { ... })
+//	answer, err := sharedstatus.Ask(ctx, budgets, key, pod.Name, func(b *v1.Budget, before Ledger) (Ledger, Answer, sharedstatus.Need) { ... })
 //
 // [Ask] returns an answer only after the ledger with the answer's share is stored. The write carries the
 // resourceVersion of the decision (compare-and-swap): if somebody else was faster, the object is read from the API
@@ -53,13 +53,13 @@ var (
 	ErrContended = errors.New("others ask for the object, or change it, at the same time")
 )
 
-// Step is the need of a decision before its answer.
-type Step uint8
+// Need is what must happen before the answer of a decision counts.
+type Need uint8
 
 const (
 	// Confirm needs a present object: the answer changes nothing, and depends on the possibly old ledger. The API server
 	// is asked, at most once a second for an object.
-	Confirm Step = iota
+	Confirm Need = iota
 	// Store needs the ledger stored first.
 	Store
 	// Answer needs nothing: the answer is right whatever the others do.
@@ -133,7 +133,7 @@ const successors = 3
 
 // Ask decides about a request, and stores the ledger before the answer where the decision needs so. name is what the
 // request is about, such as a Pod: requests of the same moment are decided in the order of their names. decide returns
-// the ledger after the request, the answer, and the Step; decide must not modify the object or the ledger, and sees the
+// the ledger after the request, the answer, and the Need; decide must not modify the object or the ledger, and sees the
 // shares of requests written together. decide is called again after each failed attempt: the last answer counts. decide
 // runs on another goroutine, and not any more once Ask has returned an answer.
 //
@@ -141,7 +141,7 @@ const successors = 3
 // ErrContended, or of a failed read or write, the context's end, or a stored ledger that is not in the object: then
 // nothing is known, and nothing promised. A ledger stored nevertheless has an entry for the count to end.
 func Ask[O client.Object, L, A any](
-	ctx context.Context, s *Statuses[O, L], key client.ObjectKey, name string, decide func(object O, before L) (after L, answer A, then Step),
+	ctx context.Context, s *Statuses[O, L], key client.ObjectKey, name string, decide func(object O, before L) (after L, answer A, then Need),
 ) (answer A, err error) {
 	var none A
 	switch {
@@ -159,7 +159,7 @@ func Ask[O client.Object, L, A any](
 		}
 		r := &request[O, L]{name: name, ctx: ctx, seen: seen, answered: make(chan error, 1)}
 		given := new(A) // written to by another goroutine, until the answer
-		r.decide = func(object O, before L) (after L, then Step) {
+		r.decide = func(object O, before L) (after L, then Need) {
 			after, *given, then = decide(object, before)
 			return after, then
 		}

@@ -71,7 +71,7 @@ var errFull = errors.New("full")
 
 // take takes a place under a name, of at most that many.
 func take(ctx context.Context, s *sharedstatus.Statuses[*object, ledger], name string, most int) error {
-	has, err := sharedstatus.Ask(ctx, s, key, name, func(_ *object, before ledger) (ledger, bool, sharedstatus.Step) {
+	has, err := sharedstatus.Ask(ctx, s, key, name, func(_ *object, before ledger) (ledger, bool, sharedstatus.Need) {
 		switch _, has := before[name]; {
 		case has:
 			return before, true, sharedstatus.Answer
@@ -236,7 +236,7 @@ func (r readsFrom) Get(ctx context.Context, key client.ObjectKey, into client.Ob
 // TestMisuse: wrong calls are errors.
 func TestMisuse(t *testing.T) {
 	c := server(t, interceptor.Funcs{}, newObject())
-	decide := func(_ *object, l ledger) (ledger, bool, sharedstatus.Step) { return l, true, sharedstatus.Answer }
+	decide := func(_ *object, l ledger) (ledger, bool, sharedstatus.Need) { return l, true, sharedstatus.Answer }
 	for name, ask := range map[string]func() (bool, error){
 		"nil": func() (bool, error) { return sharedstatus.Ask(t.Context(), nil, key, "web-0", decide) },
 		"zero": func() (bool, error) {
@@ -249,7 +249,7 @@ func TestMisuse(t *testing.T) {
 			return sharedstatus.Ask[*object, ledger, bool](t.Context(), statuses(t, c, c), key, "web-0", nil)
 		},
 		"a panic": func() (bool, error) {
-			return sharedstatus.Ask(t.Context(), statuses(t, c, c), key, "web-0", func(*object, ledger) (ledger, bool, sharedstatus.Step) { panic("no") })
+			return sharedstatus.Ask(t.Context(), statuses(t, c, c), key, "web-0", func(*object, ledger) (ledger, bool, sharedstatus.Need) { panic("no") })
 		},
 		"Store does nothing": func() (bool, error) {
 			s := statuses(t, c, c, func(c *sharedstatus.Config[*object, ledger]) { c.Store = func(*object, ledger) {} })
@@ -427,7 +427,7 @@ func TestForgets(t *testing.T) {
 		c := server(t, interceptor.Funcs{}, objects...)
 		s := statuses(t, c, c)
 		ask := func(i int) {
-			_, err := sharedstatus.Ask(t.Context(), s, client.ObjectKey{Namespace: key.Namespace, Name: name(i)}, "web-0", func(_ *object, l ledger) (ledger, bool, sharedstatus.Step) {
+			_, err := sharedstatus.Ask(t.Context(), s, client.ObjectKey{Namespace: key.Namespace, Name: name(i)}, "web-0", func(_ *object, l ledger) (ledger, bool, sharedstatus.Need) {
 				return l, true, sharedstatus.Confirm
 			})
 			if err != nil {

@@ -149,7 +149,7 @@ func rate(t *testing.T, processes int, soon time.Duration) {
 		time.Sleep(every)
 		taking.Go(func() {
 			name, began := fmt.Sprint("web-", i), time.Now()
-			choice, err := sharedstatus.Ask(t.Context(), hooks[i%processes], key, name, func(_ *spread, before subsets.Book) (subsets.Book, subsets.Choice, sharedstatus.Step) {
+			choice, err := sharedstatus.Ask(t.Context(), hooks[i%processes], key, name, func(_ *spread, before subsets.Book) (subsets.Book, subsets.Choice, sharedstatus.Need) {
 				after, choice := subsets.Policy{}.Take(before, places, name, time.Now())
 				if choice.Changed {
 					return after, choice, sharedstatus.Store

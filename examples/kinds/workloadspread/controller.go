@@ -182,7 +182,7 @@ func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen obser
 		err error
 	}
 	got, err := sharedstatus.Ask(ctx, r.statuses, client.ObjectKeyFromObject(v.Owner), "",
-		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, counted, sharedstatus.Step) {
+		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, counted, sharedstatus.Need) {
 			if spread.UID != v.Owner.UID || spread.Generation != v.Owner.Generation {
 				return before, counted{err: errOvertaken}, sharedstatus.Answer
 			}

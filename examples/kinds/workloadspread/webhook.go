@@ -98,7 +98,7 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 		}
 	}
 	got, err := sharedstatus.Ask(ctx, w.statuses, client.ObjectKeyFromObject(spread), cmp.Or(pod.Name, n.fresh),
-		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Step) {
+		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Need) {
 			s, ok := w.settingsOf(spread)
 			places, err := s.places(&before, replicas)
 			if !ok || err != nil || !s.selector.Matches(labels.Set(pod.Labels)) {
@@ -189,7 +189,7 @@ func (w *webhook) giveBack(ctx context.Context, pod *corev1.Pod) error {
 	}
 	version, now := versionOf(pod, w.versioned), w.clock.Now()
 	_, err = sharedstatus.Ask(ctx, w.statuses, client.ObjectKeyFromObject(spread), pod.Name,
-		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, bool, sharedstatus.Step) {
+		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, bool, sharedstatus.Need) {
 			s, ok := w.settingsOf(spread)
 			places, err := s.places(&before, replicas)
 			if !ok || err != nil {
