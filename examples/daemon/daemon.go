@@ -7,6 +7,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -85,18 +86,37 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	reports, err := newMetadata(config)
+	client, err := agent.NewClient(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reports of the agent: %w", err)
 	}
-	restarts := onnode.New(d.requests, onnode.Options{Tell: sink.tell, Done: counts.restarted})
-	d.agent, err = agent.New(config, o.Node, both(restarts.Work, reports.work), agent.Options{
+	work := Work(Ways{
+		Requests: d.requests, Restarts: onnode.Options{Tell: sink.tell, Done: counts.restarted},
+		Report: func(ctx context.Context, pod types.NamespacedName, patch []byte) error {
+			return client.Patch(types.StrategicMergePatchType).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
+				SubResource("status").Body(patch).Do(ctx).Error()
+		},
+	})
+	d.agent, err = agent.New(config, o.Node, work, agent.Options{
 		WorkerOptions: agent.WorkerOptions{HookFailed: func(ctx context.Context, pod reason.Object, container string, err error) {
 			sink.tell(ctx, onnode.HookFailed(pod, container, err))
 		}},
 		Runtimes: cri.NewRuntimes(o.Sockets.Paths),
 	})
 	return d, err
+}
+
+// Ways are the ways from an agent's work to the API server.
+type Ways struct {
+	Requests onnode.Requests
+	Restarts onnode.Options
+	// Report writes a strategic merge patch to the status of a Pod.
+	Report func(ctx context.Context, pod types.NamespacedName, patch []byte) error
+}
+
+// Work returns the work for a Pod: restarts for requests, and reports.
+func Work(w Ways) agent.Work {
+	return both(onnode.New(w.Requests, w.Restarts).Work, newMetadata(w.Report).work)
 }
 
 // both does two works for a Pod. An error of one does not hold up the other.

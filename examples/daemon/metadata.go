@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -29,9 +28,9 @@ const (
 
 // metadata reports what runs in the Pods of the kinds, and stops containers with an environment that is out of date.
 type metadata struct {
-	client *rest.RESTClient
-	rules  runtimemeta.Rules
-	rests  *flowcontrol.Backoff
+	patch func(ctx context.Context, pod types.NamespacedName, patch []byte) error
+	rules runtimemeta.Rules
+	rests *flowcontrol.Backoff
 
 	mu      sync.Mutex
 	written map[types.UID]written // reports that the cache does not show yet
@@ -46,17 +45,13 @@ type written struct {
 // lateCache is the time for the cache to show a report. Afterwards somebody else has changed the report.
 const lateCache = 5 * time.Second
 
-func newMetadata(config *rest.Config) (*metadata, error) {
-	client, err := agent.NewClient(config)
-	if err != nil {
-		return nil, fmt.Errorf("reports of the agent: %w", err)
-	}
+func newMetadata(patch func(ctx context.Context, pod types.NamespacedName, patch []byte) error) *metadata {
 	return &metadata{
-		client: client, rests: flowcontrol.NewBackOff(firstStopRest, longestStopRest), written: map[types.UID]written{},
+		patch: patch, rests: flowcontrol.NewBackOff(firstStopRest, longestStopRest), written: map[types.UID]written{},
 		rules: runtimemeta.Rules{
 			Condition: apps.ConditionInPlaceUpdateReady, IgnoredEnv: []string{apps.EnvSidecarSetVersion, apps.EnvSidecarSetVersionAlt},
 		},
-	}, nil
+	}
 }
 
 // work is an agent's work for a Pod.
@@ -140,8 +135,7 @@ func (m *metadata) write(ctx context.Context, pod *corev1.Pod, report string) er
 	if err != nil {
 		return err
 	}
-	err = m.client.Patch(types.StrategicMergePatchType).Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("status").
-		Body(patch).Do(ctx).Error()
+	err = m.patch(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, patch)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // gone, or replaced: an event tells
 	}
@@ -162,6 +156,7 @@ func (m *metadata) forget(pod types.UID) {
 
 // stop stops an outdated container, unless the last stop was a short while ago.
 func (m *metadata) stop(pod *agent.Pod, id, name string) {
+	pod.Keep(id)
 	key, now := string(pod.UID)+"/"+name, m.rests.Clock.Now()
 	if pod.IsStopping() || m.rests.IsInBackOffSinceUpdate(key, now) {
 		return

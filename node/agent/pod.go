@@ -35,9 +35,11 @@ const callTimeout = 5 * time.Second
 type Pod struct {
 	*corev1.Pod
 
-	worker *Worker
-	listed []cri.Container // once asked for
-	asked  bool
+	worker   *Worker
+	listed   []cri.Container // once asked for
+	asked    bool
+	keeps    []string // IDs of wanted stops
+	keepsAll bool
 }
 
 // Containers lists the instances of the Pod's containers at the runtime: by name, and the newest first. IDs have the
@@ -105,18 +107,32 @@ func (p *Pod) view(spec *corev1.Container, status *corev1.ContainerStatus, insta
 	return v
 }
 
-// Begin begins the stop of a step, if the step has one: call Begin after the record is written. grace replaces the grace
-// period of the Pod; nil for none. Hook, ports and grace period are those of the instance's start, as its runtime tells.
-// The error is of a hook that cannot be run: the container is stopped without the hook.
+// Begin begins the stop of a step, if the step has one, and keeps the stops awaited by the step: call Begin after the
+// record is written. grace replaces the grace period of the Pod; nil for none. Hook, ports and grace period are those of
+// the instance's start, as its runtime tells. The error is of a hook that cannot be run: the container is stopped
+// without the hook.
 func (p *Pod) Begin(step containerrestart.Step, grace *time.Duration) error {
+	for _, c := range step.Containers {
+		if c.Phase == containerrestart.Restarting && c.StoppedID != "" {
+			p.Keep(c.StoppedID)
+		}
+	}
 	if step.Stop == nil {
 		return nil
 	}
 	return p.Stop(step.Stop.Instance.ID, grace)
 }
 
+// Keep has the stop of an instance go on, if under way. The stops that a pass neither begins nor keeps end with the pass,
+// unless the work fails: nobody wants them any more.
+func (p *Pod) Keep(id string) { p.keeps = append(p.keeps, id) }
+
+// KeepAll has all stops of the Pod go on: the work does not know enough to tell in this pass.
+func (p *Pod) KeepAll() { p.keepsAll = true }
+
 // Stop begins the stop of an instance of the Pod, as Begin does.
 func (p *Pod) Stop(id string, grace *time.Duration) error {
+	p.Keep(id)
 	var instance cri.Container
 	if i := slices.IndexFunc(p.listed, func(c cri.Container) bool { return c.ID == id }); i >= 0 {
 		instance = p.listed[i]

@@ -67,7 +67,7 @@ func NewWorker(node string, pods Pods, runtimes Runtimes, work Work, options Wor
 // Start runs the stops until the context ends, and returns after the end of the last.
 func (w *Worker) Start(ctx context.Context) error { return w.stops.Start(ctx) }
 
-// Do calls the work for a Pod, and forgets the stops of a Pod that is gone. again is the time until the next call, zero
+// Do calls the work for a Pod, and ends the stops of a Pod that is gone, and the stops that the work has not kept. again is the time until the next call, zero
 // for never. A panic of the work is an error: a Pod stops no agent.
 func (w *Worker) Do(ctx context.Context, name types.NamespacedName) (again time.Duration, err error) {
 	pod := w.pods.Pod(name)
@@ -81,7 +81,10 @@ func (w *Worker) Do(ctx context.Context, name types.NamespacedName) (again time.
 			again, err = 0, fmt.Errorf("the work for Pod %s panics: %v\n%s", name, found, debug.Stack())
 		}
 	}()
-	again, err = w.work(ctx, &Pod{Pod: pod, worker: w})
+	pass := &Pod{Pod: pod, worker: w}
+	if again, err = w.work(ctx, pass); err == nil && !pass.keepsAll {
+		w.stops.Keep(keyOf(pod), pass.keeps...)
+	}
 	return max(again, 0), err
 }
 

@@ -239,6 +239,50 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// TestUnwanted: a stop goes on for as long as each pass wants the stop, or fails. A failed stop is known until a pass
+// without need of the stop, and begins again if wanted.
+func TestUnwanted(t *testing.T) {
+	step := containerrestart.Step{Containers: []containerrestart.Container{{Name: "app", Phase: containerrestart.Restarting, StoppedID: "rt://a0"}}}
+	for name, tt := range map[string]struct {
+		second func(*agent.Pod) error
+		want   bool
+	}{
+		"not named":          {func(*agent.Pod) error { return nil }, false},
+		"awaited by a step":  {func(pod *agent.Pod) error { return pod.Begin(step, nil) }, true},
+		"kept":               {func(pod *agent.Pod) error { pod.Keep("rt://a0"); return nil }, true},
+		"another kept":       {func(pod *agent.Pod) error { pod.Keep("rt://b0"); return nil }, false},
+		"all kept":           {func(pod *agent.Pod) error { pod.KeepAll(); return nil }, true},
+		"asked for again":    {func(pod *agent.Pod) error { return pod.Stop("rt://a0", nil) }, true},
+		"a pass that fails":  {func(*agent.Pod) error { return errors.New("no answer") }, true},
+		"a pass that panics": {func(*agent.Pod) error { panic("of the work") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := &node{takes: time.Hour, containers: []cri.Container{container("rt://a0", "app", containerrestart.Running)}}
+				do := func(pod *agent.Pod) error { return pod.Stop("rt://a0", nil) }
+				var goesOn bool
+				w, err := agent.NewWorker("n1", pods{"web": newPod()}, n, func(_ context.Context, pod *agent.Pod) (time.Duration, error) {
+					goesOn = pod.IsStopping()
+					return 0, do(pod)
+				}, agent.WorkerOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() { _ = w.Start(t.Context()) }()
+				for range 2 {
+					_, _ = w.Do(t.Context(), web)
+					synctest.Wait()
+					do = tt.second
+				}
+				do = func(pod *agent.Pod) error { pod.KeepAll(); return nil }
+				if _, err := w.Do(t.Context(), web); err != nil || goesOn != tt.want {
+					t.Errorf("the stop goes on: %t, error %v", goesOn, err)
+				}
+			})
+		})
+	}
+}
+
 // TestPanic: work that panics is an error, and the next call is as any other.
 func TestPanic(t *testing.T) {
 	calls := 0

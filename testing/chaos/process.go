@@ -28,6 +28,7 @@ type Process struct {
 
 	index     int
 	many      bool
+	beside    bool // another program than the controllers
 	leads     bool
 	turnstile faultapi.Turnstile
 	live      *faultapi.Client
@@ -53,7 +54,8 @@ type ended struct {
 // startVerb is the verb of a reconcile waiting at the turnstile to begin.
 const startVerb = "reconcile"
 
-// Pass makes calls wait for the schedule. Calls during Setup go through.
+// Pass makes calls wait for the schedule. Calls during Setup go through. A call of Verb get for a resource unknown to the
+// server stands for a question to somebody else, such as the container runtime of a Node.
 func (p *Process) Pass(ctx context.Context, call faultapi.Call) faultapi.Fate {
 	if !p.armed.Load() {
 		return faultapi.Fate{}
@@ -117,33 +119,40 @@ func (w *World) boot(index int) {
 		return w.rng.IntN(min(events, 12) + 1)
 	}
 	p := &Process{
-		Cache: w.Server.Cache(lag), Start: w.starts, index: index, many: w.plan.Replicas > 1,
+		Cache: w.Server.Cache(lag), Start: w.starts, index: index, many: len(w.processes) > 1, beside: index >= w.plan.Replicas,
 		elected: make(chan struct{}), tasks: map[string]*Task{},
 	}
 	p.Cache.Pause = synctest.Wait
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	w.processes[index] = p
 	mgr := newManager(p, w.Server, w.plan.Scheme)
-	if err := w.subject.Setup(p.ctx, mgr); err != nil {
+	if err := w.setup(p, mgr); err != nil {
 		w.Failf("setup", "%v", err)
 	}
 	p.armed.Store(true)
 	w.Logf("%sstarts", p.label())
 	p.start(func(r manager.Runnable) bool { return !needsLeader(r) })
-	if index == w.leader() {
+	if p.beside || index == w.leader() {
 		w.lead(p)
 	}
 	w.harvest()
 }
 
-// leader returns the leading process, or else the first.
-func (w *World) leader() int {
-	return max(0, slices.IndexFunc(w.processes, func(p *Process) bool { return p != nil && p.leads }))
+func (w *World) setup(p *Process, mgr manager.Manager) error {
+	if p.beside {
+		return w.subject.Beside[p.index-w.plan.Replicas](p.ctx, p, mgr)
+	}
+	return w.subject.Setup(p.ctx, mgr)
 }
 
-// lead starts the runnables of the leader.
+// leader returns the leading process of the controllers, or else the first.
+func (w *World) leader() int {
+	return max(0, slices.IndexFunc(w.processes[:w.plan.Replicas], func(p *Process) bool { return p != nil && p.leads }))
+}
+
+// lead starts the runnables of the leader. A further program has no rivals.
 func (w *World) lead(p *Process) {
-	if p.many {
+	if w.plan.Replicas > 1 && !p.beside {
 		w.Logf("%sleads", p.label())
 	}
 	p.leads = true
@@ -227,8 +236,8 @@ func (w *World) crash(index int, why string) {
 	p := w.processes[index]
 	w.Logf("%sdies: %s", p.label(), why)
 	w.kill(index, errors.New("the process has died"))
-	if p.leads && w.plan.Replicas > 1 {
-		if next := w.processes[(index+1)%len(w.processes)]; next != nil {
+	if p.leads && !p.beside && w.plan.Replicas > 1 {
+		if next := w.processes[(index+1)%w.plan.Replicas]; next != nil {
 			w.lead(next)
 		}
 	}

@@ -211,6 +211,7 @@ func play(t *testing.T, plan *Plan, seed uint64, script Script, verbose bool) (o
 func (w *World) play(script Script) {
 	w.enter(0, false)
 	w.subject = w.plan.New(w)
+	w.processes = append(w.processes, make([]*Process, len(w.subject.Beside))...)
 	w.subject.Begin()
 	for i := range w.processes {
 		w.boot(i)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -345,6 +346,48 @@ func TestLull(t *testing.T) {
 	}
 	if rested != 20 {
 		t.Errorf("%d of 20 lulls end with a Pod that runs and a cache that knows", rested)
+	}
+}
+
+// TestBeside: a further program lives and dies by itself, its questions wait for the schedule, and no replica of the
+// controllers gives way to the program.
+func TestBeside(t *testing.T) {
+	plan := onePlan(one{fixedName: true})
+	plan.Replicas = 2
+	inner, starts, answers := plan.New, 0, map[string]int{}
+	plan.New = func(w *World) Subject {
+		s := inner(w)
+		s.Beside = []func(context.Context, *Process, manager.Manager) error{func(_ context.Context, p *Process, mgr manager.Manager) error {
+			starts++
+			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				for ctx.Err() == nil {
+					fate := p.Pass(ctx, faultapi.Call{Verb: "get", Resource: schema.GroupResource{Resource: "weather"}})
+					answers[fmt.Sprint(fate.Before != nil, fate.After != nil)]++
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Second):
+					}
+				}
+				return nil
+			}))
+		}}
+		s.Converged = func() {
+			var leads []bool
+			for _, p := range w.Processes() {
+				leads = append(leads, p.leads)
+			}
+			if len(leads) != 3 || leads[0] == leads[1] || !leads[2] {
+				w.Failf("leaders", "%v", leads)
+			}
+		}
+		return s
+	}
+	plan.Seeds = 30
+	if v, seed := worst(t, plan); v != nil {
+		t.Errorf("seed %d: %v", seed, v)
+	}
+	if starts < 32 || answers["false false"] < 100 || answers["true false"] == 0 || answers["false true"] == 0 {
+		t.Errorf("%d starts, answers by whether an error came before or after the call: %v", starts, answers)
 	}
 }
 

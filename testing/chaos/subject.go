@@ -38,6 +38,9 @@ type Subject struct {
 	// Setup adds controllers and further runnables to the manager of a new process. Clients, caches and recorders come
 	// from the manager. Without a given clock the code uses time.Now, the clock of the schedule. Errors fail the schedule.
 	Setup func(ctx context.Context, mgr manager.Manager) error
+	// Beside are further programs, such as a node agent: each has a process with a cache and a life of its own. Calls to
+	// somebody besides the API server wait for the schedule in Process.Pass.
+	Beside []func(ctx context.Context, p *Process, mgr manager.Manager) error
 	// Begin creates the objects from before the first process.
 	Begin func()
 	// Users does a single action from outside, drawn with World.Rand.

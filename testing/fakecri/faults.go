@@ -1,13 +1,15 @@
 package fakecri
 
 import (
+	"context"
 	"sync"
 	"time"
 )
 
-// Faults decides about each call. Next is called concurrently, with the name of a method of CRI, such as StopContainer.
+// Faults decides about each call. Next is called concurrently, with the name of a method of CRI, such as StopContainer,
+// and with the request. Next may take its time, until the call's context ends.
 type Faults interface {
-	Next(method string) Fault
+	Next(ctx context.Context, method string, request any) Fault
 }
 
 // Fault is the fate of a call. The zero value is a call without a fault.
@@ -64,7 +66,7 @@ func (p *Plan) Keep(method string, fault Fault) {
 }
 
 // Next implements Faults.
-func (p *Plan) Next(method string) Fault {
+func (p *Plan) Next(_ context.Context, method string, _ any) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if queued := p.queued[method]; len(queued) > 0 {

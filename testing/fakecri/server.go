@@ -199,7 +199,7 @@ func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnarySer
 	s.counts.Lock()
 	s.calls[method]++
 	s.counts.Unlock()
-	fault := s.opts.Faults.Next(method)
+	fault := s.opts.Faults.Next(ctx, method, request)
 	if fault.Delay > 0 {
 		if err := sleep.For(ctx, fault.Delay); err != nil {
 			return nil, answer(err)

@@ -7,6 +7,7 @@
 //	go s.Start(ctx)                       // ends all stops with ctx, and returns after the last
 //	s.Ask(key, order)                     // in a pass: a second stop of an instance is not begun
 //	observed.Stops = s.Stops(key)         // in the next pass, before the instances are read
+//	s.Keep(key, order.ID)                 // nobody wants the other stops of the key any more
 //	s.Forget(key)                         // the Pod is gone, or the request is over
 //
 // Package containerrestart decides about the stops, and its Next reads the reports.

@@ -92,7 +92,7 @@ func (s *Stopper) begin(r *run, cancel context.CancelFunc) bool {
 // does a stop ended by the context: somebody else may stop the container.
 func (s *Stopper) stop(ctx context.Context, r *run) {
 	hook, err := Stop(ctx, s.runtime, s.options.Clock, r.order)
-	if hook != nil && s.options.HookFailed != nil {
+	if hook != nil && ctx.Err() == nil && s.options.HookFailed != nil {
 		s.options.HookFailed(ctx, r.key, r.order, hook)
 	}
 	s.mu.Lock()
@@ -115,13 +115,16 @@ func (s *Stopper) drop(r *run) {
 	s.runs[r.key] = left
 }
 
-// Ask asks for a stop under a key, and reports whether the stop is new. A stop under way or failed for the same key and
-// instance is not begun again: see Forget. Ask does not wait.
+// Ask asks for a stop under a key, and reports whether the stop is new. A stop under way for the same key and instance is
+// not begun again, a failed stop is. Ask does not wait.
 func (s *Stopper) Ask(key string, order Order) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.ContainsFunc(s.runs[key], func(r *run) bool { return r.order.ID == order.ID }) {
-		return false
+	if i := slices.IndexFunc(s.runs[key], func(r *run) bool { return sameID(r.order.ID, order.ID) }); i >= 0 {
+		if s.runs[key][i].err == nil {
+			return false
+		}
+		s.drop(s.runs[key][i])
 	}
 	r := &run{key: key, order: order}
 	s.runs[key], s.queue = append(s.runs[key], r), append(s.queue, r)
@@ -145,13 +148,26 @@ func (s *Stopper) Stops(key string) (out []containerrestart.Stop) {
 
 // Forget ends the stops of a key that are under way, and forgets the failed ones. The runtime goes on with a stop begun
 // by its own grace period.
-func (s *Stopper) Forget(key string) {
+func (s *Stopper) Forget(key string) { s.Keep(key) }
+
+// Keep does the same to all stops of a key but those of some instances.
+func (s *Stopper) Keep(key string, ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range s.runs[key] {
+	for _, r := range slices.Clone(s.runs[key]) {
+		if slices.ContainsFunc(ids, func(id string) bool { return sameID(id, r.order.ID) }) {
+			continue
+		}
 		if r.gone = true; r.cancel != nil {
 			r.cancel()
 		}
+		s.drop(r)
 	}
-	delete(s.runs, key)
+}
+
+// sameID compares IDs with or without the name of the runtime in front.
+func sameID(a, b string) bool {
+	_, a = containerrestart.SplitID(a)
+	_, b = containerrestart.SplitID(b)
+	return a == b
 }

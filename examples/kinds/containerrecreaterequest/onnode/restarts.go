@@ -74,24 +74,36 @@ const soon = 200 * time.Millisecond
 func (r *Restarts) Work(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
 	requests, wait := r.requests.Of(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 	first, behind := turn(requests, pod.UID)
-	if first == nil || pod.DeletionTimestamp != nil || wait > 0 {
-		return wait, nil // the controller ends the requests of a Pod on its way out
+	if wait > 0 {
+		pod.KeepAll() // a request may have gone on
+		return wait, nil
 	}
+	if first == nil || pod.DeletionTimestamp != nil {
+		return 0, nil // the controller ends the requests of a Pod on its way out
+	}
+	waits := r.letWait(ctx, behind)
+	again, err = r.carryOn(ctx, pod, first)
+	if isOutdated(err) {
+		pod.KeepAll()
+		return soon, waits
+	}
+	if err != nil {
+		err = fmt.Errorf("request %s/%s: %w", first.Namespace, first.Name, err)
+	}
+	return again, errors.Join(err, waits)
+}
+
+// letWait tells requests that another one goes first. A refused write holds up nothing else.
+func (r *Restarts) letWait(ctx context.Context, behind []*v1beta1.ContainerRecreateRequest) error {
+	var errs []error
 	for _, request := range behind {
 		status := *request.Status.DeepCopy()
 		status.Phase = v1beta1.ContainerRecreateRequestPending
 		if err := r.requests.PatchStatus(ctx, request, status); err != nil && !isOutdated(err) {
-			return 0, fmt.Errorf("let request %s wait: %w", request.Name, err)
+			errs = append(errs, fmt.Errorf("let request %s wait: %w", request.Name, err))
 		}
 	}
-	again, err = r.carryOn(ctx, pod, first)
-	if isOutdated(err) {
-		return soon, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("request %s/%s: %w", first.Namespace, first.Name, err)
-	}
-	return again, nil
+	return errors.Join(errs...)
 }
 
 // isOutdated reports whether the cache is behind: a change or a deletion has not arrived.

@@ -26,7 +26,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/expectations"
 	"github.com/workloadkit/workloadkit/node/agent"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -63,10 +62,9 @@ type Watched struct {
 
 // view are the requests in a version.
 type view struct {
-	version  schema.GroupVersion
-	store    expectations.Store
+	*Cached
+
 	informer cache.SharedIndexInformer
-	writes   *expectations.Tracker // by Pod
 }
 
 func (r *Watched) view() *view {
@@ -89,57 +87,17 @@ func NewWatched(config *rest.Config, node string, wake func(pod types.Namespaced
 	return &Watched{node: node, client: objects, discovery: answers, wake: wake, clock: clock.RealClock{}}, nil
 }
 
-// byPod is the index on the namespace and the name of the Pod.
-const byPod = "pod"
-
 // Of implements Requests.
-func (r *Watched) Of(pod types.NamespacedName) (out []*v1beta1.ContainerRecreateRequest, wait time.Duration) {
-	v, owner := r.view(), types.UID(pod.String())
-	if v == nil {
-		return nil, 0
+func (r *Watched) Of(pod types.NamespacedName) (requests []*v1beta1.ContainerRecreateRequest, wait time.Duration) {
+	if v := r.view(); v != nil {
+		return v.Of(pod)
 	}
-	found, err := v.informer.GetIndexer().ByIndex(byPod, pod.String())
-	if err != nil || len(found) == 0 {
-		v.writes.Forget(owner)
-		return nil, 0
-	}
-	for _, one := range found {
-		if request, ok := one.(*v1beta1.ContainerRecreateRequest); ok {
-			out = append(out, request)
-		}
-	}
-	// A late cache holds nobody up: each write demands the version that was seen.
-	if pending, err := v.writes.Check(owner, nil); err == nil && pending != nil && !pending.Late {
-		wait = pending.RequeueAfter
-	}
-	return out, wait
+	return nil, 0
 }
 
-// PatchStatus writes the agent's part of a status: phase, end and containers. The controller owns the rest.
+// PatchStatus implements Requests.
 func (r *Watched) PatchStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error {
-	own := map[string]any{"phase": status.Phase, "message": orNull(status.Message), "completionTime": status.CompletionTime}
-	own["containerRecreateStates"] = status.ContainerRecreateStates
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": request.ResourceVersion}, "status": own,
-	})
-	if err != nil {
-		return fmt.Errorf("write the status of request %s/%s: %w", request.Namespace, request.Name, err)
-	}
-	v := r.view()
-	written, err := r.client.Resource(v.version.WithResource(resourceName)).Namespace(request.Namespace).
-		Patch(ctx, request.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil {
-		return err
-	}
-	owner := types.UID(types.NamespacedName{Namespace: request.Namespace, Name: request.Spec.PodName}.String())
-	return v.writes.Wrote(owner, v.store, written.GetResourceVersion())
-}
-
-func orNull(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
+	return r.view().PatchStatus(ctx, request, status)
 }
 
 // Missing says why there are no requests, the zero value if there are.
@@ -210,7 +168,7 @@ func (r *Watched) resources(ctx context.Context, version schema.GroupVersion) (l
 func (r *Watched) follow(ctx context.Context, version schema.GroupVersion) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	informer := cache.NewSharedIndexInformer(r.listWatch(version), &unstructured.Unstructured{}, 0, cache.Indexers{byPod: podOf})
+	informer := cache.NewSharedIndexInformer(r.listWatch(version), &unstructured.Unstructured{}, 0, cache.Indexers{})
 	for _, err := range []error{
 		informer.SetTransform(read),
 		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
@@ -231,19 +189,26 @@ func (r *Watched) follow(ctx context.Context, version schema.GroupVersion) {
 	if err != nil {
 		panic(err) // of an informer that has ended
 	}
-	store := expectations.Store{GroupResource: version.WithResource(resourceName).GroupResource()}
-	progress, ok := informer.GetStore().(expectations.Progress)
-	if !ok {
-		panic("a store of client-go reports its version")
+	cached, err := NewCached(informer.GetIndexer(), version.WithResource(resourceName).GroupResource(), r.patch(version))
+	if err != nil {
+		panic(err) // of an informer with contents
 	}
 	r.mu.Lock()
-	r.missing, r.current = reason.Reason{}, &view{
-		version: version, store: store, informer: informer,
-		// Writes of an agent before the start need no wait: each write demands the version that was seen.
-		writes: expectations.New(map[expectations.Store]expectations.Progress{store: progress}, expectations.Options{NoBarrier: true, Clock: r.clock}),
-	}
+	r.missing, r.current = reason.Reason{}, &view{cached, informer}
 	r.mu.Unlock()
 	informer.RunWithContext(ctx)
+}
+
+// patch writes to the status of a request in a version.
+func (r *Watched) patch(version schema.GroupVersion) Patch {
+	resource := r.client.Resource(version.WithResource(resourceName))
+	return func(ctx context.Context, request types.NamespacedName, patch []byte) (string, error) {
+		written, err := resource.Namespace(request.Namespace).Patch(ctx, request.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		if err != nil {
+			return "", err
+		}
+		return written.GetResourceVersion(), nil
+	}
 }
 
 func (r *Watched) listWatch(version schema.GroupVersion) *cache.ListWatch {
@@ -285,14 +250,6 @@ func decodeInto(u *unstructured.Unstructured, request *v1beta1.ContainerRecreate
 		return err
 	}
 	return json.Unmarshal(raw, request)
-}
-
-func podOf(object any) ([]string, error) {
-	request, ok := object.(*v1beta1.ContainerRecreateRequest)
-	if !ok {
-		return nil, nil
-	}
-	return []string{types.NamespacedName{Namespace: request.Namespace, Name: request.Spec.PodName}.String()}, nil
 }
 
 // woken has the Pod of a request looked at.

@@ -1,0 +1,326 @@
+package daemon_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/inplaceupdate/runtimemeta"
+	"github.com/workloadkit/workloadkit/podreadiness"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+func hasEnded(r *request) bool {
+	return r.Status.CompletionTime != nil || r.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
+}
+
+func isUpdating(pod *corev1.Pod) bool {
+	c := podstate.Condition(pod, apps.ConditionInPlaceUpdateReady)
+	return c != nil && c.Status == corev1.ConditionFalse
+}
+
+// idOf is the runtime's ID of an ID in a status.
+func idOf(id string) string { return strings.TrimPrefix(id, "containerd://") }
+
+func stateOf(r *request, name string) (state v1beta1.ContainerRecreateRequestContainerRecreateState) {
+	for _, s := range r.Status.ContainerRecreateStates {
+		if s.Name == name {
+			return s
+		}
+	}
+	return state
+}
+
+// stoppedBy is the instance to stop in the record of a container.
+func stoppedBy(r *request, name string) string {
+	id, _ := strings.CutPrefix(stateOf(r, name).Message, "stopping ")
+	return idOf(id)
+}
+
+// judge judges a write of the agent. The manager's are judged by the schedules of the kind.
+func (w *story) judge(write *chaos.Write) {
+	if write.Task == nil || write.Task.Controller != agentName {
+		return
+	}
+	w.record()
+	if bytes.Contains(write.Call.Body, []byte(password)) {
+		w.Failf("secret", "%s", write.Call)
+	}
+	switch before := write.Before.(type) {
+	case *request:
+		after, ok := write.After.(*request)
+		if !ok || write.Call.Subresource != "status" {
+			w.Failf("stranger", "%s", write.Call)
+		}
+		w.judgeStatus(before, after)
+	case *corev1.Pod:
+		after, ok := write.After.(*corev1.Pod)
+		if !ok || write.Call.Subresource != "status" {
+			w.Failf("stranger", "%s", write.Call)
+		}
+		w.judgeReport(before, after)
+	default:
+		w.Failf("stranger", "%s", write.Call)
+	}
+}
+
+// judgeStatus: an end stays, and a container counts as restarted by an instance that has come since, with a long enough
+// life.
+func (w *story) judgeStatus(before, after *request) {
+	if hasEnded(before) {
+		w.Failf("end", "%s: %+v becomes %+v", before.Name, before.Status, after.Status)
+	}
+	if before.Labels[apps.LabelRequestNodeName] != home || !cmp.Equal(before.Status.Conditions, after.Status.Conditions) ||
+		!cmp.Equal(before.Status.ContainerStatusSnapshot, after.Status.ContainerStatusSnapshot) {
+		w.Failf("stranger", "%s: %+v becomes %+v", before.Name, before.Status, after.Status)
+	}
+	all := true
+	for _, c := range after.Spec.Containers {
+		was, is := stateOf(before, c.Name), stateOf(after, c.Name)
+		if is.Phase == v1beta1.ContainerRecreateRequestSucceeded && was.Phase != is.Phase && !w.hasReturned(before, &c) {
+			w.Failf("succeeded", "%s: container %s has no new instance in the history of its Pod: %+v", after.Name, c.Name, before.Status)
+		}
+		all = all && is.Phase == v1beta1.ContainerRecreateRequestSucceeded
+	}
+	if hasEnded(after) && after.Status.Message == "" && !all && after.Spec.Strategy.FailurePolicy != v1beta1.ContainerRecreateRequestFailurePolicyIgnore {
+		w.Failf("complete", "%s: %+v", after.Name, after.Status)
+	}
+}
+
+// hasReturned looks for a new instance that was ready, in the history of the Pod.
+func (w *story) hasReturned(r *request, c *v1beta1.ContainerRecreateRequestContainer) bool {
+	return slices.ContainsFunc(w.Server.Events(&corev1.Pod{}), func(e faultapi.Event) bool {
+		pod, ok := e.Object.(*corev1.Pod)
+		if !ok || string(pod.UID) != r.Labels[apps.LabelRequestPodUID] {
+			return false
+		}
+		s := podstate.ContainerStatus(pod, c.Name)
+		return s != nil && s.Ready && s.State.Running != nil && s.ContainerID != c.StatusContext.ContainerID && idOf(s.ContainerID) != stoppedBy(r, c.Name) &&
+			time.Since(s.State.Running.StartedAt.Time) >= time.Duration(r.Spec.Strategy.MinStartedSeconds)*time.Second
+	})
+}
+
+// judgeReport: a report tells the truth about instances, and changes nothing else.
+func (w *story) judgeReport(before, after *corev1.Pod) {
+	report, err := runtimemeta.Decode(after.Annotations[apps.AnnotationRuntimeContainersMeta])
+	w.must(err)
+	for _, entry := range report.Containers {
+		instance, known := w.ran[idOf(entry.ContainerID)]
+		spec := podstate.Container(after, entry.Name)
+		if !known || spec == nil || instance.Pod.UID != after.UID || instance.Name != entry.Name {
+			w.Failf("report", "Pod %s: nobody knows of %+v", after.Name, entry)
+		}
+		var env []string
+		for _, v := range instance.Env {
+			env = append(env, v.Name+"="+v.Value)
+		}
+		if hash := runtimemeta.CurrentHash(after, spec, runtimemeta.EnvironmentOf(env), nil); entry.Hashes.ExtractedEnvFromMetadataHash != hash && entry.Hashes.ExtractedEnvFromMetadataHash != 0 {
+			w.Failf("report", "Pod %s: %+v, and the environment is %v with hash %d", after.Name, entry, env, hash)
+		}
+	}
+	was, is := before.DeepCopy(), after.DeepCopy()
+	for _, pod := range []*corev1.Pod{was, is} {
+		pod.ResourceVersion = ""
+		delete(pod.Annotations, apps.AnnotationRuntimeContainersMeta)
+	}
+	if diff := cmp.Diff(was, is, cmpopts.EquateEmpty()); diff != "" {
+		w.Failf("stranger", "Pod %s (-before +after):\n%s", after.Name, diff)
+	}
+}
+
+// judgeEnv: an update that counts as over has reached all containers known to the Pod's status. A label that goes there
+// and back says nothing about an instance unknown to the status.
+func (w *story) judgeEnv(pod *corev1.Pod) {
+	for _, i := range w.Nodes.Instances() {
+		s := podstate.ContainerStatus(pod, i.Name)
+		if i.Pod.UID == pod.UID && s != nil && idOf(s.ContainerID) == i.ID && i.Exit == nil && len(i.Env) > 0 && i.Env[0].Value != pod.Labels[zone] {
+			w.Failf("env", "the update of Pod %s is over, and %s runs with %v and not %s", pod.Name, i.ID, i.Env, pod.Labels[zone])
+		}
+	}
+}
+
+// record keeps instances and the records of stops.
+func (w *story) record() {
+	for _, i := range w.Nodes.Instances() {
+		w.ran[i.ID] = i
+	}
+	for _, r := range w.requests() {
+		for _, c := range r.Spec.Containers {
+			id, o := stoppedBy(r, c.Name), order{r.UID, c.Name}
+			if id != "" && !slices.Contains(w.ordered[id], o) {
+				w.ordered[id] = append(w.ordered[id], o)
+			}
+		}
+	}
+}
+
+// check judges what has happened in a step.
+func (w *story) check() {
+	w.record()
+	var stops []faultapi.Instance
+	var told, late []string
+	w.note(func() {
+		stops, told, late = w.stops, w.told, w.late
+		w.stops, w.told, w.late = nil, nil, nil
+	})
+	for _, i := range stops {
+		w.Logf("the runtime has stopped %s of Pod %s", i.ID, i.Pod.Name)
+		w.judgeStop(i)
+	}
+	for _, text := range told {
+		if strings.Contains(text, password) {
+			w.Failf("secret", "%s", text)
+		}
+	}
+	if len(late) > 0 {
+		w.Failf("late", "the agent has seen that nobody wants a stop, and begins %v", late)
+	}
+	if n := w.runtime.Connections(); n > 1 {
+		w.Failf("leak", "the agent has %d connections", n)
+	}
+}
+
+// judgeStop: a stop has a reason on record, once for a request, in its order, and out of service if wanted.
+func (w *story) judgeStop(i faultapi.Instance) {
+	orders := w.ordered[i.ID]
+	if len(orders) == 0 && !w.wasOutdated(i) {
+		w.Failf("unasked", "container %s of Pod %s is stopped: %s", i.Name, i.Pod.Name, i.ID)
+	}
+	for _, o := range orders {
+		if w.stopped[o]++; w.stopped[o] > 1 {
+			w.Failf("twice", "container %s of Pod %s is stopped a second time for a request: %s", i.Name, i.Pod.Name, i.ID)
+		}
+		for _, r := range w.requests() {
+			if r.UID == o.request {
+				w.judgeOrder(r, o, i, len(orders) == 1 && !w.wasOutdated(i))
+			}
+		}
+	}
+}
+
+// judgeOrder judges a stop for a request. A request may have found a stop under way for another reason: not its cause.
+func (w *story) judgeOrder(r *request, o order, i faultapi.Instance, isCause bool) {
+	if r.Labels[apps.LabelRequestPodUID] != string(i.Pod.UID) || o.container != i.Name {
+		w.Failf("other", "%s is stopped for request %s, which is for Pod %s", i.ID, r.Name, r.Labels[apps.LabelRequestPodUID])
+	}
+	if !isCause || hasEnded(r) || r.DeletionTimestamp != nil {
+		return // or the agent is late
+	}
+	if r.Spec.Strategy.OrderedRecreate {
+		for _, c := range r.Spec.Containers[:slices.IndexFunc(r.Spec.Containers, func(c v1beta1.ContainerRecreateRequestContainer) bool { return c.Name == o.container })] {
+			if phase := stateOf(r, c.Name).Phase; phase != v1beta1.ContainerRecreateRequestSucceeded && phase != v1beta1.ContainerRecreateRequestFailed {
+				w.Failf("order", "container %s is stopped, and %s is %s: request %s", o.container, c.Name, phase, r.Name)
+			}
+		}
+	}
+	pod := w.pod(r.Spec.PodName)
+	if r.Spec.Strategy.UnreadyGracePeriodSeconds == nil || pod == nil || pod.UID != i.Pod.UID || !podstate.HasGate(pod, apps.ConditionKruisePodReady) {
+		return
+	}
+	if !slices.Contains(w.holders(pod), r.Namespace+"/"+r.Name) {
+		w.Failf("served", "container %s of Pod %s is stopped for request %s, and the Pod serves", i.Name, pod.Name, r.Name)
+	}
+}
+
+// holders are the requests that keep a Pod out of service.
+func (w *story) holders(pod *corev1.Pod) (keys []string) {
+	all, err := podreadiness.Holders(pod, apps.ConditionKruisePodReady)
+	w.must(err)
+	for _, h := range all {
+		if h.UserAgent == apps.NotReadyUserAgentRequest {
+			keys = append(keys, h.Key)
+		}
+	}
+	return keys
+}
+
+// wasOutdated says whether a version of the Pod during an update shows the instance, and has another label than the
+// instance has read.
+func (w *story) wasOutdated(i faultapi.Instance) bool {
+	return len(i.Env) > 0 && slices.ContainsFunc(w.Server.Events(&corev1.Pod{}), func(e faultapi.Event) bool {
+		pod, ok := e.Object.(*corev1.Pod)
+		if !ok || pod.UID != i.Pod.UID || !isUpdating(pod) || pod.Labels[zone] == i.Env[0].Value {
+			return false
+		}
+		s := podstate.ContainerStatus(pod, i.Name)
+		return s != nil && idOf(s.ContainerID) == i.ID
+	})
+}
+
+// converged: every request has an end, unless a container never becomes ready again; the requests behind say so. Every
+// Pod serves, as far as requests and agent are concerned. Nobody asks the runtime for anything.
+func (w *story) converged() {
+	stands := map[types.UID]string{}
+	for _, r := range w.requests() {
+		if !hasEnded(r) && r.Status.Phase == v1beta1.ContainerRecreateRequestRecreating {
+			if !w.isSick(r) || stands[types.UID(r.Labels[apps.LabelRequestPodUID])] != "" {
+				w.Failf("stuck", "%s: %+v, labels %v", r.Name, r.Status, r.Labels)
+			}
+			stands[types.UID(r.Labels[apps.LabelRequestPodUID])] = r.Name
+		}
+	}
+	for _, r := range w.requests() {
+		first := stands[types.UID(r.Labels[apps.LabelRequestPodUID])]
+		if !hasEnded(r) && first != r.Name {
+			w.judgeWait(r, first)
+		}
+	}
+	for _, pod := range w.pods() {
+		if isUpdating(pod) && podstate.IsActive(pod) {
+			w.Failf("update", "the update of Pod %s stands still: %v, %v", pod.Name, pod.Labels, pod.Annotations)
+		}
+		for _, key := range w.holders(pod) {
+			if key != space+"/"+stands[pod.UID] {
+				w.Failf("left", "Pod %s is held by %s", pod.Name, key)
+			}
+		}
+	}
+	if len(stands) == 0 {
+		w.judgeIdle()
+	}
+}
+
+// isSick reports whether a request is for a container that never becomes ready.
+func (w *story) isSick(r *request) bool {
+	pod := w.pod(r.Spec.PodName)
+	return pod != nil && slices.ContainsFunc(r.Spec.Containers, func(c v1beta1.ContainerRecreateRequestContainer) bool {
+		return podstate.Container(pod, c.Name).Image == sick
+	})
+}
+
+// judgeWait: a request that waits behind another one says behind which.
+func (w *story) judgeWait(r *request, first string) {
+	for _, c := range r.Status.Conditions {
+		if c.Type == apps.ConditionWaiting && c.Status == "True" && first != "" && strings.Contains(c.Message, space+"/"+first) {
+			return
+		}
+	}
+	w.Failf("stuck", "%s, behind %q: %+v", r.Name, first, r.Status)
+}
+
+// judgeIdle: at rest the agent asks for the name of the runtime alone, once a minute.
+func (w *story) judgeIdle() {
+	before := w.runtime.Calls()
+	for range 12 {
+		w.Sleep(10 * time.Second)
+		w.CatchUp()
+	}
+	after := w.runtime.Calls()
+	names := after["Version"] - before["Version"]
+	delete(before, "Version")
+	delete(after, "Version")
+	if diff := cmp.Diff(before, after); diff != "" || names > 3 {
+		w.Failf("leak", "%s", fmt.Sprintf("the agent asks for the name %d times, and (-before +after)\n%s", names, diff))
+	}
+}

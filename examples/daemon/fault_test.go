@@ -1,0 +1,376 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest"
+	"github.com/workloadkit/workloadkit/inplaceupdate/runtimemeta"
+	"github.com/workloadkit/workloadkit/podreadiness"
+	"github.com/workloadkit/workloadkit/podreadiness/gatewriter"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/fakecri"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// TestFaults: the work of an agent beside the controller of ContainerRecreateRequests, on a runtime that hangs, fails,
+// drops connections and restarts, and is ahead of the kubelet's reports. No container is stopped without a reason on
+// record, or twice for a request. A request that ends well has new instances to show. In the end every request has an
+// end or says why not, every Pod serves again, and nobody asks for anything.
+func TestFaults(t *testing.T) { chaos.Run(t, faults(t)) }
+
+// TestFaultsReplay proves a schedule to depend on its seed alone.
+func TestFaultsReplay(t *testing.T) { chaos.Replay(t, faults(t), 5) }
+
+func faults(t testing.TB) chaos.Plan {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return chaos.Plan{
+		Scheme: scheme, Kinds: []client.Object{&request{}}, Seeds: 200, Steps: 400, Quiet: 4 * time.Minute,
+		New: func(world *chaos.World) chaos.Subject {
+			w := &story{
+				World: world, ran: map[string]faultapi.Instance{}, ordered: map[string][]order{}, stopped: map[order]int{}, idle: map[types.UID]bool{},
+			}
+			return chaos.Subject{
+				Setup: w.manage, Beside: []func(context.Context, *chaos.Process, manager.Manager) error{w.agent}, Begin: w.begin, Users: w.users,
+				Outside: w.finishAll, Settle: w.settle, Denies: w.denies, Wrote: w.judge, Check: w.check, Converged: w.converged,
+			}
+		},
+	}
+}
+
+type request = v1beta1.ContainerRecreateRequest
+
+// story is a schedule: two Pods on a Node, and requests of four names.
+type story struct {
+	*chaos.World
+
+	denied bool
+	// quick says that the runtime answers at once, and trouble is the fate of all its answers.
+	quick   bool
+	trouble fakecri.Kind
+	runtime *fakecri.Server // of the agent that runs
+	nodes   sync.Mutex      // guards Nodes from the runtime
+
+	ran     map[string]faultapi.Instance // by ID
+	ordered map[string][]order           // by the ID of the instance to stop
+	stopped map[order]int
+
+	mu    sync.Mutex
+	stops []faultapi.Instance // since the last check
+	told  []string            // since the last check
+	late  []string            // stops asked for without need
+	idle  map[types.UID]bool  // Pods without need of a stop, as the agent has seen in a whole pass
+}
+
+// order is the record of a stop.
+type order struct {
+	request   types.UID
+	container string
+}
+
+const (
+	space = "ns"
+	home  = "home" // the Node
+	zone  = "zone" // a label read by containers
+	sick  = "sick:v1"
+	// password is in the environment of all containers.
+	password = "hunter2"
+)
+
+// manage is the manager's process.
+func (w *story) manage(ctx context.Context, mgr manager.Manager) error {
+	return containerrecreaterequest.Setup(ctx, mgr, mgr.GetClient(), containerrecreaterequest.Options{
+		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
+			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
+		},
+	})
+}
+
+func (w *story) must(err error) {
+	if err != nil {
+		w.Failf("story", "%v", err)
+	}
+}
+
+func (w *story) begin() {
+	w.quick = w.Chance(50)
+	w.Nodes.Images.SetSick(sick, true)
+	for i := range 2 {
+		w.makePod(fmt.Sprint("web-", i))
+	}
+}
+
+// users is the outside world now and then.
+func (w *story) users() {
+	switch n := w.Rand().IntN(40); {
+	case n < 13:
+		w.makeRequest()
+	case n < 14:
+		w.deleteRequest()
+	case n < 16:
+		w.replacePod()
+	case n < 18:
+		w.otherHolder()
+	case n < 23:
+		w.exit()
+	case n < 29:
+		w.relabel()
+	case n < 32:
+		w.quick = !w.quick
+		w.Logf("the runtime is quick: %t", w.quick)
+	case n < 35:
+		w.trouble = []fakecri.Kind{"", "", fakecri.Hang, fakecri.Fail, fakecri.Drop, fakecri.Restart}[w.Rand().IntN(6)]
+		w.Logf("the fate of all calls at the runtime: %q", w.trouble)
+	case n < 36:
+		w.denied = !w.denied
+		w.Logf("a policy denies all writes: %t", w.denied)
+	default:
+		w.finishAll()
+	}
+}
+
+func (w *story) settle() { w.denied, w.trouble = false, "" }
+
+// denies is a policy against the writes of controller and agent.
+func (w *story) denies(call faultapi.Call, _ client.Object) error {
+	if w.denied {
+		return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a policy denies it"))
+	}
+	return nil
+}
+
+func (w *story) pods() []*corev1.Pod  { return faultapi.All[*corev1.Pod](w.Server) }
+func (w *story) requests() []*request { return faultapi.All[*request](w.Server) }
+
+func (w *story) pod(name string) *corev1.Pod {
+	pod, _ := w.Server.Stored(&corev1.Pod{}, client.ObjectKey{Namespace: space, Name: name}).(*corev1.Pod)
+	return pod
+}
+
+func (w *story) anyName() string { return fmt.Sprint("web-", w.Rand().IntN(2)) }
+
+// makePod makes a Pod of a draw: with or without a gate, a hook, a label in the environment, an end.
+func (w *story) makePod(name string) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name, Labels: map[string]string{zone: "a"}}}
+	pod.Spec = corev1.PodSpec{
+		NodeName: home, TerminationGracePeriodSeconds: new(int64(w.Rand().IntN(10))),
+		Containers: []corev1.Container{{Name: "app", Image: "app:v1"}, {Name: "log", Image: "log:v1"}},
+	}
+	if w.Chance(75) {
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: apps.ConditionKruisePodReady}}
+	}
+	if hook := w.Rand().IntN(6); hook < 3 {
+		handler := []corev1.LifecycleHandler{
+			{Exec: &corev1.ExecAction{Command: []string{"sleep", "3"}}}, {Exec: &corev1.ExecAction{Command: []string{"false"}}}, {Sleep: &corev1.SleepAction{Seconds: 2}},
+		}[hook]
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &handler}
+	}
+	switch n := w.Rand().IntN(20); {
+	case n < 12:
+		pod.Annotations = map[string]string{apps.AnnotationSidecarSetHash: "x"}
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: apps.ConditionInPlaceUpdateReady})
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "ZONE", ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['" + zone + "']"},
+		}}}
+	case n < 15:
+		pod.Spec.RestartPolicy = []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}[w.Rand().IntN(2)]
+	case n < 17:
+		pod.Spec.Containers[1].Image = sick
+	}
+	w.must(w.User.Create(context.Background(), pod))
+	w.Logf("user: creates Pod %s: gates %v, restarts %q, images %s and %s, label in env: %t", name, pod.Spec.ReadinessGates, pod.Spec.RestartPolicy,
+		pod.Spec.Containers[0].Image, pod.Spec.Containers[1].Image, len(pod.Annotations) > 0)
+	w.update(pod.Name, corev1.ConditionTrue)
+	if w.Chance(70) { // the kubelet is quick, and caches are behind
+		w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
+		w.Nodes.Run(pod.UID)
+		w.Nodes.Report(pod.UID)
+	}
+}
+
+func (w *story) replacePod() {
+	name := w.anyName()
+	if pod := w.pod(name); pod != nil {
+		var options []client.DeleteOption
+		if w.Chance(60) {
+			options = append(options, client.GracePeriodSeconds(0))
+		}
+		w.must(w.User.Delete(context.Background(), pod.DeepCopy(), options...))
+		w.Logf("user: deletes Pod %s", name)
+		if w.Chance(40) {
+			return
+		}
+	}
+	if w.pod(name) == nil {
+		w.makePod(name)
+	}
+}
+
+// makeRequest makes a request as admission leaves requests.
+func (w *story) makeRequest() {
+	pod := w.pod(w.anyName())
+	if pod == nil || pod.DeletionTimestamp != nil || podstate.HasEnded(pod) {
+		return
+	}
+	r := &request{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: fmt.Sprint("r-", w.Rand().IntN(4)), Labels: map[string]string{
+		apps.LabelRequestActive: "true", apps.LabelRequestNodeName: home, apps.LabelRequestPodUID: string(pod.UID),
+	}}}
+	r.Spec.PodName = pod.Name
+	for _, name := range [][]string{{"app"}, {"log"}, {"app", "log"}, {"log", "app"}}[w.Rand().IntN(4)] {
+		status := podstate.ContainerStatus(pod, name)
+		if status == nil || status.ContainerID == "" {
+			return
+		}
+		r.Spec.Containers = append(r.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{
+			Name: name, StatusContext: &v1beta1.ContainerRecreateRequestContainerContext{ContainerID: status.ContainerID, RestartCount: status.RestartCount},
+		})
+	}
+	api.Default(r)
+	w.fillRequest(r)
+	if w.User.Create(context.Background(), r) == nil { // else the name is taken
+		spec, err := json.Marshal(r.Spec)
+		w.must(err)
+		w.Logf("user: asks by %s: %s", r.Name, spec)
+	}
+}
+
+func (w *story) fillRequest(r *request) {
+	s := r.Spec.Strategy
+	s.OrderedRecreate, s.ForceRecreate, s.MinStartedSeconds = w.Chance(40), w.Chance(30), []int32{0, 0, 3, 10}[w.Rand().IntN(4)]
+	if w.Chance(40) {
+		s.FailurePolicy = v1beta1.ContainerRecreateRequestFailurePolicyIgnore
+	}
+	if w.Chance(40) {
+		s.UnreadyGracePeriodSeconds = new(int64(w.Rand().IntN(6)))
+	}
+	if w.Chance(30) {
+		s.TerminationGracePeriodSeconds = new(int64(w.Rand().IntN(3)))
+	}
+	if w.Chance(30) {
+		r.Spec.ActiveDeadlineSeconds = new(int64(3 + w.Rand().IntN(60)))
+	}
+	if w.Chance(40) {
+		r.Spec.TTLSecondsAfterFinished = new(int32(w.Rand().IntN(20)))
+	}
+}
+
+func (w *story) deleteRequest() {
+	if all := w.requests(); len(all) > 0 {
+		r := all[w.Rand().IntN(len(all))].DeepCopy()
+		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), r)))
+		w.Logf("user: deletes request %s", r.Name)
+	}
+}
+
+// otherHolder has somebody else hold a Pod, or let go of a Pod.
+func (w *story) otherHolder() {
+	pod := w.AnyPod()
+	if pod == nil {
+		return
+	}
+	gate, err := gatewriter.New(w.User, w.User, clock.RealClock{})
+	w.must(err)
+	edit, other := podreadiness.Edit{}, []podreadiness.Holder{{UserAgent: "Lifecycle", Key: "preUpdateHook"}}
+	if holds := w.Chance(50); holds {
+		edit.Hold = other
+	} else {
+		edit.Release, edit.Initialize = other, true
+	}
+	_, err = gate.Edit(context.Background(), pod, apps.ConditionKruisePodReady, edit)
+	w.Logf("others: hold Pod %s: %t, %v", pod.Name, len(edit.Hold) > 0, err)
+}
+
+// exit ends a container without anybody's wish.
+func (w *story) exit() {
+	if pod := w.AnyPod(); pod != nil {
+		name, code := []string{"app", "log"}[w.Rand().IntN(2)], int32(w.Rand().IntN(2))
+		w.Logf("container %s of Pod %s exits with code %d: %t", name, pod.Name, code, w.Nodes.Exit(pod.UID, name, code))
+	}
+}
+
+// relabel begins an update in place: out of service first, the label second.
+func (w *story) relabel() {
+	pod := w.pod(w.anyName())
+	if pod == nil || !podstate.IsActive(pod) || !podstate.HasGate(pod, apps.ConditionInPlaceUpdateReady) {
+		return
+	}
+	w.update(pod.Name, corev1.ConditionFalse)
+	pod = w.pod(pod.Name).DeepCopy()
+	pod.Labels[zone] = []string{"a", "b", "c"}[w.Rand().IntN(3)]
+	w.must(w.User.Update(context.Background(), pod))
+	w.Logf("user: label of Pod %s is %s", pod.Name, pod.Labels[zone])
+}
+
+// update tells a Pod with such a gate of the begin or the end of an update in place.
+func (w *story) update(name string, status corev1.ConditionStatus) {
+	pod := w.pod(name).DeepCopy()
+	if !podstate.HasGate(pod, apps.ConditionInPlaceUpdateReady) || podstate.IsTrue(pod, apps.ConditionInPlaceUpdateReady) == (status == corev1.ConditionTrue) {
+		return
+	}
+	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == apps.ConditionInPlaceUpdateReady })
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: apps.ConditionInPlaceUpdateReady, Status: status, LastTransitionTime: metav1.Now(),
+	})
+	w.must(w.User.Status().Update(context.Background(), pod))
+}
+
+// finishAll is the controller of the Pods: an update is over with a report about the present instances.
+func (w *story) finishAll() (changed bool) {
+	for _, pod := range w.pods() {
+		if c := podstate.Condition(pod, apps.ConditionInPlaceUpdateReady); c == nil || c.Status != corev1.ConditionFalse || !isReported(pod) {
+			continue
+		}
+		w.judgeEnv(pod)
+		w.update(pod.Name, corev1.ConditionTrue)
+		w.Logf("others: the update of Pod %s is over", pod.Name)
+		changed = true
+	}
+	return changed
+}
+
+// isReported says whether all instances run with the present labels, as far as the report tells.
+func isReported(pod *corev1.Pod) bool {
+	report, err := runtimemeta.Decode(pod.Annotations[apps.AnnotationRuntimeContainersMeta])
+	if err != nil {
+		return false
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if !runtimemeta.ReadsMetadata(c, nil) {
+			continue
+		}
+		status := podstate.ContainerStatus(pod, c.Name)
+		if status == nil {
+			return false
+		}
+		if entry := report.Instance(c.Name, status.ContainerID); entry == nil || entry.Hashes.ExtractedEnvFromMetadataHash != runtimemeta.ExpectedHash(pod, c, nil) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,101 @@
+package onnode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/expectations"
+)
+
+// Cached are the requests in a store of client-go: those of the Node with the label for agents, and no others. Cached
+// are safe for concurrent use. Make Cached with NewCached.
+type Cached struct {
+	requests cache.Indexer
+	store    expectations.Store
+	writes   *expectations.Tracker // by Pod
+	patch    Patch
+}
+
+// Patch writes a merge patch to the status of a request, and returns the new version.
+type Patch func(ctx context.Context, request types.NamespacedName, patch []byte) (version string, err error)
+
+// byPod is the index on the namespace and the name of the Pod.
+const byPod = "workloadkit/pod"
+
+// NewCached returns the requests in a store, which gets an index. Objects other than requests do no harm.
+func NewCached(requests cache.Indexer, resource schema.GroupResource, patch Patch) (*Cached, error) {
+	if err := requests.AddIndexers(cache.Indexers{byPod: podOf}); err != nil {
+		return nil, fmt.Errorf("requests of the agent: %w", err)
+	}
+	progress, ok := requests.(expectations.Progress)
+	if !ok {
+		return nil, errors.New("requests of the agent: the store does not report its version")
+	}
+	store := expectations.Store{GroupResource: resource}
+	return &Cached{
+		requests: requests, store: store, patch: patch,
+		// Writes of an agent before the start need no wait: each write demands the version that was seen.
+		writes: expectations.New(map[expectations.Store]expectations.Progress{store: progress}, expectations.Options{NoBarrier: true}),
+	}, nil
+}
+
+func podOf(object any) ([]string, error) {
+	request, ok := object.(*v1beta1.ContainerRecreateRequest)
+	if !ok {
+		return nil, nil
+	}
+	return []string{types.NamespacedName{Namespace: request.Namespace, Name: request.Spec.PodName}.String()}, nil
+}
+
+// Of implements Requests.
+func (c *Cached) Of(pod types.NamespacedName) (out []*v1beta1.ContainerRecreateRequest, wait time.Duration) {
+	owner := types.UID(pod.String())
+	found, err := c.requests.ByIndex(byPod, pod.String())
+	if err != nil || len(found) == 0 {
+		c.writes.Forget(owner)
+		return nil, 0
+	}
+	for _, one := range found {
+		if request, ok := one.(*v1beta1.ContainerRecreateRequest); ok {
+			out = append(out, request)
+		}
+	}
+	// A late cache holds nobody up: each write demands the version that was seen.
+	if pending, err := c.writes.Check(owner, nil); err == nil && pending != nil && !pending.Late {
+		wait = pending.RequeueAfter
+	}
+	return out, wait
+}
+
+// PatchStatus writes the agent's part of a status: phase, end and containers. The controller owns the rest.
+func (c *Cached) PatchStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error {
+	own := map[string]any{"phase": status.Phase, "message": orNull(status.Message), "completionTime": status.CompletionTime}
+	own["containerRecreateStates"] = status.ContainerRecreateStates
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": request.ResourceVersion}, "status": own,
+	})
+	if err != nil {
+		return fmt.Errorf("write the status of request %s/%s: %w", request.Namespace, request.Name, err)
+	}
+	version, err := c.patch(ctx, types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, patch)
+	if err != nil {
+		return err
+	}
+	owner := types.UID(types.NamespacedName{Namespace: request.Namespace, Name: request.Spec.PodName}.String())
+	return c.writes.Wrote(owner, c.store, version)
+}
+
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
