@@ -163,6 +163,7 @@ func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) erro
 			if err != nil {
 				return fmt.Errorf("reading Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 			}
+			whole.ManagedFields = nil // half of a Pod
 		}
 		if whole != nil {
 			now[pod.UID], e.pod = whole, whole
