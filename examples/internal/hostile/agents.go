@@ -52,7 +52,7 @@ func requestWrites(at Places) []Write {
 		status("a request under way", own+"/status", true, tree{"phase": "Recreating"}),
 		status("a request back in line", own+"/status", true, tree{"phase": "Pending"}),
 		status("states of a foreign container", own+"/status", true, with("containerRecreateStates", []any{state("stranger", "Failed", "x")})),
-		status("20,000 states", own+"/status", false, with("containerRecreateStates", repeated(20_000, func(int) any { return state("app", "Pending", "") }))),
+		status("2,000 states", own+"/status", false, with("containerRecreateStates", repeated(2_000, func(int) any { return state("app", "Pending", "") }))),
 		status("a state of a megabyte", own+"/status", false, with("containerRecreateStates", []any{state("app", "Pending", strings.Repeat("x", 1<<20))})),
 		status("a name of a megabyte", own+"/status", false, with("containerRecreateStates", []any{state(strings.Repeat("x", 1<<20), "Pending", "")})),
 		status("a message of a megabyte", own+"/status", false, with("message", strings.Repeat("x", 1<<20))),
@@ -63,7 +63,7 @@ func requestWrites(at Places) []Write {
 		status("the time of the manager", own+"/status", false, with("conditions", []any{tree{
 			"type": apps.ConditionPreRecreateGrace, "status": "True", "reason": "x", "message": "", "lastTransitionTime": "1970-01-01T00:00:00Z",
 		}})),
-		status("instances of the manager", own+"/status", false, with("containerStatusSnapshot", repeated(20_000, func(i int) any {
+		status("instances of the manager", own+"/status", false, with("containerStatusSnapshot", repeated(2_000, func(i int) any {
 			return tree{"name": fmt.Sprint(i), "ready": true, "restartCount": i}
 		}))),
 		status("a foreign request", crrs+foreign, false, tree{"phase": "Recreating"}),
