@@ -222,7 +222,7 @@ func (s *stolen) burst(ctx context.Context) string {
 	for _, n := range counts {
 		total += n
 	}
-	return fmt.Sprintf("%d00 writes and more", total/100)
+	return fmt.Sprintf("%d writes and more", total/100*100)
 }
 
 // succeeded returns the attacks of the agent that must not succeed, and did.
