@@ -73,8 +73,8 @@ generate: ## deepcopy functions, registrations of types, CRDs, manifests and tab
 	cd examples/apis && $(TOOL) controller-gen object paths="./apps/...;./policy/..."
 	cd examples/apis && $(TOOL) controller-gen crd paths="./apps/...;./policy/..." output:crd:dir=../config/crd
 	cd examples && $(GO) run ./internal/registration apis && $(GO) run ./internal/crdconversion config/crd && $(GO) run ./internal/manifests ..
-	@for d in crd webhook rbac resourcedistribution daemon; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
-		(cd examples/config/$$d && cp $$(sed -n 's/^- \(.*\.yaml\)$$/\1/p' Kustomization) ../../charts/kruise/files/$$d/) || exit 1; done
+	@for d in crd webhook rbac resourcedistribution daemon daemon-webhook; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
+		(cd examples/config/$$d && cp $$(sed -n 's/^- \(path: \)\?\(.*\.yaml\)$$/\2/p' Kustomization) ../../charts/kruise/files/$$d/) || exit 1; done
 	cd testing && $(GO) generate ./...
 	@mkdir -p bin
 	$(GO) run ./examples/internal/reasontable -root . > bin/reasons.md && mv bin/reasons.md docs/reasons.md

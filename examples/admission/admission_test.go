@@ -31,10 +31,10 @@ func undefaulted() []string {
 
 func TestPaths(t *testing.T) {
 	handlers := handlersOf(admission.Options{})
-	paths := admission.Paths(append(kind.Endpoints(kinds.All(), admission.Options{}), admission.Protection(admission.Options{}))...)
+	paths := admission.Paths(append(kind.Endpoints(kinds.All(), admission.Options{}), admission.Protection(admission.Options{}), admission.Agents(admission.Options{}))...)
 	want := []string{
 		"/validate-apps-deployment", "/validate-apps-replicaset", "/validate-apps-statefulset", "/validate-customresourcedefinition",
-		"/validate-ingress", "/validate-namespace", "/validate-service",
+		"/validate-ingress", "/validate-kruise-daemon", "/validate-namespace", "/validate-service",
 	}
 	for _, row := range kinds.All() {
 		name := "-" + strings.ReplaceAll(row.Kind.Group, ".", "-") + "-" + row.Name()
@@ -67,8 +67,9 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, "../config/daemon-webhook/webhooks.yaml")
 	groups, versions, unprotected := map[string]string{}, map[string][]string{}, map[string]bool{}
-	resources, wanted := map[string]string{}, []string{"mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io"} // by name of the webhook
+	resources, wanted := map[string]string{}, []string{"mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io", "vkruisedaemon.kb.io"} // by name of the webhook
 	for _, k := range kinds.All() {
 		for _, path := range admission.Paths(k.Admission(admission.Options{})) {
 			name := path[1:2] + k.Name() + ".kb.io" // m or v
@@ -111,6 +112,12 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			if of, ok := podRules()[w.Name]; ok {
 				rules, effects = of, admissionregistrationv1.SideEffectClassNoneOnDryRun
 			}
+			if w.Name == "vkruisedaemon.kb.io" {
+				rules = agentRules()
+				if len(w.MatchConditions) != 1 || !strings.Contains(w.MatchConditions[0].Expression, "request.userInfo.username.endsWith(':kruise-daemon')") {
+					t.Errorf("others than agents are asked about: %+v", w.MatchConditions)
+				}
+			}
 			if diff := cmp.Diff(rules, w.Rules); diff != "" {
 				t.Errorf("%s: rules (-want +got):\n%s", w.Name, diff)
 			}
@@ -126,7 +133,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	paths = slices.Compact(paths) // evictions are asked about where Pods are
 	none := func() webhookadmission.Handler { return nil }
 	pods := admission.Pods(none, none)
-	served := slices.Sorted(slices.Values(admission.Paths(append(kind.Endpoints(kinds.All(), admission.Options{}), pods, admission.Protection(admission.Options{}))...)))
+	served := slices.Sorted(slices.Values(admission.Paths(append(kind.Endpoints(kinds.All(), admission.Options{}), pods, admission.Protection(admission.Options{}), admission.Agents(admission.Options{}))...)))
 	if diff := cmp.Diff(served, paths); diff != "" {
 		t.Errorf("paths (-handlers +manifests):\n%s", diff)
 	}
@@ -145,6 +152,19 @@ func podRules() map[string][]admissionregistrationv1.RuleWithOperations {
 	return map[string][]admissionregistrationv1.RuleWithOperations{
 		"vpod.kb.io": {rule("pods", "UPDATE", "DELETE"), rule("pods/resize", "UPDATE")}, "vpodeviction.kb.io": {rule("pods/eviction", "CREATE")},
 	}
+}
+
+// agentRules are the rules of the webhook that binds agents to their Nodes: all that agents may write.
+func agentRules() (out []admissionregistrationv1.RuleWithOperations) {
+	all := []admissionregistrationv1.OperationType{"*"}
+	for _, rule := range []admissionregistrationv1.Rule{
+		{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"*"}, Resources: []string{"containerrecreaterequests", "containerrecreaterequests/*"}},
+		{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods", "pods/*"}},
+		{APIGroups: []string{"", "events.k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"events"}},
+	} {
+		out = append(out, admissionregistrationv1.RuleWithOperations{Operations: all, Rule: rule})
+	}
+	return out
 }
 
 // protectedRules are the rules of the webhooks protecting objects of Kubernetes' own kinds.

@@ -22,7 +22,7 @@ type tree = admissiontest.Tree
 
 // handlersOf returns all handlers, for all kinds.
 func handlersOf(options admission.Options) admissiontest.Server {
-	return admission.Handlers(options, append(kind.Endpoints(kinds.All(), options), admission.Protection(options))...)
+	return admission.Handlers(options, append(kind.Endpoints(kinds.All(), options), admission.Protection(options), admission.Agents(options))...)
 }
 
 // small is the smallest valid CloneSet in a version, with more lines of spec.

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-//go:embed crd webhook
+//go:embed crd webhook daemon daemon-webhook
 var manifests embed.FS
 
 // InstallCRDs applies the CRDs of the reference controllers and waits until the API server serves the stored version of

@@ -246,20 +246,7 @@ func TestRestart(t *testing.T) {
 func TestMissing(t *testing.T) {
 	n := newNode(t)
 	n.runtime.Down()
-	name := "containerrecreaterequests.apps.kruise.io"
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := n.Get(t.Context(), client.ObjectKey{Name: name}, crd); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Delete(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
-	controlplanetest.Eventually(t, within, func(ctx context.Context) error {
-		if err := n.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{}); client.IgnoreNotFound(err) != nil || err == nil {
-			return fmt.Errorf("the CRD is there: %w", err)
-		}
-		return nil
-	})
+	controlplanetest.Eventually(t, within, n.removeCRD)
 	d := n.agent()
 	wait := func(want ...string) {
 		t.Helper()
@@ -285,4 +272,6 @@ func TestMissing(t *testing.T) {
 	if got := n.restarts(pod); got != "app 1" {
 		t.Errorf("restarts %s", got)
 	}
+	controlplanetest.Eventually(t, within, n.removeCRD)
+	wait("KindAwaited")
 }

@@ -1,58 +1,58 @@
 package daemon_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/config"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
+	"github.com/workloadkit/workloadkit/examples/internal/hostile"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
-	"github.com/workloadkit/workloadkit/testing/install"
 )
 
 const system = "kruise-system"
 
-// installRights applies the manifests of the agent, without the DaemonSet, until the test ends.
+// installRights applies the rights of agents, with the policies.
 func (n *node) installRights() {
 	n.t.Helper()
 	if err := n.Create(n.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); client.IgnoreAlreadyExists(err) != nil {
 		n.t.Fatal(err)
 	}
-	files, err := filepath.Glob("../config/daemon/*.yaml")
-	if err != nil || len(files) != 6 {
-		n.t.Fatal(files, err)
+	if err := config.InstallAgentRights(n.t.Context(), n); err != nil {
+		n.t.Fatal(err)
 	}
-	for _, file := range files {
-		if filepath.Base(file) == "daemonset.yaml" {
-			continue
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			n.t.Fatal(err)
-		}
-		for document := range strings.SplitSeq(string(text), "\n---\n") {
-			if err := install.Manifest(n.t.Context(), n, []byte(document)); err != nil {
-				n.t.Fatal(file, err)
-			}
-		}
+}
+
+// installWebhook is installRights with the webhook in place of the policies, as below Kubernetes 1.30.
+func (n *node) installWebhook() {
+	n.t.Helper()
+	n.installRights()
+	if err := config.InstallAgentWebhook(n.t.Context(), n); err != nil {
+		n.t.Fatal(err)
 	}
 }
 
@@ -82,33 +82,82 @@ func (n *node) account(on string) *rest.Config {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	config := rest.AnonymousClientConfig(n.cp.Config())
-	config.BearerToken = token.Status.Token
-	return config
+	out := rest.AnonymousClientConfig(n.cp.Config())
+	out.BearerToken = token.Status.Token
+	return out
 }
 
-// TestAgentIsBoundToItsNode: with the policies, the token of an agent writes for its own Node what the agent writes, and
-// nothing else.
+// TestAgentIsBoundToItsNode: with the policies, or with the webhook in their place, the token of an agent writes for its
+// own Node what the agent writes, and nothing else.
 func TestAgentIsBoundToItsNode(t *testing.T) {
-	n := newNode(t)
-	controllertest.Serve(t, n.cp, n, manager.Options{})
-	n.installRights()
+	for _, way := range []struct {
+		name string
+		bind func(*node)
+	}{{"by policies", (*node).installRights}, {"by the webhook", (*node).installWebhook}} {
+		t.Run(way.name, func(t *testing.T) {
+			n := newNode(t)
+			controllertest.Serve(t, n.cp, n, manager.Options{})
+			way.bind(n)
+			n.writeEverything()
+		})
+	}
+}
+
+// sendHostile sends what a stolen agent sends, for a request and a Pod of the Node and both of another Node.
+func (n *node) sendHostile(account *rest.Config, request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, foreignRequest *v1beta1.ContainerRecreateRequest, foreign *corev1.Pod) {
+	n.t.Helper()
+	httpClient, err := rest.HTTPClientFor(account)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, write := range hostile.AgentWrites(hostile.Places{
+		Node: n.name, Namespace: n.namespace, Request: request.Name, Pod: pod.Name, SystemName: system, ForeignNode: foreign.Spec.NodeName,
+		ForeignNamespace: n.namespace, ForeignRequest: foreignRequest.Name, ForeignPod: foreign.Name, ForeignUID: string(foreign.UID),
+	}) {
+		r, err := http.NewRequestWithContext(n.t.Context(), write.Method, account.Host+write.Path, bytes.NewReader(write.Body))
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", write.Type)
+		began := time.Now()
+		answer, err := httpClient.Do(r)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err = errors.Join(err, answer.Body.Close()); err != nil {
+			n.t.Fatal(err)
+		}
+		if took := time.Since(began); took > time.Second {
+			n.t.Logf("%s took %s", write.Name, took)
+		}
+		if passes := answer.StatusCode < 300; passes != write.Passes || answer.StatusCode >= 500 {
+			n.t.Errorf("%s: %d %.300s", write.Name, answer.StatusCode, text)
+		}
+	}
+}
+
+// statusOf patches the status of an object.
+func statusOf(of client.Client, obj client.Object, patch string, options ...client.SubResourcePatchOption) error {
+	return of.Status().Patch(context.Background(), obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(patch)), options...)
+}
+
+// writeEverything writes with the token of an agent.
+func (n *node) writeEverything() {
+	t := n.t
 	other := controlplane.NewNode("other-" + n.namespace)
 	if err := n.Create(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = n.Delete(context.Background(), other) })
 	mine, foreign := n.pod("mine", "app"), n.podOn("foreign", other.Name, "app")
-	request, foreignRequest := n.request("mine", "mine", nil, "app"), n.request("foreign", "foreign", nil, "app")
-	agent, unbound := n.as(n.account(n.name)), n.as(n.account(""))
+	request, foreignRequest, ended := n.request("mine", "mine", nil, "app"), n.request("foreign", "foreign", nil, "app"), n.request("ended", "mine", nil, "app")
+	token := n.account(n.name)
+	agent, unbound := n.as(token), n.as(n.account(""))
 
-	phase := `{"status":{"phase":"Recreating"}}`
-	note := `{"metadata":{"annotations":{"apps.kruise.io/runtime-containers-meta":"{}"}}}`
-	pods := func(pod *corev1.Pod, patch string, of client.Client) error {
-		return of.Status().Patch(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: pod.Name}}, client.RawPatch(types.MergePatchType, []byte(patch)))
-	}
-	requests := func(r *v1beta1.ContainerRecreateRequest, patch string, of client.Client) error {
-		return of.Status().Patch(t.Context(), &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: r.Name}}, client.RawPatch(types.MergePatchType, []byte(patch)))
+	const phase = `{"status":{"phase":"Recreating"}}`
+	note := func(value string) string {
+		return fmt.Sprintf(`{"metadata":{"annotations":{"apps.kruise.io/runtime-containers-meta":%q}}}`, value)
 	}
 	event := func(name, host, kind string, of client.Client) error {
 		return of.Create(t.Context(), &corev1.Event{
@@ -116,51 +165,96 @@ func TestAgentIsBoundToItsNode(t *testing.T) {
 			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: n.namespace, Name: "mine"}, Reason: "Killing",
 		})
 	}
-	// A policy takes a moment to hold.
+	if err := statusOf(n, ended, `{"status":{"phase":"Completed","completionTime":"2026-01-01T00:00:00Z"}}`); err != nil {
+		t.Fatal(err)
+	}
+	// A policy and a webhook take a moment to hold.
 	controlplanetest.Eventually(t, within, func(context.Context) error {
-		if err := requests(foreignRequest, phase, agent); !apierrors.IsForbidden(err) {
+		if err := statusOf(agent, foreignRequest, phase); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("a foreign request: %w", err)
 		}
 		return nil
 	})
+	old := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": n.namespace, "name": "foreign"}}}
+	old.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ContainerRecreateRequest"))
+	states := `{"status":{"phase":"Recreating","containerRecreateStates":[` + strings.TrimSuffix(strings.Repeat(`{"name":"app","phase":"Pending"},`, 2_000), ",") + `]}}`
 	for name, tt := range map[string]struct {
 		err     error
 		refused string // a part of the message
 	}{
-		"own request":                    {requests(request, phase, agent), ""},
-		"own note":                       {pods(mine, note, agent), ""},
+		"own request":                    {statusOf(agent, request, phase), ""},
+		"own note":                       {statusOf(agent, mine, note("{}")), ""},
 		"own event":                      {event("own", n.name, "Pod", agent), ""},
-		"foreign request":                {requests(foreignRequest, phase, agent), "not of the agent's Node"},
-		"foreign request, dry run":       {agent.Status().Patch(t.Context(), foreignRequest.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(phase)), client.DryRunAll), "not of the agent's Node"},
-		"foreign note":                   {pods(foreign, note, agent), "not on the agent's Node"},
+		"foreign request":                {statusOf(agent, foreignRequest, phase), "not of the agent's Node"},
+		"foreign request in v1alpha1":    {statusOf(agent, old, phase), "not of the agent's Node"},
+		"foreign request, dry run":       {statusOf(agent, foreignRequest, phase, client.DryRunAll), "not of the agent's Node"},
+		"foreign note":                   {statusOf(agent, foreign, note("{}")), "not on the agent's Node"},
 		"foreign host of an event":       {event("host", other.Name, "Pod", agent), "not the agent's Node"},
 		"event of a Node":                {event("node", n.name, "Node", agent), "events of Pods alone"},
-		"another annotation":             {pods(mine, `{"metadata":{"annotations":{"a":"b"}}}`, agent), "runtime-containers-meta alone"},
-		"a label":                        {pods(mine, `{"metadata":{"labels":{"a":"b"}}}`, agent), "an annotation alone"},
-		"a finalizer":                    {pods(mine, `{"metadata":{"finalizers":["example.com/x"]}}`, agent), "an annotation alone"},
-		"readiness":                      {pods(mine, `{"status":{"conditions":[]}}`, agent), "the kubelet's"},
+		"another annotation":             {statusOf(agent, mine, `{"metadata":{"annotations":{"a":"b"}}}`), "runtime-containers-meta alone"},
+		"a label":                        {statusOf(agent, mine, `{"metadata":{"labels":{"a":"b"}}}`), "an annotation alone"},
+		"a finalizer":                    {statusOf(agent, mine, `{"metadata":{"finalizers":["example.com/x"]}}`), "an annotation alone"},
+		"readiness":                      {statusOf(agent, mine, `{"status":{"conditions":[]}}`), "the kubelet's"},
+		"a long note":                    {statusOf(agent, mine, note(strings.Repeat("x", 64<<10+1))), "is too long"},
+		"back from the end":              {statusOf(agent, ended, `{"status":{"phase":"Recreating","completionTime":null}}`), "has ended"},
+		"more states than containers":    {statusOf(agent, request, states), "too long"},
+		"a long message":                 {statusOf(agent, request, `{"status":{"phase":"Recreating","message":"`+strings.Repeat("x", 4097)+`"}}`), "too long"},
+		"a condition":                    {statusOf(agent, request, `{"status":{"phase":"Recreating","conditions":[{"type":"PreRecreateGrace","status":"True","reason":"x","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`), "the manager's"},
 		"spec of a request":              {agent.Patch(t.Context(), request.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))), "cannot patch"},
 		"a new request":                  {agent.Create(t.Context(), &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: "x"}}), "cannot create"},
 		"a Secret":                       {agent.Get(t.Context(), client.ObjectKey{Namespace: n.namespace, Name: "x"}, &corev1.Secret{}), "cannot get"},
-		"own request, unbound token":     {requests(request, phase, unbound), "not bound to a Pod"},
-		"own note, unbound token":        {pods(mine, note, unbound), "not bound to a Pod"},
+		"own request, unbound token":     {statusOf(unbound, request, phase), "not bound to a Pod"},
+		"own note, unbound token":        {statusOf(unbound, mine, note("{}")), "not bound to a Pod"},
 		"own event, unbound token":       {event("unbound", n.name, "Pod", unbound), "not bound to a Pod"},
-		"administrator, another note":    {pods(foreign, `{"metadata":{"annotations":{"a":"b"}}}`, n), ""},
-		"administrator, foreign request": {requests(foreignRequest, phase, n), ""},
+		"administrator, another note":    {statusOf(n, foreign, `{"metadata":{"annotations":{"a":"b"}}}`), ""},
+		"administrator, foreign request": {statusOf(n, foreignRequest, phase), ""},
 	} {
 		switch {
 		case tt.refused == "" && tt.err != nil:
 			t.Errorf("%s: %v", name, tt.err)
 		case tt.refused != "" && (!apierrors.IsForbidden(tt.err) || !strings.Contains(tt.err.Error(), tt.refused)):
-			t.Errorf("%s: %v, want %q", name, tt.err, tt.refused)
+			t.Errorf("%s: %.500v, want %q", name, tt.err, tt.refused)
 		}
+	}
+	n.sendHostile(token, request, mine, foreignRequest, foreign)
+}
+
+// TestAgentsAloneWaitForTheManager: while nobody serves the webhook, agents write nothing, and the statuses of Pods
+// change as ever.
+func TestAgentsAloneWaitForTheManager(t *testing.T) {
+	n := newNode(t)
+	n.installRights()
+	configuration, webhooks, err := config.AgentWebhook()
+	if err != nil {
+		t.Fatal(err)
+	}
+	configuration.SetName(n.namespace)
+	webhooks[0].(map[string]any)["clientConfig"] = map[string]any{"url": "https://localhost:1/validate-kruise-daemon"}
+	if err := unstructured.SetNestedSlice(configuration.Object, webhooks, "webhooks"); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Create(t.Context(), configuration); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Delete(context.Background(), configuration) })
+	agent, pod := n.as(n.account(n.name)), n.pod("first", "app")
+	const note = `{"metadata":{"annotations":{"apps.kruise.io/runtime-containers-meta":"{}"}}}`
+	controlplanetest.Eventually(t, within, func(context.Context) error {
+		if err := statusOf(agent, pod, note); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "vkruisedaemon.kb.io") {
+			return fmt.Errorf("the agent: %w", err)
+		}
+		return nil
+	})
+	n.pod("second", "app") // ready by a write of its status
+	if err := statusOf(n, pod, note); err != nil {
+		t.Error(err)
 	}
 }
 
 // as returns a client with another account.
-func (n *node) as(config *rest.Config) client.Client {
+func (n *node) as(account *rest.Config) client.Client {
 	n.t.Helper()
-	c, err := client.New(config, client.Options{Scheme: n.Scheme()})
+	c, err := client.New(account, client.Options{Scheme: n.Scheme()})
 	if err != nil {
 		n.t.Fatal(err)
 	}

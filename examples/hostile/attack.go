@@ -43,15 +43,19 @@ func (t *tally) add(attack, answer string) {
 
 // attack sends everything at once until ctx ends, each kind singly. The returned function waits for the end and returns
 // the answers.
-func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1.CloneSet) (answers func() map[string]map[string]int, err error) {
-	v, err := c.newVillain(ctx)
+func (c *cluster) attack(ctx context.Context, o options, like *v1beta1.CloneSet, agent *stolen) (answers func() map[string]map[string]int, err error) {
+	account, err := c.asEditor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, err := newVillain(account)
 	if err != nil {
 		return nil, err
 	}
 	if err := v.pester(ctx, c, like); err != nil {
 		return nil, err
 	}
-	t := &tally{counts: map[string]map[string]int{}}
+	pause, t := o.pause, &tally{counts: map[string]map[string]int{}}
 	var group sync.WaitGroup
 	repeat := func(name string, late, pause time.Duration, once func(context.Context) string) {
 		group.Go(func() {
@@ -63,6 +67,10 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 				sleep(ctx, pause)
 			}
 		})
+	}
+	agent.begin(repeat, o)
+	if o.agentAlone {
+		return answersOf(&group, t), nil
 	}
 	repeat("Pods annotated", 0, time.Second, func(ctx context.Context) string { return v.annotate(ctx, c) })
 	repeat("reviews that never come", 0, time.Second, c.hold)
@@ -93,12 +101,17 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 	for path, body := range posts() {
 		repeat("posted to "+path, 0, pause, func(ctx context.Context) string { return c.post(ctx, path, body) })
 	}
+	return answersOf(&group, t), nil
+}
+
+// answersOf waits for the end of all attacks, and returns the answers.
+func answersOf(group *sync.WaitGroup, t *tally) func() map[string]map[string]int {
 	return func() map[string]map[string]int {
 		group.Wait()
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		return maps.Clone(t.counts)
-	}, nil
+	}
 }
 
 // writeCRDs changes parts of CRDs without meaning for objects, of kinds decided on by the Pod webhook: each write
@@ -128,17 +141,13 @@ func encoded(object hostile.Object, name string) (path string, body []byte, err 
 	return fmt.Sprint(group, object.Content["apiVersion"], "/namespaces/"+villains+"/"+strings.ToLower(fmt.Sprint(object.Content["kind"]))+"s"), body, nil
 }
 
-// villain is a user of a single namespace.
+// villain is a user of a single namespace, or a stolen agent.
 type villain struct {
 	host   string
 	client *http.Client
 }
 
-func (c *cluster) newVillain(ctx context.Context) (*villain, error) {
-	config, err := c.asEditor(ctx)
-	if err != nil {
-		return nil, err
-	}
+func newVillain(config *rest.Config) (*villain, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("client of the villain: %w", err)
@@ -146,7 +155,7 @@ func (c *cluster) newVillain(ctx context.Context) (*villain, error) {
 	return &villain{host: config.Host, client: client}, nil
 }
 
-// send makes a request and returns the code of the answer.
+// send makes a request with JSON and returns the code of the answer.
 func (v *villain) send(ctx context.Context, method, path string, body []byte) string {
 	return v.request(ctx, method, path, "application/json", body)
 }

@@ -26,7 +26,9 @@ const (
 type cluster struct{ *served.Cluster }
 
 func start(ctx context.Context, o options) (*cluster, error) {
-	c, err := served.Start(ctx, served.Options{Manager: o.manager, Nodes: 10, Prepare: createNamespaces})
+	c, err := served.Start(ctx, served.Options{Manager: o.manager, Nodes: 10, Prepare: func(ctx context.Context, c client.Client) error {
+		return errors.Join(createNamespaces(ctx, c), bindAgents(ctx, c, o.byWebhook))
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -3,13 +3,14 @@
 // objects of package internal/hostile, writes values for the controller into its Pods, and wakes the controller. A
 // client on the webhooks' port sends requests impossible for an API server, or nothing. In the namespace "quiet" a
 // CloneSet rolls out in place again and again, another is changed every second, Pods get sidecars, and a client watches
-// CloneSets in their old version. The Pods of both namespaces get sidecars of the same SidecarSet.
+// CloneSets in their old version. The Pods of both namespaces get sidecars of the same SidecarSet. A stolen node agent
+// tries everything that internal/hostile knows, and writes to the objects of its Node in bursts.
 //
 //	hostile --manager bin/kruise-manager --for 10m
 //
 // The command ends with an error in any of these cases: a rollout takes more than 20 % longer than alone (the medians
 // are compared), a change or a Pod is refused, a Pod takes 10 seconds to be admitted, the watch is lost or 10 seconds
-// behind, or the manager needs more memory than its container is given.
+// behind, the agent's token writes what must be refused, or the manager needs more memory than its container is given.
 package main
 
 import (
@@ -32,6 +33,9 @@ type options struct {
 	pods    int
 	alone   int
 	pause   time.Duration
+
+	agentPause            time.Duration
+	agentAlone, byWebhook bool
 }
 
 const (
@@ -53,6 +57,9 @@ func main() {
 	fs.IntVar(&o.pods, "pods", 100, "Pods of the neighbour")
 	fs.IntVar(&o.alone, "alone", 10, "rollouts before the attack, to compare with")
 	fs.DurationVar(&o.pause, "pause", 6*time.Minute, "time between two attacks of one kind, of which there are more than a hundred; what the API server itself needs for them is nobody's to save")
+	fs.DurationVar(&o.agentPause, "agent-pause", 20*time.Second, "time between two attacks of one kind by the stolen node agent, and between two seconds of nothing but writes")
+	fs.BoolVar(&o.agentAlone, "agent-alone", false, "leave all attacks but those of the stolen node agent out")
+	fs.BoolVar(&o.byWebhook, "agent-webhook", false, "have the manager's webhook bind agents, in place of policies")
 	err := fs.Parse(os.Args[1:])
 	if err == nil {
 		err = run(ctx, o, os.Stdout)
@@ -104,13 +111,26 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		}
 		f.alone = append(f.alone, took)
 	}
+	if err := f.attack(ctx, c, o, n); err != nil {
+		return err
+	}
+	f.print(out)
+	return f.verdict()
+}
+
+// attack rolls out under attack.
+func (f *figures) attack(ctx context.Context, c *cluster, o options, n *neighbour) error {
+	agent, err := c.steal(ctx)
+	if err != nil {
+		return err
+	}
 	before, err := c.CPU()
 	if err != nil {
 		return err
 	}
 	attackCtx, end := context.WithTimeout(ctx, o.lasts)
 	defer end()
-	attack, err := c.attack(attackCtx, o.pause, n.cs)
+	attack, err := c.attack(attackCtx, o, n.cs, agent)
 	if err != nil {
 		return err
 	}
@@ -128,11 +148,11 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	f.cpu = (after - before) / o.lasts.Seconds()
 	f.attacks = attack()
 	f.events, f.failed, f.lags, f.pods = n.watched()
-	if f.memory, err = c.Memory(); err != nil {
-		return err
+	if err := agent.unharmed(ctx); err != nil {
+		f.failed = append(f.failed, err)
 	}
-	f.print(out)
-	return f.verdict()
+	f.memory, err = c.Memory()
+	return err
 }
 
 func median(d []time.Duration) time.Duration {
@@ -171,6 +191,7 @@ func (f *figures) verdict() error {
 	for _, err := range f.failed {
 		errs = append(errs, fmt.Errorf("the quiet namespace: %w", err))
 	}
+	errs = append(errs, succeeded(f.attacks)...)
 	if f.memory > mostMemory {
 		errs = append(errs, fmt.Errorf("the manager needs %.0f MiB, at most %d is wanted", f.memory, mostMemory))
 	}

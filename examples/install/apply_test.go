@@ -134,6 +134,19 @@ func (c *cluster) untilRunning(objects map[string]*unstructured.Unstructured) {
 						errs = errors.Join(errs, fmt.Errorf("%s is not %s", name, want))
 					}
 				}
+			case "DaemonSet":
+				d := new(appsv1.DaemonSet)
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, d); err != nil {
+					return err
+				}
+				s := d.Status
+				if s.ObservedGeneration != d.Generation || s.DesiredNumberScheduled == 0 || s.UpdatedNumberScheduled != s.DesiredNumberScheduled || s.NumberAvailable != s.DesiredNumberScheduled {
+					errs = errors.Join(errs, fmt.Errorf("%s: %+v", name, s))
+				}
+			case "ValidatingAdmissionPolicy":
+				if seen, _, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration"); seen != live.GetGeneration() {
+					errs = errors.Join(errs, fmt.Errorf("%s: nobody has looked for wrong types", name))
+				}
 			case "Deployment":
 				d := new(appsv1.Deployment)
 				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, d); err != nil {
@@ -178,14 +191,26 @@ func TestInstallTwice(t *testing.T) {
 			objects := parse(t, text)
 			c.apply(args...)
 			c.untilRunning(objects)
-			before := c.read(objects)
+			before := withoutTimes(c.read(objects))
 			c.apply(args...)
-			if diff := cmp.Diff(before, c.read(objects)); diff != "" {
+			if diff := cmp.Diff(before, withoutTimes(c.read(objects))); diff != "" {
 				t.Errorf("applied again (-before +after):\n%s", diff)
 			}
 			c.checkPods()
 		})
 	}
+}
+
+// withoutTimes drops from policies how old their fields are: once the API server has written the status of a policy, the
+// next application renews the times. The generation of a policy still tells of changes.
+func withoutTimes(objects map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
+	for _, obj := range objects {
+		if obj.GetKind() == "ValidatingAdmissionPolicy" {
+			obj.SetManagedFields(nil)
+			obj.SetResourceVersion("")
+		}
+	}
+	return objects
 }
 
 func TestBuiltInRolesExtendToEveryKind(t *testing.T) {
@@ -231,10 +256,10 @@ func (c *cluster) checkPods() {
 	if len(nodes) != 2 {
 		c.t.Errorf("Pods by Node are %v, want one on each of two", nodes)
 	}
-	// The API server warns if a running Pod breaks the rules.
+	// The API server warns if a running Pod breaks the rules, as agents do: sockets of runtimes belong to root.
 	out, err := kubectl(c.t, "--kubeconfig", c.kubeconfig, "label", "--dry-run=server", "--overwrite", "--warnings-as-errors",
 		"namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-	if err != nil {
+	if err == nil || !strings.Contains(err.Error(), "kruise-daemon-") || strings.Contains(err.Error(), "kruise-controller-manager") {
 		c.t.Errorf("against the Pod security standard restricted: %v\n%s", err, out)
 	}
 }

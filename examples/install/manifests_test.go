@@ -61,7 +61,7 @@ func manifests(t testing.TB, dir string) []string {
 }
 
 func TestChartHoldsCopiesOfTheManifests(t *testing.T) {
-	for _, dir := range []string{"crd", "webhook", "rbac", "daemon"} {
+	for _, dir := range []string{"crd", "webhook", "rbac", "daemon", "daemon-webhook"} {
 		copies := filepath.Join(chart, "files", dir)
 		if diff := cmp.Diff(manifests(t, filepath.Join(config, dir)), manifests(t, copies)); diff != "" {
 			t.Errorf("files of %s; run make generate (-want +got):\n%s", dir, diff)
@@ -90,17 +90,75 @@ func TestChartInstallsWhatTheKustomizationDoes(t *testing.T) {
 	}{
 		{"examples/config/default", nil},
 		{"examples/config/metrics-secure", []string{"manager.metrics.secure=true"}},
-		{"examples/config/default examples/config/daemon", []string{"daemon.enabled=true"}},
+		{"examples/config/no-daemon", []string{"daemon.enabled=false"}},
 	} {
-		var text []string
-		for folder := range strings.FieldsSeq(tc.kustomization) {
-			text = append(text, must(t)(kubectl(t, "kustomize", folder)))
-		}
-		want := asChart(parse(t, strings.Join(text, "\n---\n")))
+		want := asChart(parse(t, must(t)(kubectl(t, "kustomize", tc.kustomization))))
 		if diff := cmp.Diff(want, parse(t, must(t)(template(t, tc.values...)))); diff != "" {
 			t.Errorf("%s and chart (-kustomization +chart):\n%s", tc.kustomization, diff)
 		}
 	}
+}
+
+// TestAgentsAreBoundOnEveryVersion: 4.2 policies bind agents to their Nodes from Kubernetes 1.30 on, and before the
+// webhook, which is asked about agents alone. Before 1.28 that is impossible, and agents have fewer rights.
+func TestAgentsAreBoundOnEveryVersion(t *testing.T) {
+	type bound struct {
+		Policies   int
+		Resources  []string // in the rules of the webhook
+		Conditions int
+		Events     bool // a right
+	}
+	all := []string{"containerrecreaterequests", "containerrecreaterequests/*", "pods", "pods/*", "events"}
+	chart := func(version string, values ...string) string {
+		args := []string{"template", "kruise", "examples/charts/kruise", "--kube-version", version}
+		for _, value := range values {
+			args = append(args, "--set", value)
+		}
+		return must(t)(helm(t, args...))
+	}
+	for name, tc := range map[string]struct {
+		text string
+		want bound
+	}{
+		"1.30":                      {chart("1.30.0"), bound{Policies: 3, Events: true}},
+		"1.29":                      {chart("1.29.3"), bound{Resources: all, Conditions: 1, Events: true}},
+		"1.27":                      {chart("1.27.0"), bound{Resources: all[:2]}},
+		"1.29, not bound":           {chart("1.29.3", "daemon.policies=false"), bound{Events: true}},
+		"1.29, no agents":           {chart("1.29.3", "daemon.enabled=false"), bound{}},
+		"MG-27 the gate is off":     {chart("1.30.0", "featureGates=KruiseDaemon=false"), bound{}},
+		"1.30, with kubectl":        {kustomize(t), bound{Policies: 3, Events: true}},
+		"1.29, with kubectl":        {must(t)(kubectl(t, "kustomize", olderOverlay(t))), bound{Resources: all, Conditions: 1, Events: true}},
+		"without agents by kubectl": {must(t)(kubectl(t, "kustomize", "examples/config/no-daemon")), bound{}},
+	} {
+		var got bound
+		for _, obj := range parse(t, tc.text) {
+			switch obj.GetKind() {
+			case "ValidatingAdmissionPolicy":
+				got.Policies++
+			case "ClusterRole":
+				got.Events = got.Events || obj.GetName() == "kruise-daemon-role" && strings.Contains(fmt.Sprint(obj.Object["rules"]), "events")
+			case "ValidatingWebhookConfiguration":
+				for _, webhook := range as[admissionregistrationv1.ValidatingWebhookConfiguration](t, obj).Webhooks {
+					if webhook.Name != "vkruisedaemon.kb.io" {
+						continue
+					}
+					got.Conditions = len(webhook.MatchConditions)
+					for _, rule := range webhook.Rules {
+						got.Resources = append(got.Resources, rule.Resources...)
+					}
+				}
+			}
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// olderOverlay returns the overlay shown by the Kustomization of the webhook for agents.
+func olderOverlay(t *testing.T) (dir string) {
+	t.Helper()
+	return overlayOf(t, "daemon-webhook", "default", "daemon-webhook")
 }
 
 // asChart adds the chart's additions to the objects of a kustomization.
@@ -192,7 +250,7 @@ func changed() map[string][2]string {
 		"externalCerts.annotations":           {`{"cert-manager.io/inject-ca-from":"a/b"}`, `cert-manager.io/inject-ca-from: a/b`},
 		"enableKubeCacheMutationDetector":     {`true`, `- name: KUBE_CACHE_MUTATION_DETECTOR`},
 		"imagePullSecrets":                    {`[{"name":"pull"}]`, `- name: pull`},
-		"daemon.enabled":                      {`true`, `name: kruise-daemon`},
+		"daemon.enabled":                      {`false`, ``}, // see below
 		"daemon.image.repository":             {`"registry.test:5000/team/agent"`, `image: "registry.test:5000/team/agent:v0.1.0"`},
 		"daemon.image.tag":                    {`"v9"`, `image: "workloadkit/kruise-daemon:v9"`},
 		"daemon.log.level":                    {`"7"`, `- --v=7`},
@@ -281,7 +339,7 @@ func needed(name string) []string {
 		return []string{`featureGates="EnableExternalCerts=true"`}
 	case name == "installation.roleListGroups":
 		return []string{`featureGates="ResourcesDeletionProtection=true,DeletionProtectionForCRDCascadingGate=true"`}
-	case leaf != "enabled" && slices.Contains([]string{"networkPolicy", "serviceMonitor", "daemon"}, group):
+	case leaf != "enabled" && slices.Contains([]string{"networkPolicy", "serviceMonitor"}, group):
 		return []string{group + ".enabled=true"}
 	}
 	return nil
@@ -442,26 +500,36 @@ func TestSchemaOfTheChartIsThatOfItsValues(t *testing.T) {
 	compare("", &schema, values)
 }
 
-// overlay returns the overlay shown by the comment of the Kustomization for another namespace, in a separate folder.
+// overlay returns the overlay shown by the comment of the Kustomization for another namespace.
 func overlay(t *testing.T) (dir string) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(config, "default", "Kustomization"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := filepath.Abs(filepath.Join(config, "default"))
+	return overlayOf(t, "default", "default")
+}
+
+// overlayOf returns the overlay shown by the comment of a Kustomization, in a separate folder. The overlay names other
+// folders.
+func overlayOf(t *testing.T, shownBy string, folders ...string) (dir string) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(config, shownBy, "Kustomization"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir = t.TempDir()
-	if base, err = filepath.Rel(dir, base); err != nil {
-		t.Fatal(err)
-	}
 	text := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
 	for line := range strings.Lines(string(raw)) {
 		if shown, ok := strings.CutPrefix(line, "#   "); ok {
-			text += strings.Replace(shown, "../default", base, 1)
+			text += shown
 		}
+	}
+	for _, folder := range folders {
+		path, err := filepath.Abs(filepath.Join(config, folder))
+		if err == nil {
+			path, err = filepath.Rel(dir, path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = strings.Replace(text, "../"+folder, path, 1)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

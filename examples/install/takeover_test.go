@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,6 +62,7 @@ func (c *cluster) openKruise(ns string, others []kindOf) {
 			c.remove(obj)
 		}
 	})
+	c.remove(find(c.t, parse(c.t, string(text)), "DaemonSet", "")) // of another test
 	c.apply("-f", released)
 	must(c.t)(kubectl(c.t, "--kubeconfig", c.kubeconfig, "apply", "-f", manifests))
 	c.installStub("others", ns, others, "")
@@ -79,7 +81,8 @@ func (c *cluster) openKruise(ns string, others []kindOf) {
 }
 
 // TestTakeOverWithKubectl: MG-60 the README's commands replace OpenKruise's manager by this one. Objects keep their
-// UIDs, what other kinds need is not deleted, nothing of OpenKruise's is left in the Deployment, and admission works.
+// UIDs, what other kinds need is not deleted, nothing of OpenKruise's is left in the Deployment, and admission works. The
+// DaemonSet of OpenKruise's daemon becomes that of the agent, so no Node ever has both.
 func TestTakeOverWithKubectl(t *testing.T) {
 	c := fresh(t)
 	ns, others := env.Namespace(t), otherKinds()[:2]
@@ -93,6 +96,7 @@ func TestTakeOverWithKubectl(t *testing.T) {
 	objects := parse(t, string(text))
 	kept := []*unstructured.Unstructured{
 		web, find(t, objects, "Secret", "registry"), find(t, objects, "Namespace", "kruise-daemon-config"), find(t, objects, "ClusterRole", "kruise-daemon-role"),
+		find(t, objects, "DaemonSet", "kruise-daemon"),
 	}
 	before, beforeOthers := c.present(kept), c.uids(others, ns)
 
@@ -128,11 +132,6 @@ func TestTakeOverWithKubectl(t *testing.T) {
 	if diff := cmp.Diff(beforeOthers, c.uids(others, ns)); diff != "" {
 		t.Errorf("other kinds (-before +after):\n%s", diff)
 	}
-	for name, uid := range c.present([]*unstructured.Unstructured{find(t, objects, "DaemonSet", "kruise-daemon")}) {
-		if !strings.HasPrefix(uid, "gone") {
-			t.Errorf("%s is still there", name)
-		}
-	}
 }
 
 // TestWayBackWithHelm: MG-60 once every object is stored in v1alpha1, an upgrade of the release to OpenKruise's chart
@@ -140,8 +139,10 @@ func TestTakeOverWithKubectl(t *testing.T) {
 func TestWayBackWithHelm(t *testing.T) {
 	c := fresh(t)
 	ns := env.Namespace(t)
-	c.apply("-k", "examples/config/default") // the Namespace and the account, for the other tests, too
-	c.remove(find(t, parse(t, kustomize(t)), "Deployment", ""))
+	c.apply("-k", "examples/config/default")                       // the Namespace and the account, for the other tests, too
+	for _, workload := range []string{"Deployment", "DaemonSet"} { // kubectl's fields would stay
+		c.remove(find(t, parse(t, kustomize(t)), workload, ""))
+	}
 	release := func(args ...string) {
 		t.Helper()
 		must(t)(helm(t, append(args, "--kubeconfig", c.kubeconfig)...))
@@ -212,8 +213,20 @@ func TestWayBackWithHelm(t *testing.T) {
 	want := map[string][]string{
 		"command": {"/manager"}, "env": {"KUBE_CACHE_MUTATION_DETECTOR"}, "ports": {"webhook-server"}, "mounts": {"cert"}, "volumes": {"cert"},
 	}
-	if diff := cmp.Diff(want, ofContainers(live)); diff != "" {
+	if diff := cmp.Diff(want, ofContainers(&live.Spec.Template.Spec)); diff != "" {
 		t.Errorf("the Deployment (-want +got):\n%s", diff)
+	}
+	agents := &appsv1.DaemonSet{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "kruise-daemon"}, agents); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string][]string{"command": {"/kruise-daemon"}, "network": {"host"}}, ofContainers(&agents.Spec.Template.Spec)); diff != "" {
+		t.Errorf("the DaemonSet (-want +got):\n%s", diff)
+	}
+	for _, obj := range parse(t, kustomize(t)) { // OpenKruise's daemon would be bound too
+		if strings.HasPrefix(obj.GetKind(), "ValidatingAdmissionPolicy") && c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj.DeepCopy()) == nil {
+			t.Errorf("%s is still there", key(obj))
+		}
 	}
 }
 
@@ -248,23 +261,33 @@ func (c *cluster) pods(ns string) (out []*unstructured.Unstructured) {
 	return out
 }
 
-// checkDeployment: OpenKruise's command, environment and volumes would keep the manager from starting.
+// checkDeployment: OpenKruise's command, environment and volumes would keep the manager and the agents from starting.
 func (c *cluster) checkDeployment() {
 	c.t.Helper()
-	live := &appsv1.Deployment{}
-	if err := c.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: "kruise-controller-manager"}, live); err != nil {
-		c.t.Fatal(err)
+	manager, agents := &appsv1.Deployment{}, &appsv1.DaemonSet{}
+	for name, into := range map[string]client.Object{"kruise-controller-manager": manager, "kruise-daemon": agents} {
+		if err := c.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
+			c.t.Fatal(err)
+		}
 	}
-	want := as[appsv1.Deployment](c.t, find(c.t, parse(c.t, kustomize(c.t)), "Deployment", ""))
-	if diff := cmp.Diff(ofContainers(want), ofContainers(live)); diff != "" {
-		c.t.Errorf("the Deployment (-want +got):\n%s", diff)
+	objects := parse(c.t, kustomize(c.t))
+	for _, pair := range [][2]*corev1.PodSpec{
+		{&as[appsv1.Deployment](c.t, find(c.t, objects, "Deployment", "")).Spec.Template.Spec, &manager.Spec.Template.Spec},
+		{&as[appsv1.DaemonSet](c.t, find(c.t, objects, "DaemonSet", "")).Spec.Template.Spec, &agents.Spec.Template.Spec},
+	} {
+		if diff := cmp.Diff(ofContainers(pair[0]), ofContainers(pair[1])); diff != "" {
+			c.t.Errorf("%s (-want +got):\n%s", pair[0].Containers[0].Name, diff)
+		}
 	}
 }
 
-// ofContainers returns the commands, and the names of variables, ports and volumes, of a Deployment's containers.
-func ofContainers(d *appsv1.Deployment) map[string][]string {
+// ofContainers returns the commands, and the names of variables, ports and volumes, of a Pod's containers.
+func ofContainers(pod *corev1.PodSpec) map[string][]string {
 	out := map[string][]string{}
-	for _, container := range d.Spec.Template.Spec.Containers {
+	if pod.HostNetwork {
+		out["network"] = []string{"host"}
+	}
+	for _, container := range pod.Containers {
 		out["command"] = append(out["command"], container.Command...)
 		for _, variable := range container.Env {
 			out["env"] = append(out["env"], variable.Name)
@@ -276,7 +299,7 @@ func ofContainers(d *appsv1.Deployment) map[string][]string {
 			out["mounts"] = append(out["mounts"], mount.Name)
 		}
 	}
-	for _, volume := range d.Spec.Template.Spec.Volumes {
+	for _, volume := range pod.Volumes {
 		out["volumes"] = append(out["volumes"], volume.Name)
 	}
 	return out

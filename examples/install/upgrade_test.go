@@ -72,7 +72,7 @@ rules: [{apiGroups: [apps.kruise.io], resources: [clonesets, clonesets/status], 
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata: {name: kruise-daemon-role}
+metadata: {name: kruise-own-role}
 rules: [{apiGroups: [apps.kruise.io], resources: [nodeimages], verbs: ["*"]}]
 `, "OTHER", other.plural)
 }

@@ -103,7 +103,7 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 		Gates:   options.Gates, Reader: c, Client: c, Namespace: w.Namespace, Log: log,
 		TemplateUnchecked: reviews.templateUnchecked, UnknownPath: reviews.unknownPath, CutOff: reviews.cutOff,
 	}
-	endpoints := append(kind.Endpoints(options.Kinds, served), admission.Protection(served))
+	endpoints := append(kind.Endpoints(options.Kinds, served), admission.Protection(served), admission.Agents(served))
 	if options.Gates[apps.GatePodWebhook] {
 		endpoints = append(endpoints, pods.endpoint())
 	}

@@ -18,6 +18,7 @@ func Row() kind.Row {
 		Metrics: metrics.Work{Things: "early_ends", Label: "reason", Help: "Requests completed by the controller, and not by a node agent, by why: PodGone, AgentSilent, DeadlineExceeded, or what is wrong with the spec."}.Metrics,
 		Gates:   []apps.Gate{apps.GateKruiseDaemon},
 		Setup:   Setup,
+		Cached:  []kind.Cached{{Object: &v1beta1.ContainerRecreateRequest{}, Keep: keepRequest}},
 		Rights: kind.Rights{
 			Objects: []string{"get", "list", "watch", "create", "patch", "delete"}, Status: true,
 			Why: "Some end the sidecars of Pods that run to completion (gate SidecarTerminator). Labels and finalizers go at the end, and requests are deleted when their spec says so.",

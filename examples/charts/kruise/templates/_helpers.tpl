@@ -6,6 +6,20 @@
 {{- range splitList "," .Values.featureGates }}{{ if eq (trim .) "DeletionProtectionForCRDCascadingGate=true" }}yes{{ end }}{{ end }}
 {{- end }}
 
+{{- /* Whether there are agents on Nodes. */}}
+{{- define "kruise.hasAgents" -}}
+{{- if and .Values.daemon.enabled (not (has "KruiseDaemon=false" (splitList "," (.Values.featureGates | nospace)))) }}yes{{ end }}
+{{- end }}
+
+{{- /* What binds agents to their Nodes: policies, the webhook about all that agents write, or the webhook about requests alone. Only from 1.28 on
+has a webhook conditions, to be asked about the writes of agents and of nobody else. */}}
+{{- define "kruise.bindsAgents" -}}
+{{- if and (include "kruise.hasAgents" .) .Values.daemon.policies }}
+{{- $version := .Capabilities.KubeVersion.Version }}
+{{- if semverCompare ">=1.30-0" $version }}policies{{ else if semverCompare ">=1.28-0" $version }}webhook{{ else }}requests{{ end }}
+{{- end }}
+{{- end }}
+
 {{- /* Values that do not go together. */}}
 {{- define "kruise.check" -}}
 {{- if and .Values.externalCerts.annotations (not (include "kruise.externalCerts" .)) }}

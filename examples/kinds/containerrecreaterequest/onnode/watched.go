@@ -102,13 +102,14 @@ func (r *Watched) PatchStatus(ctx context.Context, request *v1beta1.ContainerRec
 
 // Missing says why there are no requests, the zero value if there are.
 func (r *Watched) Missing() reason.Reason {
-	if v := r.view(); v != nil && v.informer.HasSynced() {
-		return reason.Reason{}
-	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.missing.Code != "" {
-		return r.missing
+	missing, v := r.missing, r.current
+	r.mu.Unlock()
+	switch {
+	case missing.Code != "": // the requests of a version that is no longer served do not count
+		return missing
+	case v != nil && v.informer.HasSynced():
+		return reason.Reason{}
 	}
 	return reason.Reason{Code: RequestsAwaited, Remedy: "see whether the API server answers, and whether the agent may list and watch " + resourceName}
 }
