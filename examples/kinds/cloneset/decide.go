@@ -14,6 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -35,6 +36,8 @@ type observation struct {
 	// unborn are the names of Pods whose creation failed after their claims were made. The claims wait for the Pods.
 	unborn sets.Set[string]
 	world  world
+	// restarts is the view on the wished restart.
+	restarts *restart.View
 
 	formerClaims *pvc.Former // see former
 }
@@ -69,7 +72,8 @@ type todo struct {
 	enough bool
 	// waits tell facts missing elsewhere in the status: leaving Pods whose claims are for the next Pods, and Pods lacking
 	// claims.
-	waits reason.List
+	waits   reason.List
+	restart *restart.Plan
 }
 
 // decide decides a whole pass from its argument alone.
@@ -99,6 +103,7 @@ func decide(o *observation) *todo {
 		})
 	}
 	t.Choice = o.pods.ChooseDeletions(scale, orders)
+	t.restart = restart.Decide(o.restarts, o.pods, o.restartRules)
 	step := o.step(false)
 	if t.Back = step.Back; t.Back {
 		t.target = o.current
@@ -120,6 +125,15 @@ func (o *observation) spec() rollout.Spec {
 	spec := o.settings.rollout
 	spec.OneRevision = o.current == o.update
 	return spec
+}
+
+// restartRules are the rules of a rollout for a restart.
+func (o *observation) restartRules() restart.Rules {
+	s := &o.settings.rollout
+	return restart.Rules{
+		Replicas: s.Replicas, Partition: s.Partition, MaxUnavailable: s.MaxUnavailable, Paused: o.settings.paused, Paths: s.Paths,
+		Order: func() []*corev1.Pod { return o.pods.Order(o.settings.priority, o.settings.scatter) },
+	}
 }
 
 // step plans the next step of the rollout.

@@ -17,6 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/reason"
@@ -40,6 +41,7 @@ type settings struct {
 	minReady           time.Duration
 	progressDeadline   *time.Duration // nil for none
 	historyLimit       int
+	restart            *restart.Wish // nil for none
 
 	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
 	warnings reason.List
@@ -96,6 +98,7 @@ func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warn
 		spec.ScaleStrategy.MaxUnavailable,
 		s.rollout.Replicas, partition.Up)
 	s.readStrategy(read, &spec.UpdateStrategy)
+	s.restart = restart.Read(read, cs.Annotations)
 	s.warnings = read.Warnings.Reasons()
 	return s, read.Problems, read.Warnings
 }
