@@ -81,9 +81,9 @@ func restartOf(pod *corev1.Pod, wish *restart.Wish) fanout.Attempt {
 // askAgain is the time until other Pods have their turn after a refusal.
 const askAgain = time.Second
 
-// KeepShares asks the budgets anew about Pods under restart, because a share ends after some seconds, and a container
+// keepShares asks the budgets anew about Pods under restart, because a share ends after some seconds, and a container
 // may take longer to stop.
-func (p *Parts[O]) KeepShares(ctx context.Context, t *executor.Turn[O], plan *restart.Plan) {
+func (p *Parts[O]) keepShares(ctx context.Context, t *executor.Turn[O], plan *restart.Plan) {
 	for _, pod := range plan.Keep {
 		if err := p.permitRestart(ctx, pod); err != nil && !reason.IsFinal(err) {
 			t.Pass.Wake(askAgain)
@@ -103,8 +103,10 @@ func (p *Parts[O]) permitRestart(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// Restart tells about a restart, and returns the step of a pass that carries the plan out.
+// Restart keeps the shares of Pods under restart in their budgets, tells about the restart, and returns the step of a
+// pass that carries the plan out. A pass that goes no further keeps the shares all the same.
 func (p *Parts[O]) Restart(ctx context.Context, t *executor.Turn[O], plan *restart.Plan) func() error {
+	p.keepShares(ctx, t, plan)
 	t.Pass.Wake(plan.After)
 	p.Told.Tell(t.Owner, corev1.EventTypeWarning, apps.EventFailedRestartContainers, plan.Failures.Summary(ReasonsInEvent))
 	_, _, conditions := p.config.Status(t.Owner)

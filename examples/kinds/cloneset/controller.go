@@ -119,7 +119,6 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 	remove := fanout.Task{Name: "delete Pods"}
 	// A refused update has already taken a Pod out of service, so the Pod rests for longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
-	r.KeepShares(ctx, t, d.restart)
 	scaleErr = t.Pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, t.Pass, t.Client, o.pods.NotSelected) },
 		func() error { return t.TendClaims(ctx, d.handOver, d.deleteClaims) },
@@ -147,7 +146,7 @@ func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observ
 	o := &observation{
 		cs: cs, settings: s, history: h, update: h.Update, current: h.Current(cs.Status.CurrentRevision), claims: t.Claims,
 		pods:  t.Read(podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Delete: cs.Spec.ScaleStrategy.PodsToDelete, Away: restarts.Away}),
-		world: r.worldOf(ctx, t), restarts: restarts, owner: *metav1.NewControllerRef(cs, r.Cache.Kind()),
+		world: r.worldOf(ctx, t), restart: restarts, owner: *metav1.NewControllerRef(cs, r.Cache.Kind()),
 	}
 	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
 	if o.isOver() {

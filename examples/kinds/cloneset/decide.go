@@ -34,10 +34,9 @@ type observation struct {
 	history         *revision.History
 	current, update *appsv1.ControllerRevision
 	// unborn are the names of Pods whose creation failed after their claims were made. The claims wait for the Pods.
-	unborn sets.Set[string]
-	world  world
-	// restarts is the view on the wished restart.
-	restarts *restart.View
+	unborn  sets.Set[string]
+	world   world
+	restart *restart.View
 
 	formerClaims *pvc.Former // see former
 }
@@ -103,7 +102,7 @@ func decide(o *observation) *todo {
 		})
 	}
 	t.Choice = o.pods.ChooseDeletions(scale, orders)
-	t.restart = restart.Decide(o.restarts, o.pods, o.restartRules)
+	t.restart = restart.Decide(o.restart, o.pods, func() restart.Rules { return o.settings.restartRules(o.pods) })
 	step := o.step(false)
 	if t.Back = step.Back; t.Back {
 		t.target = o.current
@@ -125,15 +124,6 @@ func (o *observation) spec() rollout.Spec {
 	spec := o.settings.rollout
 	spec.OneRevision = o.current == o.update
 	return spec
-}
-
-// restartRules are the rules of a rollout for a restart.
-func (o *observation) restartRules() restart.Rules {
-	s := &o.settings.rollout
-	return restart.Rules{
-		Replicas: s.Replicas, Partition: s.Partition, MaxUnavailable: s.MaxUnavailable, Paused: o.settings.paused, Paths: s.Paths,
-		Order: func() []*corev1.Pod { return o.pods.Order(o.settings.priority, o.settings.scatter) },
-	}
 }
 
 // step plans the next step of the rollout.

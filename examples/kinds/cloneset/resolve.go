@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -101,6 +102,14 @@ func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warn
 	s.restart = restart.Read(read, cs.Annotations)
 	s.warnings = read.Warnings.Reasons()
 	return s, read.Problems, read.Warnings
+}
+
+// restartRules are the rules of a rollout for a restart of containers.
+func (s *settings) restartRules(pods *podcontrol.Set) restart.Rules {
+	return restart.Rules{
+		Replicas: s.rollout.Replicas, Partition: s.rollout.Partition, MaxUnavailable: s.rollout.MaxUnavailable, Paused: s.paused, Paths: s.rollout.Paths,
+		Order: func() []*corev1.Pod { return pods.Order(s.priority, s.scatter) },
+	}
 }
 
 func replicasOf(cs *v1beta1.CloneSet) int32 { return ptr.Deref(cs.Spec.Replicas, api.DefaultReplicas) }

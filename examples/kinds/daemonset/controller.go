@@ -132,7 +132,6 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
 	// A refused update has already taken a Pod out of service, so the Pod rests for longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute, Most: &d.burst}
-	r.KeepShares(ctx, t, d.restart)
 	scaleErr = t.Pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, t.Pass, t.Client, d.release) },
 		func() error { return ownerrefs.Adopt(ctx, t.Pass, t.Client, r.Cache.APIReader(), d.adopt) },
