@@ -262,7 +262,7 @@ func (w *story) act() {
 func (w *story) restartStep() {
 	cs := w.cloneSet(w.anyOwner())
 	if cs == nil || w.Chance(60) {
-		w.agents.Step()
+		w.agents.Step(context.Background())
 		return
 	}
 	w.agents.Ask(cs)
@@ -427,7 +427,7 @@ func (w *story) settle() {
 func (w *story) outside() bool {
 	changed := w.honourAll()
 	changed = w.agentAll() || changed
-	changed = w.agents.Step() || changed
+	changed = w.agents.Step(context.Background()) || changed
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if w.setup.mountEnds && w.Over() && pod.Labels[isDebug] != "" && pod.DeletionTimestamp == nil && w.Chance(10) {
 			w.forceDelete(pod)

@@ -53,7 +53,7 @@ func plan(t testing.TB) chaos.Plan {
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, ended: map[endings]ending{}, agents: restarttest.New(world)}
 			return chaos.Subject{
-				Setup: w.start, Begin: w.begin, Users: w.users, Outside: func() bool { return w.agents.Step() || w.release() }, Settle: w.settle,
+				Setup: w.start, Begin: w.begin, Users: w.users, Outside: func() bool { return w.agents.Step(context.Background()) || w.release() }, Settle: w.settle,
 				Denies: w.denies, Looks: w.look, Wrote: w.judge, Converged: w.converged,
 			}
 		},
@@ -187,7 +187,7 @@ func (w *story) users() {
 // restartStep asks for a restart of containers, or lets the agents work.
 func (w *story) restartStep() {
 	if w.Chance(60) {
-		w.agents.Step()
+		w.agents.Step(context.Background())
 		return
 	}
 	set := w.owner()

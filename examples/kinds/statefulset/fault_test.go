@@ -211,7 +211,7 @@ func (w *story) users() {
 // restartStep asks for a restart of containers, or lets the agents work.
 func (w *story) restartStep() {
 	if w.Chance(60) {
-		w.agents.Step()
+		w.agents.Step(context.Background())
 		return
 	}
 	set := w.owner()
@@ -435,7 +435,7 @@ func ordinalOf(name string) int {
 // outside is the behaviour of everybody else: the holders of Pods, the driver of the volumes, and users restarting Pods
 // for the volumes.
 func (w *story) outside() bool {
-	return w.agents.Step() || w.release() || w.claims && w.driver(0) || w.offline && w.restart()
+	return w.agents.Step(context.Background()) || w.release() || w.claims && w.driver(0) || w.offline && w.restart()
 }
 
 // serves reports whether a Pod is in service and not about to be taken out.

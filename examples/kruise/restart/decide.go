@@ -221,6 +221,9 @@ func (p *Plan) tidy(v *View, set *podcontrol.Set) {
 		for i := range set.Active {
 			active[set.Active[i].UID] = set.Active[i].Pod
 		}
+		for _, pod := range slices.DeleteFunc(slices.Clone(set.NotSelected), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) }) {
+			active[pod.UID] = pod // the release may fail
+		}
 	}
 	for uid, request := range v.requests {
 		pod := active[uid]

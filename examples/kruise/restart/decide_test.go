@@ -214,6 +214,12 @@ func TestDecideRemovesRequestsOfGonePods(t *testing.T) {
 	if got := removed(plan.Remove); got != "a" || names(plan.Keep) != "c" {
 		t.Errorf("removed %q, kept %q", got, names(plan.Keep))
 	}
+	s = newStory("rs")
+	s.set.NotSelected = []*corev1.Pod{s.set.Active[0].Pod, s.set.Active[1].Pod}
+	s.set.Active = nil
+	if got := removed(restart.Decide(restart.NewView(nil, s.requests, at(20)), &s.set, func() restart.Rules { return s.rules(1) }).Remove); got != "b" {
+		t.Errorf("of Pods about to be released, removed %q", got)
+	}
 }
 
 func TestAway(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -50,7 +51,7 @@ func (a *Agents) Ask(owner client.Object) {
 	}
 	delete(annotations, apps.AnnotationRestartContainers)
 	if a.Chance(90) {
-		at := time.Now().Add(time.Duration(a.Rand().IntN(40)-30) * time.Second)
+		at := clock.RealClock{}.Now().Add(time.Duration(a.Rand().IntN(40)-30) * time.Second)
 		annotations[apps.AnnotationRestartContainers] = at.UTC().Format(time.RFC3339) + []string{"", " app", " app", " gone"}[a.Rand().IntN(4)]
 	}
 	owner.SetAnnotations(annotations)
@@ -58,30 +59,35 @@ func (a *Agents) Ask(owner client.Object) {
 }
 
 // Step takes a step of each request under way. changed is false if there was nothing to do.
-func (a *Agents) Step() (changed bool) {
+func (a *Agents) Step(ctx context.Context) (changed bool) {
 	for _, r := range faultapi.All[*request](a.Server) {
 		if r.DeletionTimestamp == nil && !api.HasEnded(&r.Status) {
-			changed = a.step(r.DeepCopy()) || changed
+			changed = a.step(ctx, r.DeepCopy()) || changed
 		}
 	}
 	return changed
 }
 
-func (a *Agents) step(r *request) bool {
+func (a *Agents) step(ctx context.Context, r *request) bool {
 	pod, _ := a.Server.Stored(&corev1.Pod{}, types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.PodName}).(*corev1.Pod)
 	switch {
 	case pod == nil || podOf(r) != pod.UID || !podstate.IsActive(pod):
-		return a.complete(r, "the Pod is gone")
+		return a.complete(ctx, r, "the Pod is gone")
 	case r.Status.Phase == "":
 		ids := map[string]string{}
 		for _, c := range r.Spec.Containers {
 			ids[c.Name], _ = a.Nodes.Env(pod.UID, c.Name)
 		}
 		a.before[r.UID], r.Status.Phase = ids, v1beta1.ContainerRecreateRequestRecreating
-		return a.report(r)
-	case time.Since(r.CreationTimestamp.Time) > patience || !a.Over() && a.Chance(3):
-		return a.complete(r, "no new instance is ready")
+		return a.report(ctx, r)
+	case clock.RealClock{}.Since(r.CreationTimestamp.Time) > patience || !a.Over() && a.Chance(3):
+		return a.complete(ctx, r, "no new instance is ready")
 	}
+	return a.restart(ctx, pod, r)
+}
+
+// restart stops the first container whose instance is old, or ends the request when all new instances are ready.
+func (a *Agents) restart(ctx context.Context, pod *corev1.Pod, r *request) bool {
 	done := 0
 	for i := range r.Spec.Containers {
 		name := r.Spec.Containers[i].Name
@@ -95,25 +101,25 @@ func (a *Agents) step(r *request) bool {
 			done++
 		}
 	}
-	return done == len(r.Spec.Containers) && a.complete(r, "")
+	return done == len(r.Spec.Containers) && a.complete(ctx, r, "")
 }
 
 // complete ends a request; with a message nothing counts as recreated.
-func (a *Agents) complete(r *request, message string) bool {
+func (a *Agents) complete(ctx context.Context, r *request, message string) bool {
 	phase := v1beta1.ContainerRecreateRequestSucceeded
 	if message != "" {
 		phase = v1beta1.ContainerRecreateRequestFailed
 	}
-	r.Status = v1beta1.ContainerRecreateRequestStatus{Phase: v1beta1.ContainerRecreateRequestCompleted, Message: message, CompletionTime: new(metav1.NewTime(time.Now()))}
+	r.Status = v1beta1.ContainerRecreateRequestStatus{Phase: v1beta1.ContainerRecreateRequestCompleted, Message: message, CompletionTime: new(metav1.NewTime(clock.RealClock{}.Now()))}
 	for i := range r.Spec.Containers {
 		r.Status.ContainerRecreateStates = append(r.Status.ContainerRecreateStates, state{Name: r.Spec.Containers[i].Name, Phase: phase})
 	}
 	a.Logf("agent: completes %s of Pod %s: %s", r.Name, r.Spec.PodName, message)
-	return a.report(r)
+	return a.report(ctx, r)
 }
 
-func (a *Agents) report(r *request) bool {
-	err := a.User.Status().Update(context.Background(), r)
+func (a *Agents) report(ctx context.Context, r *request) bool {
+	err := a.User.Status().Update(ctx, r)
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		a.Failf("story", "reporting on %s: %v", r.Name, err)
 	}
