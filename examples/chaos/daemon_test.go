@@ -16,8 +16,6 @@ func daemonMutants() []mutant {
 		{"containers are stopped out of order", restart + "next.go", "case p.Ordered && !j.Phase.isFinal():", "case p.Ordered && p.now.IsZero():", found},
 		{"a container that never comes back is waited for", "node/agent/pod.go", "v.Ended = over || !podstate.IsRestarted(p.Pod, spec, i.ExitCode)", "v.Ended = over", found},
 		{"a report goes to another Pod of the name", daemon + "metadata.go", "\"uid\": pod.UID, ", "", found},
-		{"an environment that could not be read is not read again", daemon + "metadata.go", "return again, failed\n", "return again, nil\n", found},
-		{"an instance newer than the view is stopped for an old label", "inplaceupdate/runtimemeta/next.go", "if !shown {", "if !shown && p.pod == nil {", found},
 		{"a stop that nobody wants goes on", "node/agent/worker.go", "err == nil && !pass.keepsAll {", "err == nil && pass.keepsAll {", found},
 		{"a failed stop never begins again", restart + "stopper/stopper.go", "if s.runs[key][i].err == nil {", "if s.runs[key][i].key == key {", found},
 		{"a request that cannot be told to wait holds up the one in front", onnode + "restarts.go", "waits := r.letWait(ctx, behind)\n", "waits := r.letWait(ctx, behind)\n\tif waits != nil {\n\t\treturn 0, waits\n\t}\n", behind},

@@ -280,6 +280,7 @@ func (w *story) converged() {
 		if isUpdating(pod) && podstate.IsActive(pod) {
 			w.Failf("update", "the update of Pod %s stands still: %v, %v", pod.Name, pod.Labels, pod.Annotations)
 		}
+		w.judgeReported(pod)
 		for _, key := range w.holders(pod) {
 			if key != space+"/"+stands[pod.UID] {
 				w.Failf("left", "Pod %s is held by %s", pod.Name, key)
@@ -288,6 +289,21 @@ func (w *story) converged() {
 	}
 	if len(stands) == 0 {
 		w.judgeIdle()
+	}
+}
+
+// judgeReported: a report has an entry about each container with a label in its environment.
+func (w *story) judgeReported(pod *corev1.Pod) {
+	report, err := runtimemeta.Decode(pod.Annotations[apps.AnnotationRuntimeContainersMeta])
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		s := podstate.ContainerStatus(pod, c.Name)
+		if !podstate.IsActive(pod) || !runtimemeta.ReadsMetadata(c, nil) || s == nil || s.State.Running == nil {
+			continue
+		}
+		if entry := report.Instance(c.Name, s.ContainerID); err != nil || entry == nil || entry.Hashes.ExtractedEnvFromMetadataHash == 0 {
+			w.Failf("unreported", "Pod %s runs %s, and has report %+v: %v", pod.Name, s.ContainerID, report, err)
+		}
 	}
 }
 

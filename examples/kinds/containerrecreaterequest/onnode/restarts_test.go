@@ -45,9 +45,12 @@ func (n *onNode) Containers(context.Context, types.UID, ...string) ([]cri.Contai
 	return []cri.Container{{Instance: containerrestart.Instance{ID: "containerd://a0", Name: "app", State: containerrestart.Running}}}, nil
 }
 
-func (n *onNode) Environment(context.Context, string) ([]string, error)                { return nil, nil }
-func (n *onNode) Stop(context.Context, string, time.Duration) error                    { return nil }
-func (n *onNode) Missing() reason.List                                                 { return nil }
+func (n *onNode) Environment(context.Context, string) ([]string, error) { return nil, nil }
+
+func (n *onNode) Stop(context.Context, string, time.Duration) error { return nil }
+
+func (n *onNode) Missing() reason.List { return nil }
+
 func (n *onNode) Exec(context.Context, string, []string, time.Duration) (int32, error) { return 0, nil }
 
 // TestBehindRefused: CR-20 a request that cannot be told to wait holds up neither the request in front nor others behind.
