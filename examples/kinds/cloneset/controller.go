@@ -53,8 +53,7 @@ type Reconciler struct {
 // turn is a pass over a CloneSet.
 type turn = executor.Turn[*v1beta1.CloneSet]
 
-// Setup adds both controllers to the manager. The controllers write with c, and c must read from the manager's cache.
-// The scheme must know the CloneSet types.
+// Setup adds both controllers to the manager. c writes, and reads from the cache. The scheme must know CloneSets.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -63,19 +62,18 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	return r.Register(mgr, r)
 }
 
-func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (r *Reconciler, err error) {
 	options.Options = options.Complete()
 	if options.NewID == nil {
 		options.NewID = func() string { return rand.String(5) }
 	}
-	r := &Reconciler{options: options}
+	r = &Reconciler{options: options}
 	config := kruise.Config[*v1beta1.CloneSet]{
 		Name: "cloneset", Controller: ControllerName, Claims: true, Rules: rules, Status: statusOf, AfterDelete: r.deleteClaimsOf, Labels: apps.ReservedPodLabels(),
 		Control: podcontrol.Config{
 			HashLabel: apps.LabelPodTemplateHash, FullRevisions: !options.Gates[apps.GateCloneSetShortHash], DeleteLabel: apps.LabelSpecifiedDelete,
 		},
 	}
-	var err error
 	if r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.CloneSet{}, options.Options, config); err != nil {
 		return nil, err
 	}
@@ -177,8 +175,7 @@ func (r *Reconciler) worldOf(ctx context.Context, t *turn) world {
 	return w
 }
 
-// deleteClaimsOf deletes the claims of a Pod deleted by the controller itself, with or without reuse. Claims also used
-// by a foreign Pod stay.
+// deleteClaimsOf deletes the claims of a Pod deleted by the controller, with or without reuse. Claims in use stay.
 func (r *Reconciler) deleteClaimsOf(ctx context.Context, t *turn, pod *corev1.Pod) error {
 	world := r.worldOf(ctx, t)
 	return t.DeleteClaims(ctx, world.claimsOf(t.Owner).Of(t.Claims, pod))

@@ -69,8 +69,7 @@ type todo struct {
 	// limits are the obstacles to the creation of Pods. enough is true if no Pods are missing.
 	limits reason.List
 	enough bool
-	// waits tell facts missing elsewhere in the status: leaving Pods whose claims are for the next Pods, and Pods lacking
-	// claims.
+	// waits are missing elsewhere in the status: leaving Pods whose claims are for the next Pods, and Pods lacking claims.
 	waits   reason.List
 	restart *restart.Plan
 }
@@ -228,8 +227,7 @@ func (o *observation) freshName() string {
 	}
 }
 
-// mayReturn reports whether the controller may recreate a lost Pod for its claims. A Pod named in podsToDelete would be
-// deleted at once.
+// mayReturn reports whether to recreate a lost Pod for its claims. A Pod in podsToDelete would be deleted at once.
 func (o *observation) mayReturn(pod string) bool {
 	if !o.cs.Spec.ScaleStrategy.EnablePVCReuse && !o.unborn.Has(pod) || slices.Contains(o.cs.Spec.ScaleStrategy.PodsToDelete, pod) {
 		return false
