@@ -282,7 +282,8 @@ func (l *Ledger) left(list map[string]metav1.Time, m Member, lasts time.Duration
 	return rest(since, lasts, now), true
 }
 
-// isSuccessor reports whether a Pod certainly came after the Pod let go. A late view may show the Pod before instead.
+// isSuccessor reports whether a Pod certainly came after the Pod let go. A stale cache may still show the Pod let go
+// under the name.
 func (l *Ledger) isSuccessor(m Member, since metav1.Time) bool {
 	if was, known := l.Identities[m.Name]; known && m.UID != "" {
 		return was.UID != m.UID && m.Created.After(was.Created.Time)

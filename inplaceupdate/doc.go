@@ -30,8 +30,8 @@
 // not necessarily the spec's tag, and not even a tag if the node pulled the image by digest. The digest is any digest
 // known to the node, such as the digest of an index if the spec names the platform's manifest. The package therefore
 // records, in the state annotation, each container instance with its image and the node's report of the image. A
-// reported digest equal to the spec's digest proves the image. An unequal digest proves nothing until the node has
-// reported the image under a known digest.
+// reported digest equal to the spec's digest proves the image. A different digest proves nothing until the node has
+// reported this image once with a digest that is known to belong to the image.
 //
 // Only time can decide two cases: an update to another name of the same image, and an update after an unfinished update
 // to an image with an unknown digest on the node. The first case looks like a crash of the old container, the second

@@ -172,7 +172,7 @@ func (f *fieldRequirement) matches(node *corev1.Node) bool {
 	return (have == f.value) != f.differs
 }
 
-// explain notes why the Node fulfils none of the terms.
+// explain records in the Verdict why the Node fulfils none of the terms.
 func (a *affinity) explain(node *corev1.Node, v *Verdict) {
 	if len(a.terms) == 0 {
 		v.refuse(node, reason.Reason{

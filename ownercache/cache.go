@@ -58,9 +58,9 @@ type Options struct {
 	// such objects.
 	Beside []trackedclient.Source
 	// Members returns the names of the owners to which a Pod belongs. Members is for owners that look after Pods
-	// controlled by somebody else, for example because the owner has put something into the Pod. Members must depend on
-	// the Pod alone. With Members, a View has the member Pods, whoever controls them, and the Pods wake the owner. If
-	// owners have a namespace, a View has only Pods of the owner's namespace. Nil stands for the Pod's controller.
+	// controlled by somebody else, for example because the owner has put something into the Pod. The result must depend on
+	// nothing but the Pod. With Members, a View has the member Pods, whoever controls them, and the Pods wake the owner.
+	// If owners have a namespace, a View has only Pods of the owner's namespace. Nil stands for the Pod's controller.
 	Members func(*corev1.Pod) []string
 	// RevisionNamespace is the namespace for revisions of owners without a namespace. Objects of other namespaces with an
 	// owner reference to such an owner do not count: everybody with write access to a namespace can write owner references

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Update is the order of updates. The zero value updates the least serving Pods first.
+// Update is the order of updates. With the zero value, Pods that do not serve come first.
 //
 // The order is made in steps. Each step is stable: a step without an opinion keeps the order of the step before.
 type Update struct {

@@ -130,7 +130,7 @@ func (o Merger) Merge(pod *corev1.Pod, now time.Time, changes ...Change) (Patche
 		m.add(&changes[i])
 	}
 	if len(m.problems) > 0 {
-		// Maps are walked in any order; the same changes give the same error.
+		// Go visits maps in random order, but the same changes always give the same error.
 		slices.SortStableFunc(m.problems, func(a, b reason.Reason) int { return strings.Compare(a.Path, b.Path) })
 		return Patches{}, m.problems
 	}

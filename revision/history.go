@@ -203,9 +203,9 @@ func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 	return h.DecideData(data, template.Labels, func(rev *appsv1.ControllerRevision) bool { return h.decoder.holds(rev, template, data) }), nil
 }
 
-// DecideData is Decide for owners with revisions of other content than a Pod template. data is the JSON of today's
-// content, and same reports whether a revision means the same. labels are the labels of a new revision, beside the
-// hash.
+// DecideData is Decide for owners whose revisions hold something else than a Pod template. data is the present content
+// as JSON, and same reports whether the content of a revision is equivalent. A new revision gets labels in addition to
+// the label with the hash.
 func (h *History) DecideData(data []byte, labels map[string]string, same func(*appsv1.ControllerRevision) bool) Decision {
 	next := int64(1)
 	var newest, numbered *appsv1.ControllerRevision // newest counted revision; revision of the same content with an uncounted number

@@ -29,8 +29,8 @@ func (g *given) load(pod *corev1.Pod, keys *Keys) {
 	}
 }
 
-// upgradedAt returns the time of a set's last upgrade of images, the zero time for none. Injection writes both records at
-// once, an upgrade of images the first alone. Call load first.
+// upgradedAt returns the time of a set's last upgrade of images, the zero time for none. Injection writes both records
+// at once, an upgrade of images the first alone. Call load first.
 func (g *given) upgradedAt(set string) time.Time {
 	if len(g.hashes[set]) == 0 || len(g.withoutImages[set]) == 0 {
 		return time.Time{}

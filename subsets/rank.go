@@ -25,8 +25,8 @@ type Order bool
 const (
 	// LastFirst takes Pods from the last subset first: the preferred subsets keep their Pods.
 	LastFirst Order = false
-	// FirstFirst takes Pods from the first subset first. For Pods of an old revision, whose successors go to the first
-	// subset.
+	// FirstFirst takes Pods from the first subset first. The order is right for Pods of an old revision: their successors
+	// go to the first subset.
 	FirstFirst Order = true
 )
 

@@ -14,8 +14,8 @@ import (
 type Material struct {
 	// Certificate is for tls.Config.GetCertificate.
 	Certificate *tls.Certificate
-	// Bundle is the trust of clients, as PEM. The same authorities give the same bytes, regardless of the signing
-	// authority.
+	// Bundle are the certificate authorities that clients must trust, as PEM. The same authorities give the same bytes,
+	// regardless of the signing authority.
 	Bundle []byte
 	// Facts describe the leaf and the authorities: the leaf first, then its signing authority.
 	Facts []Fact

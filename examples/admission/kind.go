@@ -220,7 +220,7 @@ func (k *Rules[Hub, Old]) undecodable(err error, name string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("decoding %s %q: %v", k.GroupKind, name, err))
 }
 
-// Refuse answers with the status of err, or as an internal error without a status.
+// Refuse answers with the status of err, or with an internal error if err has no status.
 func Refuse(ctx context.Context, err error) admission.Response {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {

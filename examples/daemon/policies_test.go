@@ -56,8 +56,8 @@ func (n *node) installWebhook() {
 	}
 }
 
-// account returns a configuration with a token of the agent that is bound to a Pod on a Node; without a Node the token is
-// bound to nothing.
+// account returns a configuration with a token of the agent that is bound to a Pod on a Node; without a Node the token
+// is bound to nothing.
 func (n *node) account(on string) *rest.Config {
 	n.t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
@@ -87,8 +87,8 @@ func (n *node) account(on string) *rest.Config {
 	return out
 }
 
-// TestAgentIsBoundToItsNode: with the policies, or with the webhook in their place, the token of an agent writes for its
-// own Node what the agent writes, and nothing else.
+// TestAgentIsBoundToItsNode: with the policies, or with the webhook in their place, the token of an agent writes for
+// its own Node what the agent writes, and nothing else.
 func TestAgentIsBoundToItsNode(t *testing.T) {
 	for _, way := range []struct {
 		name string

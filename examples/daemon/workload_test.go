@@ -164,8 +164,8 @@ func (n *node) serve() {
 	n.agent()
 }
 
-// TestRestartOfWorkload: all Pods of a CloneSet restart, as many at a time as its budget allows; a partition and a pause
-// hold the restart, and no container restarts twice or unasked.
+// TestRestartOfWorkload: all Pods of a CloneSet restart, as many at a time as its budget allows; a partition and a
+// pause hold the restart, and no container restarts twice or unasked.
 func TestRestartOfWorkload(t *testing.T) {
 	n := newNode(t)
 	n.serve()

@@ -27,7 +27,8 @@ import (
 
 const (
 	system = "kruise-system"
-	// robbed are the Pods on the Node of the stolen agent, and perPod the requests for each: nearly all are written on and on.
+	// robbed are the Pods on the Node of the stolen agent, and perPod the requests for each: nearly all are written on and
+	// on.
 	robbed, perPod = 20, 10
 	// writers write side by side in a burst.
 	writers = 8

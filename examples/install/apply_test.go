@@ -201,8 +201,8 @@ func TestInstallTwice(t *testing.T) {
 	}
 }
 
-// withoutTimes drops from policies how old their fields are: once the API server has written the status of a policy, the
-// next application renews the times. The generation of a policy still tells of changes.
+// withoutTimes drops from policies how old their fields are: once the API server has written the status of a policy,
+// the next application renews the times. The generation of a policy still tells of changes.
 func withoutTimes(objects map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	for _, obj := range objects {
 		if obj.GetKind() == "ValidatingAdmissionPolicy" {

@@ -81,8 +81,8 @@ func (c *cluster) openKruise(ns string, others []kindOf) {
 }
 
 // TestTakeOverWithKubectl: MG-60 the README's commands replace OpenKruise's manager by this one. Objects keep their
-// UIDs, what other kinds need is not deleted, nothing of OpenKruise's is left in the Deployment, and admission works. The
-// DaemonSet of OpenKruise's daemon becomes that of the agent, so no Node ever has both.
+// UIDs, what other kinds need is not deleted, nothing of OpenKruise's is left in the Deployment, and admission works.
+// The DaemonSet of OpenKruise's daemon becomes that of the agent, so no Node ever has both.
 func TestTakeOverWithKubectl(t *testing.T) {
 	c := fresh(t)
 	ns, others := env.Namespace(t), otherKinds()[:2]

@@ -163,8 +163,8 @@ func TestAgentRestartsBehindAService(t *testing.T) {
 	}
 }
 
-// TestAgentDeliversEnv: U-7 a changed annotation reaches the environment of a running Pod; the image has no shell, and no
-// command env.
+// TestAgentDeliversEnv: U-7 a changed annotation reaches the environment of a running Pod; the image has no shell, and
+// no command env.
 func TestAgentDeliversEnv(t *testing.T) {
 	f := startAgent(t)
 	web := f.cloneSet("web", v1beta1.InPlaceOnly, 0)

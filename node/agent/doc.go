@@ -8,8 +8,8 @@
 //
 // The agent calls work with a [Pod] after each event of the Pod, after a time that work asked for, and after the end of
 // a stop that work began. [Pod.Observe] is what package containerrestart decides on, and [Pod.Begin] carries its
-// decision out: the hook and the stop run apart from the workers, so no worker waits for a runtime. A stop goes on for as
-// long as each pass wants the stop: see [Pod.Keep].
+// decision out: the hook and the stop run apart from the workers, so no worker waits for a runtime. A stop goes on for
+// as long as each pass wants the stop: see [Pod.Keep].
 //
 // # What may be missing
 //

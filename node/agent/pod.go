@@ -30,8 +30,8 @@ type Runtimes interface {
 // callTimeout is the time for a runtime to answer a question.
 const callTimeout = 5 * time.Second
 
-// Pod is a Pod of the Node in a pass of the work. The object is the cache's: read-only. A Pod must not be used after the
-// pass.
+// Pod is a Pod of the Node in a pass of the work. The object is the cache's: read-only. A Pod must not be used after
+// the pass.
 type Pod struct {
 	*corev1.Pod
 
@@ -108,8 +108,8 @@ func (p *Pod) view(spec *corev1.Container, status *corev1.ContainerStatus, insta
 }
 
 // Begin begins the stop of a step, if the step has one, and keeps the stops awaited by the step: call Begin after the
-// record is written. grace replaces the grace period of the Pod; nil for none. Hook, ports and grace period are those of
-// the instance's start, as its runtime tells. The error is of a hook that cannot be run: the container is stopped
+// record is written. grace replaces the grace period of the Pod; nil for none. Hook, ports and grace period are those
+// of the instance's start, as its runtime tells. The error is of a hook that cannot be run: the container is stopped
 // without the hook.
 func (p *Pod) Begin(step containerrestart.Step, grace *time.Duration) error {
 	for _, c := range step.Containers {
@@ -123,8 +123,8 @@ func (p *Pod) Begin(step containerrestart.Step, grace *time.Duration) error {
 	return p.Stop(step.Stop.Instance.ID, grace)
 }
 
-// Keep has the stop of an instance go on, if under way. The stops that a pass neither begins nor keeps end with the pass,
-// unless the work fails: nobody wants them any more.
+// Keep has the stop of an instance go on, if under way. The stops that a pass neither begins nor keeps end with the
+// pass, unless the work fails: nobody wants them any more.
 func (p *Pod) Keep(id string) { p.keeps = append(p.keeps, id) }
 
 // KeepAll has all stops of the Pod go on: the work does not know enough to tell in this pass.

@@ -67,8 +67,8 @@ func NewWorker(node string, pods Pods, runtimes Runtimes, work Work, options Wor
 // Start runs the stops until the context ends, and returns after the end of the last.
 func (w *Worker) Start(ctx context.Context) error { return w.stops.Start(ctx) }
 
-// Do calls the work for a Pod, and ends the stops of a Pod that is gone, and the stops that the work has not kept. again
-// is the time until the next call, zero for never. A panic of the work is an error: a Pod stops no agent.
+// Do calls the work for a Pod, and ends the stops of a Pod that is gone, and the stops that the work has not kept.
+// again is the time until the next call, zero for never. A panic of the work is an error: a Pod stops no agent.
 func (w *Worker) Do(ctx context.Context, name types.NamespacedName) (again time.Duration, err error) {
 	pod := w.pods.Pod(name)
 	if pod == nil || pod.Spec.NodeName != w.node {

@@ -10,8 +10,8 @@ import (
 
 // Members returns the active Pods of a set for the count of a disruption budget (disruption.Census.Members). A Pod
 // serves while it is ready, and neither being updated nor given to its hook before a deletion: somebody drains it. As
-// in package rollout, such a Pod counts as away from then on. Pods updated by an Executor through a readiness gate show
-// the end of their changes, so they count again as soon as they serve.
+// in package rollout, such a Pod counts as unavailable from then on. Pods updated by an Executor through a readiness
+// gate show the end of their changes, so they count again as soon as they serve.
 func Members(set *podcontrol.Set) []disruption.Member {
 	out := make([]disruption.Member, 0, len(set.Active))
 	for i := range set.Active {

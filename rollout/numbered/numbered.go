@@ -100,7 +100,8 @@ func (p *Pod) available() bool {
 	return p.Health == rollout.Available && !p.PreDeleting && !p.PreUpdating
 }
 
-// begun reports whether a deletion or an update of the Pod has begun and goes on by itself or by a hook.
+// begun reports whether a deletion or an update of the Pod has begun: the kubelet, or the owner of a lifecycle hook, is
+// to act next.
 func (p *Pod) begun() bool {
 	return p.Health == rollout.Terminating || p.PreDeleting || (p.PreUpdating && p.Health != rollout.Ended)
 }

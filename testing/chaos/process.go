@@ -54,8 +54,8 @@ type ended struct {
 // startVerb is the verb of a reconcile waiting at the turnstile to begin.
 const startVerb = "reconcile"
 
-// Pass makes calls wait for the schedule. Calls during Setup go through. A call of Verb get for a resource unknown to the
-// server stands for a question to somebody else, such as the container runtime of a Node.
+// Pass makes calls wait for the schedule. Calls during Setup go through. A call of Verb get for a resource unknown to
+// the server stands for a question to somebody else, such as the container runtime of a Node.
 func (p *Process) Pass(ctx context.Context, call faultapi.Call) faultapi.Fate {
 	if !p.armed.Load() {
 		return faultapi.Fate{}

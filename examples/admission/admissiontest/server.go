@@ -25,8 +25,8 @@ func Path(verb string, object Tree) string {
 	return "/" + verb + "-" + strings.ReplaceAll(group, ".", "-") + "-" + strings.ToLower(kind)
 }
 
-// Request is the API server's request about a write in namespace default. Without an object or an old object, the
-// argument is nil.
+// Request is the API server's request about a write in namespace default. object is nil for a deletion, and old is nil
+// for a creation.
 func Request(t testing.TB, operation admissionv1.Operation, object, old Tree) *admissionv1.AdmissionRequest {
 	t.Helper()
 	about := present(object, old)

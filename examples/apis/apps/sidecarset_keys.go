@@ -58,7 +58,7 @@ const (
 
 // Configuration that limits the annotations added by SidecarSets to Pods.
 const (
-	// ConfigurationName is the ConfigMap in the manager's namespace.
+	// ConfigurationName is the name of the ConfigMap with settings for all users, in the manager's namespace.
 	ConfigurationName = "kruise-configuration"
 	// ConfigurationAnnotationRules is the ConfigMap's key with the rules, as JSON.
 	ConfigurationAnnotationRules = "SidecarSet_PatchPodMetadata_WhiteList"

@@ -35,7 +35,8 @@ func Selector(selector *metav1.LabelSelector, template map[string]string, reserv
 	return nil
 }
 
-// Selects checks for a well-formed and non-empty selector. An overlong selector is not looked into.
+// Selects checks for a well-formed and non-empty selector. The contents of a selector that is too long are not
+// validated.
 func Selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return field.ErrorList{field.Required(path, "must select at least one label")}

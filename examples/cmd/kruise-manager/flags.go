@@ -113,7 +113,7 @@ func (f *flags) options() (manager.Options, error) {
 	return out, nil
 }
 
-// announce logs flags and gates without an effect, or with a partial effect.
+// announce logs which flags and feature gates of the command line have no effect, or only a partial effect.
 func (f *flags) announce(log logr.Logger) {
 	f.all.Visit(func(set *pflag.Flag) {
 		if _, ok := set.Value.(*unused); ok {

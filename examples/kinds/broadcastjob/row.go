@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 )
 
-// Row is the line of the kind in the table of kinds.
+// Row describes the kind to code that is shared by all kinds.
 func Row() kind.Row {
 	workers, byScheduler := 3, true
 	return kind.Row{

@@ -97,8 +97,8 @@ func (r *Reconciler) observe(ctx context.Context, v *view) (o *observed, err err
 }
 
 // podOf returns the Pod of a request, or the Pod with its name, or nil. A Pod counts as gone by the word of the API
-// server alone: the cache may show a new Pod late, or still show a predecessor. Of most Pods the cache has a part, which
-// is enough before the request is under way. From then on each version of such a Pod is read once.
+// server alone: the cache may show a new Pod late, or still show a predecessor. Of most Pods the cache has a part,
+// which is enough before the request is under way. From then on each version of such a Pod is read once.
 func (r *Reconciler) podOf(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
 	pod, ok := r.pods.Get(request.Namespace, request.Spec.PodName)
 	if ok && string(pod.UID) == request.Labels[apps.LabelRequestPodUID] {

@@ -173,7 +173,8 @@ func (p *plan) finish(o *observed, why reason.Reason, message string) {
 	p.status.Conditions = without(p.status.Conditions, apps.ConditionWaiting)
 }
 
-// cleanUp is for a request with an end, or on its way out: the Pod is let go, and the request no longer found by agents.
+// cleanUp is for a request with an end, or on its way out: the Pod is let go, and the request no longer found by
+// agents.
 func (p *plan) cleanUp(o *observed) {
 	p.releases = slices.Contains(o.request.Finalizers, apps.FinalizerRequestUnreadyAcquired)
 	_, p.deactivates = o.request.Labels[apps.LabelRequestActive]
@@ -244,9 +245,9 @@ func silent(request *v1beta1.ContainerRecreateRequest) reason.Reason {
 	return why
 }
 
-// snapshot lists the running containers of the request with an instance newer than the request: OpenKruise's agent waits
-// for the readiness of such an instance. The instance at the creation is known by its ID. Times would not do: the clocks
-// of Node and API server differ, and times have whole seconds.
+// snapshot lists the running containers of the request with an instance newer than the request: OpenKruise's agent
+// waits for the readiness of such an instance. The instance at the creation is known by its ID. Times would not do: the
+// clocks of Node and API server differ, and times have whole seconds.
 func snapshot(o *observed) (out []v1beta1.ContainerRecreateRequestContainerStatus) {
 	seen := make(map[string]*corev1.ContainerStatus, len(o.pod.Status.ContainerStatuses))
 	for i := range o.pod.Status.ContainerStatuses {

@@ -307,8 +307,8 @@ func TestWithGrace(t *testing.T) {
 	}
 }
 
-// TestTrim: with each write of the status, whatever a hostile Node has written shrinks to the containers of the request.
-// What an honest agent has written stays.
+// TestTrim: with each write of the status, whatever a hostile Node has written shrinks to the containers of the
+// request. What an honest agent has written stays.
 func TestTrim(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	honest := accepted(phase("Recreating"), deadline(3), graced("True", at(1)), func(obj *object) {

@@ -93,8 +93,8 @@ func decide(o *observation) (*todo, error) {
 	return t, nil
 }
 
-// restartRules are the rules of a rollout for a restart. Excluded Nodes keep their containers, and a fitting Node without
-// a Pod counts as unavailable.
+// restartRules are the rules of a rollout for a restart. Excluded Nodes keep their containers, and a fitting Node
+// without a Pod counts as unavailable.
 func (o *observation) restartRules(spec pernode.Spec) restart.Rules {
 	bare, excluded := sets.New[string](), sets.New[string]()
 	for _, node := range o.nodes {

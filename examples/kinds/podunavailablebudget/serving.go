@@ -73,9 +73,9 @@ func isLabelled(pod *corev1.Pod) bool {
 	return false
 }
 
-// isDoubtful reports whether a container of a Pod runs another digest than its spec names, though the spec was changed
-// and the kubelet has seen the change. Either the Node knows the image by the digest of its index, or the kubelet is
-// about to end the container.
+// isDoubtful reports whether a container still runs an image with another digest than the digest in the spec, even
+// though the kubelet has already observed the change of the spec. Either the Node knows the image by the digest of its
+// index, or the kubelet is about to end the container.
 func isDoubtful(pod *corev1.Pod) bool {
 	_, _, doubtful := digests(pod)
 	return doubtful && pod.Generation != 1 && pod.Annotations[apps.AnnotationInPlaceUpdateState] == "" && pod.Annotations[apps.AnnotationInPlaceUpdateStateLegacy] == ""

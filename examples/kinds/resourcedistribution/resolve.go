@@ -82,7 +82,7 @@ func selectorOf(read *judge.Reading, selector *metav1.LabelSelector) labels.Sele
 	return read.Selector(path, selector)
 }
 
-// judgeNames judges the names of a list. A name of the list may not be among others.
+// judgeNames judges the names of a list. No name may also be among others.
 func judgeNames(read *judge.Reading, list []v1beta1.ResourceDistributionNamespace, path *field.Path,
 	others sets.Set[string],
 ) {

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// Row is the line of the kind in the table of kinds.
+// Row describes the kind to code that is shared by all kinds.
 func Row() kind.Row {
 	workers := 3
 	return kind.Row{

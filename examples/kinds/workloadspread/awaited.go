@@ -38,8 +38,8 @@ func (r *Reconciler) await(ctx context.Context, v *view, seen *observed) (again 
 }
 
 // look finds the places without a Pod among those taken now, and notes since when each was seen. A place that this
-// process has seen for as long as a request may last belongs to a stored Pod, or to no Pod: the API server knows. Clocks
-// of several processes may differ, so the time in the place does not count.
+// process has seen for as long as a request may last belongs to a stored Pod, or to no Pod: the API server knows.
+// Clocks of several processes may differ, so the time in the place does not count.
 func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at time.Time, before, now map[awaitedPod]time.Time,
 ) (absent map[awaitedPod]bool, again time.Duration, err error) {
 	if len(now) == 0 {

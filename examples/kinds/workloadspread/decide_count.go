@@ -134,8 +134,8 @@ func (c *counter) finish() plan {
 	return c.plan
 }
 
-// booksOf returns the ledger of a WorkloadSpread never counted, or with a status removed by hand: marked Pods have their
-// places, beside the places taken since.
+// booksOf returns the ledger of a WorkloadSpread never counted, or with a status removed by hand: marked Pods have
+// their places, beside the places taken since.
 func (s *settings) booksOf(object *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus, seen observed) ledger {
 	now := *object
 	now.Status = before

@@ -288,7 +288,8 @@ func maxA(n int32) func(*object) {
 	return subsetA(func(s *v1beta1.WorkloadSpreadSubset) { s.MaxReplicas = number(n) })
 }
 
-// TestExistingPodsFillUp: WS-31: the room that a Pod has taken is gone for the next, also for Pods before it in the list.
+// TestExistingPodsFillUp: WS-31: the room that a Pod has taken is gone for the next, also for Pods before it in the
+// list.
 func TestExistingPodsFillUp(t *testing.T) {
 	pods := []*corev1.Pod{pod("1", on("n1")), pod("2", on("n1")), pod("3", withMark("a"), on("n1"))}
 	got := planOf(t, spread(), seen(pods, node("n1", nil)))

@@ -73,8 +73,8 @@ func (m mark) text() string {
 	return string(text)
 }
 
-// inject sends a new Pod to a subset: tolerations, preferences and the requirement first, then the patch, then the mark.
-// A second call changes nothing. After an error the Pod is as before.
+// inject sends a new Pod to a subset: tolerations, preferences and the requirement first, then the patch, then the
+// mark. A second call changes nothing. After an error the Pod is as before.
 func inject(pod *corev1.Pod, to *subset, m mark) error {
 	out := pod.DeepCopy()
 	for i := range to.tolerations {
@@ -113,9 +113,9 @@ func contains[T any](list []T, wanted T) bool {
 	return slices.ContainsFunc(list, func(item T) bool { return apiequality.Semantic.DeepEqual(item, wanted) })
 }
 
-// requiring returns a Pod's affinity with a requirement for the Node, in a copy. Each term of the Pod is an alternative,
-// so each gets the requirement. A term without requirements matches no Node, and stays so. An empty requirement demands
-// nothing.
+// requiring returns a Pod's affinity with a requirement for the Node, in a copy. Each term of the Pod is an
+// alternative, so each gets the requirement. A term without requirements matches no Node, and stays so. An empty
+// requirement demands nothing.
 func requiring(affinity *corev1.Affinity, required *corev1.NodeSelectorTerm) *corev1.Affinity {
 	if required == nil || len(required.MatchExpressions)+len(required.MatchFields) == 0 {
 		return affinity

@@ -37,9 +37,9 @@ import (
 // most is how many Pods subset a takes.
 const most = 4
 
-// TestFaults: three webhooks and a controller, all with late caches, send Pods to subsets. Requests, deletions, crashes,
-// conflicts and lost answers come in any order. Subset a never has more Pods than its maximum, and in the end no place
-// is taken by a Pod that is not there.
+// TestFaults: three webhooks and a controller, all with late caches, send Pods to subsets. Requests, deletions,
+// crashes, conflicts and lost answers come in any order. Subset a never has more Pods than its maximum, and in the end
+// no place is taken by a Pod that is not there.
 func TestFaults(t *testing.T) { chaos.Run(t, schedules(t)) }
 
 // TestFaultsReplay proves a schedule to depend on its seed alone.

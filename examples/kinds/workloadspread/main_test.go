@@ -90,7 +90,8 @@ func deployment(replicas int32) *appsv1.Deployment {
 	return d
 }
 
-// until waits for numbers of active Pods, by the labels of the subsets' patches, and for the same numbers in the status.
+// until waits for numbers of active Pods, by the labels of the subsets' patches, and for the same numbers in the
+// status.
 func (c *cluster) until(spread *v1beta1.WorkloadSpread, want string) []corev1.Pod {
 	c.t.Helper()
 	var list corev1.PodList
@@ -148,8 +149,8 @@ const twoSubsets = `
   - {name: a, maxReplicas: 2, tolerations: [{key: x, operator: Exists}], patch: {metadata: {labels: {subset: a}}}}
   - {name: b, patch: {metadata: {labels: {subset: b}}}}`
 
-// TestSpread: WS-5 a WorkloadSpread may come before its target. The Pods of a Deployment fill the subsets in order, a deleted Pod leaves its place to its successor, and
-// an event says why further Pods go elsewhere.
+// TestSpread: WS-5 a WorkloadSpread may come before its target. The Pods of a Deployment fill the subsets in order, a
+// deleted Pod leaves its place to its successor, and an event says why further Pods go elsewhere.
 func TestSpread(t *testing.T) {
 	c := idle(t)
 	controllertest.Serve(t, c.cp, c, manager.Options{})
@@ -242,8 +243,9 @@ func (c *cluster) webhooks(n int) (steps []podwebhook.Mutator) {
 	return steps
 }
 
-// TestConcurrentWebhooks: WS-20 WS-37 WS-60: 8 webhooks with a cache each never give away more places than a subset has. A
-// dry run takes none, an asking again takes no second, and the places of Pods that never come are given away again.
+// TestConcurrentWebhooks: WS-20 WS-37 WS-60: 8 webhooks with a cache each never give away more places than a subset
+// has. A dry run takes none, an asking again takes no second, and the places of Pods that never come are given away
+// again.
 func TestConcurrentWebhooks(t *testing.T) {
 	c := idle(t)
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}

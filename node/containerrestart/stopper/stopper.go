@@ -115,8 +115,8 @@ func (s *Stopper) drop(r *run) {
 	s.runs[r.key] = left
 }
 
-// Ask asks for a stop under a key, and reports whether the stop is new. A stop under way for the same key and instance is
-// not begun again, a failed stop is. Ask does not wait.
+// Ask asks for a stop under a key, and reports whether the stop is new. A stop under way for the same key and instance
+// is not begun again, a failed stop is. Ask does not wait.
 func (s *Stopper) Ask(key string, order Order) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

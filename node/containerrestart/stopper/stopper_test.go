@@ -353,8 +353,8 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// TestKeep: all stops of a key but the kept ones end, also the failed ones. A hook that is cut off has not failed. The name
-// of the runtime in front of an ID does not matter.
+// TestKeep: all stops of a key but the kept ones end, also the failed ones. A hook that is cut off has not failed. The
+// name of the runtime in front of an ID does not matter.
 func TestKeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -1,5 +1,5 @@
-// Package imagestore answers the question: how do I test pulls of images without a registry? [Store] is a fakecri.Images
-// with rules for names: found or missing, open or with a password, large and slow.
+// Package imagestore answers the question: how do I test pulls of images without a registry? [Store] is a
+// fakecri.Images with rules for names: found or missing, open or with a password, large and slow.
 package imagestore
 
 import (
@@ -48,8 +48,8 @@ type Store struct {
 	images []fakecri.Image
 }
 
-// New returns an empty store. The first rule for a name counts, and an image without a rule is found. Nil means the real
-// clock.
+// New returns an empty store. The first rule for a name counts, and an image without a rule is found. Nil means the
+// real clock.
 func New(c clock.Clock, rules ...Rule) *Store {
 	if c == nil {
 		c = clock.RealClock{}
@@ -129,7 +129,7 @@ func (s *Store) Add(name string) string {
 	return s.store(full, s.rule(full))
 }
 
-// store adds the names of an image. Images of the same manifest are one image, and a tag leaves the earlier image.
+// store records an image under a name. Images of the same manifest are one image, and a tag leaves the earlier image.
 func (s *Store) store(full string, rule Rule) string {
 	repository, digest, byDigest := strings.Cut(full, "@")
 	if !byDigest {

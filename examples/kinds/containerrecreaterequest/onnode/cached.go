@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/expectations"
 )
 
-// Cached are the requests in a store of client-go: those of the Node with the label for agents, and no others. Cached
-// are safe for concurrent use. Make Cached with NewCached.
+// Cached are the requests in a store of client-go: those of the Node with the label for agents, and no others. A Cached
+// is safe for concurrent use. Make a Cached with NewCached.
 type Cached struct {
 	requests cache.Indexer
 	store    expectations.Store

@@ -53,8 +53,8 @@ func (n *onNode) Missing() reason.List { return nil }
 
 func (n *onNode) Exec(context.Context, string, []string, time.Duration) (int32, error) { return 0, nil }
 
-// TestBehindRefused: CR-20 a request that cannot be told to wait holds up neither the request in front nor others behind.
-// The error is told.
+// TestBehindRefused: CR-20 a request that cannot be told to wait holds up neither the request in front nor others
+// behind. The error is told.
 func TestBehindRefused(t *testing.T) {
 	n := &onNode{refused: "b", requests: []*v1beta1.ContainerRecreateRequest{request("a", 1, ""), request("b", 2, ""), request("c", 3, "")}}
 	worker, err := agent.NewWorker("n1", n, n, New(n, Options{}).Work, agent.WorkerOptions{})

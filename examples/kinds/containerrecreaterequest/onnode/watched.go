@@ -46,8 +46,8 @@ func versions() []schema.GroupVersion {
 
 const resourceName = "containerrecreaterequests"
 
-// Watched are the active requests of a Node, in the version that the API server serves today. A version that is no longer
-// served is replaced without a restart. Watched are safe for concurrent use. Make Watched with NewWatched.
+// Watched are the active requests of a Node, in the version that the API server serves today. A version that is no
+// longer served is replaced without a restart. Watched are safe for concurrent use. Make Watched with NewWatched.
 type Watched struct {
 	node      string
 	client    dynamic.Interface
@@ -73,8 +73,8 @@ func (r *Watched) view() *view {
 	return r.current
 }
 
-// NewWatched returns the requests of a Node. wake is called with the Pod of each request that has come, changed or gone.
-// NewWatched asks nobody: see Start.
+// NewWatched returns the requests of a Node. wake is called with the Pod of each request that has come, changed or
+// gone. NewWatched asks nobody: see Start.
 func NewWatched(config *rest.Config, node string, wake func(pod types.NamespacedName)) (*Watched, error) {
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {

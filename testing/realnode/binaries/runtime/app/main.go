@@ -1,8 +1,8 @@
 // Command app is what containers of the real-node tests run. "app pause" waits for its end, "app exit N" ends with exit
-// code N, and "app write PATH TEXT" writes a file. Without an argument the program serves HTTP on PORT (8080): / answers
-// VERSION, after the time in /?after=D, /ready is 200 once START_DELAY is over, /env?name=X answers a variable, and
-// /file?path=P reads a file or, with PUT, writes the file. On SIGTERM the program ends at once, without an answer to
-// requests under way, or STOP_DELAY later.
+// code N, and "app write PATH TEXT" writes a file. Without an argument the program serves HTTP on PORT (8080): /
+// answers VERSION, after the time in /?after=D, /ready is 200 once START_DELAY is over, /env?name=X answers a variable,
+// and /file?path=P reads a file or, with PUT, writes the file. On SIGTERM the program ends at once, without an answer
+// to requests under way, or STOP_DELAY later.
 package main
 
 import (
