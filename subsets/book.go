@@ -46,12 +46,12 @@ func (b Book) DeepCopy() Book {
 }
 
 // Taken is how many places of the subset are taken.
-func (l *Line) Taken() int {
+func (l Line) Taken() int {
 	return max(int(l.Replicas)-len(l.Deleting), 0) + len(l.Creating)
 }
 
 // Missing is how many places of the subset are free, Unlimited if the place has no bound.
-func (l *Line) Missing(place Place) int {
+func (l Line) Missing(place Place) int {
 	if place.isUnlimited() {
 		return Unlimited
 	}

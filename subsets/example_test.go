@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout/partition"
 	"github.com/workloadkit/workloadkit/subsets"
@@ -137,7 +138,9 @@ func plan(
 	poolOf := func(pod *corev1.Pod) string { pool, _ := matcher.Of(pod); return pool }
 	have := map[string]int{}
 	for _, pod := range pods {
-		have[poolOf(pod)]++
+		if podstate.IsActive(pod) { // the others are on their way out, or need a successor
+			have[poolOf(pod)]++
+		}
 	}
 	states := make([]subsets.State, len(pools))
 	for i, pool := range pools {
@@ -152,7 +155,7 @@ func plan(
 	}
 	places := division.Places()
 	for _, ranked := range subsets.Rank(places, pods, poolOf, subsets.LastFirst) {
-		if ranked.Cost < 0 { // beyond the Pods of its pool
+		if ranked.Cost < 0 { // beyond the Pods of its pool, or in no pool
 			remove = append(remove, ranked.Pod)
 		}
 	}

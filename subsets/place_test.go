@@ -531,3 +531,22 @@ func TestProving(t *testing.T) {
 		})
 	}
 }
+
+// TestRankLeavesOut: a Pod that is ending has no place among those that stay, and neither has a Pod that has ended.
+func TestRankLeavesOut(t *testing.T) {
+	pod := func(name string, edit func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"subset": "a"}}, Spec: corev1.PodSpec{NodeName: "n"}}
+		edit(p)
+		return p
+	}
+	deleted := metav1.Now()
+	pods := []*corev1.Pod{
+		pod("ending", func(p *corev1.Pod) { p.DeletionTimestamp = &deleted }),
+		pod("failed", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
+		pod("serves", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
+	}
+	got := subsets.Rank(places{limited("a", 1)}, pods, func(p *corev1.Pod) string { return p.Labels["subset"] }, subsets.LastFirst)
+	if len(got) != 1 || got[0].Pod.Name != "serves" || got[0].Cost != 100 {
+		t.Errorf("%+v", got)
+	}
+}

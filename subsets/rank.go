@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/podorder"
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // Ranked is a Pod with its rank for deletion.
@@ -30,15 +31,15 @@ const (
 	FirstFirst Order = true
 )
 
-// Rank returns the active Pods of a workload's revision in the order of deletion, the first Pod to delete in front. of
-// returns the name of a Pod's subset, as Matcher.Of does.
+// Rank returns the active ones among the Pods of a workload's revision in the order of deletion, the first Pod to delete
+// in front. Pods that are ending or have ended are left out. of returns the name of a Pod's subset, as Matcher.Of does.
 //
 // Of N subsets, a Pod in the subset i, from 0 on, costs 100*(N-i), and a Pod beyond the maximum -100*(i+1); FirstFirst
 // counts the subsets from the other end. A Pod without subset costs -100*(N+1). Beyond the maximum are the Pods that
 // everybody deletes first: without a Node, pending, unknown, not ready, later ready, restarted more often, newer. A
 // former deletion cost of the Pods has no influence.
 func Rank(places []Place, pods []*corev1.Pod, of func(*corev1.Pod) string, order Order) []Ranked {
-	sorted := slices.Clone(pods)
+	sorted := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) })
 	podorder.Deletion{StateAlone: true}.Sort(sorted)
 	at := make(map[string]int, len(places))
 	for i := range places {

@@ -195,6 +195,10 @@ func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held 
 	ledger, then = present, Answer
 	for _, r := range batch {
 		after, needs := r.decide(base, ledger)
+		if err := s.misused(needs, ledger, after); err != nil {
+			answer([]*request[O, L]{r}, err)
+			continue
+		}
 		if needs == Answer && then == Store {
 			// The answer may rest on the entry of an earlier request.
 			if _, alone := r.decide(base, present); alone != Answer {
@@ -217,6 +221,20 @@ func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held 
 		held = append(held, r)
 	}
 	return ledger, held, then
+}
+
+// misused refuses a changed ledger that nobody would store: the share of the answer would be given away again.
+func (s *Statuses[O, L]) misused(needs Need, before, after L) error {
+	switch {
+	case needs == Store:
+		return nil
+	case needs > Answer:
+		return fmt.Errorf("sharedstatus: decide about %s needs %d, which is no Need", s.config.Noun, needs)
+	}
+	if err := s.config.Kept(after, before); err != nil {
+		return fmt.Errorf("sharedstatus: decide has changed the ledger of %s, and does not need Store: %w", s.config.Noun, err)
+	}
+	return nil
 }
 
 // store stores the ledger, unless the object has changed.

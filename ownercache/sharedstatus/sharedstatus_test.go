@@ -251,6 +251,14 @@ func TestMisuse(t *testing.T) {
 		"a panic": func() (bool, error) {
 			return sharedstatus.Ask(t.Context(), statuses(t, c, c), key, "web-0", func(*object, ledger) (ledger, bool, sharedstatus.Need) { panic("no") })
 		},
+		"a changed ledger without Store": func() (bool, error) {
+			return sharedstatus.Ask(t.Context(), statuses(t, c, c), key, "web-0", func(_ *object, _ ledger) (ledger, bool, sharedstatus.Need) {
+				return ledger{"web-0": metav1.NewTime(time.Unix(1, 0))}, true, sharedstatus.Need(0)
+			})
+		},
+		"no need": func() (bool, error) {
+			return sharedstatus.Ask(t.Context(), statuses(t, c, c), key, "web-0", func(_ *object, l ledger) (ledger, bool, sharedstatus.Need) { return l, true, sharedstatus.Need(77) })
+		},
 		"Store does nothing": func() (bool, error) {
 			s := statuses(t, c, c, func(c *sharedstatus.Config[*object, ledger]) { c.Store = func(*object, ledger) {} })
 			return true, take(t.Context(), s, "a", 1)

@@ -59,7 +59,7 @@ func TestLongestFlight(t *testing.T) {
 		},
 		{
 			"validating webhooks are asked at the same time", nil, []admissionregistrationv1.ValidatingWebhookConfiguration{
-				validating(pods, ptr.To(int32(4))), validating(rulesFor(create, "", "*"), nil), validating(pods, ptr.To(int32(5))),
+				validating(pods, ptr.To(int32(4))), validating(rulesFor(create, "", "pods/*"), nil), validating(pods, ptr.To(int32(5))),
 			}, 18 * time.Second,
 		},
 		{

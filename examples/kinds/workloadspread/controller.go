@@ -107,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	pass.Wake(p.requeueAfter)
 	r.tell(v.Owner, s, &p, warnings.Reasons().Err(), seen.latest)
-	return pass.Result(r.act(ctx, v, pass, &p))
+	return pass.Result(r.act(ctx, v, pass, &p), seen.unasked)
 }
 
 // stop ends a pass, and says why Pods are not spread. Another list of kinds is no event.
@@ -141,7 +141,8 @@ func (r *Reconciler) observe(ctx context.Context, v *view, pass *fanout.Pass, s 
 	}
 	wait, err := r.await(ctx, v, &seen)
 	pass.Wake(wait)
-	return seen, err
+	seen.unasked = err
+	return seen, nil
 }
 
 // complete reads Pods without a mark: the cache keeps only a part of most Pods. Such a Pod gets a mark, or has no

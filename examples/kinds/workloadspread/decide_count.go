@@ -34,7 +34,9 @@ type observed struct {
 	latest    string
 	// absent reports whether the Pod of a taken place will not come, nil for unknown.
 	absent func(key string, since time.Time) bool
-	now    time.Time
+	// unasked is why the API server could not be asked about absent Pods. The count goes on.
+	unasked error
+	now     time.Time
 }
 
 // written is a Pod with changes to write.

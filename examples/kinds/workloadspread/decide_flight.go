@@ -2,6 +2,7 @@ package workloadspread
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -11,7 +12,9 @@ import (
 // own is the configuration of this manager's webhook for new Pods.
 const own = "kruise-mutating-webhook-configuration"
 
-// stored is how long the request of a new Pod may last after the answers of all webhooks: quotas, and the write.
+// stored is how long the request of a new Pod may last after the answers of all webhooks: quotas, and the write. A
+// quota may take 10 s and the write 7 s before the API server gives up; a request slower than stored may make a subset
+// a Pod too large.
 const stored = 8 * time.Second
 
 // unanswered is the timeout of a webhook without a number (admissionregistration/v1/defaults.go).
@@ -60,7 +63,8 @@ func seesNewPods(rules []admissionregistrationv1.RuleWithOperations) bool {
 		creates := slices.Contains(rule.Operations, admissionregistrationv1.Create) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll)
 		core := slices.Contains(rule.APIGroups, "") || slices.Contains(rule.APIGroups, "*")
 		return creates && core && slices.ContainsFunc(rule.Resources, func(resource string) bool {
-			return resource == "pods" || resource == "*" || resource == "*/*"
+			name, sub, _ := strings.Cut(resource, "/")
+			return (name == "pods" || name == "*") && (sub == "" || sub == "*")
 		})
 	})
 }

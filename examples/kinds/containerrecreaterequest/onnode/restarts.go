@@ -146,17 +146,18 @@ func (r *Restarts) next(ctx context.Context, pod *agent.Pod, request *v1beta1.Co
 	return containerrestart.Next(wanted, observed, now), nil
 }
 
-// begin begins the stop of a step, and tells the Pod.
+// begin begins the stop of a step, and tells the Pod. Stops that the step awaits go on.
 func (r *Restarts) begin(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest, step containerrestart.Step) {
-	if step.Stop == nil {
-		return
-	}
 	var grace *time.Duration
 	if request.Spec.Strategy != nil {
 		grace = secondsOf(request.Spec.Strategy.TerminationGracePeriodSeconds)
 	}
+	err := pod.Begin(step, grace)
+	if step.Stop == nil {
+		return
+	}
 	name := step.Stop.Instance.Name
-	if err := pod.Begin(step, grace); err != nil {
+	if err != nil {
 		r.options.Tell(ctx, HookFailed(reason.ObjectOf("Pod", pod), name, err))
 	}
 	r.options.Tell(ctx, Event{

@@ -68,3 +68,56 @@ func TestBehindRefused(t *testing.T) {
 		t.Errorf("written (-want +got):\n%s", diff)
 	}
 }
+
+// slow is a Node whose stops last.
+type slow struct {
+	*onNode
+
+	begun chan context.Context
+}
+
+func (s *slow) PatchStatus(_ context.Context, r *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error {
+	r.Status = status
+	return nil
+}
+
+func (s *slow) Stop(ctx context.Context, _ string, _ time.Duration) error {
+	s.begun <- ctx
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestSlowStop: CR-24 CR-63 a stop that takes its time goes on, once, while further passes wait for its end, and ends
+// with its request.
+func TestSlowStop(t *testing.T) {
+	first := request("a", 1, "")
+	n := &slow{&onNode{requests: []*v1beta1.ContainerRecreateRequest{first}}, make(chan context.Context, 9)}
+	worker, err := agent.NewWorker("n1", n, n, New(n, Options{}).Work, agent.WorkerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Start(ctx) }()
+	pass := func() {
+		t.Helper()
+		if _, err := worker.Do(ctx, types.NamespacedName{Namespace: "shop", Name: "web"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass()
+	stop := <-n.begun
+	for range 3 {
+		if pass(); stop.Err() != nil {
+			t.Fatalf("the stop was ended by a pass that waits for it: %+v", first.Status)
+		}
+	}
+	n.requests = nil
+	if pass(); stop.Err() == nil {
+		t.Error("the stop goes on without a request")
+	}
+	cancel()
+	if err := <-ended; err != nil || len(n.begun) > 0 {
+		t.Errorf("%v, begun again: %d", err, len(n.begun))
+	}
+}
