@@ -67,7 +67,8 @@ func (n *node) rolling(cs *v1beta1.CloneSet, fields map[string]any) {
 // wishFor asks for a restart of container app.
 func (n *node) wishFor(cs *v1beta1.CloneSet) {
 	n.t.Helper()
-	value := time.Now().UTC().Format(time.RFC3339) + " app"
+	// Statuses have whole seconds: a container started in the second of the wish counts as restarted.
+	value := time.Now().Add(time.Second).UTC().Format(time.RFC3339) + " app"
 	n.patch(cs, map[string]any{"metadata": map[string]any{"annotations": map[string]string{apps.AnnotationRestartContainers: value}}})
 }
 
