@@ -15,6 +15,7 @@
 package batch
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -153,7 +154,12 @@ func (r *Rules) choose(step *Step, members []Member) {
 		Replicas: max(r.Replicas, len(members)), Partition: r.Partition, MaxUnavailable: r.MaxUnavailable, InPlace: true,
 		Paths: rollout.Paths{Partition: r.Paths.Partition, MaxUnavailable: r.Paths.MaxUnavailable},
 	}, counts)
-	step.Why = append(step.Why, plan.Limits...)
+	for _, limit := range plan.Limits {
+		if limit.Code == rollout.PartitionReached {
+			limit.Detail = fmt.Sprintf("%d Pods have not restarted, %d are kept so", len(waiting), r.Partition)
+		}
+		step.Why = append(step.Why, limit)
+	}
 	// A refused Pod uses no budget before the Pods that may be restarted.
 	slices.SortStableFunc(waiting[:max(len(waiting)-plan.Keep, 0)], func(a, b Member) int { return refused(a) - refused(b) })
 	for _, m := range rollout.ToUpdate(plan, counts, waiting, func(m Member) bool { return m.Available }) {
@@ -178,8 +184,9 @@ func refused(m Member) int {
 	return 0
 }
 
-// IsRestarted reports whether all of the Pod's named containers run in instances that started at a time or later;
-// without names all containers of the spec. A Pod's status has whole seconds, and the clock is the Node's.
+// IsRestarted reports whether all of the Pod's named containers have had an instance that started at a time or later;
+// without names all containers of the spec. Such an instance may have ended since: the instance before has ended in any
+// case. A Pod's status has whole seconds, and the clock is the Node's.
 func IsRestarted(pod *corev1.Pod, names []string, since time.Time) bool {
 	if len(names) == 0 {
 		names = nil
@@ -189,6 +196,19 @@ func IsRestarted(pod *corev1.Pod, names []string, since time.Time) bool {
 	}
 	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool {
 		status := podstate.ContainerStatus(pod, name)
-		return status == nil || status.State.Running == nil || status.State.Running.StartedAt.Time.Before(since.Truncate(time.Second))
+		return status == nil || lastStart(status).Before(since.Truncate(time.Second))
 	})
+}
+
+// lastStart is the start of a container's last instance, the zero time for a container without any.
+func lastStart(status *corev1.ContainerStatus) (last time.Time) {
+	if running := status.State.Running; running != nil {
+		return running.StartedAt.Time
+	}
+	for _, ended := range []*corev1.ContainerStateTerminated{status.LastTerminationState.Terminated, status.State.Terminated} {
+		if ended != nil {
+			last = ended.StartedAt.Time
+		}
+	}
+	return last
 }

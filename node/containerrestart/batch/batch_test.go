@@ -158,6 +158,9 @@ func TestIsRestarted(t *testing.T) {
 	running := func(name string, second int) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at(second))}}}
 	}
+	ended := func(second int) *corev1.ContainerStateTerminated {
+		return &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(at(second))}
+	}
 	for _, c := range []struct {
 		name     string
 		names    []string
@@ -167,7 +170,10 @@ func TestIsRestarted(t *testing.T) {
 		{"all since", nil, []corev1.ContainerStatus{running("b", 5), running("a", 4)}, true},
 		{"one before", nil, []corev1.ContainerStatus{running("a", 5), running("b", 3)}, false},
 		{"one before, of which nobody asked", []string{"a"}, []corev1.ContainerStatus{running("a", 5), running("b", 3)}, true},
-		{"one does not run", nil, []corev1.ContainerStatus{running("a", 5), {Name: "b"}}, false},
+		{"one has never started", nil, []corev1.ContainerStatus{running("a", 5), {Name: "b"}}, false},
+		{"one has ended since", nil, []corev1.ContainerStatus{running("a", 5), {Name: "b", State: corev1.ContainerState{Terminated: ended(4)}}}, true},
+		{"one ended before", nil, []corev1.ContainerStatus{running("a", 5), {Name: "b", State: corev1.ContainerState{Terminated: ended(3)}}}, false},
+		{"one crashes in a loop since", nil, []corev1.ContainerStatus{running("a", 5), {Name: "b", LastTerminationState: corev1.ContainerState{Terminated: ended(4)}}}, true},
 		{"one is unknown", nil, []corev1.ContainerStatus{running("a", 5)}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
