@@ -57,7 +57,7 @@ type burst struct {
 
 // admissionCommand creates Pods at a rate, and then many at once, with and without the webhook of Pods, and prints the
 // times.
-func admissionCommand(ctx context.Context, args []string, out, log io.Writer) (err error) {
+func admissionCommand(ctx context.Context, args []string, out, log io.Writer) error {
 	var o admissionOptions
 	flags := flag.NewFlagSet("bench admission", flag.ContinueOnError)
 	flags.SetOutput(log)
@@ -76,21 +76,30 @@ func admissionCommand(ctx context.Context, args []string, out, log io.Writer) (e
 		return fmt.Errorf("--sets %d, --matching %d, --budgets %d, --rate %d, --parallel %d, --for %v: want matching sets among all, no negative number, and at least 1, 1 and 1s",
 			o.sets, o.matching, o.budgets, o.rate, o.parallel, o.lasts)
 	}
-	if o.manager, err = locate(o.manager); err != nil {
+	var loads []burst
+	err := onCluster(ctx, served.Options{Manager: o.manager, Args: strings.Fields(*managerArgs), Nodes: 1}, func(c *served.Cluster) (err error) {
+		loads, err = measureAdmission(ctx, c, o, log)
 		return err
-	}
-	c, err := served.Start(ctx, served.Options{Manager: o.manager, Args: strings.Fields(*managerArgs), Nodes: 1})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Stop(context.WithoutCancel(ctx))) }()
-	loads, err := measureAdmission(ctx, c, o, log)
+	})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "Pod admission with %d SidecarSets of which %d match, and %d PodUnavailableBudgets in the namespace\n\n", o.sets, o.matching, o.budgets)
 	printLoads(out, loads)
 	return nil
+}
+
+// onCluster measures on a cluster with a manager that serves webhooks.
+func onCluster(ctx context.Context, o served.Options, measure func(*served.Cluster) error) (err error) {
+	if o.Manager, err = locate(o.Manager); err != nil {
+		return err
+	}
+	c, err := served.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop(context.WithoutCancel(ctx))) }()
+	return measure(c)
 }
 
 // measureAdmission runs the loads. The first, small load is not shown, because the load opens connections and fills

@@ -41,7 +41,7 @@ const subsetLabel = "bench.workloadkit.io/subset"
 
 // spreadCommand creates the Pods of a WorkloadSpread's target at a rate, without and with the webhook of Pods, and
 // prints times and requests.
-func spreadCommand(ctx context.Context, args []string, out, log io.Writer) (err error) {
+func spreadCommand(ctx context.Context, args []string, out, log io.Writer) error {
 	var o spreadOptions
 	flags := flag.NewFlagSet("bench spread", flag.ContinueOnError)
 	flags.SetOutput(log)
@@ -58,19 +58,16 @@ func spreadCommand(ctx context.Context, args []string, out, log io.Writer) (err 
 		return fmt.Errorf("--pods %d, --subsets %d, --rate %d, --nodes %d: want positive numbers, and Pods for whole shares and whole seconds",
 			o.pods, o.subsets, o.rate, o.nodes)
 	}
-	if o.manager, err = locate(o.manager); err != nil {
-		return err
-	}
 	nodes := o.nodes
 	if nodes == 0 {
 		nodes = controlplane.NoNodes
 	}
-	c, err := served.Start(ctx, served.Options{Manager: o.manager, Args: strings.Fields(*managerArgs), Nodes: nodes, AuditLog: true})
-	if err != nil {
+	var m spreading
+	options := served.Options{Manager: o.manager, Args: strings.Fields(*managerArgs), Nodes: nodes, AuditLog: true}
+	err := onCluster(ctx, options, func(c *served.Cluster) (err error) {
+		m, err = measureSpread(ctx, c, o, log)
 		return err
-	}
-	defer func() { err = errors.Join(err, c.Stop(context.WithoutCancel(ctx))) }()
-	m, err := measureSpread(ctx, c, o, log)
+	})
 	if err != nil {
 		return err
 	}

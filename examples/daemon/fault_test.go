@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -26,9 +25,8 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest"
+	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest/requesttest"
 	"github.com/workloadkit/workloadkit/inplaceupdate/runtimemeta"
-	"github.com/workloadkit/workloadkit/podreadiness"
-	"github.com/workloadkit/workloadkit/podreadiness/gatewriter"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/fakecri"
@@ -135,7 +133,7 @@ func (w *story) users() {
 	case n < 16:
 		w.replacePod()
 	case n < 18:
-		w.otherHolder()
+		requesttest.OtherHolder(w.World)
 	case n < 23:
 		w.exit()
 	case n < 29:
@@ -285,24 +283,6 @@ func (w *story) deleteRequest() {
 		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), r)))
 		w.Logf("user: deletes request %s", r.Name)
 	}
-}
-
-// otherHolder has somebody else hold a Pod, or let go of a Pod.
-func (w *story) otherHolder() {
-	pod := w.AnyPod()
-	if pod == nil {
-		return
-	}
-	gate, err := gatewriter.New(w.User, w.User, clock.RealClock{})
-	w.must(err)
-	edit, other := podreadiness.Edit{}, []podreadiness.Holder{{UserAgent: "Lifecycle", Key: "preUpdateHook"}}
-	if holds := w.Chance(50); holds {
-		edit.Hold = other
-	} else {
-		edit.Release, edit.Initialize = other, true
-	}
-	_, err = gate.Edit(context.Background(), pod, apps.ConditionKruisePodReady, edit)
-	w.Logf("others: hold Pod %s: %t, %v", pod.Name, len(edit.Hold) > 0, err)
 }
 
 // exit ends a container without anybody's wish.

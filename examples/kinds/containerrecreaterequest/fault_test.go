@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -23,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kinds/containerrecreaterequest/requesttest"
 	"github.com/workloadkit/workloadkit/podreadiness"
-	"github.com/workloadkit/workloadkit/podreadiness/gatewriter"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
@@ -97,7 +96,7 @@ func (w *story) users() {
 	case n < 11:
 		w.replacePod()
 	case n < 14:
-		w.otherHolder()
+		requesttest.OtherHolder(w.World)
 	case n < 15:
 		w.denied = !w.denied
 		w.Logf("a policy denies the controller's writes: %t", w.denied)
@@ -195,24 +194,6 @@ func (w *story) deleteRequest() {
 		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), obj)))
 		w.Logf("user: deletes request %s", obj.Name)
 	}
-}
-
-// otherHolder has somebody else hold a Pod, or let go of a Pod.
-func (w *story) otherHolder() {
-	pod := w.AnyPod()
-	if pod == nil {
-		return
-	}
-	gate, err := gatewriter.New(w.User, w.User, clock.RealClock{})
-	w.must(err)
-	edit, other := podreadiness.Edit{}, []podreadiness.Holder{{UserAgent: "Lifecycle", Key: "preUpdateHook"}}
-	if holds := w.Chance(50); holds {
-		edit.Hold = other
-	} else {
-		edit.Release, edit.Initialize = other, true
-	}
-	_, err = gate.Edit(context.Background(), pod, apps.ConditionKruisePodReady, edit)
-	w.Logf("others: hold Pod %s: %t, %v", pod.Name, len(edit.Hold) > 0, err)
 }
 
 // lie writes nonsense into a status, as a hostile Node may.

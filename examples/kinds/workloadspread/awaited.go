@@ -3,12 +3,14 @@ package workloadspread
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -89,12 +91,12 @@ func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at ti
 
 // unseen returns the taken places of Pods that are not cached.
 func unseen(spread *v1beta1.WorkloadSpread, pods *crowd) map[awaitedPod]time.Time {
-	out := map[awaitedPod]time.Time{}
-	keys := map[string]time.Time{}
+	out, awaited := map[awaitedPod]time.Time{}, sets.New[string]()
 	for _, list := range spread.Status.VersionedSubsetStatuses {
 		for i := range list {
 			for key, since := range list[i].CreatingPods {
-				out[awaitedUnder(key, since.Time)], keys[key] = time.Time{}, since.Time
+				out[awaitedUnder(key, since.Time)] = time.Time{}
+				awaited.Insert(key)
 			}
 		}
 	}
@@ -103,13 +105,10 @@ func unseen(spread *v1beta1.WorkloadSpread, pods *crowd) map[awaitedPod]time.Tim
 	}
 	for _, entries := range pods.marked {
 		for _, e := range entries {
-			for _, key := range [...]string{e.pod.Name, e.mark.UID} {
-				if since, ok := keys[key]; ok {
-					delete(out, awaitedUnder(key, since))
-				}
-			}
+			awaited.Delete(e.pod.Name, e.mark.UID)
 		}
 	}
+	maps.DeleteFunc(out, func(place awaitedPod, _ time.Time) bool { return !awaited.Has(place.key) })
 	return out
 }
 

@@ -1,0 +1,34 @@
+// Package requesttest has what users do about Pods under ContainerRecreateRequests, for the schedules of the manager's
+// half and of the node agent's half.
+package requesttest
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/podreadiness"
+	"github.com/workloadkit/workloadkit/podreadiness/gatewriter"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+)
+
+// OtherHolder has somebody else hold a Pod out of service, or let go of a Pod.
+func OtherHolder(w *chaos.World) {
+	pod := w.AnyPod()
+	if pod == nil {
+		return
+	}
+	gate, err := gatewriter.New(w.User, w.User, clock.RealClock{})
+	if err != nil {
+		w.Failf("story", "%v", err)
+	}
+	edit, other := podreadiness.Edit{}, []podreadiness.Holder{{UserAgent: "Lifecycle", Key: "preUpdateHook"}}
+	if holds := w.Chance(50); holds {
+		edit.Hold = other
+	} else {
+		edit.Release, edit.Initialize = other, true
+	}
+	_, err = gate.Edit(context.Background(), pod, apps.ConditionKruisePodReady, edit)
+	w.Logf("others: hold Pod %s: %t, %v", pod.Name, len(edit.Hold) > 0, err)
+}
