@@ -133,7 +133,7 @@ func (w *story) users() {
 	case n < 16:
 		w.replacePod()
 	case n < 18:
-		requesttest.OtherHolder(w.World)
+		requesttest.OtherHolder(context.Background(), w.World)
 	case n < 23:
 		w.exit()
 	case n < 29:

@@ -96,7 +96,7 @@ func (w *story) users() {
 	case n < 11:
 		w.replacePod()
 	case n < 14:
-		requesttest.OtherHolder(w.World)
+		requesttest.OtherHolder(context.Background(), w.World)
 	case n < 15:
 		w.denied = !w.denied
 		w.Logf("a policy denies the controller's writes: %t", w.denied)

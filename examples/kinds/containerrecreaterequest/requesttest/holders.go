@@ -14,7 +14,7 @@ import (
 )
 
 // OtherHolder has somebody else hold a Pod out of service, or let go of a Pod.
-func OtherHolder(w *chaos.World) {
+func OtherHolder(ctx context.Context, w *chaos.World) {
 	pod := w.AnyPod()
 	if pod == nil {
 		return
@@ -29,6 +29,6 @@ func OtherHolder(w *chaos.World) {
 	} else {
 		edit.Release, edit.Initialize = other, true
 	}
-	_, err = gate.Edit(context.Background(), pod, apps.ConditionKruisePodReady, edit)
+	_, err = gate.Edit(ctx, pod, apps.ConditionKruisePodReady, edit)
 	w.Logf("others: hold Pod %s: %t, %v", pod.Name, len(edit.Hold) > 0, err)
 }
