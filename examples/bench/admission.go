@@ -214,7 +214,7 @@ func newGenerator(c *served.Cluster, pod *corev1.Pod) (*generator, error) {
 
 func (g *generator) create(ctx context.Context, namespace string) (time.Duration, error) {
 	began := time.Now()
-	_, err := g.clients.CoreV1().Pods(namespace).Create(ctx, g.pod, metav1.CreateOptions{})
+	_, err := g.clients.CoreV1().Pods(namespace).Create(ctx, g.pod.DeepCopy(), metav1.CreateOptions{}) // the encoder writes the kind
 	return time.Since(began), err
 }
 

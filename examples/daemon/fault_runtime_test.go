@@ -59,7 +59,7 @@ type onHome struct {
 // agent sets up the agent: the work of the daemon for the Pods, on a queue and caches of the schedule.
 func (w *story) agent(ctx context.Context, p *chaos.Process, mgr manager.Manager) error {
 	a := &onHome{story: w, process: p}
-	machine := &machine{Machine: faultnodes.New(w.Nodes, &w.nodes, home), story: w}
+	machine := &machine{Machine: faultnodes.New(w.Nodes, w.Beside(), home), story: w}
 	server, err := fakecri.Start(fakecri.Options{Machine: machine, Faults: &gate{a, machine}})
 	if err != nil {
 		return err
@@ -152,19 +152,19 @@ func (a *onHome) listen(mgr manager.Manager) error {
 	)
 }
 
+// wake wakes a Pod once for all that happens at the same time: goroutines decide about the order of two ends.
 func (a *onHome) wake(pod types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.queue != nil {
-		a.queue.Add(reconcile.Request{NamespacedName: pod})
+		a.queue.AddAfter(reconcile.Request{NamespacedName: pod}, time.Millisecond)
 	}
 }
 
 func (a *onHome) wakeAll() {
-	for _, object := range a.pods.List() {
-		if pod, ok := object.(*corev1.Pod); ok {
-			a.wake(client.ObjectKeyFromObject(pod))
-		}
+	for _, key := range slices.Sorted(slices.Values(a.pods.ListKeys())) {
+		namespace, name, _ := strings.Cut(key, "/")
+		a.wake(types.NamespacedName{Namespace: namespace, Name: name})
 	}
 }
 
@@ -262,7 +262,7 @@ func (g *gate) Next(ctx context.Context, method string, request any) fakecri.Fau
 	if method == "StopContainer" {
 		g.judgeNeed(id)
 	}
-	if g.quick && g.trouble == "" || method == "Version" && g.Over() {
+	if g.isSpared(method) {
 		return fakecri.Fault{}
 	}
 	call := faultapi.Call{Verb: "get", Resource: schema.GroupResource{Resource: method}, Name: id, Task: "runtime"}
@@ -281,8 +281,17 @@ func (g *gate) Next(ctx context.Context, method string, request any) fakecri.Fau
 	}
 }
 
+// isSpared reports whether a call goes through at once.
+func (g *gate) isSpared(method string) bool {
+	g.Beside().Lock()
+	defer g.Beside().Unlock()
+	return g.quick && g.trouble == "" || method == "Version" && g.Over()
+}
+
 // fault is the fate of a call in the words of a runtime.
 func (g *gate) fault(fate faultapi.Fate) fakecri.Fault {
+	g.Beside().Lock()
+	defer g.Beside().Unlock()
 	err := cmp.Or(fate.Before, fate.After)
 	switch {
 	case err == nil && g.trouble == "":
@@ -343,9 +352,10 @@ func (m *machine) Containers() []fakecri.Container {
 func (m *machine) Stop(ctx context.Context, id string, grace time.Duration) error {
 	m.one.Lock()
 	defer m.one.Unlock()
-	m.story.nodes.Lock()
+	nodes := m.story.Beside()
+	nodes.Lock()
 	all := m.story.Nodes.Instances()
-	m.story.nodes.Unlock()
+	nodes.Unlock()
 	if i := slices.IndexFunc(all, func(i faultapi.Instance) bool { return i.ID == id && i.Exit == nil }); i >= 0 {
 		m.story.note(func() { m.story.stops = append(m.story.stops, all[i]) })
 	}

@@ -154,7 +154,7 @@ func (w *World) dieAt(p *Process, waiting *faultapi.Waiting) {
 		t, before, version := p.Task(call.Task), w.Server.Target(call), w.Server.Version()
 		waiting.Release(faultapi.Fate{Before: w.admit(p, t, call, before), After: context.Canceled})
 		p.turnstile.Break(context.Canceled)
-		synctest.Wait()
+		w.wait()
 		w.judge(t, call, before, version)
 	}
 	w.crash(p.index, "at a call")

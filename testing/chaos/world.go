@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing/synctest"
 	"time"
 
@@ -39,6 +40,7 @@ type World struct {
 	asked      []asked // what reconciles have asked all the same
 	refused    map[refusedWrite][]time.Time
 
+	beside    sync.Mutex
 	trace     *[]string
 	violation *Violation
 }
@@ -86,8 +88,28 @@ func (w *World) Sleep(d time.Duration) {
 	if d >= time.Second {
 		w.Nodes.RunAll()
 	}
+	w.meet()
 	time.Sleep(d)
 	w.harvest()
+}
+
+// Beside returns the lock for goroutines beside the schedule, such as a simulated container runtime: such a goroutine
+// reads and changes the World, its Nodes and its Subject under the lock.
+func (w *World) Beside() sync.Locker { return &w.beside }
+
+// wait returns after nothing runs any more.
+func (w *World) wait() {
+	w.meet()
+	synctest.Wait()
+	w.meet()
+}
+
+// meet tells the race detector that goroutines beside the schedule run only while the schedule waits. The race detector
+// does not know two orders: synctest.Wait returns after the ends of goroutines, and a goroutine woken by a timer runs
+// after the steps before the sleep.
+func (w *World) meet() {
+	w.beside.Lock()
+	defer w.beside.Unlock()
 }
 
 // enter makes the dice of a step.
@@ -98,7 +120,7 @@ func (w *World) enter(step int, calm bool) {
 
 // harvest waits until nothing runs any more, and checks the finished tasks.
 func (w *World) harvest() {
-	synctest.Wait()
+	w.wait()
 	for i, p := range w.processes {
 		if p == nil {
 			continue

@@ -3,6 +3,7 @@ package containerrecreaterequest
 import (
 	"context"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -55,9 +56,11 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, pods).Watches(&v1beta1.ContainerRecreateRequest{}, requests)
 }
 
-// podSeen wakes the request under way for a Pod, or all requests if the Pod ends.
+// podSeen wakes the request under way for a Pod, or all requests if the Pod ends, always in the same order.
 func (r *Reconciler) podSeen(q queue, pod client.Object, ends bool) {
-	for _, request := range r.cache.Owners.By(podIndex, pod.GetNamespace()+"/"+pod.GetName()) {
+	requests := r.cache.Owners.By(podIndex, pod.GetNamespace()+"/"+pod.GetName())
+	slices.SortFunc(requests, func(a, b *v1beta1.ContainerRecreateRequest) int { return strings.Compare(a.Name, b.Name) })
+	for _, request := range requests {
 		if ends || request.Status.Phase == v1beta1.ContainerRecreateRequestRecreating {
 			add(q, request)
 		}
@@ -73,26 +76,36 @@ func (r *Reconciler) requestChanged(_ context.Context, e event.UpdateEvent, q qu
 	}
 	was, is := before.Status, after.Status
 	was.ContainerRecreateStates, is.ContainerRecreateStates = nil, nil
+	var awake []*v1beta1.ContainerRecreateRequest
 	if !equality.Semantic.DeepEqual(was, is) || !slices.Equal(before.Finalizers, after.Finalizers) {
-		add(q, after)
+		awake = append(awake, after)
 	}
 	if was.Phase != is.Phase || len(byPod(before)) != len(byPod(after)) || before.UID != after.UID {
-		r.wakeLine(q, after)
+		awake = append(awake, r.line(after)...)
 	}
+	add(q, awake...)
 }
 
-// wakeLine wakes the first requests in the line of a request, which are told who goes first.
+// wakeLine wakes the line of a request.
 func (r *Reconciler) wakeLine(q queue, object client.Object) {
-	request, ok := object.(*v1beta1.ContainerRecreateRequest)
-	if !ok {
-		return
+	if request, ok := object.(*v1beta1.ContainerRecreateRequest); ok {
+		add(q, r.line(request)...)
 	}
-	order, _ := turns(r.rivals(request))
-	add(q, order[:min(len(order), inLine+2)]...)
 }
 
+// line returns the first requests in the line of a request, which are told who goes first.
+func (r *Reconciler) line(request *v1beta1.ContainerRecreateRequest) []*v1beta1.ContainerRecreateRequest {
+	order, _ := turns(r.rivals(request))
+	return order[:min(len(order), inLine+2)]
+}
+
+// add adds each request once: a worker could take a request between two additions, and do everything twice.
 func add(q queue, requests ...*v1beta1.ContainerRecreateRequest) {
+	added := map[string]bool{}
 	for _, request := range requests {
-		q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(request)})
+		if !added[request.Name] {
+			q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(request)})
+		}
+		added[request.Name] = true
 	}
 }
