@@ -31,7 +31,9 @@ func TestTakeAhead(t *testing.T) {
 		{"a full subset is left out", []any{2, 20}, ledger{ignored: {{Name: "a", Replicas: 2}}}, of("b", keys...), true},
 		{"no maximum, no places", []any{nil}, nil, nil, false},
 		{
-			"taken before, by an attempt with a lost answer", []any{20}, ledger{ignored: {{Name: "a", CreatingPods: times{"k1": now, "k2": now, "k3": now, "k4": now}}}},
+			"taken before, by an attempt with a lost answer",
+			[]any{20},
+			ledger{ignored: {{Name: "a", CreatingPods: times{"k1": now, "k2": now, "k3": now, "k4": now}}}},
 			of("a", keys...), false,
 		},
 		{"taken before, and little room", []any{5}, ledger{ignored: {{Name: "a", CreatingPods: times{"k1": now, "k2": now}}}}, of("a", "k1", "k2"), false},
