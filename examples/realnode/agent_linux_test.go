@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllertest"
@@ -29,7 +30,9 @@ import (
 func startAgent(t *testing.T) *fixture {
 	t.Helper()
 	f := start(t)
-	controllertest.Serve(t, f.cp, f, manager.Options{})
+	gates := apps.DefaultGates()
+	gates[apps.GateSidecarTerminator] = true
+	controllertest.Serve(t, f.cp, f, manager.Options{Gates: gates})
 	config := rest.AddUserAgent(rest.CopyConfig(f.cp.Config()), "kruise-daemon")
 	d, err := daemon.New(config, daemon.Options{Node: f.node.Name(), Sockets: daemon.Sockets{File: f.node.Socket()}, Registry: prometheus.NewRegistry()})
 	if err != nil {
@@ -227,5 +230,74 @@ func TestEphemeralJobs(t *testing.T) {
 		if !podstate.IsReady(&pod) || slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 }) {
 			t.Errorf("Pod %s has suffered: %+v", pod.Name, pod.Status.ContainerStatuses)
 		}
+	}
+}
+
+// TestAgentOutlivesRuntime: containerd is killed, and its successor listens on another socket of the same path. The
+// agent finds the successor, and restarts what is asked for, and nothing else.
+func TestAgentOutlivesRuntime(t *testing.T) {
+	f := startAgent(t)
+	web := f.cloneSet("web", v1beta1.InPlaceIfPossible, 0)
+	pod := f.create(web, 1)[0]
+	for i := range 3 {
+		if err := f.node.KillRuntime(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		states := f.recreate(fmt.Sprint("after-", i), pod.Name, v1beta1.ContainerRecreateRequestStrategy{}, "app")
+		t.Logf("the request took %s", time.Since(began).Round(10*time.Millisecond))
+		if diff := cmp.Diff(succeeded("app"), states); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	f.settled(web)
+	after := f.podNow(client.ObjectKeyFromObject(&pod))
+	if diff := cmp.Diff(map[string]int32{"app": 3, "log": 0}, restarts(after)); diff != "" || after.UID != pod.UID {
+		t.Errorf("restarts (-want +got):\n%s", diff)
+	}
+}
+
+// TestSidecarsEndWithTheirJob: JT-9 JT-10 on a kubelet: a sidecar that would run for ever ends after the main container,
+// and the exit code of the sidecar counts, unless the Pod says otherwise.
+func TestSidecarsEndWithTheirJob(t *testing.T) {
+	f := startAgent(t)
+	for _, tc := range []struct {
+		name, ignore string
+		exit         string
+		want         corev1.PodPhase
+	}{
+		{"counts", "", "0", corev1.PodFailed},
+		{"ignored", "true", "0", corev1.PodSucceeded},
+		{"main-fails", "true", "1", corev1.PodFailed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			main, sidecar := f.container("main", 8080), f.container("sidecar", 8081)
+			main.Command, main.ReadinessProbe = []string{"/app", "exit", tc.exit}, nil
+			sidecar.Env = append(sidecar.Env, corev1.EnvVar{Name: apps.EnvTerminateSidecar, Value: "true"}, corev1.EnvVar{Name: "STOP_DELAY", Value: "1m"})
+			if tc.ignore != "" {
+				sidecar.Env = append(sidecar.Env, corev1.EnvVar{Name: apps.EnvIgnoreExitCode, Value: tc.ignore})
+			}
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: tc.name},
+				Spec: corev1.PodSpec{
+					AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false), DNSPolicy: corev1.DNSDefault,
+					RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To(int64(2)),
+					Containers: []corev1.Container{main, sidecar},
+					Volumes:    []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+				},
+			}
+			if err := f.Create(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			controlplanetest.Eventually(t, 2*within, func(ctx context.Context) error {
+				if err := f.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+					return err
+				}
+				if status := podstate.ContainerStatus(pod, "sidecar"); status == nil || status.State.Terminated == nil || pod.Status.Phase != tc.want {
+					return errors.Join(fmt.Errorf("phase %s, want %s, containers %+v", pod.Status.Phase, tc.want, pod.Status.ContainerStatuses), f.troubles(ctx))
+				}
+				return nil
+			})
+		})
 	}
 }

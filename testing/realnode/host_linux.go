@@ -160,3 +160,17 @@ func removeBridge(ctx context.Context) error {
 	}
 	return nil
 }
+
+// processOf returns the process that runs a program.
+func processOf(program string) (int, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		return 0, fmt.Errorf("list processes: %w", err)
+	}
+	for _, file := range files {
+		if target, err := os.Readlink(file); err == nil && target == program {
+			return strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return 0, fmt.Errorf("no process runs %s", program)
+}

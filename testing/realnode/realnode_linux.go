@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,6 +164,29 @@ func (n *Node) Name() string { return n.name }
 
 // Socket returns the path of the runtime's socket, for CRI.
 func (n *Node) Socket() string { return n.layout.socket() }
+
+// KillRuntime kills containerd, and returns after the successor listens on a new socket of the same path. Containers run
+// on.
+func (n *Node) KillRuntime(ctx context.Context) error {
+	program := n.layout.binary("containerd")
+	pid, err := processOf(program)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("kill containerd: %w", err)
+	}
+	for {
+		if next, err := processOf(program); err == nil && next != pid {
+			if conn, err := (&net.Dialer{}).DialContext(ctx, "unix", n.Socket()); err == nil {
+				return conn.Close()
+			}
+		}
+		if err := sleep.For(ctx, pollInterval); err != nil {
+			return fmt.Errorf("wait for containerd: %w", err)
+		}
+	}
+}
 
 // Image returns the name of an image of the test program that reports the given version. Image makes a missing image.
 func (n *Node) Image(version string) (string, error) {

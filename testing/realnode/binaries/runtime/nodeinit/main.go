@@ -1,6 +1,6 @@
 // Command nodeinit is process 1 of a real node: it hides the paths that kubelet and containerd have hard-coded, starts
-// the two and reaps whatever ends below it. When it dies, the kernel kills every process of the node and drops its
-// mounts.
+// the two and reaps whatever ends below it. A killed containerd is started again, as by systemd. When nodeinit dies, the
+// kernel kills every process of the node and drops its mounts.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -59,7 +60,18 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return reap(map[int]string{runtime: "containerd", kubelet: "kubelet"})
+	for {
+		ended, status, err := reap(runtime, kubelet)
+		switch {
+		case err != nil:
+			return err
+		case ended == kubelet || !status.Signaled():
+			return fmt.Errorf("%s ended with status %d, signal %d", map[int]string{runtime: "containerd", kubelet: "kubelet"}[ended], status.ExitStatus(), status.Signal())
+		}
+		if runtime, err = start(c.Runtime, c.Logs); err != nil {
+			return err
+		}
+	}
 }
 
 func mounts(hide []string) error {
@@ -112,19 +124,18 @@ func dial(socket string, runtime int) error {
 	}
 }
 
-// reap collects orphans until one of the named processes ends.
-func reap(named map[int]string) error {
+// reap collects orphans until a given process ends.
+func reap(processes ...int) (ended int, status syscall.WaitStatus, err error) {
 	for {
-		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("wait for processes: %w", err)
+			return 0, status, fmt.Errorf("wait for processes: %w", err)
 		}
-		if name := named[pid]; name != "" {
-			return fmt.Errorf("%s ended with status %d, signal %d", name, status.ExitStatus(), status.Signal())
+		if slices.Contains(processes, pid) {
+			return pid, status, nil
 		}
 	}
 }
