@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -113,9 +114,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || h.Update == nil {
 		return r.stop(ctx, v, pass, apps.ConditionSubsetUpdated, apps.EventFailedRevisionProvision, err)
 	}
-	o := &observation{ud: v.Owner, settings: s, revision: h.Update.Name, workloads: owned, now: v.Now, pods: r.podsOf(v.Owner.Namespace)}
+	o := &observation{ud: v.Owner, settings: s, revision: h.Update.Name, workloads: owned, now: v.Now, pods: r.podsOf(v.Owner.Namespace), fromStart: r.options.Gates[apps.GateStatefulSetStartOrdinal]}
 	t := decide(o)
 	pass.Wake(t.wake)
+	if t.remember {
+		r.tellStandings(o, t)
+		_, err := v.WriteStatus(ctx, o.remembered(t))
+		pass.Wake(time.Millisecond) // the event of a status wakes nobody
+		return pass.Result(err)
+	}
 	done := r.act(ctx, v, pass, t)
 	status := nextStatus(o, t, done, h.Collisions)
 	r.tell(o, t, done)

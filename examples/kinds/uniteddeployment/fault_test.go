@@ -67,6 +67,7 @@ type story struct {
 	image   int    // the newest
 	full    string // a subset whose workload nobody may write
 	created int
+	waits   int // how often users only wait
 }
 
 // The modes of a topology.
@@ -175,6 +176,15 @@ func (w *story) rearrange(ud *v1beta1.UnitedDeployment) {
 
 // users is the users' behaviour now and then.
 func (w *story) users() {
+	switch {
+	case w.waits > 0:
+		w.waits--
+		w.Sleep(2 * time.Second)
+		return
+	case w.mode == adapts && w.Chance(10):
+		w.outgrow()
+		return
+	}
 	switch n := w.Rand().IntN(20); {
 	case n < 8:
 		w.change()
