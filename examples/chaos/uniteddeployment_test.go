@@ -29,6 +29,7 @@ func unitedDeploymentMutants() []mutant {
 		{"closed subsets are lowered without a note", closed, "return p.mark.Standing == subsets.Closed && !o.", "return p.told < 0 && p.mark.Standing == subsets.Closed && !o.", found},
 		{"partitions count from 0", pass, "numbers, _ := workloads.Ordinals(set, o.fromStart)", "numbers, _ := workloads.Ordinals(&appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: set.Spec.Replicas}}, o.fromStart)", only("TestUnstick")},
 		{"a patch decides about the revision", workload, "pod.Labels = with(pod.Labels, labelsOf(subset, revision))\n\treturn", "pod.Labels = with(labelsOf(subset, revision), pod.Labels)\n\treturn", only("TestPatchedRevision")},
+		{"a Pod that had a gate is unschedulable since its creation", controller, "kruise.Dated(pods, before, v.Now)", "kruise.Dated(pods, before, v.Owner.CreationTimestamp.Time)", found},
 		{"Deployments have partitions", workload, "w.Spec.Replicas, n.kept = &n.replicas, nil", "w.Spec.Replicas = &n.replicas", only("TestRandomCourses")},
 		{"terms of a template do not count", folder + "resolve.go", "size += each + terms*list[i]", "size += each + min(terms, 1)*list[i]", only("TestTotalSize")},
 		{"matchFields do not count", workload, "t.MatchFields = append(t.MatchFields, term.MatchFields...)", "t.MatchFields = append(t.MatchFields, nil...)", only("TestBuild")},

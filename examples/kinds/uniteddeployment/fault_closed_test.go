@@ -3,6 +3,8 @@ package uniteddeployment_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +30,9 @@ func (w *story) judgeLowering(write *chaos.Write, moments []moment) {
 	for i := range after.Status.SubsetStatuses {
 		s := &after.Status.SubsetStatuses[i]
 		was := statusOf(before, s.Name)
+		if was != nil && isClosed(s) && !isClosed(was) && !slices.ContainsFunc(moments, func(m moment) bool { return w.isStuck(m, s.Name) }) {
+			w.Failf("closing", "subset %s is closed, and no Pod was unschedulable for long", s.Name)
+		}
 		if was == nil || !isClosed(s) || s.Replicas >= was.Replicas {
 			continue
 		}
@@ -41,6 +46,14 @@ func (w *story) judgeLowering(write *chaos.Write, moments []moment) {
 			w.Failf("lowering", "subset %s from %d to %d: %s", s.Name, was.Replicas, s.Replicas, why)
 		}
 	}
+}
+
+// isStuck reports whether a Pod of a subset has been unschedulable for 5 s. Times in the API have no fractions.
+func (w *story) isStuck(m moment, name string) bool {
+	return slices.ContainsFunc(m.pods, func(pod corev1.Pod) bool {
+		since, is := w.since[pod.UID]
+		return is && pod.Labels[apps.LabelSubsetName] == name && time.Since(since) >= 4*time.Second
+	})
 }
 
 func statusOf(ud *v1beta1.UnitedDeployment, name string) *v1beta1.UnitedDeploymentSubsetStatus {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -61,7 +62,10 @@ func (w *story) outside() (changed bool) {
 	return w.Server.CollectGarbage() || changed
 }
 
-// unschedulable reports that no Node has room for a Pod.
+// gates is how long the scheduling gate of some Pods stays.
+const gates = 20 * time.Second
+
+// unschedulable reports that no Node has room for a Pod. The condition of a Pod that had a gate has no time.
 func (w *story) unschedulable(pod *corev1.Pod) bool {
 	if podstate.IsScheduled(pod) || !podstate.IsActive(pod) || len(pod.Spec.Volumes) == 0 || podstate.Condition(pod, corev1.PodScheduled) != nil {
 		return false
@@ -70,12 +74,26 @@ func (w *story) unschedulable(pod *corev1.Pod) bool {
 	if _, there := w.Server.Stored(&corev1.PersistentVolumeClaim{}, client.ObjectKey{Namespace: namespace, Name: claim}).(*corev1.PersistentVolumeClaim); there {
 		return false
 	}
+	if _, known := w.gated[pod.UID]; !known {
+		w.gated[pod.UID] = w.Chance(30)
+	}
+	now := metav1.Now()
+	if w.gated[pod.UID] {
+		if now.Sub(pod.CreationTimestamp.Time) < gates {
+			return false
+		}
+		now = metav1.Time{}
+	}
 	pod.Status.Phase = corev1.PodPending
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Now(),
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: now,
 	})
 	w.Logf("no Node has room for Pod %s", pod.Name)
-	return w.User.Status().Update(context.Background(), pod) == nil
+	if w.User.Status().Update(context.Background(), pod) != nil {
+		return false
+	}
+	w.since[pod.UID] = time.Now()
+	return true
 }
 
 // carry takes a workload a step closer to its spec.
