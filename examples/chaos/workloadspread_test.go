@@ -18,6 +18,8 @@ func workloadSpreadMutants() []mutant {
 			"a place is given away though its Pod is stored", folder + "awaited.go", "case there[place.key]:", `case there["-"]:`,
 			schedules{tests: "./kinds/workloadspread", only: "TestAwait"},
 		},
+		{"an eviction gives back a place", folder + "webhook.go", "review.Operation == disruption.Delete &&", "(review.Operation == disruption.Delete || review.Operation == disruption.Evict) &&", schedules{tests: "./kinds/workloadspread", only: "TestGivesBack"}},
+		{"a Pod that has ended is awaited", folder + "decide_count.go", "bookOf(list).Drop(places, c.seen.pods.hasEnded)", "bookOf(list).Drop(places, func(string, time.Time) bool { return false })", schedules{tests: "./kinds/workloadspread", only: "TestCountStatus"}},
 		{
 			"further webhooks take no time", folder + "decide_flight.go", "return stored + inTurn + atOnce", "return stored + min(inTurn, atOnce)",
 			schedules{tests: "./kinds/workloadspread", only: "TestLongestFlight"},

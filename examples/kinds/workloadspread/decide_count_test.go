@@ -155,6 +155,24 @@ func TestCountStatus(t *testing.T) {
 			nil, 0,
 		},
 		{
+			"WS-35 a Pod has come and ended, by its key", spread(ledgerIs(creating("3f0c", 30*time.Second))),
+			[]*corev1.Pod{pod("p", markedWith(mark{"zones", "a", "3f0c"}), hasEnded, created(time.Hour))},
+			status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0)},
+			nil, 0,
+		},
+		{
+			"WS-35 a Pod has come and ended, by its name", spread(ledgerIs(creating("p", 10*time.Second))),
+			[]*corev1.Pod{pod("p", withMark("a"), hasEnded, created(9*time.Second))},
+			status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0)},
+			nil, 0,
+		},
+		{
+			"WS-35 an earlier Pod of the name has ended", spread(ledgerIs(creating("p", 10*time.Second))),
+			[]*corev1.Pod{pod("p", withMark("a"), hasEnded, created(11*time.Second))},
+			status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0), VersionedSubsetStatuses: ledger{ignored: {{Name: "a", MissingReplicas: 1, CreatingPods: times{"p": ago(10 * time.Second)}}, {Name: "b", MissingReplicas: -1}}}},
+			nil, 20 * time.Second,
+		},
+		{
 			"WS-35 a Pod is awaited", spread(ledgerIs(creating("p", 10*time.Second))), nil,
 			status{ObservedGeneration: 4, SubsetStatuses: list(0, 2, 0), VersionedSubsetStatuses: ledger{ignored: {{Name: "a", MissingReplicas: 1, CreatingPods: times{"p": ago(10 * time.Second)}}, {Name: "b", MissingReplicas: -1}}}},
 			nil, 20 * time.Second,

@@ -18,6 +18,8 @@
 //   - A subset that is closed is closed for the Pods of every version.
 //   - Several WorkloadSpreads may have a target, if no Pod can match two of their filters. A filter without selector
 //     matches all Pods.
+//   - An eviction gives back no place: a PodDisruptionBudget may refuse the eviction on and on. The count after the eviction
+//     frees the place.
 //   - A Pod of a new priority class gets the preemption policy of the class, too.
 //   - Places confirmed by a count do not wait for the controller of the workload to catch up.
 package workloadspread
