@@ -70,8 +70,14 @@ func (w *webhook) spread(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	to, m, err := w.ask(ctx, spread, pod)
-	if err != nil || to == nil {
+	if err != nil {
 		return err
+	}
+	if _, copied := markOf(pod, spread.Name); to == nil && copied { // of another Pod
+		delete(pod.Annotations, apps.AnnotationMatchedWorkloadSpread)
+	}
+	if to == nil {
+		return nil
 	}
 	return inject(pod, to, m)
 }
