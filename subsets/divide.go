@@ -32,6 +32,9 @@ type State struct {
 	// Standing says whether the subset takes further Pods. Required if Config.Reserve is set: a new subset in a workload
 	// with Pods is OnTrial, and an Open subset would take Pods from the others before the new Pods run.
 	Standing Standing
+	// Hold leaves a closed subset Replicas Pods, although fewer have settled: a workload that deletes settled Pods for a
+	// smaller number must not be lowered step by step. Reserve holds the Pods anyway.
+	Hold bool
 	// Capacity is how many Pods, with the present ones, the subset has room for; nil if unknown.
 	Capacity *int
 }
@@ -230,7 +233,11 @@ func (r *Rules) span(lo, hi int, now State) span {
 	case now.Standing == Closed && r.config.Reserve:
 		s.total, s.counted = max(lo, min(max(now.Replicas, now.Settled), s.open)), min(now.Settled, s.open)
 	case now.Standing == Closed:
-		s.total = max(lo, min(now.Settled, s.open))
+		keeps := now.Settled
+		if now.Hold {
+			keeps = max(keeps, now.Replicas)
+		}
+		s.total = max(lo, min(keeps, s.open))
 		s.counted = s.total
 	case now.Standing == OnTrial && r.config.Reserve:
 		s.counted = min(now.Settled, s.open)

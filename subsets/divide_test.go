@@ -434,6 +434,38 @@ func TestStayByWeight(t *testing.T) {
 }
 
 // TestReserved: the Pods expected to pend are told, and the others make the replicas.
+func TestHold(t *testing.T) {
+	r, err := subsets.New(subsets.Config{Fill: subsets.InOrder, Stay: true}, []subsets.Subset{bounded("a", "", "9"), bounded("b", "", "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := func(replicas, settled int, hold bool) subsets.State {
+		return subsets.State{Replicas: replicas, Settled: settled, Standing: subsets.Closed, Hold: hold}
+	}
+	for _, c := range []struct {
+		name     string
+		replicas int
+		a, b     subsets.State
+		want     []int
+	}{
+		{"not held", 10, closed(8, 6, false), subsets.State{Replicas: 2}, []int{6, 4}},
+		{"held", 10, closed(8, 6, true), subsets.State{Replicas: 2}, []int{8, 2}},
+		{"settled Pods elsewhere come first", 8, closed(8, 6, true), subsets.State{Replicas: 2, Settled: 2}, []int{6, 2}},
+		{"up to the maximum", 10, closed(10, 6, true), subsets.State{}, []int{9, 1}},
+		{"open", 10, subsets.State{Replicas: 2, Hold: true}, subsets.State{}, []int{9, 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := r.Divide(c.replicas, []subsets.State{c.a, c.b})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, d.Replicas); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestReserved(t *testing.T) {
 	for _, tc := range []struct {
 		name     string

@@ -69,7 +69,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	}
 	files = append(files, "../config/daemon-webhook/webhooks.yaml")
 	groups, versions, unprotected := map[string]string{}, map[string][]string{}, map[string]bool{}
-	resources, wanted := map[string]string{}, []string{"mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io", "vkruisedaemon.kb.io"} // by name of the webhook
+	resources, wanted := map[string]string{}, []string{"mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io", "vpodplace.kb.io", "vkruisedaemon.kb.io"} // by name of the webhook
 	for _, k := range kinds.All() {
 		for _, path := range admission.Paths(k.Admission(admission.Options{})) {
 			name := path[1:2] + k.Name() + ".kb.io" // m or v
@@ -112,6 +112,13 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			if of, ok := podRules()[w.Name]; ok {
 				rules, effects = of, admissionregistrationv1.SideEffectClassNoneOnDryRun
 			}
+			if w.Name == "vpodplace.kb.io" {
+				operations, rule = operations[:1], admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}
+				rules = []admissionregistrationv1.RuleWithOperations{{Operations: operations[:1], Rule: rule}}
+				if len(w.MatchConditions) != 1 || !strings.Contains(w.MatchConditions[0].Expression, "'apps.kruise.io/matched-workloadspread' in object.metadata.annotations") {
+					t.Errorf("Pods without a place are asked about: %+v", w.MatchConditions)
+				}
+			}
 			if w.Name == "vkruisedaemon.kb.io" {
 				rules = agentRules()
 				if len(w.MatchConditions) != 1 || !strings.Contains(w.MatchConditions[0].Expression, "request.userInfo.username.endsWith(':kruise-daemon')") {
@@ -132,7 +139,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	}
 	paths = slices.Compact(paths) // evictions are asked about where Pods are
 	none := func() webhookadmission.Handler { return nil }
-	pods := admission.Pods(none, none)
+	pods := admission.Pods(none, none, none)
 	served := slices.Sorted(slices.Values(admission.Paths(append(kind.Endpoints(kinds.All(), admission.Options{}), pods, admission.Protection(admission.Options{}), admission.Agents(admission.Options{}))...)))
 	if diff := cmp.Diff(served, paths); diff != "" {
 		t.Errorf("paths (-handlers +manifests):\n%s", diff)

@@ -21,15 +21,20 @@ const MutatePodPath = "/mutate-pod"
 // ValidatePodPath is the path of reviews about deletion, eviction, update and resize of Pods.
 const ValidatePodPath = "/validate-pod"
 
-// Pods serves the webhooks for Pods: for new Pods, and for Pods about to be taken out of service. Both functions are
-// called for each request, because the handlers' parts are made after the server. While a function returns nil, Pods
-// have to wait.
-func Pods(mutate, validate func() admission.Handler) Endpoint { return podEndpoint{mutate, validate} }
+// ValidateNewPodPath is the path of reviews about new Pods after all mutating webhooks.
+const ValidateNewPodPath = "/validate-new-pod"
 
-type podEndpoint struct{ mutate, validate handlerOfPods }
+// Pods serves the webhooks for Pods: for new Pods, for Pods about to be taken out of service, and for new Pods about to be
+// stored. The functions are called for each request, because the handlers' parts are made after the server. While a
+// function returns nil, Pods have to wait.
+func Pods(mutate, validate, comes func() admission.Handler) Endpoint {
+	return podEndpoint{mutate, validate, comes}
+}
+
+type podEndpoint struct{ mutate, validate, comes handlerOfPods }
 
 func (p podEndpoint) endpoint() endpoint {
-	return endpoint{handlers: map[string]admission.Handler{MutatePodPath: p.mutate, ValidatePodPath: p.validate}}
+	return endpoint{handlers: map[string]admission.Handler{MutatePodPath: p.mutate, ValidatePodPath: p.validate, ValidateNewPodPath: p.comes}}
 }
 
 // handlerOfPods is a handler made later.

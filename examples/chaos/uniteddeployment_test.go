@@ -4,6 +4,7 @@ package chaos_test
 func unitedDeploymentMutants() []mutant {
 	const folder = "examples/kinds/uniteddeployment/"
 	const pass, change, workload, revisions = folder + "decide.go", folder + "decide_workload.go", folder + "resolve_workload.go", folder + "decide_revision.go"
+	const closed = folder + "decide_closed.go"
 	const controller, watch, status = folder + "controller.go", folder + "watch.go", folder + "status.go"
 	found := schedules{tests: "./kinds/uniteddeployment"}
 	only := func(test string) schedules { return schedules{tests: "./kinds/uniteddeployment", only: test} }
@@ -19,10 +20,16 @@ func unitedDeploymentMutants() []mutant {
 		{"Pods prove nothing", pass, "p.mark.Standing = subsets.Proving(p.mark.Standing, len(p.reserved))", "p.mark.Standing = subsets.Closed", found},
 		{"a subset on trial is open at once", pass, "if d.Replicas[i] > states[i].Replicas {", "if d.Replicas[i] > 99+states[i].Replicas {", only("TestTrialCourse")},
 		{"Pods of an old revision prove something", pass, "reserved, wait = true, 0 // an old", "wait = 0 // an old", only("TestReservedPods")},
-		{"surge Pods hold places", pass, "s.Settled = min(s.Settled-len(p.reserved), s.Replicas)", "s.Settled -= len(p.reserved)", only("TestSurgeHoldsNoPlace")},
+		{"surge Pods hold places", pass, "s.Settled = min(o.settled(p)-len(p.reserved), s.Replicas)", "s.Settled = o.settled(p) - len(p.reserved)", only("TestSurgeHoldsNoPlace")},
 		{"shares that do not add up change something", pass, "if t.err != nil {\n\t\tt.surplus", "if t.err != nil && t.wake < 0 {\n\t\tt.surplus", only("TestUndividable")},
 		{"ready Pods hold an update up", pass, "!= o.revision && !podstate.IsReady(pod) {", "!= o.revision {", only("TestUnstick")},
 		{"maxUnavailable stays as while Pods were reserved", pass, "case was == nil || was.Type != intstr.Int ||", "case was == nil || was.Type != intstr.Int || was.IntVal > 0 ||", only("TestUnavailable")},
+		{"a closed subset is lowered again before its substitutes are ready", closed, "p.hold = p.wasClosed() &&", "p.hold = p.told < 0 && p.wasClosed() &&", only("TestClosedDeployment")},
+		{"a pending Pod takes the place of a higher number", closed, "case numbered && !numbers.IsZero():", "case numbered && n < 0:", found},
+		{"closed subsets are lowered without a note", closed, "return p.mark.Standing == subsets.Closed && !o.", "return p.told < 0 && p.mark.Standing == subsets.Closed && !o.", found},
+		{"partitions count from 0", pass, "numbers, _ := workloads.Ordinals(set, o.fromStart)", "numbers, _ := workloads.Ordinals(&appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: set.Spec.Replicas}}, o.fromStart)", only("TestUnstick")},
+		{"a patch decides about the revision", workload, "pod.Labels = with(pod.Labels, labelsOf(subset, revision))\n\treturn", "pod.Labels = with(labelsOf(subset, revision), pod.Labels)\n\treturn", only("TestPatchedRevision")},
+		{"a Pod that had a gate is unschedulable since its creation", controller, "kruise.Dated(pods, before, v.Now)", "kruise.Dated(pods, before, v.Owner.CreationTimestamp.Time)", found},
 		{"Deployments have partitions", workload, "w.Spec.Replicas, n.kept = &n.replicas, nil", "w.Spec.Replicas = &n.replicas", only("TestRandomCourses")},
 		{"terms of a template do not count", folder + "resolve.go", "size += each + terms*list[i]", "size += each + min(terms, 1)*list[i]", only("TestTotalSize")},
 		{"matchFields do not count", workload, "t.MatchFields = append(t.MatchFields, term.MatchFields...)", "t.MatchFields = append(t.MatchFields, nil...)", only("TestBuild")},

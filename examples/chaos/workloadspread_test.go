@@ -18,10 +18,13 @@ func workloadSpreadMutants() []mutant {
 			"a place is given away though its Pod is stored", folder + "awaited.go", "case there[place.key]:", `case there["-"]:`,
 			schedules{tests: "./kinds/workloadspread", only: "TestAwait"},
 		},
+		{"an eviction gives back a place", folder + "webhook.go", "review.Operation == disruption.Delete &&", "(review.Operation == disruption.Delete || review.Operation == disruption.Evict) &&", schedules{tests: "./kinds/workloadspread", only: "TestGivesBack"}},
+		{"a Pod that has ended is awaited", folder + "decide_count.go", "bookOf(list).Drop(places, c.seen.pods.hasEnded)", "bookOf(list).Drop(places, func(string, time.Time) bool { return false })", schedules{tests: "./kinds/workloadspread", only: "TestCountStatus"}},
 		{
-			"further webhooks take no time", folder + "decide_flight.go", "return stored + inTurn + atOnce", "return stored + min(inTurn, atOnce)",
-			schedules{tests: "./kinds/workloadspread", only: "TestLongestFlight"},
+			"further webhooks take no time", folder + "decide_flight.go", "passing: passes + inTurn, landing", "passing: passes + min(inTurn, 0), landing",
+			schedules{tests: "./kinds/workloadspread", only: "TestFlightOf"},
 		},
+		{"a place of any age holds its Pod", folder + "decide_flight.go", "now.Sub(since.Time) < passing+time.Second {", "now.Sub(since.Time) < 9*passing {", schedules{tests: "./kinds/workloadspread", only: "TestIsHeld"}},
 		{
 			"a retry keeps the time of its place", "subsets/book.go", "age < min(RenewedAfter, p.CreatingFor/2)", "age < p.CreatingFor/2",
 			schedules{tests: "../subsets", only: "TestTake"},

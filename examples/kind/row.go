@@ -80,6 +80,8 @@ type Row struct {
 	// PodLeaves makes a handler that is told of Pods about to go, by requests in which all guards agree. Its answers do not
 	// count. Optional.
 	PodLeaves func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (webhookadmission.Handler, error)
+	// PodComes makes a handler that may refuse new Pods with an annotation of the kind, after all mutating webhooks. Optional.
+	PodComes func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (webhookadmission.Handler, error)
 	// Guard makes the judge of Pods about to be taken out of service, while the gates of the row are on. Optional.
 	Guard func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (Guard, error)
 	// Admission makes the endpoint for defaulting and validating the kind.

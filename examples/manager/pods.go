@@ -23,6 +23,7 @@ import (
 type podWebhook struct {
 	handler atomic.Pointer[podwebhook.Handler]
 	guard   atomic.Pointer[admission.Handler]
+	comes   atomic.Pointer[admission.Handler]
 }
 
 // endpoint serves the handlers.
@@ -37,6 +38,29 @@ func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 			return *guard
 		}
 		return nil
+	}, func() admission.Handler {
+		if comes := p.comes.Load(); comes != nil {
+			return *comes
+		}
+		return nil
+	})
+}
+
+// receive has the webhook ask about new Pods before the Pods are stored.
+func (p *podWebhook) receive(asked []admission.Handler) {
+	all := inTurn(asked)
+	p.comes.Store(&all)
+}
+
+// inTurn asks handlers up to the first refusal.
+func inTurn(handlers []admission.Handler) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+		for _, handler := range handlers {
+			if response := handler.Handle(ctx, request); !response.Allowed {
+				return response
+			}
+		}
+		return admission.Allowed("")
 	})
 }
 
@@ -46,11 +70,10 @@ func (p *podWebhook) protect(guards []kind.Guard, told []admission.Handler, opti
 	for _, g := range guards {
 		handlers = append(handlers, g.Handler(options))
 	}
+	judges := inTurn(handlers)
 	var all admission.Handler = admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-		for _, handler := range handlers {
-			if response := handler.Handle(ctx, request); !response.Allowed {
-				return response
-			}
+		if response := judges.Handle(ctx, request); !response.Allowed {
+			return response
 		}
 		for _, handler := range told {
 			handler.Handle(ctx, request)
@@ -65,19 +88,22 @@ func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Optio
 	if !options.Gates[apps.GatePodWebhook] {
 		return nil
 	}
-	var told []admission.Handler
+	var told, asked []admission.Handler
 	for i := range options.Kinds {
 		row := &options.Kinds[i]
-		if row.PodLeaves == nil || !row.IsOn(options.Gates) {
-			continue
+		for list, part := range map[*[]admission.Handler]func(context.Context, ctrl.Manager, kind.PodInputs) (admission.Handler, error){&told: row.PodLeaves, &asked: row.PodComes} {
+			if part == nil || !row.IsOn(options.Gates) {
+				continue
+			}
+			handler, err := part(ctx, mgr, podInputs(options, row, served))
+			if err != nil {
+				return fmt.Errorf("%s in the webhook for Pods: %w", row.Kind.Kind, err)
+			}
+			*list = append(*list, handler)
 		}
-		handler, err := row.PodLeaves(ctx, mgr, podInputs(options, row, served))
-		if err != nil {
-			return fmt.Errorf("%s in the webhook for Pods: %w", row.Kind.Kind, err)
-		}
-		told = append(told, handler)
 	}
 	p.protect(guards, told, reviews)
+	p.receive(asked)
 	return p.start(ctx, mgr, options, served, guards)
 }
 

@@ -36,6 +36,18 @@ func workloadOf(kind schema.GroupVersionKind, object client.Object, wanted ordin
 	return &Workload{Kind: kind, Object: object, Ending: object.GetDeletionTimestamp() != nil, Wanted: wanted}
 }
 
+// Ordinals returns the ordinals wanted by a StatefulSet of either group: the zero Set if the numbers make no sense, and
+// false for another object. fromStart is true if spec.ordinals.start counts for StatefulSets of this group.
+func Ordinals(object metav1.Object, fromStart bool) (ordinals.Set, bool) {
+	switch set := object.(type) {
+	case *appsv1.StatefulSet:
+		return fromBuiltIn(set).Wanted, true
+	case *v1beta1.StatefulSet:
+		return fromAdvanced(set, fromStart).Wanted, true
+	}
+	return ordinals.Set{}, false
+}
+
 // fromBuiltIn reads a StatefulSet of Kubernetes.
 func fromBuiltIn(set *appsv1.StatefulSet) *Workload {
 	start := 0

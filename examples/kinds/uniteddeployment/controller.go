@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +50,9 @@ type Reconciler struct {
 	histories *revision.Histories
 	fanout    *fanout.Fanout
 	told      *kruise.Told
-	options   Options
+	// unscheduled is since when Pods without a time are unschedulable.
+	unscheduled *ownercache.Memory[map[types.UID]time.Time]
+	options     Options
 }
 
 // view is a UnitedDeployment, as cached.
@@ -91,6 +95,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 		return nil, err
 	}
 	r.told = kruise.NewTold(r.cache, mgr.GetEventRecorderFor(ControllerName))
+	r.unscheduled = ownercache.NewMemory[map[types.UID]time.Time](r.cache)
 	return r, nil
 }
 
@@ -113,9 +118,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || h.Update == nil {
 		return r.stop(ctx, v, pass, apps.ConditionSubsetUpdated, apps.EventFailedRevisionProvision, err)
 	}
-	o := &observation{ud: v.Owner, settings: s, revision: h.Update.Name, workloads: owned, now: v.Now, pods: r.podsOf(v.Owner.Namespace)}
+	o := &observation{ud: v.Owner, settings: s, revision: h.Update.Name, workloads: owned, now: v.Now, pods: r.podsOf(v, owned), fromStart: r.options.Gates[apps.GateStatefulSetStartOrdinal]}
 	t := decide(o)
 	pass.Wake(t.wake)
+	if t.remember {
+		r.tellStandings(o, t)
+		_, err := v.WriteStatus(ctx, o.remembered(t))
+		pass.Wake(time.Millisecond) // the event of a status wakes nobody
+		return pass.Result(err)
+	}
 	done := r.act(ctx, v, pass, t)
 	status := nextStatus(o, t, done, h.Collisions)
 	r.tell(o, t, done)
@@ -165,14 +176,23 @@ func (r *Reconciler) syncHistory(ctx context.Context, v *view, pass *fanout.Pass
 	})
 }
 
-// podsOf returns the active Pods of a workload.
-func (r *Reconciler) podsOf(namespace string) func(types.UID) []*corev1.Pod {
-	return func(workload types.UID) (out []*corev1.Pod) {
-		for _, controller := range r.owners.Below(namespace, workload) {
-			out = append(out, r.pods.Of(namespace, controller)...)
+// podsOf returns the active Pods of the workloads.
+func (r *Reconciler) podsOf(v *view, owned []workload) func(types.UID) []*corev1.Pod {
+	found, before, now := map[types.UID][]*corev1.Pod{}, r.unscheduled.Of(v.Owner.UID), map[types.UID]time.Time{}
+	for _, w := range owned {
+		var pods []*corev1.Pod
+		for _, controller := range r.owners.Below(v.Owner.Namespace, w.GetUID()) {
+			pods = append(pods, r.pods.Of(v.Owner.Namespace, controller)...)
 		}
-		return slices.DeleteFunc(out, func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) })
+		pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) })
+		dated, since := kruise.Dated(pods, before, v.Now)
+		maps.Copy(now, since)
+		found[w.GetUID()] = dated
 	}
+	if len(before)+len(now) > 0 {
+		r.unscheduled.Change(v.Owner.UID, func(known *map[types.UID]time.Time) { *known = now })
+	}
+	return func(workload types.UID) []*corev1.Pod { return found[workload] }
 }
 
 // act carries out the decisions, side by side: a refusal in a subset says nothing about the next subset.

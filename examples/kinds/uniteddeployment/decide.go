@@ -17,6 +17,8 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/workloads"
+	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/subsets"
@@ -36,6 +38,8 @@ type observation struct {
 	// pods are the active Pods of a workload.
 	pods func(types.UID) []*corev1.Pod
 	now  time.Time
+	// fromStart is true if spec.ordinals.start counts for StatefulSets of this group.
+	fromStart bool
 }
 
 // todo is a whole pass as data.
@@ -48,6 +52,8 @@ type todo struct {
 	err      error
 	division subsets.Division
 	wake     time.Duration
+	// remember says that the numbers of the subsets have to be stored before anything is done.
+	remember bool
 }
 
 // part is a subset in a pass.
@@ -56,6 +62,8 @@ type part struct {
 	have workload // nil for none
 	pods []*corev1.Pod
 	was  *v1beta1.Condition // Schedulable, as stored
+	told int                // replicas, as stored
+	hold bool
 	mark subsets.Mark
 	// updated are the Pods at the newest revision, and updatedReady the ready ones among them.
 	updated, updatedReady int
@@ -77,18 +85,20 @@ func decide(o *observation) *todo {
 		t.subsets = append(t.subsets, p)
 		o.judge(t, p)
 	}
+	o.hold(t.subsets)
 	t.division, t.err = o.divide(t.subsets)
 	for i, p := range t.subsets {
 		if t.err == nil {
 			p.replicas, p.why = t.division.Replicas[i], about(p.spec.Name, t.division.Limits)
 			t.err = o.shape(t, p)
+			t.remember = t.remember || o.remembers(p)
 		} else if p.have != nil {
 			p.replicas = int(partsOf(p.have).replicas)
 			p.kept = partitionOf(o.ud, p.spec.Name, p.replicas)
 		}
 	}
 	if t.err != nil {
-		t.surplus, t.gone, t.changes, t.create = nil, nil, nil, nil
+		t.surplus, t.gone, t.changes, t.create, t.remember = nil, nil, nil, nil, false
 	}
 	return t
 }
@@ -131,7 +141,7 @@ func (o *observation) observe(spec *v1beta1.Subset, byName map[string]workload) 
 	p := &part{spec: spec, have: byName[spec.Name], mark: subsets.Mark{Standing: subsets.Open}}
 	was := o.ud.Status.SubsetStatuses
 	if i := slices.IndexFunc(was, func(s v1beta1.UnitedDeploymentSubsetStatus) bool { return s.Name == spec.Name }); i >= 0 {
-		p.was = was[i].Conditions.Find(apps.ConditionSubsetSchedulable)
+		p.was, p.told = was[i].Conditions.Find(apps.ConditionSubsetSchedulable), int(was[i].Replicas)
 	} else if len(was) > 0 && o.settings.reserve { // a new subset among others proves itself first
 		p.was = &v1beta1.Condition{Status: corev1.ConditionFalse, Reason: apps.ReasonSubsetCreated, LastTransitionTime: metav1.NewTime(o.now)}
 	}
@@ -156,7 +166,7 @@ func (o *observation) judge(t *todo, p *part) {
 	if !o.settings.adaptive {
 		return
 	}
-	if p.was != nil && p.was.Status == corev1.ConditionFalse {
+	if p.wasClosed() {
 		p.mark = subsets.Mark{Standing: subsets.Closed, Since: p.was.LastTransitionTime.Time}
 	}
 	stuck := 0
@@ -244,12 +254,10 @@ func (o *observation) state(p *part) subsets.State {
 		return s
 	}
 	s.Replicas = int(max(partsOf(p.have).replicas, 0))
-	for _, pod := range p.pods {
-		if o.settings.reserve || podstate.IsScheduled(pod) {
-			s.Settled++
-		}
+	s.Settled = min(o.settled(p)-len(p.reserved), s.Replicas)
+	if s.Hold = p.hold; p.hold {
+		s.Replicas = p.told
 	}
-	s.Settled = min(s.Settled-len(p.reserved), s.Replicas)
 	return s
 }
 
@@ -329,9 +337,10 @@ func (o *observation) stuckAt(p *part) (out []*corev1.Pod) {
 	if !ok || set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		return nil
 	}
+	numbers, _ := workloads.Ordinals(set, o.fromStart)
 	for _, pod := range p.pods {
-		ordinal, err := strconv.Atoi(strings.TrimPrefix(pod.Name, set.Name+"-"))
-		if err == nil && int32(ordinal) >= p.kept && pod.Labels[apps.LabelSubsetRevision] != o.revision && !podstate.IsReady(pod) {
+		ordinal, ok := ordinals.OfPod(set.Name, pod)
+		if before, _ := numbers.Index(ordinal); ok && before >= int(p.kept) && pod.Labels[apps.LabelSubsetRevision] != o.revision && !podstate.IsReady(pod) {
 			out = append(out, pod)
 		}
 	}

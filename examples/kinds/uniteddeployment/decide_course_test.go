@@ -47,6 +47,10 @@ func (c *course) pass() (wrote bool) {
 	}
 	t := decide(o)
 	c.last = t
+	if t.remember {
+		c.ud.Status = o.remembered(t)
+		return true
+	}
 	for _, w := range slices.Concat(t.surplus, t.gone, t.changes) {
 		wrote = true
 		switch object := w.workload.(type) {

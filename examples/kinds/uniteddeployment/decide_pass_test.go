@@ -169,6 +169,8 @@ func TestUnstick(t *testing.T) {
 		{"UD-16 from the partition on", set(), false, []string{"db-2"}},
 		{"UD-16 OnDelete", all(set(), []string{podMeta, "        updateStrategy: {type: OnDelete}\n" + podMeta}), false, nil},
 		{"UD-16 not before the update", set(), true, nil},
+		{"UD-16 from the start on", all(set(), []string{podMeta, "        ordinals: {start: 1}\n" + podMeta}), false, []string{"db-2"}},
+		{"UD-16 from a later start on", all(set(), []string{podMeta, "        ordinals: {start: 2}\n" + podMeta}), false, nil},
 		{"UD-16 CloneSets do so themselves", nil, false, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -188,6 +190,16 @@ func TestUnstick(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPatchedRevision: the patch of a subset does not decide at which revision the Pods are.
+func TestPatchedRevision(t *testing.T) {
+	ud := small(t, all(set(), in(subsetA, `patch: {metadata: {labels: {apps.kruise.io/controller-revision-hash: mine, apps.kruise.io/united-deployment-reserved-pod: "true", zone: x}}}`))...)
+	have, _ := mustBuild(t, ud, numbers{replicas: 3, kept: new(int32(0))})
+	want := map[string]string{"app": "web", "zone": "x", apps.LabelSubsetName: "a", apps.LabelSubsetRevision: "web-1"}
+	if diff := cmp.Diff(want, partsOf(have).pod.Labels); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

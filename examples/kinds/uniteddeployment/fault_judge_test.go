@@ -32,6 +32,7 @@ type sight struct {
 type moment struct {
 	owner     *v1beta1.UnitedDeployment
 	workloads []client.Object
+	pods      []corev1.Pod
 }
 
 func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
@@ -52,6 +53,9 @@ func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
 			return nil
 		}))
 	}
+	pods := &corev1.PodList{}
+	w.must(task.Process.Cache.List(context.Background(), pods))
+	m.pods = pods.Items
 	s.moments = append(s.moments, m)
 }
 
@@ -95,6 +99,8 @@ func (w *story) judge(write *chaos.Write) {
 	switch {
 	case resource == "pods":
 		w.judgePod(write)
+	case resource == "uniteddeployments" && w.mode == adapts:
+		w.judgeLowering(write, s.moments)
 	case slices.Contains([]string{"clonesets", "deployments", "statefulsets"}, resource):
 		why := ""
 		for _, m := range s.moments {
@@ -163,6 +169,9 @@ func (w *story) wrong(write *chaos.Write, m moment) string {
 			}
 		}
 		return ""
+	}
+	if was := statusOf(m.owner, name); changed && w.mode == adapts && was != nil && isClosed(was) && **numbersOf(after).replicas < min(was.Replicas, **numbersOf(write.Before).replicas) {
+		return fmt.Sprintf("a closed subset is lowered below the stored number of %d", was.Replicas)
 	}
 	if write.Before.GetLabels()["theirs"] != after.GetLabels()["theirs"] {
 		return "somebody else's label is changed"

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
@@ -49,7 +50,7 @@ func plan(t testing.TB) chaos.Plan {
 			&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
 		},
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world}
+			w := &story{World: world, gated: map[types.UID]bool{}, since: map[types.UID]time.Time{}}
 			return chaos.Subject{
 				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.outside, Settle: w.settle, Denies: w.denies,
 				Looks: w.look, Wrote: w.judge, Converged: w.converged,
@@ -67,6 +68,9 @@ type story struct {
 	image   int    // the newest
 	full    string // a subset whose workload nobody may write
 	created int
+	waits   int                     // how often users only wait
+	gated   map[types.UID]bool      // whether a Pod had a gate
+	since   map[types.UID]time.Time // since when a Pod is unschedulable
 }
 
 // The modes of a topology.
@@ -175,6 +179,15 @@ func (w *story) rearrange(ud *v1beta1.UnitedDeployment) {
 
 // users is the users' behaviour now and then.
 func (w *story) users() {
+	switch {
+	case w.waits > 0:
+		w.waits--
+		w.Sleep(2 * time.Second)
+		return
+	case w.mode == adapts && w.Chance(10):
+		w.outgrow()
+		return
+	}
 	switch n := w.Rand().IntN(20); {
 	case n < 8:
 		w.change()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
@@ -60,7 +62,10 @@ func (w *story) outside() (changed bool) {
 	return w.Server.CollectGarbage() || changed
 }
 
-// unschedulable reports that no Node has room for a Pod.
+// gates is how long the scheduling gate of some Pods stays.
+const gates = 20 * time.Second
+
+// unschedulable reports that no Node has room for a Pod. The condition of a Pod that had a gate has no time.
 func (w *story) unschedulable(pod *corev1.Pod) bool {
 	if podstate.IsScheduled(pod) || !podstate.IsActive(pod) || len(pod.Spec.Volumes) == 0 || podstate.Condition(pod, corev1.PodScheduled) != nil {
 		return false
@@ -69,12 +74,26 @@ func (w *story) unschedulable(pod *corev1.Pod) bool {
 	if _, there := w.Server.Stored(&corev1.PersistentVolumeClaim{}, client.ObjectKey{Namespace: namespace, Name: claim}).(*corev1.PersistentVolumeClaim); there {
 		return false
 	}
+	if _, known := w.gated[pod.UID]; !known {
+		w.gated[pod.UID] = w.Chance(30)
+	}
+	now := metav1.Now()
+	if w.gated[pod.UID] {
+		if now.Sub(pod.CreationTimestamp.Time) < gates {
+			return false
+		}
+		now = metav1.Time{}
+	}
 	pod.Status.Phase = corev1.PodPending
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Now(),
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: now,
 	})
 	w.Logf("no Node has room for Pod %s", pod.Name)
-	return w.User.Status().Update(context.Background(), pod) == nil
+	if w.User.Status().Update(context.Background(), pod) != nil {
+		return false
+	}
+	w.since[pod.UID] = time.Now()
+	return true
 }
 
 // carry takes a workload a step closer to its spec.
@@ -86,7 +105,13 @@ func (w *story) carry(object client.Object) bool {
 	var pods, old []*corev1.Pod
 	ready := int32(0)
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
-		if !metav1.IsControlledBy(pod, owner) || !podstate.IsActive(pod) {
+		if !metav1.IsControlledBy(pod, owner) {
+			continue
+		}
+		if !podstate.IsActive(pod) {
+			if isNumbered(object) && pod.DeletionTimestamp == nil { // the name is needed
+				return w.User.Delete(context.Background(), pod.DeepCopy()) == nil
+			}
 			continue
 		}
 		if pods = append(pods, pod); podstate.IsReady(pod) {
@@ -100,13 +125,13 @@ func (w *story) carry(object client.Object) bool {
 	if *n.replicas != nil {
 		want = **n.replicas
 	}
-	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return rank(a) - rank(b) })
+	order(object, pods, old)
 	switch have := int32(len(pods)); {
 	case have > want:
 		return w.User.Delete(context.Background(), pods[0].DeepCopy()) == nil
 	case have < want:
-		return w.makePod(object, owner, n.pod)
-	case int32(len(old)) > n.kept:
+		return w.makePod(object, owner, n.pod, pods)
+	case int32(len(old)) > n.kept && mayGo(object, old[0], ready == want):
 		return w.User.Delete(context.Background(), old[0].DeepCopy()) == nil
 	}
 	if *n.counts[0] == int32(len(pods)) && *n.counts[1] == ready && *n.observed == object.GetGeneration() {
@@ -116,12 +141,38 @@ func (w *story) carry(object client.Object) bool {
 	return w.User.Status().Update(context.Background(), object) == nil
 }
 
-// rank orders Pods for deletion: Pods without a Node first.
-func rank(pod *corev1.Pod) int {
-	if podstate.IsScheduled(pod) {
-		return 1
+// order puts Pods into the order of deletion. Numbered Pods go from the highest number down. A Deployment is scaled down
+// in proportion over its revisions, so a Pod of the larger revision goes, the older of equals. Pods without a Node go
+// first.
+func order(object client.Object, pods, old []*corev1.Pod) {
+	number := func(pod *corev1.Pod) int {
+		n, _ := ordinals.OfPod(object.GetName(), pod)
+		return n
 	}
-	return 0
+	_, isDeployment := object.(*appsv1.Deployment)
+	rank := func(pod *corev1.Pod) (n int) {
+		if podstate.IsScheduled(pod) {
+			n++
+		}
+		if isDeployment && slices.Contains(old, pod) != (2*len(old) >= len(pods)) {
+			n += 2
+		}
+		return n
+	}
+	before := func(a, b *corev1.Pod) int {
+		if isNumbered(object) {
+			return number(b) - number(a)
+		}
+		return rank(a) - rank(b)
+	}
+	slices.SortStableFunc(pods, before)
+	slices.SortStableFunc(old, before)
+}
+
+// mayGo reports whether an update may delete an old Pod: a Deployment keeps all but one Pod ready.
+func mayGo(object client.Object, pod *corev1.Pod, allReady bool) bool {
+	_, isDeployment := object.(*appsv1.Deployment)
+	return !isDeployment || allReady || !podstate.IsReady(pod)
 }
 
 // direct is the direct controller of a workload's Pods, nil if just made.
@@ -142,12 +193,17 @@ func (w *story) direct(object client.Object) client.Object {
 	return nil
 }
 
-func (w *story) makePod(object, owner client.Object, template *corev1.PodTemplateSpec) bool {
+func (w *story) makePod(object, owner client.Object, template *corev1.PodTemplateSpec, pods []*corev1.Pod) bool {
 	kind, err := w.User.GroupVersionKindFor(owner)
 	w.must(err)
 	w.created++
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = namespace, fmt.Sprintf("%s-%d", object.GetName(), w.created)
+	for n := 0; isNumbered(object); n++ { // the lowest free number
+		if pod.Name = ordinals.Name(object.GetName(), n); !slices.ContainsFunc(pods, func(other *corev1.Pod) bool { return other.Name == pod.Name }) {
+			break
+		}
+	}
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)}
 	return w.User.Create(context.Background(), pod) == nil
 }

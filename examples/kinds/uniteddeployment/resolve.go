@@ -219,12 +219,25 @@ func (s *settings) readSubsets(read *judge.Reading, list []v1beta1.Subset) {
 			read.Refuse(field.TooLong(path.Child("patch"), "", longestPatch))
 		case !read.Patch(path.Child("patch"), []byte(patchOf(subset))):
 		case s.template.name != "" && patchOf(subset) != "":
-			pod, err := podOf(partsOf(s.template.workload).pod, subset, "")
-			if err != nil {
-				read.Refuse(field.Invalid(path.Child("patch"), reason.Shorten(patchOf(subset), 100), err.Error()))
-			} else if !s.selector.Matches(labels.Set(pod.Labels)) || pod.Labels[apps.LabelSubsetName] != subset.Name {
-				read.Warn(field.Invalid(path.Child("patch"), reason.Shorten(patchOf(subset), 100), "must leave the labels of selectors alone"))
-			}
+			s.readPatched(read, subset)
+		}
+	}
+}
+
+// readPatched judges the Pod template of a subset with a patch.
+func (s *settings) readPatched(read *judge.Reading, subset *v1beta1.Subset) {
+	path, text, from := subsetPath(subset.Name).Child("patch"), reason.Shorten(patchOf(subset), 100), partsOf(s.template.workload).pod
+	pod, err := patchedPod(from, subset, "")
+	if err != nil {
+		read.Refuse(field.Invalid(path, text, err.Error()))
+		return
+	}
+	if !s.selector.Matches(labels.Set(pod.Labels)) || pod.Labels[apps.LabelSubsetName] != subset.Name {
+		read.Warn(field.Invalid(path, text, "must leave the labels of selectors alone"))
+	}
+	for _, key := range []string{apps.LabelSubsetRevision, apps.LabelReservedPod} {
+		if pod.Labels[key] != from.Labels[key] {
+			read.Warn(field.Invalid(path, text, "must leave label "+key+" alone: the controller writes the label, and the patch's value has no effect"))
 		}
 	}
 }

@@ -210,10 +210,26 @@ func with(base map[string]string, more ...map[string]string) map[string]string {
 	return out
 }
 
-// podOf is the Pod template of a subset: the patch comes last, and may override everything else.
+// podOf is the Pod template of a subset. The labels of the controller stay: a Pod with another revision in its label would
+// count as old for ever.
 func podOf(from *corev1.PodTemplateSpec, subset *v1beta1.Subset, revision string) (*corev1.PodTemplateSpec, error) {
+	pod, err := patchedPod(from, subset, revision)
+	if err != nil {
+		return nil, err
+	}
+	delete(pod.Labels, apps.LabelReservedPod)
+	pod.Labels = with(pod.Labels, labelsOf(subset, revision))
+	return pod, nil
+}
+
+func labelsOf(subset *v1beta1.Subset, revision string) map[string]string {
+	return map[string]string{apps.LabelSubsetName: subset.Name, apps.LabelSubsetRevision: revision}
+}
+
+// patchedPod is the template with a subset's patch, which comes last and may override everything else.
+func patchedPod(from *corev1.PodTemplateSpec, subset *v1beta1.Subset, revision string) (*corev1.PodTemplateSpec, error) {
 	pod := from.DeepCopy()
-	pod.Labels = with(pod.Labels, map[string]string{apps.LabelSubsetName: subset.Name, apps.LabelSubsetRevision: revision})
+	pod.Labels = with(pod.Labels, labelsOf(subset, revision))
 	restrict(&pod.Spec, &subset.NodeSelectorTerm)
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, subset.Tolerations...)
 	text := patchOf(subset)

@@ -60,6 +60,16 @@ func nextStatus(o *observation, t *todo, done outcome, collisions *int32) v1beta
 	return status
 }
 
+// remembered is the stored status with the new numbers and standings of the subsets.
+func (o *observation) remembered(t *todo) v1beta1.UnitedDeploymentStatus {
+	status := *o.ud.Status.DeepCopy()
+	status.SubsetStatuses = nil
+	for _, p := range t.subsets {
+		status.SubsetStatuses = append(status.SubsetStatuses, o.subsetStatus(p, metav1.NewTime(o.now)))
+	}
+	return status
+}
+
 // countSelected counts the Pods of the scale's selector by their labels: Pods without a label yet are not selected.
 func (o *observation) countSelected() (n int32) {
 	for _, w := range o.workloads {
@@ -140,7 +150,7 @@ func (o *observation) subsetStatus(p *part, now metav1.Time) v1beta1.UnitedDeplo
 // schedulable is the condition for the standing of a subset.
 func (o *observation) schedulable(p *part) v1beta1.Condition {
 	c := v1beta1.Condition{Type: apps.ConditionSubsetSchedulable, Status: corev1.ConditionTrue}
-	wasFalse := p.was != nil && p.was.Status == corev1.ConditionFalse
+	wasFalse := p.wasClosed()
 	if p.mark.Standing == subsets.Open {
 		if c.Reason = apps.ReasonSubsetRecover; !wasFalse && p.was != nil {
 			c.Reason = p.was.Reason
@@ -171,12 +181,29 @@ func (r *Reconciler) tell(o *observation, t *todo, done outcome) {
 	if t.err == nil {
 		warn(apps.EventFailedUpdateSubset, errors.Join(done.provision, done.update))
 	}
-	var closed, opened, did []string
+	r.tellStandings(o, t)
+	var did []string
 	for _, w := range slices.Concat(t.surplus, t.gone) {
 		did = append(did, "deleted "+w.GetName())
 	}
 	for _, p := range t.subsets {
-		was, is := p.was != nil && p.was.Status == corev1.ConditionFalse, o.schedulable(p)
+		if text := o.deed(p); text != "" {
+			did = append(did, text)
+		}
+	}
+	if len(did) > 0 && done.provision == nil && done.update == nil {
+		if why := t.division.Limits; len(why) > 0 {
+			did = append(did, "because "+why.Summary(kruise.ReasonsInEvent))
+		}
+		r.told.Tell(o.ud, corev1.EventTypeNormal, apps.EventSuccessfulUpdateSubset, kruise.Some(did, "changes"))
+	}
+}
+
+// tellStandings sends events about subsets that take no further Pods, or take Pods again.
+func (r *Reconciler) tellStandings(o *observation, t *todo) {
+	var closed, opened []string
+	for _, p := range t.subsets {
+		was, is := p.wasClosed(), o.schedulable(p)
 		switch {
 		case !o.settings.adaptive || was == (is.Status == corev1.ConditionFalse):
 		case was:
@@ -184,18 +211,9 @@ func (r *Reconciler) tell(o *observation, t *todo, done outcome) {
 		default:
 			closed = append(closed, "subset "+p.spec.Name+": "+is.Message)
 		}
-		if text := o.deed(p); text != "" {
-			did = append(did, text)
-		}
 	}
 	r.told.Tell(o.ud, corev1.EventTypeWarning, apps.EventSubsetUnschedulable, kruise.Some(closed, "subsets"))
 	r.told.Tell(o.ud, corev1.EventTypeNormal, apps.EventSubsetSchedulable, kruise.Some(opened, "subsets"))
-	if len(did) > 0 && done.provision == nil && done.update == nil {
-		if why := t.division.Limits; len(why) > 0 {
-			did = append(did, "because "+why.Summary(kruise.ReasonsInEvent))
-		}
-		r.told.Tell(o.ud, corev1.EventTypeNormal, apps.EventSuccessfulUpdateSubset, kruise.Some(did, "changes"))
-	}
 }
 
 // deed says what was done in a subset.

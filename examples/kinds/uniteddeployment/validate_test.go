@@ -72,6 +72,8 @@ func TestValidateCreate(t *testing.T) {
 		{"UD-1 a patch of another form", in(subsetA, "patch: [7]"), []string{`spec.topology.subsets[a].patch: Invalid value: "[7]": is no strategic merge patch`}},
 		{"UD-1 a patch that makes no template", in(subsetA, "patch: {spec: {hostNetwork: yes please}}"), []string{"spec.topology.subsets[a].patch: Invalid value: "}},
 		{"UD-1 a patch of the selector", in(subsetA, "patch: {metadata: {labels: {app: other}}}"), []string{"spec.topology.subsets[a].patch: Invalid value: \"{\\\"metadata\\\":{\\\"labels\\\":{\\\"app\\\":\\\"other\\\"}}}\": must leave the labels of selectors alone"}},
+		{"a patch of the revision", in(subsetA, "patch: {metadata: {labels: {apps.kruise.io/controller-revision-hash: mine}}}"), []string{`spec.topology.subsets[a].patch: Invalid value: "{\"metadata\":{\"labels\":{\"apps.kruise.io/controller-revision-hash\":\"mine\"}}}": must leave label apps.kruise.io/controller-revision-hash alone`}},
+		{"a patch of the reservation", in(subsetA, "patch: {metadata: {labels: {apps.kruise.io/united-deployment-reserved-pod: \"true\"}}}"), []string{`spec.topology.subsets[a].patch: Invalid value: "{\"metadata\":{\"labels\":{\"apps.kruise.io/united-deployment-reserved-pod\":\"true\"}}}": must leave label apps.kruise.io/united-deployment-reserved-pod alone`}},
 		{"UD-2 a share in percent", in(subsetA, "replicas: 30%"), nil},
 		{"UD-2 no percentage", in(subsetA, "replicas: thirty"), []string{`spec.topology.subsets[a].replicas: Invalid value: `}},
 		{"UD-2 above 100%", in(subsetA, "replicas: 101%"), []string{`spec.topology.subsets[a].replicas: Invalid value: `}},

@@ -57,15 +57,15 @@ func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at ti
 			oldest = now[place]
 		}
 	}
-	life := stored + subsets.RenewedAfter
+	life := passes + stored + subsets.RenewedAfter
 	if wait := life - at.Sub(oldest); wait > 0 {
 		return nil, wait, nil
 	}
-	flight, err := f.flight(ctx)
-	if err != nil || flight == 0 {
+	request, err := f.flight(ctx)
+	if err != nil || request == (flight{}) {
 		return nil, 0, err
 	}
-	life = flight + subsets.RenewedAfter
+	life = request.total() + subsets.RenewedAfter
 	if wait := life - at.Sub(oldest); wait > 0 {
 		return nil, wait, nil
 	}
@@ -112,22 +112,22 @@ func unseen(spread *v1beta1.WorkloadSpread, pods *crowd) map[awaitedPod]time.Tim
 	return out
 }
 
-// flight returns how long the request of a new Pod may last, 0 if the webhooks are unknown: the rights to list may be
+// flight returns how long the request of a new Pod may last, zero if the webhooks are unknown: the rights to list may be
 // missing.
-func (f *finder) flight(ctx context.Context) (time.Duration, error) {
-	return asked(f, "webhooks of Pods", func() (time.Duration, error) {
+func (f *finder) flight(ctx context.Context) (flight, error) {
+	return asked(f, "webhooks of Pods", func() (flight, error) {
 		var mutating admissionregistrationv1.MutatingWebhookConfigurationList
 		var validating admissionregistrationv1.ValidatingWebhookConfigurationList
 		for _, list := range []client.ObjectList{&mutating, &validating} {
 			err := f.live.List(ctx, list)
 			if apierrors.IsForbidden(err) {
-				return 0, nil
+				return flight{}, nil
 			}
 			if err != nil {
-				return 0, fmt.Errorf("reading webhooks: %w", err)
+				return flight{}, fmt.Errorf("reading webhooks: %w", err)
 			}
 		}
-		return longestFlight(mutating.Items, validating.Items), nil
+		return flightOf(mutating.Items, validating.Items), nil
 	})
 }
 

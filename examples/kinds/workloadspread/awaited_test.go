@@ -28,7 +28,7 @@ func rulesFor(operation admissionregistrationv1.OperationType, group, resource s
 	}}
 }
 
-func TestLongestFlight(t *testing.T) {
+func TestFlightOf(t *testing.T) {
 	create := admissionregistrationv1.Create
 	mutating := func(name string, w ...admissionregistrationv1.MutatingWebhook) admissionregistrationv1.MutatingWebhookConfiguration {
 		return admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: w}
@@ -41,13 +41,13 @@ func TestLongestFlight(t *testing.T) {
 		name       string
 		mutating   []admissionregistrationv1.MutatingWebhookConfiguration
 		validating []admissionregistrationv1.ValidatingWebhookConfiguration
-		want       time.Duration
+		want       flight
 	}{
-		{"WS-60 no further webhook", nil, nil, 8 * time.Second},
+		{"WS-60 no further webhook", nil, nil, flight{5 * time.Second, 20 * time.Second}},
 		{
 			"the own webhook", []admissionregistrationv1.MutatingWebhookConfiguration{
 				mutating(own, admissionregistrationv1.MutatingWebhook{Rules: pods, TimeoutSeconds: ptr.To(int32(30))}),
-			}, nil, 8 * time.Second,
+			}, nil, flight{5 * time.Second, 20 * time.Second},
 		},
 		{
 			"mutating webhooks are asked in turn, and again", []admissionregistrationv1.MutatingWebhookConfiguration{
@@ -55,22 +55,22 @@ func TestLongestFlight(t *testing.T) {
 				mutating("b", admissionregistrationv1.MutatingWebhook{
 					Rules: rulesFor("*", "*", "*/*"), TimeoutSeconds: ptr.To(int32(3)), ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
 				}),
-			}, nil, 16 * time.Second,
+			}, nil, flight{13 * time.Second, 20 * time.Second},
 		},
 		{
 			"validating webhooks are asked at the same time", nil, []admissionregistrationv1.ValidatingWebhookConfiguration{
 				validating(pods, ptr.To(int32(4))), validating(rulesFor(create, "", "pods/*"), nil), validating(pods, ptr.To(int32(5))),
-			}, 18 * time.Second,
+			}, flight{5 * time.Second, 30 * time.Second},
 		},
 		{
 			"webhooks for others", []admissionregistrationv1.MutatingWebhookConfiguration{
 				mutating("a", admissionregistrationv1.MutatingWebhook{Rules: rulesFor(admissionregistrationv1.Update, "", "pods")},
 					admissionregistrationv1.MutatingWebhook{Rules: rulesFor(create, "apps", "*")}),
-			}, []admissionregistrationv1.ValidatingWebhookConfiguration{validating(rulesFor(create, "", "pods/eviction"), nil)}, 8 * time.Second,
+			}, []admissionregistrationv1.ValidatingWebhookConfiguration{validating(rulesFor(create, "", "pods/eviction"), nil)}, flight{5 * time.Second, 20 * time.Second},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := longestFlight(tc.mutating, tc.validating); got != tc.want {
+			if got := flightOf(tc.mutating, tc.validating); got != tc.want {
 				t.Errorf("%v, want %v", got, tc.want)
 			}
 		})
@@ -122,18 +122,19 @@ func TestAwait(t *testing.T) {
 		looks  []look
 		asked  int
 	}{
-		{"nobody comes", storedPods{}, []look{{0, since(-100), false, 10, false}, {4, since(-100), false, 6, false}, {10, since(-100), false, 0, true}}, 1},
-		{"a further webhook", storedPods{timeout: 5}, []look{{0, since(0), false, 10, false}, {10, since(0), false, 5, false}, {15, since(0), false, 0, true}}, 1},
-		{"an earlier process saw the place", storedPods{}, []look{{60, since(0), false, 10, false}}, 0},
-		{"a renewed place", storedPods{}, []look{{0, since(0), false, 10, false}, {9, since(9), false, 10, false}, {10, since(9), false, 9, false}}, 0},
-		{"a Pod is cached", storedPods{}, []look{{0, since(0), false, 10, false}, {10, since(0), true, 0, false}}, 0},
+		{"nobody comes", storedPods{}, []look{{0, since(-100), false, 27, false}, {4, since(-100), false, 23, false}, {27, since(-100), false, 0, true}}, 1},
+		{"a further webhook", storedPods{timeout: 5}, []look{{0, since(0), false, 27, false}, {27, since(0), false, 5, false}, {32, since(0), false, 0, true}}, 1},
+		{"many further webhooks", storedPods{timeout: 60}, []look{{0, since(0), false, 27, false}, {42, since(0), false, 1, false}, {43, since(0), false, 0, true}}, 1},
+		{"an earlier process saw the place", storedPods{}, []look{{60, since(0), false, 27, false}}, 0},
+		{"a renewed place", storedPods{}, []look{{0, since(0), false, 27, false}, {26, since(26), false, 27, false}, {27, since(26), false, 26, false}}, 0},
+		{"a Pod is cached", storedPods{}, []look{{0, since(0), false, 27, false}, {27, since(0), true, 0, false}}, 0},
 		{
 			"the cache is late",
 			storedPods{pods: []metav1.PartialObjectMetadata{{ObjectMeta: marked}}},
-			[]look{{0, since(0), false, 10, false}, {10, since(0), false, 10, false}, {15, since(0), false, 5, false}, {21, since(0), true, 0, false}},
+			[]look{{0, since(0), false, 27, false}, {27, since(0), false, 27, false}, {40, since(0), false, 14, false}, {54, since(0), true, 0, false}},
 			1,
 		},
-		{"webhooks may not be read", storedPods{refused: forbidden}, []look{{0, since(0), false, 10, false}, {60, since(0), false, 0, false}}, 0},
+		{"webhooks may not be read", storedPods{refused: forbidden}, []look{{0, since(0), false, 27, false}, {60, since(0), false, 0, false}}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(begin)

@@ -47,7 +47,9 @@ type Reconciler struct {
 	told    *kruise.Told
 	whole   *ownercache.Memory[map[types.UID]*corev1.Pod]
 	awaited *ownercache.Memory[map[awaitedPod]time.Time]
-	options kruise.Options
+	// unscheduled is since when Pods without a time are unschedulable.
+	unscheduled *ownercache.Memory[map[types.UID]time.Time]
+	options     kruise.Options
 }
 
 // view is a WorkloadSpread, as cached.
@@ -71,6 +73,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruis
 	}
 	r.told, r.whole = kruise.NewTold(r.cache, r.events), ownercache.NewMemory[map[types.UID]*corev1.Pod](r.cache)
 	r.awaited = ownercache.NewMemory[map[awaitedPod]time.Time](r.cache)
+	r.unscheduled = ownercache.NewMemory[map[types.UID]time.Time](r.cache)
 	return r.cache.AddController(mgr, "workloadspread", r, r.options.Loop(r.options.Workers, r.watch))
 }
 
@@ -135,7 +138,7 @@ func (r *Reconciler) observe(ctx context.Context, v *view, pass *fanout.Pass, s 
 	if err != nil {
 		return seen, err
 	}
-	seen.pods = s.crowdOf(v.Owner.Name, pods, r.versioned)
+	seen.pods = s.crowdOf(v.Owner.Name, r.dated(v, pods), r.versioned)
 	if err := r.complete(ctx, v, &seen); err != nil {
 		return seen, err
 	}
@@ -143,6 +146,16 @@ func (r *Reconciler) observe(ctx context.Context, v *view, pass *fanout.Pass, s 
 	pass.Wake(wait)
 	seen.unasked = err
 	return seen, nil
+}
+
+// dated returns the Pods with the times since when the Pods are unschedulable.
+func (r *Reconciler) dated(v *view, pods []*corev1.Pod) []*corev1.Pod {
+	before := r.unscheduled.Of(v.Owner.UID)
+	pods, now := kruise.Dated(pods, before, v.Now)
+	if len(before)+len(now) > 0 {
+		r.unscheduled.Change(v.Owner.UID, func(known *map[types.UID]time.Time) { *known = now })
+	}
+	return pods
 }
 
 // complete reads Pods without a mark: the cache keeps only a part of most Pods. Such a Pod gets a mark, or has no

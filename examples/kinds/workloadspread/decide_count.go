@@ -112,7 +112,7 @@ func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counte
 	}
 	for _, version := range slices.Sorted(maps.Keys(c.versions)) {
 		list := object.Status.VersionedSubsetStatuses[version]
-		book := bookOf(list)
+		book, _ := bookOf(list).Drop(places, c.seen.pods.hasEnded) // the Pods have come, and are not lost
 		if seen.absent != nil {
 			var lost reason.List
 			book, lost = book.Drop(places, seen.absent)

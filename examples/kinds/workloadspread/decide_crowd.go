@@ -3,6 +3,7 @@ package workloadspread
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -30,15 +31,27 @@ type crowd struct {
 	marked  map[string][]*entry
 	members map[string][]subsets.Member
 	others  []*entry
+	// ended are the creation times of marked Pods that have ended, by name. A key belongs to a single Pod, and has no time.
+	ended map[string]time.Time
+}
+
+// hasEnded reports whether the Pod of a place taken at a time has come and ended since.
+func (c *crowd) hasEnded(key string, taken time.Time) bool {
+	created, ended := c.ended[key]
+	return ended && (created.IsZero() || !created.Before(taken))
 }
 
 // crowdOf reads the Pods of the WorkloadSpread of a name.
 func (s *settings) crowdOf(spread string, pods []*corev1.Pod, versioned func(kind string) bool) *crowd {
-	out := &crowd{marked: map[string][]*entry{}, members: map[string][]subsets.Member{}}
+	out := &crowd{marked: map[string][]*entry{}, members: map[string][]subsets.Member{}, ended: map[string]time.Time{}}
 	names := s.names()
 	entries := make([]entry, 0, len(pods))
 	for _, pod := range pods {
-		if podstate.IsActive(pod) && s.selector.Matches(labels.Set(pod.Labels)) {
+		if !podstate.IsActive(pod) {
+			if m, isMarked := markOf(pod, spread); isMarked {
+				out.ended[pod.Name], out.ended[m.UID] = pod.CreationTimestamp.Time, time.Time{}
+			}
+		} else if s.selector.Matches(labels.Set(pod.Labels)) {
 			entries = append(entries, entry{pod: pod, version: versionOf(pod, versioned)})
 		}
 	}

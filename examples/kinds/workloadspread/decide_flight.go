@@ -12,18 +12,46 @@ import (
 // own is the configuration of this manager's webhook for new Pods.
 const own = "kruise-mutating-webhook-configuration"
 
-// stored is how long the request of a new Pod may last after the answers of all webhooks: quotas, and the write. A
-// quota may take 10 s and the write 7 s before the API server gives up; a request slower than stored may make a subset
-// a Pod too large.
-const stored = 8 * time.Second
+const (
+	// passes is how long the request of a new Pod may last from the decision about the place to the review that holds
+	// the place, beside further mutating webhooks.
+	passes = 5 * time.Second
+	// stored is how long the request may last after the answers of all validating webhooks: a quota may take 10 s and
+	// the write 7 s before the API server gives up. The rest is for clocks that differ. Each attempt at another generated
+	// name has a review of its own.
+	stored = 20 * time.Second
+	// longestRequest is how long any request may last: the API server gives up after 34 s, and the write may still
+	// happen for 7 s.
+	longestRequest = 41 * time.Second
+)
+
+// flight is how long the request of a new Pod may last: passing from the decision about the place to the review that
+// holds the place, and landing from this review on. The zero value stands for unknown.
+type flight struct{ passing, landing time.Duration }
+
+// total is the time from the decision on.
+func (f flight) total() time.Duration { return min(f.passing+f.landing, longestRequest) }
+
+// isHeld reports whether the place of a Pod is in the ledger, and too young to be given away before the Pod is stored. A
+// label of the Pod may have changed since the decision, so the version does not matter.
+func isHeld(books ledger, subset, key string, passing time.Duration, now time.Time) bool {
+	for _, list := range books {
+		for i := range list {
+			if since, is := list[i].CreatingPods[key]; is && list[i].Name == subset && now.Sub(since.Time) < passing+time.Second { // times have no fractions
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // unanswered is the timeout of a webhook without a number (admissionregistration/v1/defaults.go).
 const unanswered = 10 * time.Second
 
-// longestFlight returns how long the request of a new Pod may last after the answer of this manager's webhook: further
-// mutating webhooks are asked in turn, a second time at most, and validating webhooks at the same time. Selectors of
-// webhooks are left out, so the time may be too long.
-func longestFlight(mutating []admissionregistrationv1.MutatingWebhookConfiguration, validating []admissionregistrationv1.ValidatingWebhookConfiguration) time.Duration {
+// flightOf returns how long the request of a new Pod may last after the answer of this manager's webhook: further mutating
+// webhooks are asked in turn, a second time at most, and validating webhooks at the same time. Selectors of webhooks are
+// left out, so the time may be too long.
+func flightOf(mutating []admissionregistrationv1.MutatingWebhookConfiguration, validating []admissionregistrationv1.ValidatingWebhookConfiguration) flight {
 	inTurn, atOnce := time.Duration(0), time.Duration(0)
 	for i := range mutating {
 		if mutating[i].Name == own {
@@ -47,7 +75,7 @@ func longestFlight(mutating []admissionregistrationv1.MutatingWebhookConfigurati
 			}
 		}
 	}
-	return stored + inTurn + atOnce
+	return flight{passing: passes + inTurn, landing: stored + atOnce}
 }
 
 func timeout(seconds *int32) time.Duration {

@@ -52,7 +52,7 @@ func schedules(t testing.TB) chaos.Plan {
 		Kinds: append(workloads.Kinds(), &v1beta1.WorkloadSpread{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{}),
 			faultapi.ClusterWide(&admissionregistrationv1.MutatingWebhookConfiguration{}), faultapi.ClusterWide(&admissionregistrationv1.ValidatingWebhookConfiguration{})),
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, asked: map[string]bool{}}
+			w := &story{World: world, asked: map[string]bool{}, reviews: map[string]*corev1.Pod{}}
 			return chaos.Subject{Setup: w.start, Begin: w.begin, Users: w.users, Check: w.check, Settle: func() { w.settled = true }, Converged: w.converged}
 		},
 	}
@@ -67,14 +67,16 @@ type story struct {
 	unnamed bool            // Pods get their names after admission
 	asked   map[string]bool // true for an answered request
 	passed  []admitted
+	reviews map[string]*corev1.Pod // Pods after the mutating webhooks, by the names of requests
 	set     *v1beta1.CloneSet
 	settled bool
 }
 
-// admitted is a Pod that comes after the answers of further webhooks.
+// admitted is a Pod that comes to its review, or after its review to the store, after the answers of further webhooks.
 type admitted struct {
 	*corev1.Pod
 
+	isHeld    bool // the review is over
 	at, comes time.Time
 }
 
@@ -123,8 +125,19 @@ func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	w.mu.Lock()
 	begun, ok := w.asked[req.Name]
 	w.asked[req.Name] = true
+	held := w.reviews[req.Name]
 	w.mu.Unlock()
 	if begun || !ok || req.Namespace != space {
+		return ctrl.Result{}, nil
+	}
+	if held != nil {
+		now := time.Now()
+		err := a.webhook.hold(ctx, held)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if err == nil {
+			w.passed = append(w.passed, admitted{held, true, now, now})
+		}
 		return ctrl.Result{}, nil
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: req.Name, Labels: map[string]string{"app": "web"}}}
@@ -137,7 +150,7 @@ func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 		pod.Name, pod.GenerateName = req.Name, ""
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.passed = append(w.passed, admitted{pod, time.Now(), time.Now()})
+		w.passed = append(w.passed, admitted{pod, false, time.Now(), time.Now()})
 	}
 	return ctrl.Result{}, nil
 }
@@ -161,7 +174,7 @@ func (w *story) begin() {
 
 func (w *story) users() {
 	if w.Chance(10) {
-		w.Sleep(time.Duration(1+w.Rand().IntN(15)) * time.Second) // requests and caches may be slow
+		w.Sleep(time.Duration(1+w.Rand().IntN(30)) * time.Second) // requests and caches may be slow
 	}
 	pods := faultapi.All[*corev1.Pod](w.Server)
 	if len(pods) > 0 && w.Chance(30) {
@@ -208,7 +221,19 @@ func (w *story) inA() (n int) {
 	return n
 }
 
-// check creates admitted Pods, some of them late: some requests fail later.
+// review asks any webhook about a Pod that is about to be stored.
+func (w *story) review(pod *corev1.Pod) {
+	name := pod.Name + ".review"
+	w.mu.Lock()
+	w.asked[name], w.reviews[name] = false, pod
+	w.mu.Unlock()
+	w.must(w.User.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}}))
+}
+
+// longestDelay is how long a request may take to its review: longer than a place lasts.
+const longestDelay = passes + stored + 20*time.Second
+
+// check reviews and creates admitted Pods, some of them late: some requests fail later.
 func (w *story) check() {
 	w.mu.Lock()
 	passed := w.passed
@@ -216,15 +241,20 @@ func (w *story) check() {
 	w.mu.Unlock()
 	slices.SortFunc(passed, func(a, b admitted) int { return strings.Compare(a.Name, b.Name) })
 	for _, pod := range passed {
-		const longest = stored + furtherWebhook
+		longest := stored + furtherWebhook
+		if !pod.isHeld {
+			longest = longestDelay
+		}
 		switch now := time.Now(); {
 		case now.Before(pod.comes):
 			w.later(pod)
 		case now.Sub(pod.at) >= longest: // the request has failed
-		case pod.comes.Equal(pod.at) && w.Chance(20):
-			pod.comes = pod.comes.Add(longest - time.Duration(1+w.Rand().Int64N(int64(longest/2))))
+		case pod.comes.Equal(pod.at) && (w.Chance(20) || !pod.isHeld && subsetOf(pod.Pod) == "a" && w.Chance(40)):
+			pod.comes = pod.comes.Add(longest - time.Duration(1+w.Rand().Int64N(int64(20*time.Second))))
 			w.later(pod)
-		case w.Chance(70):
+		case !pod.isHeld && w.Chance(80):
+			w.review(pod.Pod)
+		case pod.isHeld && w.Chance(80):
 			w.Logf("Pod %s comes to %s", pod.Name, subsetOf(pod.Pod))
 			w.must(w.User.Create(context.Background(), pod.Pod))
 		}

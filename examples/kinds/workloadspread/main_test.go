@@ -2,8 +2,10 @@ package workloadspread_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -211,8 +214,8 @@ func TestNoCapacity(t *testing.T) {
 	c.untilEvent(apps.EventSubsetChosen, "subset b", "spec.subsets[a]")
 }
 
-// webhooks returns the webhook steps of several processes, each with its own caches.
-func (c *cluster) webhooks(n int) (steps []podwebhook.Mutator) {
+// webhooks returns the webhook steps of several processes, each with its own caches, and the judges of new Pods.
+func (c *cluster) webhooks(n int) (steps []podwebhook.Mutator, judges []webhookadmission.Handler) {
 	c.t.Helper()
 	for range n {
 		mgr, err := ctrl.NewManager(c.cp.Config(), ctrl.Options{Scheme: c.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
@@ -220,9 +223,12 @@ func (c *cluster) webhooks(n int) (steps []podwebhook.Mutator) {
 			c.t.Fatal(err)
 		}
 		row := workloadspread.Row()
-		step, err := row.PodMutator(c.t.Context(), mgr, kind.PodInputs{
-			Gates: apps.DefaultGates(), Namespace: c.namespace, Current: func(context.Context) error { return nil },
-		})
+		in := kind.PodInputs{Gates: apps.DefaultGates(), Namespace: c.namespace, Current: func(context.Context) error { return nil }}
+		step, err := row.PodMutator(c.t.Context(), mgr, in)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		judge, err := row.PodComes(c.t.Context(), mgr, in)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -238,9 +244,64 @@ func (c *cluster) webhooks(n int) (steps []podwebhook.Mutator) {
 		if !mgr.GetCache().WaitForCacheSync(c.t.Context()) {
 			c.t.Fatal("no caches")
 		}
-		steps = append(steps, step)
+		steps, judges = append(steps, step), append(judges, judge)
 	}
-	return steps
+	return steps, judges
+}
+
+// TestNewPodsHoldTheirPlaces: a Pod is stored only with its place, whichever process answers. Pods without a place of a
+// ledger are not judged.
+func TestNewPodsHoldTheirPlaces(t *testing.T) {
+	c := idle(t)
+	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Selector, set.Spec.Template = deployment(0).Spec.Selector, deployment(0).Spec.Template
+	c.create(set, c.spreadOf("apps.kruise.io/v1beta1", "CloneSet", twoSubsets))
+	steps, judges := c.webhooks(2)
+	marked := func(annotation string, owned bool) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, GenerateName: "web-", Labels: map[string]string{"app": "web"}}}
+		if pod.Spec = set.Spec.Template.Spec; owned {
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1beta1.GroupVersion.WithKind("CloneSet"))}
+		}
+		if annotation != "" {
+			pod.Annotations = map[string]string{apps.AnnotationMatchedWorkloadSpread: annotation}
+		}
+		return pod
+	}
+	admitted := marked("", true)
+	controlplanetest.Eventually(t, 20*time.Second, func(ctx context.Context) error { // the caches may be late
+		if err := steps[0].Mutate(ctx, admitted, &webhookadmission.Request{}); err != nil || admitted.Labels["subset"] != "a" {
+			return fmt.Errorf("%v: %v", admitted.Labels, err)
+		}
+		return nil
+	})
+	const lost = `{"name":"web","subset":"a","uid":"lost"}`
+	for _, tc := range []struct {
+		name string
+		pod  *corev1.Pod
+		dry  bool
+		want bool
+	}{
+		{"WS-60 a place just taken", admitted, false, true},
+		{"WS-60 a place that is gone", marked(lost, true), false, false},
+		{"a dry run", marked(lost, true), true, true},
+		{"nobody's Pod", marked(lost, false), false, true},
+		{"a subset without a maximum", marked(`{"name":"web","subset":"b","uid":"lost"}`, true), false, true},
+		{"a subset that is gone", marked(`{"name":"web","subset":"z","uid":"lost"}`, true), false, true},
+		{"another WorkloadSpread", marked(`{"name":"other","subset":"a","uid":"lost"}`, true), false, true},
+		{"no mark", marked("{", true), false, true},
+	} {
+		raw, err := json.Marshal(tc.pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := webhookadmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: c.namespace, DryRun: &tc.dry, Object: runtime.RawExtension{Raw: raw}}}
+		for i, judge := range judges {
+			got := judge.Handle(t.Context(), request)
+			if got.Allowed != tc.want || !tc.want && (got.Result.Code != http.StatusServiceUnavailable || !strings.Contains(got.Result.Message, "create the Pod again")) {
+				t.Errorf("%s, process %d: %+v", tc.name, i, got)
+			}
+		}
+	}
 }
 
 // TestConcurrentWebhooks: WS-20 WS-37 WS-60: 8 webhooks with a cache each never give away more places than a subset
@@ -252,7 +313,7 @@ func TestConcurrentWebhooks(t *testing.T) {
 	set.Spec.Selector, set.Spec.Template = deployment(0).Spec.Selector, deployment(0).Spec.Template
 	spread := c.spreadOf("apps.kruise.io/v1beta1", "CloneSet", strings.Replace(twoSubsets, "maxReplicas: 2", "maxReplicas: 10", 1))
 	c.create(set, spread)
-	steps := c.webhooks(8)
+	steps, _ := c.webhooks(8)
 	c.count()
 	wave := func(n int, dry bool) (pods []*corev1.Pod) {
 		var group sync.WaitGroup

@@ -73,7 +73,7 @@ func targetIn(spec *v1beta1.WorkloadSpreadSpec) (schema.GroupKind, string) {
 // Warnings are values that work, although their writer has made a mistake.
 func resolve(spec *v1beta1.WorkloadSpreadSpec) (s *settings, problems, warnings judge.Faults) {
 	read, path, ref := &judge.Reading{}, field.NewPath("spec"), spec.TargetReference
-	s = &settings{name: ref.Name, selector: labels.Everything()}
+	s = &settings{name: ref.Name, selector: labels.Everything(), policy: subsets.Policy{CreatingFor: longestRequest + subsets.RenewedAfter}}
 	s.kind = read.Target(targetPath(), ref.APIVersion, ref.Kind, ref.Name)
 	if spec.TargetFilter != nil {
 		s.readFilter(read, spec.TargetFilter, path.Child("targetFilter"))

@@ -65,6 +65,13 @@ func Row() kind.Row {
 			}
 			return w.leaves(mgr.GetAPIReader()), nil
 		},
+		PodComes: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (webhookadmission.Handler, error) {
+			w, err := one.get(ctx, mgr, in.Namespace, in.Gates)
+			if err != nil {
+				return nil, err
+			}
+			return w.comes(), nil
+		},
 		Rights: kind.Rights{
 			Objects: []string{"get", "list", "watch"}, Status: true,
 			Why: "The status has the places of the subsets.",

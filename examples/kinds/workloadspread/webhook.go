@@ -72,8 +72,14 @@ func (w *webhook) spread(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	to, m, err := w.ask(ctx, spread, pod)
-	if err != nil || to == nil {
+	if err != nil {
 		return err
+	}
+	if _, copied := markOf(pod, spread.Name); to == nil && copied { // of another Pod
+		delete(pod.Annotations, apps.AnnotationMatchedWorkloadSpread)
+	}
+	if to == nil {
+		return nil
 	}
 	return inject(pod, to, m)
 }
@@ -161,14 +167,20 @@ func (s *settings) named(name string) *subset {
 // anyhow.
 const releases = 2 * time.Second
 
+// givesBack reports whether the Pod of a review has no place any more. An eviction may be refused after the review, for
+// example by a PodDisruptionBudget, and is tried again on and on: the place would be free each time, for a Pod more than
+// the maximum. The next count frees the place of an evicted Pod.
+func givesBack(review *guard.Review) bool {
+	return review.Pod != nil && review.Operation == disruption.Delete && !review.DryRun
+}
+
 // leaves is told of Pods about to be deleted or evicted. No deletion fails because of a WorkloadSpread.
 func (w *webhook) leaves(live client.Reader) webhookadmission.Handler {
 	return webhookadmission.HandlerFunc(func(ctx context.Context, request webhookadmission.Request) webhookadmission.Response {
 		ctx, cancel := context.WithTimeout(ctx, releases)
 		defer cancel()
 		review, err := guard.ReviewOf(ctx, live, request)
-		goes := review.Operation == disruption.Delete || review.Operation == disruption.Evict
-		if err == nil && review.Pod != nil && goes && !review.DryRun {
+		if err == nil && givesBack(&review) {
 			err = w.giveBack(ctx, review.Pod)
 		}
 		if err != nil {

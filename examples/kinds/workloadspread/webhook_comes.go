@@ -1,0 +1,88 @@
+package workloadspread
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/workloadspread"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// comes is asked about new Pods with a mark, after all mutating webhooks.
+func (w *webhook) comes() webhookadmission.Handler {
+	return webhookadmission.HandlerFunc(func(ctx context.Context, request webhookadmission.Request) webhookadmission.Response {
+		if ptr.Deref(request.DryRun, false) {
+			return webhookadmission.Allowed("")
+		}
+		pod := &corev1.Pod{}
+		if err := json.Unmarshal(request.Object.Raw, pod); err != nil {
+			return admission.Refuse(ctx, apierrors.NewBadRequest(err.Error()))
+		}
+		pod.Namespace = request.Namespace
+		if err := w.hold(ctx, pod); err != nil {
+			return admission.Refuse(ctx, err)
+		}
+		return webhookadmission.Allowed("")
+	})
+}
+
+// hold refuses a Pod without its place. A place in the ledger is good for a while: until a place of its age can be given
+// away, the Pod is stored or refused. So a late cache does no harm, and nothing is written.
+func (w *webhook) hold(ctx context.Context, pod *corev1.Pod) error {
+	m, isMarked := marked(pod)
+	spread, known := w.spreads.Get(pod.Namespace, m.Name)
+	if !isMarked || !known || !podstate.IsActive(pod) || controllerOf(pod).Name == "" || !w.hasPlaces(spread, m.Subset) {
+		return nil
+	}
+	key := m.UID
+	if key == "" {
+		key = pod.Name
+	}
+	now := w.clock.Now()
+	if isHeld(spread.Status.VersionedSubsetStatuses, m.Subset, key, passes, now) {
+		return nil
+	}
+	request, err := w.flight(ctx)
+	if err != nil {
+		return apierrors.NewServiceUnavailable(err.Error())
+	}
+	if request == (flight{}) { // places go after longestRequest
+		request.passing = longestRequest
+	}
+	newest := &v1beta1.WorkloadSpread{}
+	err = w.live.Get(ctx, client.ObjectKeyFromObject(spread), newest)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("WorkloadSpread %s: %v", spread.Name, err))
+	case !w.hasPlaces(newest, m.Subset), isHeld(newest.Status.VersionedSubsetStatuses, m.Subset, key, request.passing, now):
+		return nil
+	}
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("the place in subset %s of WorkloadSpread %s was kept for %s, and may be gone: create the Pod again",
+		m.Subset, spread.Name, request.passing.Round(time.Second)))
+}
+
+// hasPlaces reports whether new Pods of a subset have places in the ledger.
+func (w *webhook) hasPlaces(spread *v1beta1.WorkloadSpread, subset string) bool {
+	s, ok := w.settingsOf(spread)
+	if !ok || api.IsNumbered(s.kind) {
+		return false
+	}
+	for i := range spread.Spec.Subsets {
+		if of := &spread.Spec.Subsets[i]; of.Name == subset {
+			return of.MaxReplicas != nil
+		}
+	}
+	return false
+}
