@@ -20,7 +20,8 @@ func TestDated(t *testing.T) {
 	}
 	pods := []*corev1.Pod{
 		pod("gated", corev1.PodReasonSchedulingGated, corev1.ConditionFalse, metav1.Time{}), pod("ungated", corev1.PodReasonUnschedulable, corev1.ConditionFalse, metav1.Time{}),
-		pod("usual", corev1.PodReasonUnschedulable, corev1.ConditionFalse, at(-60)), pod("scheduled", "", corev1.ConditionTrue, metav1.Time{}), {},
+		pod("usual", corev1.PodReasonUnschedulable, corev1.ConditionFalse, at(-60)), pod("scheduled", "", corev1.ConditionTrue, metav1.Time{}),
+		{},
 	}
 	stored := pods[1].DeepCopy()
 	var known map[types.UID]time.Time

@@ -269,8 +269,11 @@ func TestNewPodsHoldTheirPlaces(t *testing.T) {
 	}
 	admitted := marked("", true)
 	controlplanetest.Eventually(t, 20*time.Second, func(ctx context.Context) error { // the caches may be late
-		if err := steps[0].Mutate(ctx, admitted, &webhookadmission.Request{}); err != nil || admitted.Labels["subset"] != "a" {
-			return fmt.Errorf("%v: %v", admitted.Labels, err)
+		if err := steps[0].Mutate(ctx, admitted, &webhookadmission.Request{}); err != nil {
+			return err
+		}
+		if admitted.Labels["subset"] != "a" {
+			return fmt.Errorf("in no subset: %v", admitted.Labels)
 		}
 		return nil
 	})
