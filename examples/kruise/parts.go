@@ -131,7 +131,8 @@ type Parts[O client.Object] struct {
 	Events  record.EventRecorder
 	Told    *Told // of owners
 
-	config Config[O]
+	config   Config[O]
+	requests *requestIndex // for restarts of containers; nil without node agents
 }
 
 // Manager is the part of a manager used by Parts.
@@ -157,6 +158,9 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 		keys.ClaimTemplatesAnnotation = ""
 	}
 	own := ownercache.Options{Claims: config.Claims, Nodes: config.Nodes, Namespace: options.Namespace}
+	if p.requests, own.Beside, err = newRequests(ctx, mgr, options); err != nil {
+		return nil, err
+	}
 	p.Parts, err = executor.NewParts(ctx, mgr, owner, executor.Config[O]{
 		Control: control, Revisions: keys, Counting: config.Counting, Calls: options.Calls,
 		Options: executor.Options[O]{
@@ -179,7 +183,7 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 
 // Register adds both loops to the manager.
 func (p *Parts[O]) Register(mgr manager.Manager, r reconcile.Reconciler) error {
-	owners := p.Options.Loop(p.Options.Workers, p.config.Watch)
+	owners := p.Options.Loop(p.Options.Workers, p.watchRequests)
 	owners.Numbered = p.config.Numbered
 	return p.AddTo(mgr, p.config.Name, r, owners, p.Options.Loop(p.Options.PodWorkers, nil))
 }
