@@ -18,6 +18,7 @@ import (
 func mayName() map[string]string {
 	return map[string]string{
 		"admission/protection.go":                "the built-in StatefulSet, and an event of OpenKruise",
+		"admission/agent_rights.go":              "the objects that policies of node agents bind",
 		"bench/options.go":                       "the kind to measure by default",
 		"controllers/sidecarterminator/setup.go": "the controller writes requests to recreate containers",
 		"internal/hostile/*":                     "hostile objects of each kind",

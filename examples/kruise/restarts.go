@@ -8,10 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -22,22 +24,59 @@ import (
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// requestIndex is the cache of requests for restarts of containers.
-type requestIndex = ownercache.Index[*v1beta1.ContainerRecreateRequest]
+// requests are the requests for restarts of containers.
+type requests struct {
+	*ownercache.Index[*v1beta1.ContainerRecreateRequest]
 
-// newRequests returns the cache of requests as a source of a workload's cache; nil without node agents.
-func newRequests(ctx context.Context, mgr Manager, options Options) (*requestIndex, []trackedclient.Source, error) {
+	kind     schema.GroupVersionKind
+	resource schema.GroupVersionResource
+	presence func(schema.GroupVersionKind) watchhealth.State
+}
+
+// newRequests returns the cache of requests; nil without node agents.
+func newRequests(ctx context.Context, mgr Manager, options Options) (*requests, error) {
 	if !options.Gates[apps.GateKruiseDaemon] {
-		return nil, nil, nil
+		return nil, nil
 	}
-	index, err := ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.ContainerRecreateRequest{})
-	return index, []trackedclient.Source{trackedclient.Owners(
-		schema.GroupResource{Group: apps.Group, Resource: "containerrecreaterequests"}, v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), index)}, err
+	r, like := &requests{presence: options.Presence}, &v1beta1.ContainerRecreateRequest{}
+	var err error
+	if r.kind, err = apiutil.GVKForObject(like, mgr.GetScheme()); err != nil {
+		return nil, fmt.Errorf("kind of requests for restarts: %w", err)
+	}
+	r.resource, _ = meta.UnsafeGuessKindToResource(r.kind)
+	r.Index, err = ownercache.NewIndex(ctx, mgr.GetCache(), like)
+	return r, err
+}
+
+// areServed reports whether the API server has requests in the version of the cache.
+func (r *requests) areServed() bool { return r.presence(r.kind) == watchhealth.Served }
+
+// source is the cache of requests beside the Pods of a workload: a workload can do without requests.
+func (r *requests) source() trackedclient.Source {
+	source := trackedclient.Owners(r.resource.GroupResource(), r.kind, r)
+	source.Served = r.areServed
+	return source
+}
+
+// view returns what a workload's pass knows about requests.
+func (r *requests) view(owner client.Object, wish *restart.Wish, now time.Time) *restart.View {
+	switch {
+	case r == nil:
+		v := restart.NewView(wish, nil, now)
+		v.Off = restart.WithoutAgents()
+		return v
+	case !r.areServed(): // the cache may show requests that nobody can read
+		v := restart.NewView(wish, nil, now)
+		v.Off = restart.Unserved(r.resource)
+		return v
+	}
+	return restart.NewView(wish, r.Of(owner.GetNamespace(), owner.GetUID()), now)
 }
 
 // watchRequests wakes workloads for the ends of their requests.
@@ -59,12 +98,7 @@ func (p *Parts[O]) watchRequests(b *builder.Builder) *builder.Builder {
 
 // ViewRestart returns the view of a pass on the wished restart; wish is nil for none.
 func (p *Parts[O]) ViewRestart(t *executor.Turn[O], wish *restart.Wish) *restart.View {
-	var requests []*v1beta1.ContainerRecreateRequest
-	if p.requests != nil {
-		requests = p.requests.Of(t.Owner.GetNamespace(), t.Owner.GetUID())
-	}
-	v := restart.NewView(wish, requests, t.Now)
-	v.Off = p.requests == nil
+	v := p.requests.view(t.Owner, wish, t.Now)
 	v.Rest = func(pod *corev1.Pod) error {
 		_, err := p.Fanout.Backoff.Resting(restartOf(pod, wish), t.Now)
 		return err
@@ -108,7 +142,7 @@ func (p *Parts[O]) permitRestart(ctx context.Context, pod *corev1.Pod) error {
 func (p *Parts[O]) Restart(ctx context.Context, t *executor.Turn[O], plan *restart.Plan) func() error {
 	p.keepShares(ctx, t, plan)
 	t.Pass.Wake(plan.After)
-	p.Told.Tell(t.Owner, corev1.EventTypeWarning, apps.EventFailedRestartContainers, plan.Failures.Summary(ReasonsInEvent))
+	p.Told.Tell(t.Owner, corev1.EventTypeWarning, apps.EventFailedRestartContainers, plan.Problems().Summary(ReasonsInEvent))
 	_, _, conditions := p.config.Status(t.Owner)
 	if was := conditions.Find(plan.Condition.Type); plan.Condition.Status == corev1.ConditionTrue && (was == nil || was.Status != corev1.ConditionTrue) {
 		p.Events.Event(t.Owner, corev1.EventTypeNormal, apps.EventRestartingContainers, plan.Condition.Message)
@@ -139,7 +173,7 @@ func (p *Parts[O]) requestRestart(ctx context.Context, t *executor.Turn[O], wish
 		p.Fanout.Backoff.Succeeded(pod.UID, attempt.Task)
 		p.Events.Eventf(t.Owner, corev1.EventTypeNormal, apps.EventRestartingContainers, "restarting containers of Pod %s by ContainerRecreateRequest %s", pod.Name, request.Name)
 		return true, nil
-	case reason.IsFinal(err), podwrite.IsLasting(err), apierrors.IsAlreadyExists(err):
+	case reason.IsFinal(err), podwrite.IsLasting(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err): // the CRD may just have gone
 		p.Fanout.Backoff.Refused(attempt, err, t.Now)
 		t.Pass.Wake(askAgain)
 		return false, nil

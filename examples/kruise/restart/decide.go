@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/workloadkit/workloadkit/completion"
@@ -37,6 +38,9 @@ const (
 	EarlierRequest reason.Code = "EarlierRequest"
 	// NoAgents means that nothing restarts containers, because of a feature gate.
 	NoAgents reason.Code = "NoAgents"
+	// NotServed means that the API server does not have the requests for restarts: their CustomResourceDefinition is not
+	// installed, or does not serve the version.
+	NotServed reason.Code = "NotServed"
 	// NotYet means that the time of the restart is to come.
 	NotYet reason.Code = "NotYet"
 )
@@ -53,6 +57,22 @@ const (
 	longestDetail = 256
 )
 
+// lookAgain is the time between two looks for what the API server serves.
+const lookAgain = 10 * time.Second
+
+// WithoutAgents says that no agents exist.
+func WithoutAgents() reason.Reason {
+	return reason.Reason{Code: NoAgents, Detail: "nothing restarts containers without the feature gate " + string(apps.GateKruiseDaemon), Remedy: "switch the gate on"}
+}
+
+// Unserved says that the API server does not have a resource.
+func Unserved(resource schema.GroupVersionResource) reason.Reason {
+	return reason.Reason{
+		Code: NotServed, Detail: "the API server does not serve " + resource.Resource + " in version " + resource.Version,
+		Remedy: "install CustomResourceDefinition " + resource.GroupResource().String(),
+	}
+}
+
 // keepShare is the time between two questions about the share of a Pod under restart.
 const keepShare = 4 * time.Second
 
@@ -60,8 +80,8 @@ const keepShare = 4 * time.Second
 type View struct {
 	// Wish is nil without a wish.
 	Wish *Wish
-	// Off says that no agents exist.
-	Off bool
+	// Off says why no container can be restarted at present; without a code if containers can be.
+	Off reason.Reason
 	// Rest says why an attempt at a Pod must wait; nil for no such reason.
 	Rest func(*corev1.Pod) error
 	Now  time.Time
@@ -96,8 +116,10 @@ type Plan struct {
 	Keep []*corev1.Pod
 	// Remove are the requests without a further use.
 	Remove []*v1beta1.ContainerRecreateRequest
-	// Failures name the Pods that cannot be restarted.
+	// Failures name the Pods that cannot be restarted. Off says why no Pod can be, without a code if any Pod can be, or if
+	// no Pod waits.
 	Failures reason.List
+	Off      reason.Reason
 	// Condition is the progress; the zero value without a wish.
 	Condition v1beta1.Condition
 	// After is the time until another look without an event; zero for none.
@@ -142,7 +164,8 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 	}
 	plan, rules := &Plan{Wish: v.Wish}, rulesOf()
 	crew := v.crew(set, set.Select(func(*podcontrol.Pod) bool { return true }), rules.Skips)
-	if slices.ContainsFunc(crew, func(j joined) bool { return j.Standing == batch.Waiting }) {
+	waiting := slices.ContainsFunc(crew, func(j joined) bool { return j.Standing == batch.Waiting })
+	if waiting {
 		crew = v.crew(set, rules.Order(), rules.Skips)
 	}
 	plan.tidy(v, set)
@@ -150,8 +173,12 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 	switch {
 	case v.Wish == nil:
 		return plan
-	case v.Off:
-		plan.report(crew, reason.List{{Code: NoAgents, Detail: "nothing restarts containers without the feature gate " + string(apps.GateKruiseDaemon), Remedy: "switch the gate on"}}, false)
+	case v.Off.Code != "" && waiting:
+		plan.Off = v.Off
+		if v.Off.Code == NotServed { // a gate stays as it is
+			plan.wake(lookAgain)
+		}
+		plan.report(crew, reason.List{v.Off}, false)
 		return plan
 	case v.Now.Before(v.Wish.At):
 		plan.wake(v.Wish.At.Sub(v.Now))
@@ -170,6 +197,9 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 	}
 	if step.State == completion.Running {
 		plan.wake(step.After)
+	}
+	if len(plan.Restart) > 0 {
+		plan.wake(keepShare)
 	}
 	plan.report(crew, step.Why, step.State == completion.Complete)
 	return plan
@@ -343,6 +373,14 @@ func (p *Plan) report(crew []joined, why reason.List, complete bool) {
 
 // longestMessage bounds the message of the condition.
 const longestMessage = 1024
+
+// Problems are the obstacles for users to remove.
+func (p *Plan) Problems() reason.List {
+	if p.Off.Code == "" {
+		return p.Failures
+	}
+	return append(reason.List{p.Off}, p.Failures...)
+}
 
 // Report puts the progress into the conditions of a status. A pass without a plan changes nothing.
 func (p *Plan) Report(conditions *v1beta1.Conditions, now metav1.Time) {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/workloadkit/workloadkit/disruption"
@@ -127,19 +128,19 @@ func TestDecide(t *testing.T) {
 		condition, reason, detail string
 		after                     time.Duration
 	}{
-		{name: "as many as may be away", pods: "wwww", unavailable: 2, restart: "ab", condition: "False", reason: "Restarting", detail: "0 of 4 Pods have restarted since 2026-03-01T12:00:10Z"},
+		{name: "as many as may be away", pods: "wwww", unavailable: 2, restart: "ab", condition: "False", reason: "Restarting", detail: "0 of 4 Pods have restarted since 2026-03-01T12:00:10Z", after: 4 * time.Second},
 		{name: "a Pod under restart is away", pods: "rwww", unavailable: 2, restart: "b", keep: "a", condition: "False", reason: "Restarting", detail: "0 of 4 Pods have restarted since 2026-03-01T12:00:10Z; 1 are restarting", after: 4 * time.Second},
 		{name: "whatever the restart", pods: "pwww", unavailable: 1, keep: "a", condition: "False", reason: "UpdateLimited", detail: "1 are restarting; waiting: UpdateLimited", after: 4 * time.Second},
-		{name: "a Pod that does not serve loses nothing", pods: "wwwu", unavailable: 1, restart: "d", condition: "False", reason: "UpdateLimited"},
+		{name: "a Pod that does not serve loses nothing", pods: "wwwu", unavailable: 1, restart: "d", condition: "False", reason: "UpdateLimited", after: 4 * time.Second},
 		{name: "all have restarted, somehow", pods: "dnsc", unavailable: 1, condition: "True", reason: "Restarted", detail: "4 of 4 Pods have restarted since 2026-03-01T12:00:10Z"},
-		{name: "the Pod shows the restart, so its request goes", pods: "Sw", unavailable: 1, restart: "b", remove: "a", condition: "False", reason: "Restarting", detail: "1 of 2"},
-		{name: "an earlier request goes first", pods: "oww", unavailable: 1, restart: "b", remove: "a", condition: "False", reason: "EarlierRequest", after: 5 * time.Second},
-		{name: "a failure is told, and holds up nobody", pods: "fw", unavailable: 1, restart: "b", condition: "False", reason: "Restarting", detail: "not restarted: RequestFailed: Pod shop/a: container app was not recreated"},
+		{name: "the Pod shows the restart, so its request goes", pods: "Sw", unavailable: 1, restart: "b", remove: "a", condition: "False", reason: "Restarting", detail: "1 of 2", after: 4 * time.Second},
+		{name: "an earlier request goes first", pods: "oww", unavailable: 1, restart: "b", remove: "a", condition: "False", reason: "EarlierRequest", after: 4 * time.Second},
+		{name: "a failure is told, and holds up nobody", pods: "fw", unavailable: 1, restart: "b", condition: "False", reason: "Restarting", detail: "not restarted: RequestFailed: Pod shop/a: container app was not recreated", after: 4 * time.Second},
 		{name: "and the end is no success", pods: "fd", unavailable: 1, condition: "False", reason: "RequestFailed", detail: "1 of 2 Pods"},
 		{name: "no such container", pods: "xd", unavailable: 1, change: func(v *restart.View, _ *restart.Rules) { v.Wish = wish(t, today+" app") }, condition: "False", reason: "NoContainer", detail: "Pod shop/a: has no container app"},
-		{name: "the kubelet would not start it again", pods: "kw", unavailable: 1, restart: "b", condition: "False", reason: "Restarting", detail: "NotStartedAgain: Pod shop/a"},
-		{name: "never started", pods: "vw", unavailable: 2, restart: "b", condition: "False", reason: "NeverStarted", after: 5 * time.Second},
-		{name: "being updated", pods: "ew", unavailable: 2, restart: "b", condition: "False", reason: "BeingChanged", after: 5 * time.Second},
+		{name: "the kubelet would not start it again", pods: "kw", unavailable: 1, restart: "b", condition: "False", reason: "Restarting", detail: "NotStartedAgain: Pod shop/a", after: 4 * time.Second},
+		{name: "never started", pods: "vw", unavailable: 2, restart: "b", condition: "False", reason: "NeverStarted", after: 4 * time.Second},
+		{name: "being updated", pods: "ew", unavailable: 2, restart: "b", condition: "False", reason: "BeingChanged", after: 4 * time.Second},
 		{name: "about to go, and missing from then on", pods: "lw", unavailable: 1, condition: "False", reason: "UpdateLimited", detail: "0 of 1 Pods"},
 		{name: "a budget refuses", pods: "bw", unavailable: 1, change: func(v *restart.View, _ *restart.Rules) {
 			v.Rest = func(pod *corev1.Pod) error {
@@ -148,19 +149,23 @@ func TestDecide(t *testing.T) {
 				}
 				return nil
 			}
-		}, restart: "b", condition: "False", reason: "BudgetSpent", detail: "waiting: BudgetSpent: Pod shop/a: 2 of 2 Pods serve", after: 5 * time.Second},
+		}, restart: "b", condition: "False", reason: "BudgetSpent", detail: "waiting: BudgetSpent: Pod shop/a: 2 of 2 Pods serve", after: 4 * time.Second},
 		{name: "a policy refuses", pods: "w", unavailable: 1, change: func(v *restart.View, _ *restart.Rules) {
 			v.Rest = func(*corev1.Pod) error { return errors.New("a webhook says no") }
 		}, condition: "False", reason: "Error", detail: "a webhook says no", after: 5 * time.Second},
 		{name: "paused", pods: "rww", unavailable: 3, change: func(_ *restart.View, r *restart.Rules) { r.Paused = true }, keep: "a", condition: "False", reason: "JobPaused", detail: "spec.updateStrategy.rollingUpdate.paused", after: 4 * time.Second},
-		{name: "a partition", pods: "wwww", unavailable: 4, change: func(_ *restart.View, r *restart.Rules) { r.Partition = 3 }, restart: "a", condition: "False", reason: "Restarting"},
+		{name: "a partition", pods: "wwww", unavailable: 4, change: func(_ *restart.View, r *restart.Rules) { r.Partition = 3 }, restart: "a", condition: "False", reason: "Restarting", after: 4 * time.Second},
 		{name: "a partition that is reached", pods: "dwww", unavailable: 4, change: func(_ *restart.View, r *restart.Rules) { r.Partition = 3 }, condition: "False", reason: "PartitionReached", detail: "3 Pods have not restarted, 3 are kept so"},
-		{name: "a partition of certain Pods, one of which has restarted by itself", pods: "wwdw", unavailable: 4, change: keepLast(2), restart: "ab", condition: "False", reason: "Restarting"},
+		{name: "a partition of certain Pods, one of which has restarted by itself", pods: "wwdw", unavailable: 4, change: keepLast(2), restart: "ab", condition: "False", reason: "Restarting", after: 4 * time.Second},
 		{name: "a Pod that is about to go counts for nothing", pods: "ww", unavailable: 1, change: func(_ *restart.View, r *restart.Rules) {
 			r.Skips = func(pod *corev1.Pod) bool { return pod.Name == "a" }
 		}, condition: "False", reason: "UpdateLimited", detail: "0 of 1 Pods"},
 		{name: "not before its time", pods: "ww", unavailable: 1, change: func(v *restart.View, _ *restart.Rules) { v.Now = at(7) }, condition: "False", reason: "NotYet", detail: "begins at 2026-03-01T12:00:10Z", after: 3 * time.Second},
-		{name: "without agents", pods: "ww", unavailable: 1, change: func(v *restart.View, _ *restart.Rules) { v.Off = true }, condition: "False", reason: "NoAgents"},
+		{name: "without agents", pods: "ww", unavailable: 1, change: func(v *restart.View, _ *restart.Rules) { v.Off = restart.WithoutAgents() }, condition: "False", reason: "NoAgents", detail: "switch the gate on"},
+		{name: "without the CRD", pods: "wd", unavailable: 1, change: unserved, condition: "False", reason: "NotServed", detail: "1 of 2 Pods have restarted since 2026-03-01T12:00:10Z; waiting: NotServed: the API server does not serve requests in version v1; install CustomResourceDefinition requests.example.test", after: 10 * time.Second},
+		{name: "without the CRD, before its time", pods: "w", unavailable: 1, change: func(v *restart.View, r *restart.Rules) { unserved(v, r); v.Now = at(7) }, condition: "False", reason: "NotServed", after: 10 * time.Second},
+		{name: "without the CRD, and no Pod waits", pods: "dn", unavailable: 1, change: unserved, condition: "True", reason: "Restarted"},
+		{name: "without the CRD and a wish", pods: "w", unavailable: 1, change: func(v *restart.View, r *restart.Rules) { unserved(v, r); v.Wish = nil }},
 		{name: "no wish any more", pods: "rsow", unavailable: 1, change: func(v *restart.View, _ *restart.Rules) { v.Wish = nil }, keep: "a", remove: "bc", after: 4 * time.Second},
 		{name: "no Pods", unavailable: 1, condition: "True", reason: "Restarted"},
 	} {
@@ -175,11 +180,18 @@ func TestDecide(t *testing.T) {
 			if diff := cmp.Diff([]string{c.restart, c.keep, c.remove, c.condition, c.reason, c.after.String()}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s%s", diff, plan.Condition.Message)
 			}
+			if off := c.reason == "NotServed" || c.reason == "NoAgents"; off != slices.ContainsFunc(plan.Problems(), func(r reason.Reason) bool { return string(r.Code) == c.reason && r.Remedy != "" }) {
+				t.Errorf("problems %v", plan.Problems())
+			}
 			if !strings.Contains(plan.Condition.Message, c.detail) {
 				t.Errorf("%q does not say %q", plan.Condition.Message, c.detail)
 			}
 		})
 	}
+}
+
+func unserved(v *restart.View, _ *restart.Rules) {
+	v.Off = restart.Unserved(schema.GroupVersionResource{Group: "example.test", Version: "v1", Resource: "requests"})
 }
 
 func keepLast(n int) func(*restart.View, *restart.Rules) {
