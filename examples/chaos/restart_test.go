@@ -4,8 +4,14 @@ package chaos_test
 func restartMutants() []mutant {
 	const decide, request = "examples/kruise/restart/decide.go", "examples/kruise/restart/request.go"
 	numbered, only := statefulSet(), schedules{tests: "./kruise/restart", only: "TestDecide"}
+	tracked := func(test string) schedules { return schedules{tests: "../expectations/trackedclient", only: test} }
 	return []mutant{
 		{"own requests are not awaited", "ownercache/cache.go", "sources = append(sources, c.options.Beside...)", "_ = sources", schedules{tests: "../ownercache", only: "TestBeside"}},
+		{"a resource that is not served holds up owners at the start", "expectations/trackedclient/start.go", "\tif !s.isServed() {\n", "\tif s.Index == nil {\n", tracked("TestStartWithoutTheResource")},
+		{"an empty resource that is not served holds up owners at the start", "expectations/trackedclient/start.go", "case isUnserved(err) && len(s.Index.Versions(nil)) == 0:", "case isUnserved(err) && len(s.Index.Versions(nil)) < 0:", tracked("TestStartWithoutTheResource")},
+		{"writes to a resource that is not served are awaited", "expectations/trackedclient/clients.go", "return s != nil && !s.isServed() ||", "return s != nil && s.Index == nil ||", tracked("TestServed")},
+		{"nobody looks whether requests are served by now", decide, "if v.Off.Code == NotServed {", "if v.Off.Code == NoAgents {", only},
+		{"a share is not kept from the request on", decide, "if len(plan.Restart) > 0 {", "if len(plan.Restart) < 0 {", only},
 		{"a Pod under restart counts as available", "podcontrol/set.go", "(want.Away == nil || !want.Away(pod))", "want.MinReady >= 0", schedules{tests: "../podcontrol", only: "TestAvailability"}},
 		{"a Pod under restart waits for its restart", decide, "m.Standing = batch.Restarting", "m.Standing = batch.Waiting", only},
 		{"a restart takes no notice of its budget", decide, "MaxUnavailable: r.MaxUnavailable, Paused", "MaxUnavailable: r.Replicas, Paused", numbered},

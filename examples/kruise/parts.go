@@ -77,7 +77,9 @@ func (o Options) Loop(workers int, watch func(*builder.Builder) *builder.Builder
 }
 
 // Serves reports whether the API server has a kind now, and true if nobody can tell.
-func (o Options) Serves(kind schema.GroupVersionKind) bool { return o.Presence(kind) != watchhealth.Absent }
+func (o Options) Serves(kind schema.GroupVersionKind) bool {
+	return o.Presence(kind) != watchhealth.Absent
+}
 
 // Complete fills in the defaults.
 func (o Options) Complete() Options {

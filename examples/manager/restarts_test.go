@@ -44,7 +44,10 @@ func TestRestartsWithoutTheirCRD(t *testing.T) {
 		test func(*cluster)
 	}{
 		{"absent at the start: workloads begin", (*cluster).begins},
-		{"absent at the start: a restart says so", func(c *cluster) { c.wish(); c.untilSaid(restart.NotServed, "install CustomResourceDefinition "+requestsCRD) }},
+		{"absent at the start: a restart says so", func(c *cluster) {
+			c.wish()
+			c.untilSaid(restart.NotServed, "install CustomResourceDefinition "+requestsCRD)
+		}},
 		{"absent at the start: updates go on", func(c *cluster) { c.rollsOut("example.test/app:v2") }},
 		{"applied: the restart goes on", (*cluster).returns},
 		{"removed: the restart says so", func(c *cluster) { c.dropRequests(); c.untilSaid(restart.NotServed, requestsCRD) }},
@@ -169,8 +172,11 @@ func (c *cluster) untilSaid(code reason.Code, text string) {
 				return err
 			}
 			condition, err := restartOf(u)
-			if err != nil || condition.Reason != string(code) || !strings.Contains(condition.Message, text) {
-				return fmt.Errorf("%s: condition %+v, want %s with %q: %w", kind, condition, code, text, err)
+			if err != nil {
+				return fmt.Errorf("%s: %w", kind, err)
+			}
+			if condition.Reason != string(code) || !strings.Contains(condition.Message, text) {
+				return fmt.Errorf("%s: condition %+v, want %s with %q", kind, condition, code, text)
 			}
 			return nil
 		})
@@ -204,7 +210,9 @@ func (c *cluster) untilRequested() {
 		}
 		for kind := range restartedPods() {
 			if !slices.ContainsFunc(c.podsOf(kind), func(pod *corev1.Pod) bool {
-				return slices.ContainsFunc(requests.Items, func(r v1beta1.ContainerRecreateRequest) bool { return r.Spec.PodName == pod.Name && strings.HasSuffix(r.Name, string(pod.UID)) })
+				return slices.ContainsFunc(requests.Items, func(r v1beta1.ContainerRecreateRequest) bool {
+					return r.Spec.PodName == pod.Name && strings.HasSuffix(r.Name, string(pod.UID))
+				})
 			}) {
 				return fmt.Errorf("no Pod of the %s has a request", kind)
 			}
