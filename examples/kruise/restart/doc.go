@@ -21,6 +21,8 @@
 //     time in the annotation tries again. A failed restart that has left its Pod unavailable uses budget, so a restart
 //     that breaks the Pods ends by itself.
 //   - A time to come begins the restart then. Without the annotation no further Pod is restarted.
+//   - While the API server does not serve ContainerRecreateRequests, a workload works as without the annotation. The
+//     condition names the missing CustomResourceDefinition, and the restart goes on once the requests are served.
 //
 // A request stays until the Pod itself shows the restart, so nothing is restarted twice where the clock of a Node is
 // late. A budget's share ends some seconds after the answer: while a request runs, the share is asked for anew.
