@@ -97,13 +97,14 @@ func (b Book) aligned(places []Place) Book {
 
 // Take takes a place for a new Pod in the first subset with room, and returns the book to store if Choice.Changed is
 // true. key is the Pod's name, or a generated id that the Pod carries from then on. A Pod that asks again under its key
-// has the same answer, and takes no second place: the place is renewed if the last time is RenewedAfter old. A subset
-// without bound has no places to write down.
+// has the same answer, and takes no second place: the place is renewed if the last time is RenewedAfter old. After
+// Policy.Count has found the Pod, the book has no keys of the Pod any more: a further request under the key takes a
+// further place until Policy.CreatingFor has passed. A subset without bound has no places to write down.
 //
 // A new Pod with the name of a Pod just let go prefers the old Pod's subset, if the subset is open and the place is
 // still free. Without room anywhere Choice.Subset is empty: create the Pod without a subset, or refuse the Pod.
 func (p Policy) Take(book Book, places []Place, key string, now time.Time) (Book, Choice) {
-	p = p.complete()
+	p, places = p.complete(), distinct(places)
 	lines := book.aligned(places)
 	if key != "" {
 		if i := indexOf(lines, func(l *Line) bool { return has(l.Creating, key) }); i >= 0 {
@@ -150,12 +151,16 @@ func (p Policy) choose(lines Book, places []Place, key string) (int, Choice) {
 			return i, c
 		}
 	}
+	if len(places) == 0 {
+		add(&c.Why, noPlace())
+	}
 	return -1, c
 }
 
 // Release gives back the place of a Pod that is about to be deleted, and returns the book to store if changed is true.
 // Ask for active Pods alone. Subsets without bound, unknown subsets and Pods already let go change nothing.
 func (p Policy) Release(book Book, places []Place, m Member, now time.Time) (after Book, changed bool) {
+	places = distinct(places)
 	place := find(places, m.Subset)
 	if place == nil || place.isUnlimited() || m.Name == "" {
 		return book, false

@@ -35,10 +35,12 @@ type Tally struct {
 // back. A Pod on its way keeps its place for Policy.CreatingFor, and a Pod let go keeps its place free for
 // Policy.DeletingFor.
 //
+// A Pod that appears in another subset than admitted gives back the place in the former.
+//
 // Store the book on condition that nobody has written meanwhile: a book written over a webhook's taking gives a place
 // away twice. Count again after a conflict.
 func (p Policy) Count(book Book, places []Place, members []Member, now time.Time) Tally {
-	p = p.complete()
+	p, places = p.complete(), distinct(places)
 	old := book.aligned(places)
 	t := Tally{Book: make(Book, len(places))}
 	at := make(map[string]int, len(places))
@@ -46,7 +48,14 @@ func (p Policy) Count(book Book, places []Place, members []Member, now time.Time
 		t.Book[i] = Line{Name: places[i].Name}
 		at[places[i].Name] = i
 	}
-	arrived, remains := make(map[[2]string]bool), make(map[[2]string]bool) // by subset and key
+	arrived, remains := make(map[string]bool), make(map[[2]string]bool) // by key, and by subset and key
+	exists := make(map[string]bool)                                     // the keys of Pods that have a place already
+	var awaited []map[string]metav1.Time
+	for i := range old {
+		if len(old[i].Creating) > 0 {
+			awaited = append(awaited, old[i].Creating)
+		}
+	}
 	for _, m := range members {
 		i, ok := at[m.Subset]
 		if !ok || m.Subset == "" {
@@ -56,8 +65,11 @@ func (p Policy) Count(book Book, places []Place, members []Member, now time.Time
 			t.Book[i].Replicas++
 		}
 		for _, key := range [...]string{m.Key, m.Name} {
-			if p.fulfils(m, key, old[i].Creating) {
-				arrived[[2]string{m.Subset, key}] = true
+			for _, entries := range awaited {
+				if since, ok := entries[key]; ok && key != "" {
+					exists[key] = true
+					arrived[key] = arrived[key] || p.fulfils(m, since.Time)
+				}
 			}
 			if key != "" && has(old[i].Deleting, key) {
 				remains[[2]string{m.Subset, key}] = true
@@ -65,26 +77,26 @@ func (p Policy) Count(book Book, places []Place, members []Member, now time.Time
 		}
 	}
 	for i := range places {
-		c := counter{Tally: &t, place: &places[i], now: now}
-		awaited := func(key string) bool { return !arrived[[2]string{places[i].Name, key}] }
+		c := counter{Tally: &t, place: &places[i], now: now, exists: exists}
+		missing := func(key string) bool { return !arrived[key] }
 		there := func(key string) bool { return remains[[2]string{places[i].Name, key}] }
-		t.Book[i].Creating = c.keep(old[i].Creating, NotCreated, p.CreatingFor, awaited)
+		t.Book[i].Creating = c.keep(old[i].Creating, NotCreated, p.CreatingFor, missing)
 		t.Book[i].Deleting = c.keep(old[i].Deleting, NotDeleted, p.DeletingFor, there)
 	}
 	return t
 }
 
 // fulfils reports whether the Pod is the one awaited under the key, and not an older Pod of the name.
-func (p Policy) fulfils(m Member, key string, creating map[string]metav1.Time) bool {
-	since, ok := creating[key]
-	return ok && key != "" && (m.Created.IsZero() || !m.Created.Before(since.Add(-p.CreatingFor)))
+func (p Policy) fulfils(m Member, since time.Time) bool {
+	return m.Created.IsZero() || !m.Created.Before(since.Add(-p.CreatingFor))
 }
 
 type counter struct {
 	*Tally
 
-	place *Place
-	now   time.Time
+	place  *Place
+	now    time.Time
+	exists map[string]bool
 }
 
 // keep returns the entries that are awaited and still young. An old awaited entry is lost. An entry from further in the
@@ -98,7 +110,9 @@ func (c counter) keep(
 		}
 		age := c.now.Sub(entries[key].Time)
 		if age >= life || age < -life {
-			add(&c.Lost, lost(code, c.place, key, life))
+			if code != NotCreated || !c.exists[key] { // the API server refuses a second Pod of a name
+				add(&c.Lost, lost(code, c.place, key, life))
+			}
 			continue
 		}
 		if kept == nil {

@@ -16,8 +16,9 @@ const (
 	Open Standing = "Open"
 	// Closed subsets take no further Pods: Pods could not be scheduled there. See Policy.Next.
 	Closed Standing = "Closed"
-	// OnTrial subsets were closed and are open again, or are new in a workload with Pods. With Config.Reserve, new Pods
-	// have substitutes elsewhere until the Pods have settled. Without Reserve OnTrial is Open.
+	// OnTrial subsets were closed and are open again, or are new in a workload with Pods. If Config.Reserve is set, the
+	// new Pods of such a subset have substitutes in other subsets until the new Pods have settled. Otherwise OnTrial
+	// means Open.
 	OnTrial Standing = "OnTrial"
 )
 
@@ -28,7 +29,8 @@ type State struct {
 	// Settled is how many of the Pods hold their place: the Pods with a Node, or the Pods that are ready. Of ready Pods
 	// alone, a Pod that is unready for a moment loses its place in a closed subset.
 	Settled int
-	// Standing says whether the subset takes further Pods.
+	// Standing says whether the subset takes further Pods. Required if Config.Reserve is set: a new subset in a workload
+	// with Pods is OnTrial, and an Open subset would take Pods from the others before the new Pods run.
 	Standing Standing
 	// Capacity is how many Pods, with the present ones, the subset has room for; nil if unknown.
 	Capacity *int
@@ -48,13 +50,15 @@ type Division struct {
 	Limits reason.List
 
 	subsets []compiled
+	full    []bool // closed, with all Pods that the subset may have
 }
 
-// Places are the Replicas as places, for Pick and Rank: a new Pod goes where a place is free.
+// Places are the Replicas as places, for Pick, Rank and Policy.Take: a new Pod goes where a place is free. A closed
+// subset takes a new Pod only for its minimum, or if Config.Reserve is set.
 func (d Division) Places() []Place {
 	out := make([]Place, len(d.Replicas))
 	for i, n := range d.Replicas {
-		out[i] = Place{Name: d.subsets[i].Name, Max: n, Path: d.subsets[i].path}
+		out[i] = Place{Name: d.subsets[i].Name, Max: n, Closed: d.full[i], Path: d.subsets[i].path}
 	}
 	return out
 }
@@ -82,7 +86,9 @@ func (s *span) give(want, demand int) int {
 // changes nothing.
 //
 // Minimums come first, in the order of the subsets while replicas last. With Config.Stay settled Pods come next, then
-// Config.Fill decides. A closed subset keeps its settled Pods and its minimum. No maximum is ever exceeded.
+// Config.Fill decides. A closed subset keeps its settled Pods and its minimum: for the minimum of a closed subset, a
+// settled Pod of another subset may be in excess. No maximum is ever exceeded. If there are no subsets, all replicas are
+// Left.
 //
 // The error is a reason: InvalidState, BoundsCross, SharesExceed or SharesShort, or partition.InvalidValue. The caller
 // then changes nothing.
@@ -110,9 +116,11 @@ func (r *Rules) Divide(replicas int, states []State) (Division, error) {
 	} else {
 		demand = r.byWeight(spans, states, demand)
 	}
-	d := Division{Replicas: make([]int, len(spans)), Left: demand, subsets: r.subsets}
+	d := Division{Replicas: make([]int, len(spans)), Left: demand, subsets: r.subsets, full: make([]bool, len(spans))}
 	for i := range spans {
+		now := stateOf(states, i)
 		d.Replicas[i] = spans[i].n
+		d.full[i] = now.Standing == Closed && !r.config.Reserve && spans[i].n <= now.Settled
 	}
 	if r.config.Reserve {
 		d.Reserved = make([]int, len(spans))
@@ -153,6 +161,12 @@ func (r *Rules) check(replicas int, states []State) error {
 		}
 	}
 	for i := range states {
+		if r.config.Reserve && states[i].Standing == "" {
+			return reason.Reason{
+				Code: InvalidState, Path: r.subsets[i].path, Detail: "no standing",
+				Remedy: "use Open, Closed, or OnTrial for a new subset in a workload with Pods",
+			}
+		}
 		if wrong := states[i].problem(); wrong != "" {
 			return reason.Reason{
 				Code: InvalidState, Path: r.subsets[i].path, New: wrong, Detail: "no state of a subset",
@@ -258,19 +272,19 @@ func (r *Rules) limits(spans []span, states []State, left int) reason.List {
 			})
 		}
 		if left > 0 || s.short && s.total < s.open {
-			add(&out, subset.limit(s, stateOf(states, i).Standing))
+			add(&out, subset.limit(s, stateOf(states, i)))
 		}
 	}
 	return out
 }
 
 // limit says why a subset has no more Pods.
-func (s *compiled) limit(now *span, standing Standing) reason.Reason {
+func (s *compiled) limit(now *span, state State) reason.Reason {
 	switch {
 	case now.counted < now.open:
 		return reason.Reason{
-			Code: SubsetClosed, Path: s.path, New: string(standing),
-			Detail: fmt.Sprintf("%d of %d Pods count, further Pods could not be scheduled", now.c, now.n),
+			Code: SubsetClosed, Path: s.path, New: string(state.Standing),
+			Detail: fmt.Sprintf("%d of %d Pods have settled", state.Settled, max(state.Replicas, state.Settled)),
 			Remedy: "make room in the subset",
 		}
 	case now.open < now.most:

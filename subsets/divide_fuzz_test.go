@@ -87,6 +87,9 @@ func (p *problem) state() subsets.State {
 	s := subsets.State{Replicas: p.rng.IntN(8)}
 	s.Settled = p.rng.IntN(s.Replicas + 1)
 	s.Standing = []subsets.Standing{"", subsets.Open, subsets.Closed, subsets.OnTrial}[p.rng.IntN(4)]
+	if p.config.Reserve && s.Standing == "" {
+		s.Standing = subsets.Open
+	}
 	if p.rng.IntN(4) == 0 {
 		s.Capacity = ptr.To(s.Settled + p.rng.IntN(4))
 	}
@@ -243,7 +246,7 @@ func (p *problem) comeback(told func() string) {
 	}
 	open := slices.Clone(p.states)
 	for i := range open {
-		open[i].Standing, open[i].Capacity = "", nil
+		open[i].Standing, open[i].Capacity = subsets.Open, nil
 	}
 	d := p.divide(p.replicas, open)
 	if !p.config.Stay {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,6 +66,17 @@ func told(replicas ...int) []subsets.State {
 
 func state(replicas, settled int, standing subsets.Standing) subsets.State {
 	return subsets.State{Replicas: replicas, Settled: settled, Standing: standing}
+}
+
+// standing says Open where a caller with substitutes has to say so.
+func standing(config subsets.Config, states []subsets.State) []subsets.State {
+	states = slices.Clone(states)
+	for i := range states {
+		if config.Reserve && states[i].Standing == "" {
+			states[i].Standing = subsets.Open
+		}
+	}
+	return states
 }
 
 func roomFor(capacity int) subsets.State { return subsets.State{Capacity: &capacity} }
@@ -377,7 +389,7 @@ func TestDivide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := rules.Divide(tc.replicas, tc.states)
+			got, err := rules.Divide(tc.replicas, standing(tc.config, tc.states))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -464,7 +476,7 @@ func TestReserved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := rules.Divide(tc.replicas, tc.states)
+			got, err := rules.Divide(tc.replicas, standing(tc.config, tc.states))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -507,7 +519,7 @@ func TestLimits(t *testing.T) {
 			list{bounded("a", "", ""), bounded("b", "", "")},
 			4,
 			[]subsets.State{state(3, 1, subsets.Closed), {}},
-			[]string{"SubsetClosed: subsets[a]: Closed: 1 of 1 Pods count, further Pods could not be scheduled; make room in the subset"},
+			[]string{"SubsetClosed: subsets[a]: Closed: 1 of 3 Pods have settled; make room in the subset"},
 		},
 		{
 			"a closed subset that needs no more", inOrder,
@@ -533,7 +545,7 @@ func TestLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			division, err := rules.Divide(tc.replicas, tc.states)
+			division, err := rules.Divide(tc.replicas, standing(tc.config, tc.states))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -642,7 +654,7 @@ func TestDivideRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = rules.Divide(tc.replicas, tc.states)
+			_, err = rules.Divide(tc.replicas, standing(tc.config, tc.states))
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("%v, want %s", err, tc.want)
 			}

@@ -101,7 +101,7 @@ func Example_clusters() {
 	// [4 5 3]
 	// [4 3 4] without a place: 1 west is Closed
 	// MaxReached: spec.clusters[east].max: 4; raise the maximum, or add a subset without
-	// SubsetClosed: spec.clusters[west]: Closed: 3 of 3 Pods count, further Pods could not be scheduled; make room in the subset
+	// SubsetClosed: spec.clusters[west]: Closed: 3 of 5 Pods have settled; make room in the subset
 	// CapacityReached: spec.clusters[far]: 4: no further Pod fits; make room in the subset
 }
 
@@ -207,8 +207,46 @@ func Example_ratio() {
 	// Output:
 	// create [spot spot spot spot on-demand on-demand] delete 0
 	// create [on-demand on-demand on-demand] delete 0
-	// SubsetClosed: spec.pools[spot]: Closed: 4 of 4 Pods count, further Pods could not be scheduled; make room in the subset
+	// SubsetClosed: spec.pools[spot]: Closed: 4 of 4 Pods have settled; make room in the subset
 	// create [] delete 0
-	// SubsetClosed: spec.pools[spot]: Closed: 4 of 4 Pods count, further Pods could not be scheduled; make room in the subset
+	// SubsetClosed: spec.pools[spot]: Closed: 4 of 4 Pods have settled; make room in the subset
 	// create [spot spot] delete 2
+}
+
+// A Deployment in each of two clusters. The cluster near is new and has no room yet: its Pods pend, and the cluster far
+// keeps the substitutes until the Pods of near have settled.
+func Example_substitutes() {
+	rules, err := subsets.New(subsets.Config{Fill: subsets.InOrder, Reserve: true}, []subsets.Subset{
+		{Name: "near", Max: ptr.To(intstr.FromInt32(4))},
+		{Name: "far"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	near, far := subsets.OnTrial, subsets.State{Replicas: 4, Settled: 4, Standing: subsets.Open}
+	replicas := 0
+	pass := func(settled, reserved int) {
+		near = subsets.Proving(near, reserved) // reserved are the Pods of which Policy.IsReserved says so
+		division, err := rules.Divide(4, []subsets.State{{Replicas: replicas, Settled: settled, Standing: near}, far})
+		if err != nil {
+			fmt.Println(err) // and leave the clusters alone
+			return
+		}
+		if near == subsets.OnTrial && division.Replicas[0] > replicas {
+			near = subsets.Closed // the new Pods have to settle first
+		} else if near == subsets.OnTrial {
+			near = subsets.Open
+		}
+		replicas = division.Replicas[0]
+		far.Replicas, far.Settled = division.Replicas[1], division.Replicas[1]
+		fmt.Println("near", replicas, "far", far.Replicas, "of near have substitutes:", division.Reserved[0])
+	}
+	pass(0, 0)
+	pass(0, 4) // no Node has room
+	pass(4, 0) // the Pods have been ready for a while
+	// Output:
+	// near 4 far 4 of near have substitutes: 4
+	// near 4 far 4 of near have substitutes: 4
+	// near 4 far 0 of near have substitutes: 0
 }

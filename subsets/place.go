@@ -2,6 +2,7 @@ package subsets
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/workloadkit/workloadkit/reason"
@@ -10,11 +11,12 @@ import (
 // Unlimited is the Max of a Place without bound.
 const Unlimited = -1
 
-// Place is a subset with room for new Pods. The zero value takes none.
+// Place is a subset with room for new Pods. The zero value takes none. In a list of places, a place without a name and a
+// second place of a name take no Pods.
 type Place struct {
-	// Name is the subset's name.
+	// Name is the subset's name. Required.
 	Name string
-	// Max is how many Pods may be in the subset, Unlimited for any number.
+	// Max is how many Pods may be in the subset, Unlimited for any number. Below Unlimited stands for 0.
 	Max int
 	// Closed subsets get no new Pods.
 	Closed bool
@@ -23,7 +25,27 @@ type Place struct {
 }
 
 // isUnlimited reports whether any number of Pods may be in the subset.
-func (p *Place) isUnlimited() bool { return p.Max < 0 }
+func (p *Place) isUnlimited() bool { return p.Max == Unlimited }
+
+// distinct returns the places with a name, the first of each name: usually all, without a copy.
+func distinct(places []Place) []Place {
+	seen := make(map[string]bool, len(places))
+	isFurther := func(p Place) bool {
+		further := p.Name == "" || seen[p.Name]
+		seen[p.Name] = true
+		return further
+	}
+	if !slices.ContainsFunc(places, isFurther) {
+		return places
+	}
+	clear(seen)
+	return slices.DeleteFunc(slices.Clone(places), isFurther)
+}
+
+// noPlace says why a Pod has no subset if there is none.
+func noPlace() reason.Reason {
+	return reason.Reason{Code: MaxReached, Path: "subsets", Detail: "there is no subset", Remedy: "add a subset"}
+}
 
 // takes reports whether a Pod more may go to a subset with that many Pods, or why not.
 func (p *Place) takes(have int, why *reason.List) bool {
@@ -52,10 +74,17 @@ func (p *Place) path() string {
 }
 
 // Places are the maximums of the subsets for a number of replicas, for kinds that send each new Pod to the first subset
-// with room. closed tells the closed subsets, nil for none. The errors are those of Divide.
+// with room. closed tells the closed subsets, nil for none. The errors are those of Divide, and InvalidSubsets unless
+// the Fill is InOrder: ratios and shares depend on the present Pods, so such kinds ask Division.Places.
 func (r *Rules) Places(replicas int, closed func(subset string) bool) ([]Place, error) {
 	if err := r.check(replicas, nil); err != nil {
 		return nil, err
+	}
+	if r.config.Fill != InOrder {
+		return nil, reason.Reason{
+			Code: InvalidSubsets, Path: r.config.Paths.Subsets, New: string(r.config.Fill),
+			Detail: "the first subset with room is not the right subset for a new Pod", Remedy: "use Divide and Division.Places",
+		}
 	}
 	out := make([]Place, len(r.subsets))
 	for i := range r.subsets {
@@ -64,7 +93,7 @@ func (r *Rules) Places(replicas int, closed func(subset string) bool) ([]Place, 
 		if err != nil {
 			return nil, err
 		}
-		if s.Max == nil && s.Replicas == nil {
+		if s.Max == nil {
 			hi = Unlimited
 		}
 		out[i] = Place{Name: s.Name, Max: hi, Closed: closed != nil && closed(s.Name), Path: s.path}
@@ -86,11 +115,15 @@ type Choice struct {
 // creates the Pods itself, and sees its own creations; callers in several processes need a Book.
 func Pick(places []Place, have func(subset string) int) Choice {
 	var c Choice
+	places = distinct(places)
 	for i := range places {
 		if places[i].takes(have(places[i].Name), &c.Why) {
 			c.Subset = places[i].Name
 			break
 		}
+	}
+	if len(places) == 0 {
+		add(&c.Why, noPlace())
 	}
 	return c
 }
@@ -100,6 +133,7 @@ func Pick(places []Place, have func(subset string) int) Choice {
 // workload, as ordinals.Set.Index tells: with a start or reserved numbers the number itself is too high.
 func PickNumbered(places []Place, index int) Choice {
 	var c Choice
+	places = distinct(places)
 	before := 0 // Pods of earlier subsets
 	for i := range places {
 		have := max(index-before, 0)
@@ -110,6 +144,9 @@ func PickNumbered(places []Place, index int) Choice {
 		if !places[i].Closed {
 			before += min(max(places[i].Max, 0), math.MaxInt32)
 		}
+	}
+	if len(places) == 0 {
+		add(&c.Why, noPlace())
 	}
 	return c
 }

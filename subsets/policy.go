@@ -66,16 +66,20 @@ func (p Policy) IsStuck(pod *corev1.Pod, now time.Time) (stuck bool, wait time.D
 
 // Mark is the standing of a subset, and the time of the last change between closed and not closed.
 type Mark struct {
-	Standing Standing
-	Since    time.Time
+	Standing Standing  `json:"standing,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
 }
 
 // Next returns the standing of a subset with that many stuck Pods, and when to look again, 0 for no need. A subset with
-// stuck Pods is closed. A closed subset opens again after ClosedFor, if no Pod is stuck then. A caller whose Pods must
-// go somewhere does not ask for the last subset.
+// stuck Pods is closed. A closed subset opens again after ClosedFor, if no Pod is stuck then. A subset of an unknown
+// Standing, and a closed subset without a time, are closed from now on. A caller whose Pods must go somewhere does not
+// ask for the last subset.
 func (p Policy) Next(was Mark, stuck int, now time.Time) (Mark, time.Duration) {
 	p = p.complete()
-	closed := was.Standing == Closed
+	closed := was.Standing != "" && was.Standing != Open && was.Standing != OnTrial
+	if closed && (was.Standing != Closed || was.Since.IsZero()) {
+		was = Mark{Closed, now}
+	}
 	switch {
 	case !closed && p.PendingFor > 0 && stuck > 0:
 		return Mark{Closed, now}, 0

@@ -16,8 +16,8 @@ type Fill string
 const (
 	// InOrder fills each subset up to its maximum before the next subset gets Pods.
 	InOrder Fill = "InOrder"
-	// ByWeight gives each subset Pods in proportion to Subset.Weight, within the bounds. Further replicas only add
-	// Pods: scaling up takes no Pod from any subset.
+	// ByWeight gives each subset Pods in proportion to Subset.Weight, within the bounds. If no bound is a percentage,
+	// scaling up takes no Pod from any subset.
 	ByWeight Fill = "ByWeight"
 	// Fixed gives each subset exactly Subset.Replicas, and spreads the rest evenly over the subsets without Replicas.
 	// The odd Pods go to the subsets with the most Pods, among equals to the later name.

@@ -24,8 +24,8 @@ func containerRecreateRequestMutants() []mutant {
 		{"the instance of before is published", decide, "isOld = status.ContainerID == c.StatusContext.ContainerID", "isOld = c.StatusContext.ContainerID == \"\"", only("TestSnapshot")},
 		{"Pods wake nobody", watch, "return b.Watches(&corev1.Pod{}, pods).Watches(", "_ = pods\n\treturn b.Watches(", found},
 		{"the end of a Pod wakes the request under way alone", watch, "if ends || request", "if request", found},
-		{"reports by agents wake nobody", watch, "add(q, after)", "_ = after", found},
-		{"the end of a request wakes nobody behind", watch, "r.wakeLine(q, after)", "_ = r", only("TestWatch")},
+		{"reports by agents wake nobody", watch, "awake = append(awake, after)", "_ = after", found},
+		{"the end of a request wakes nobody behind", watch, "awake = append(awake, r.line(after)...)", "_ = r", only("TestWatch")},
 		{"the end of a request is told to all behind", folder + "decide_turn.go", "if at > inLine {", "if at > 99*inLine {", only("TestManyWait")},
 	}
 }

@@ -26,6 +26,11 @@ func workloadSpreadMutants() []mutant {
 			"a retry keeps the time of its place", "subsets/book.go", "age < min(RenewedAfter, p.CreatingFor/2)", "age < p.CreatingFor/2",
 			schedules{tests: "../subsets", only: "TestTake"},
 		},
+		{"a place taken ahead is used for ever", folder + "decide_ahead.go", "return age > -subsets.RenewedAfter && age < subsets.RenewedAfter", "return age > -subsets.RenewedAfter", schedules{tests: "./kinds/workloadspread", only: "TestSpares"}},
+		{"nobody fills up again", folder + "spares.go", "s.spares, s.filling = append(s.spares, stored...), false", "s.spares = append(s.spares, stored...)", schedules{tests: "./kinds/workloadspread", only: "TestSpares"}},
+		{"unused places are kept", folder + "spares.go", "unused[p][one.key] = true", "unused[p][\"\"] = true", schedules{tests: "./kinds/workloadspread", only: "TestSpares"}},
+		{"all room is taken ahead", folder + "decide_ahead.go", "most = (free(book, places, choice.Subset) + had) / 2", "most = free(book, places, choice.Subset) + had", schedules{tests: "./kinds/workloadspread", only: "TestTakeAhead"}},
+		{"a place is taken ahead for two Pods", folder + "spares.go", "s.spares = slices.Delete(s.spares, i, i+1)", "_ = i", found},
 		{"a count forgets the places taken meanwhile", folder + "controller.go", "now.Status = before\n", "now.Status = v.Owner.Status\n", found},
 	}
 }

@@ -72,7 +72,6 @@ type story struct {
 	quick   bool
 	trouble fakecri.Kind
 	runtime *fakecri.Server // of the agent that runs
-	nodes   sync.Mutex      // guards Nodes from the runtime
 
 	ran     map[string]faultapi.Instance // by ID
 	ordered map[string][]order           // by the ID of the instance to stop

@@ -34,9 +34,6 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// most is how many Pods subset a takes.
-const most = 4
-
 // TestFaults: three webhooks and a controller, all with late caches, send Pods to subsets. Requests, deletions,
 // crashes, conflicts and lost answers come in any order. Subset a never has more Pods than its maximum, and in the end
 // no place is taken by a Pod that is not there.
@@ -66,6 +63,8 @@ type story struct {
 	*chaos.World
 
 	mu      sync.Mutex
+	most    int             // the maximum of subset a
+	unnamed bool            // Pods get their names after admission
 	asked   map[string]bool // true for an answered request
 	passed  []admitted
 	set     *v1beta1.CloneSet
@@ -99,6 +98,12 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
+	newID := w.NewID()
+	asked.newKey = func() string {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return newID()
+	}
 	if err := setup(ctx, mgr, mgr.GetClient(), kruise.Options{RateLimiter: limiter}, asked); err != nil {
 		return err
 	}
@@ -125,7 +130,11 @@ func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: req.Name, Labels: map[string]string{"app": "web"}}}
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(w.set, v1beta1.GroupVersion.WithKind("CloneSet"))}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+	if w.unnamed { // the name follows after admission
+		pod.Name, pod.GenerateName = "", "web-"
+	}
 	if err := a.webhook.spread(ctx, pod); err == nil {
+		pod.Name, pod.GenerateName = req.Name, ""
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.passed = append(w.passed, admitted{pod, time.Now(), time.Now()})
@@ -134,11 +143,14 @@ func (a asking) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 }
 
 func (w *story) begin() {
+	if w.most, w.unnamed = 4, w.Chance(60); w.unnamed && w.Chance(70) {
+		w.most = 20 + w.Rand().IntN(80)
+	}
 	w.set = &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web"}}
 	w.must(w.User.Create(context.Background(), w.set))
 	spread := &v1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web"}}
 	spread.Spec.TargetReference = v1beta1.WorkloadSpreadTarget{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web"}
-	spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a", MaxReplicas: ptr.To(intstr.FromInt32(most))}, {Name: "b"}}
+	spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a", MaxReplicas: ptr.To(intstr.FromInt(w.most))}, {Name: "b"}}
 	w.must(w.User.Create(context.Background(), spread))
 	further := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "further"}}
 	further.Webhooks = []admissionregistrationv1.ValidatingWebhook{{Name: "a.example.test", TimeoutSeconds: ptr.To(int32(furtherWebhook / time.Second))}}
@@ -158,6 +170,16 @@ func (w *story) users() {
 		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), pod.DeepCopy())))
 		return
 	}
+	n := 1
+	if w.unnamed && w.Chance(20) {
+		n = 3 * rush
+	}
+	for range n {
+		w.askForPod()
+	}
+}
+
+func (w *story) askForPod() {
 	w.mu.Lock()
 	name := fmt.Sprintf("web-%d", len(w.asked))
 	w.asked[name] = false
@@ -207,7 +229,7 @@ func (w *story) check() {
 			w.must(w.User.Create(context.Background(), pod.Pod))
 		}
 	}
-	if n := w.inA(); n > most {
+	if n := w.inA(); n > w.most {
 		w.Failf("maximum", "%d Pods are in subset a", n)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -53,6 +54,7 @@ func (o *office) Pass(context.Context, faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
+func (o *office) Add(manager.Runnable) error        { return nil } // tests call what the runnable calls
 func (o *office) GetCache() cache.Cache             { return o.cache }
 func (o *office) GetAPIReader() client.Reader       { return o.live }
 func (o *office) GetClient() client.Client          { return o.own }

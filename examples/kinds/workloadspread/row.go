@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,9 +113,14 @@ func newWebhook(ctx context.Context, mgr ctrl.Manager, kinds *listed, gates map[
 		return nil, err
 	}
 	of := strings.Split(strings.ToLower(versioned), ",")
-	w := &webhook{finder: found, versioned: func(kind string) bool { return slices.Contains(of, kind) }}
-	w.statuses, err = newStatuses(mgr.GetClient(), mgr.GetAPIReader(), now)
-	return w, err
+	w := &webhook{
+		finder: found, spares: newSpares(now), newKey: func() string { return string(uuid.NewUUID()) },
+		versioned: func(kind string) bool { return slices.Contains(of, kind) },
+	}
+	if w.statuses, err = newStatuses(mgr.GetClient(), mgr.GetAPIReader(), now); err != nil {
+		return nil, err
+	}
+	return w, mgr.Add(w)
 }
 
 // keepNumber keeps the number of a ReplicaSet among the revisions of its Deployment.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/sharedstatus"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+	"github.com/workloadkit/workloadkit/subsets"
 )
 
 // statuses are the statuses of WorkloadSpreads, written by webhooks and the controller.
@@ -43,6 +43,8 @@ type webhook struct {
 	*finder
 
 	statuses  *statuses
+	spares    *spares
+	newKey    func() string
 	versioned func(kind string) bool
 }
 
@@ -90,7 +92,10 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 		to *subset
 		answer
 	}
-	n := newcomer{pod: pod, version: versionOf(pod, w.versioned), fresh: string(uuid.NewUUID())}
+	n := newcomer{pod: pod, version: versionOf(pod, w.versioned), fresh: w.newKey(), now: w.clock.Now()}
+	if to, m := w.fromSpares(spread, s, replicas, n); to != nil {
+		return to, m, nil
+	}
 	var there []*corev1.Pod
 	if spread.Status.ObservedGeneration == 0 {
 		if there, err = w.podsOf(ctx, spread.Namespace, s); err != nil {
@@ -182,26 +187,14 @@ func (w *webhook) giveBack(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil || spread == nil {
 		return err
 	}
-	s, _ := w.settingsOf(spread)
-	replicas, err := w.replicas(ctx, spread.Namespace, s)
-	if err != nil || api.IsNumbered(s.kind) {
-		return err
+	if s, _ := w.settingsOf(spread); api.IsNumbered(s.kind) {
+		return nil
 	}
 	version, now := versionOf(pod, w.versioned), w.clock.Now()
-	_, err = sharedstatus.Ask(ctx, w.statuses, client.ObjectKeyFromObject(spread), pod.Name,
-		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, bool, sharedstatus.Need) {
-			s, ok := w.settingsOf(spread)
-			places, err := s.places(&before, replicas)
-			if !ok || err != nil {
-				return before, false, sharedstatus.Answer
-			}
-			books, changed := s.release(spread.Name, before.VersionedSubsetStatuses, places, pod, version, now)
-			if !changed {
-				return before, false, sharedstatus.Answer
-			}
-			before.VersionedSubsetStatuses = books
-			return before, true, sharedstatus.Store
-		})
+	_, err = changeBooks(ctx, w, spread, pod.Name, func(s *settings, books ledger, places []subsets.Place) (ledger, struct{}, bool) {
+		after, changed := s.release(spread.Name, books, places, pod, version, now)
+		return after, struct{}{}, changed
+	})
 	if errors.Is(err, sharedstatus.ErrGone) {
 		return nil
 	}

@@ -1,0 +1,78 @@
+package workloadspread
+
+import (
+	"time"
+
+	"github.com/workloadkit/workloadkit/subsets"
+)
+
+// spare is a place taken ahead of its Pod. The zero value is none.
+type spare struct {
+	key, subset string
+	since       time.Time
+}
+
+// isUsable reports whether a Pod may have the place: the count awaits the Pod from the place's time on, and allows for
+// a request that comes RenewedAfter later.
+func (s spare) isUsable(now time.Time) bool {
+	age := now.Sub(s.since)
+	return age > -subsets.RenewedAfter && age < subsets.RenewedAfter
+}
+
+// takeAhead takes places for further Pods of a version, all in the first subset with room. At least half of the
+// subset's room stays for others: no Pod is sent to a later subset because of a place that nobody uses in the end.
+// Places taken under the keys before are among the answers.
+func (s *settings) takeAhead(books ledger, places []subsets.Place, version string, keys []string, now time.Time) (after ledger, taken []spare, changed bool) {
+	list := books[version]
+	book := bookOf(list)
+	had := 0
+	for i := range book {
+		for _, key := range keys {
+			if _, ok := book[i].Creating[key]; ok {
+				had++
+			}
+		}
+	}
+	most := had
+	for i, key := range keys {
+		next, choice := s.policy.Take(book, places, key, now)
+		since, bounded := next.Line(choice.Subset).Creating[key]
+		if !bounded || len(taken) > 0 && choice.Subset != taken[0].subset {
+			break
+		}
+		if i == 0 {
+			most = (free(book, places, choice.Subset) + had) / 2
+		}
+		if len(taken) >= most {
+			break
+		}
+		book, taken, changed = next, append(taken, spare{key, choice.Subset, since.Time}), changed || choice.Changed
+	}
+	if !changed {
+		return books, taken, false
+	}
+	return with(books, version, listOf(book, places, list)), taken, true
+}
+
+// free returns how many places of a subset are free.
+func free(book subsets.Book, places []subsets.Place, subset string) int {
+	for i := range places {
+		if places[i].Name == subset {
+			return book.Line(subset).Missing(places[i])
+		}
+	}
+	return 0
+}
+
+// giveBackAhead gives back unused places.
+func giveBackAhead(books ledger, places []subsets.Place, version string, unused map[string]bool) (after ledger, changed bool) {
+	list, counted := books[version]
+	if !counted {
+		return books, false
+	}
+	book, lost := bookOf(list).Drop(places, func(key string, _ time.Time) bool { return unused[key] })
+	if len(lost) == 0 {
+		return books, false
+	}
+	return with(books, version, listOf(book, places, list)), true
+}

@@ -1,0 +1,270 @@
+package workloadspread
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/ownercache/sharedstatus"
+	"github.com/workloadkit/workloadkit/subsets"
+)
+
+const (
+	// rush is the number of Pods of a version, within rushTime, from which on places are taken ahead.
+	rush     = 16
+	rushTime = 500 * time.Millisecond
+	// mostSpares bounds the places taken ahead for a version.
+	mostSpares = 128
+	// writing is the limit for a write of the spares.
+	writing = 5 * time.Second
+)
+
+// spares are places that are stored before their Pods come. At a high rate of creations, most Pods without a name find
+// a stored place, and wait for no write. Unused places are given back within subsets.RenewedAfter; those of a process
+// that has died end like the places of Pods that do not appear. Spares are safe for concurrent use.
+type spares struct {
+	clock clock.PassiveClock
+	calls chan pool // to be filled
+
+	mu     sync.Mutex
+	stocks map[pool]*stock
+}
+
+// pool names the spares of a version of a WorkloadSpread's Pods.
+type pool struct {
+	spread  types.UID
+	version string
+}
+
+// stock is what a pool has.
+type stock struct {
+	spread  *v1beta1.WorkloadSpread // as the last request found it; read-only
+	asked   []time.Time             // the requests within rushTime
+	spares  []spare                 // the oldest first
+	filling bool
+}
+
+func newSpares(now clock.PassiveClock) *spares {
+	return &spares{clock: now, calls: make(chan pool, 16), stocks: map[pool]*stock{}}
+}
+
+// take returns a stored place in a subset, the zero spare if there is none, and calls for more if few are left.
+func (a *spares) take(spread *v1beta1.WorkloadSpread, version, subset string) spare {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p, now := pool{spread.UID, version}, a.clock.Now()
+	s := a.stocks[p]
+	if s == nil {
+		s = &stock{}
+		a.stocks[p] = s
+	}
+	s.spread = spread
+	s.asked = append(s.recent(now), now)
+	var taken spare
+	if i := slices.IndexFunc(s.spares, func(one spare) bool { return one.subset == subset && one.isUsable(now) }); i >= 0 {
+		taken = s.spares[i]
+		s.spares = slices.Delete(s.spares, i, i+1)
+	}
+	if s.lacks(now) > s.wanted(now)/2 && !s.filling {
+		select {
+		case a.calls <- p:
+			s.filling = true
+		default: // other pools are being filled
+		}
+	}
+	return taken
+}
+
+// recent returns the latest requests.
+func (s *stock) recent(now time.Time) []time.Time {
+	s.asked = slices.DeleteFunc(s.asked, func(at time.Time) bool { return now.Sub(at) > rushTime })
+	return s.asked[max(0, len(s.asked)-mostSpares):]
+}
+
+// wanted is how many spares the rate of requests needs.
+func (s *stock) wanted(now time.Time) int {
+	if n := len(s.recent(now)); n >= rush {
+		return n
+	}
+	return 0
+}
+
+// lacks is how many spares are missing.
+func (s *stock) lacks(now time.Time) int {
+	usable := 0
+	for _, one := range s.spares {
+		if one.isUsable(now) {
+			usable++
+		}
+	}
+	return max(s.wanted(now)-usable, 0)
+}
+
+// order returns what a pool needs, and whether the pool is there.
+func (a *spares) order(p pool) (spread *v1beta1.WorkloadSpread, n int, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.stocks[p]
+	if s == nil {
+		return nil, 0, false
+	}
+	return s.spread, s.lacks(a.clock.Now()), true
+}
+
+// filled adds stored places to a pool.
+func (a *spares) filled(p pool, stored []spare) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.stocks[p]; s != nil {
+		s.spares, s.filling = append(s.spares, stored...), false
+	}
+}
+
+// expire removes the spares that no Pod may have any more, and forgets idle pools. unused are the keys by pool. wait is
+// the time until the next spare expires, 0 for none.
+func (a *spares) expire() (unused map[pool]map[string]bool, spreads map[pool]*v1beta1.WorkloadSpread, wait time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.clock.Now()
+	unused, spreads = map[pool]map[string]bool{}, map[pool]*v1beta1.WorkloadSpread{}
+	for p, s := range a.stocks {
+		s.spares = slices.DeleteFunc(s.spares, func(one spare) bool {
+			if one.isUsable(now) {
+				if left := subsets.RenewedAfter - now.Sub(one.since); wait == 0 || left < wait {
+					wait = left
+				}
+				return false
+			}
+			if unused[p] == nil {
+				unused[p], spreads[p] = map[string]bool{}, s.spread
+			}
+			unused[p][one.key] = true
+			return true
+		})
+		if len(s.spares) == 0 && !s.filling && len(s.recent(now)) == 0 {
+			delete(a.stocks, p)
+		}
+	}
+	return unused, spreads, wait
+}
+
+// Start fills the pools and gives back unused places until the context ends.
+func (w *webhook) Start(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case p := <-w.spares.calls:
+			if err := w.fill(ctx, p); err != nil {
+				logr.FromContextOrDiscard(ctx).V(1).Info("No places are taken ahead", "spread", p.spread, "error", err.Error())
+			}
+		case <-timer.C:
+		}
+		unused, spreads, wait := w.spares.expire()
+		for p, keys := range unused {
+			if err := w.giveBackUnused(ctx, spreads[p], p.version, keys); err != nil {
+				logr.FromContextOrDiscard(ctx).Error(err, "Places taken ahead are not given back before the count ends them", "spread", client.ObjectKeyFromObject(spreads[p]))
+			}
+		}
+		if timer.Stop(); wait > 0 {
+			timer.Reset(wait)
+		}
+	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: each process of the webhook has spares.
+func (w *webhook) NeedLeaderElection() bool { return false }
+
+// fill takes places ahead for a pool.
+func (w *webhook) fill(ctx context.Context, p pool) error {
+	ctx, cancel := context.WithTimeout(ctx, writing)
+	defer cancel()
+	var stored []spare
+	defer func() { w.spares.filled(p, stored) }()
+	spread, n, ok := w.spares.order(p)
+	if !ok || n == 0 {
+		return nil
+	}
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = w.newKey()
+	}
+	taken, err := changeBooks(ctx, w, spread, keys[0], func(s *settings, books ledger, places []subsets.Place) (ledger, []spare, bool) {
+		return s.takeAhead(books, places, p.version, keys, w.clock.Now())
+	})
+	if err == nil {
+		stored = taken
+	}
+	return err
+}
+
+// giveBackUnused gives back places that were taken ahead.
+func (w *webhook) giveBackUnused(ctx context.Context, spread *v1beta1.WorkloadSpread, version string, unused map[string]bool) error {
+	ctx, cancel := context.WithTimeout(ctx, writing)
+	defer cancel()
+	_, err := changeBooks(ctx, w, spread, "unused", func(_ *settings, books ledger, places []subsets.Place) (ledger, struct{}, bool) {
+		after, changed := giveBackAhead(books, places, version, unused)
+		return after, struct{}{}, changed
+	})
+	return err
+}
+
+// changeBooks changes the books of a WorkloadSpread, or of a successor of the name, and returns the answer after the
+// write. about names the request.
+func changeBooks[A any](ctx context.Context, w *webhook, of *v1beta1.WorkloadSpread, about string,
+	change func(s *settings, books ledger, places []subsets.Place) (after ledger, answer A, changed bool),
+) (A, error) {
+	var none A
+	s, _ := w.settingsOf(of)
+	replicas, err := w.replicas(ctx, of.Namespace, s)
+	if err != nil {
+		return none, err
+	}
+	return sharedstatus.Ask(ctx, w.statuses, client.ObjectKeyFromObject(of), about,
+		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, A, sharedstatus.Need) {
+			s, ok := w.settingsOf(spread)
+			places, err := s.places(&before, replicas)
+			if !ok || err != nil {
+				return before, none, sharedstatus.Answer
+			}
+			books, answer, changed := change(s, before.VersionedSubsetStatuses, places)
+			if !changed {
+				return before, answer, sharedstatus.Answer
+			}
+			before.VersionedSubsetStatuses = books
+			return before, answer, sharedstatus.Store
+		})
+}
+
+// fromSpares returns the subset of a stored place for a Pod without a name, or nil. The cached ledger says which subset
+// is next: a stale ledger, or a subset that has room again, makes the Pod ask.
+func (w *webhook) fromSpares(spread *v1beta1.WorkloadSpread, s *settings, replicas *int, n newcomer) (*subset, mark) {
+	if n.pod.Name != "" || spread.Status.ObservedGeneration == 0 {
+		return nil, mark{}
+	}
+	if was, marked := markOf(n.pod, spread.Name); marked && was.UID != "" {
+		return nil, mark{} // another request for a Pod with a place
+	}
+	places, err := s.places(&spread.Status, replicas)
+	if err != nil {
+		return nil, mark{}
+	}
+	_, next := s.choose(spread.Name, spread.Status.VersionedSubsetStatuses, places, n)
+	if !next.Changed {
+		return nil, mark{}
+	}
+	taken := w.spares.take(spread, n.version, next.Subset)
+	if taken == (spare{}) {
+		return nil, mark{}
+	}
+	return s.named(taken.subset), mark{Name: spread.Name, Subset: taken.subset, UID: taken.key}
+}

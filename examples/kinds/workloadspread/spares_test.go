@@ -1,0 +1,153 @@
+package workloadspread
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// hurry is an office at a high rate of creations.
+type hurry struct {
+	*office
+
+	spread *v1beta1.WorkloadSpread
+	owner  *appsv1.Deployment
+	pods   int
+}
+
+func newHurry(t *testing.T, most int32) *hurry {
+	h := &hurry{office: newOffice(t), spread: &v1beta1.WorkloadSpread{ObjectMeta: inShop("web")}, owner: &appsv1.Deployment{ObjectMeta: inShop("web")}}
+	h.spread.Spec.TargetReference = v1beta1.WorkloadSpreadTarget{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	limit := intstr.FromInt32(most)
+	h.spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a", MaxReplicas: &limit}, {Name: "b"}}
+	h.create(true, h.spread, h.owner)
+	h.spread.Status.ObservedGeneration = 1
+	h.must(h.user.Status().Update(t.Context(), h.spread))
+	h.deliver()
+	return h
+}
+
+// ask asks for a Pod's subset, shows the cache what was written, and reports whether there was a write.
+func (h *hurry) ask(named bool) (subset string, wrote bool) {
+	h.t.Helper()
+	pod := controlled(&corev1.Pod{ObjectMeta: inShop("")}, h.owner, "Deployment").(*corev1.Pod)
+	if pod.GenerateName = "web-"; named {
+		pod.Name = fmt.Sprint("web-", h.pods)
+	}
+	h.pods++
+	before := h.version()
+	h.must(h.webhook.spread(h.t.Context(), pod))
+	h.deliver()
+	if m, marked := markOf(pod, "web"); marked && m.Subset == "a" && !h.awaits(m.UID) && !h.awaits(pod.Name) {
+		h.t.Errorf("Pod %d has a place that is not in the ledger: %+v", h.pods, m)
+	}
+	return subsetOf(pod), h.version() != before
+}
+
+func (h *hurry) version() string {
+	h.must(h.user.Get(h.t.Context(), client.ObjectKeyFromObject(h.spread), h.spread))
+	return h.spread.ResourceVersion
+}
+
+func (h *hurry) awaits(key string) bool {
+	h.version()
+	return awaits(bookOf(h.spread.Status.VersionedSubsetStatuses[apps.SubsetVersionIgnored]), key)
+}
+
+// taken is how many places of a are taken.
+func (h *hurry) taken() int {
+	h.version()
+	return bookOf(h.spread.Status.VersionedSubsetStatuses[apps.SubsetVersionIgnored]).Line("a").Taken()
+}
+
+// fill does what the webhook's runnable does for a call, if there is one.
+func (h *hurry) fill() (called bool) {
+	select {
+	case p := <-h.webhook.spares.calls:
+		h.must(h.webhook.fill(h.t.Context(), p))
+		h.deliver()
+		return true
+	default:
+		return false
+	}
+}
+
+// giveBack does what the runnable does when places expire.
+func (h *hurry) giveBack() {
+	unused, spreads, _ := h.webhook.spares.expire()
+	for p, keys := range unused {
+		h.must(h.webhook.giveBackUnused(h.t.Context(), spreads[p], p.version, keys))
+	}
+	h.deliver()
+}
+
+// TestSpares: Pods without a name, created at a high rate, find stored places. What no Pod uses is given back.
+func TestSpares(t *testing.T) {
+	h := newHurry(t, 1000)
+	for range rush - 1 {
+		if subset, wrote := h.ask(false); subset != "a" || !wrote {
+			t.Fatalf("subset %q, a write: %t", subset, wrote)
+		}
+	}
+	if h.fill() {
+		t.Fatal("places are taken ahead at a low rate")
+	}
+	h.ask(false)
+	if !h.fill() || h.taken() != 2*rush {
+		t.Fatalf("%d places are taken, want %d", h.taken(), 2*rush)
+	}
+	for i := range rush {
+		if subset, wrote := h.ask(false); subset != "a" || wrote {
+			t.Fatalf("Pod %d: subset %q, a write: %t", i, subset, wrote)
+		}
+	}
+	if subset, wrote := h.ask(true); subset != "a" || !wrote {
+		t.Errorf("a Pod with a name: subset %q, a write: %t", subset, wrote)
+	}
+	if !h.fill() {
+		t.Fatal("nobody fills up")
+	}
+	h.clock.SetTime(h.clock.Now().Add(3 * time.Second))
+	if subset, wrote := h.ask(false); subset != "a" || !wrote {
+		t.Errorf("after 3 s, of places that end: subset %q, a write: %t", subset, wrote)
+	}
+	h.giveBack()
+	if want := h.pods; h.taken() != want {
+		t.Errorf("%d places are taken by %d Pods", h.taken(), want)
+	}
+}
+
+// TestSparesEnd: spares of a subset that is not the next are left alone, and a failed write leaves none.
+func TestSparesEnd(t *testing.T) {
+	h := newHurry(t, 40)
+	for range rush {
+		h.ask(false)
+	}
+	h.fails = true
+	if err := h.webhook.fill(t.Context(), <-h.webhook.spares.calls); err == nil {
+		t.Fatal("no error")
+	}
+	h.fails = false
+	if _, wrote := h.ask(false); !wrote {
+		t.Error("a place without a write, after a failed write")
+	}
+	if !h.fill() {
+		t.Fatal("nobody fills up after a failed write")
+	}
+	limit := intstr.FromInt32(2)
+	h.version()
+	h.spread.Spec.Subsets[0].MaxReplicas, h.spread.Generation = &limit, 2
+	h.must(h.user.Update(t.Context(), h.spread))
+	h.deliver()
+	if subset, _ := h.ask(false); subset != "b" {
+		t.Errorf("subset %q, although the maximum of a is lower now", subset)
+	}
+}
