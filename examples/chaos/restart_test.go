@@ -10,6 +10,7 @@ func restartMutants() []mutant {
 		{"a resource that is not served holds up owners at the start", "expectations/trackedclient/start.go", "\tif !s.isServed() {\n", "\tif s.Index == nil {\n", tracked("TestStartWithoutTheResource")},
 		{"an empty resource that is not served holds up owners at the start", "expectations/trackedclient/start.go", "case isUnserved(err) && len(s.Index.Versions(nil)) == 0:", "case isUnserved(err) && len(s.Index.Versions(nil)) < 0:", tracked("TestStartWithoutTheResource")},
 		{"writes to a resource that is not served are awaited", "expectations/trackedclient/clients.go", "return s != nil && !s.isServed() ||", "return s != nil && s.Index == nil ||", tracked("TestServed")},
+		{"requests are asked for without their CRD", "examples/kruise/restarts.go", "case !r.areServed(): //", "case r.kind.Empty(): //", numbered},
 		{"nobody looks whether requests are served by now", decide, "if v.Off.Code == NotServed {", "if v.Off.Code == NoAgents {", only},
 		{"a share is not kept from the request on", decide, "if len(plan.Restart) > 0 {", "if len(plan.Restart) < 0 {", only},
 		{"a Pod under restart counts as available", "podcontrol/set.go", "(want.Away == nil || !want.Away(pod))", "want.MinReady >= 0", schedules{tests: "../podcontrol", only: "TestAvailability"}},

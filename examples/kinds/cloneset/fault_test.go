@@ -80,7 +80,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates[apps.GateCloneSetPartitionRollback] = w.setup.rollback
 	gates[apps.GateRecreatePodWhenChangeVCT] = w.setup.recreateForClaims
 	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{NewID: w.NewID(), Options: kruise.Options{
-		Gates: gates,
+		Gates: gates, Presence: w.agents.Presence,
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
 			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
 		},

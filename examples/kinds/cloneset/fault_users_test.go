@@ -265,7 +265,7 @@ func (w *story) restartStep() {
 		w.agents.Step(context.Background())
 		return
 	}
-	w.agents.Ask(cs)
+	w.agents.Ask(context.Background(), cs)
 	if err := w.User.Update(context.Background(), cs); err != nil {
 		w.Failf("story", "user: restart: %v", err)
 	}
@@ -415,7 +415,7 @@ func (w *story) settle() {
 			ru.PodUpdatePolicy = v1beta1.InPlaceIfPossible
 		}
 		if w.setup.restarts && w.Chance(70) {
-			w.agents.Ask(cs)
+			w.agents.Ask(context.Background(), cs)
 		}
 		if err := w.User.Update(context.Background(), cs); err != nil {
 			w.Failf("story", "the last edit: %v", err)

@@ -91,7 +91,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.DefaultGates()
 	gates[apps.GateDaemonSetPruneIneligibleNodes] = w.prune
 	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{BindPods: w.binds, Options: kruise.Options{
-		Gates: gates,
+		Gates: gates, Presence: w.agents.Presence,
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
 			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
 		},
@@ -191,7 +191,7 @@ func (w *story) restartStep() {
 		return
 	}
 	set := w.owner()
-	w.agents.Ask(set)
+	w.agents.Ask(context.Background(), set)
 	w.must(w.User.Update(context.Background(), set))
 }
 
@@ -282,7 +282,7 @@ func (w *story) update(set *v1beta1.DaemonSet) {
 
 func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	if call.Resource.Resource != "pods" {
-		return nil
+		return w.agents.Denies(call)
 	}
 	refused := false
 	switch w.policy {
@@ -334,7 +334,7 @@ func (w *story) settle() {
 		}
 	}
 	if w.restarts && w.Chance(70) {
-		w.agents.Ask(set)
+		w.agents.Ask(context.Background(), set)
 	}
 	w.update(set)
 }

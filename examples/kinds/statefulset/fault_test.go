@@ -95,7 +95,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.DefaultGates()
 	gates[apps.GateStatefulSetStartOrdinal], gates[apps.GateStatefulSetAutoResizePVC] = true, true
 	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{
-		Gates: gates,
+		Gates: gates, Presence: w.agents.Presence,
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
 			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
 		},
@@ -215,7 +215,7 @@ func (w *story) restartStep() {
 		return
 	}
 	set := w.owner()
-	w.agents.Ask(set)
+	w.agents.Ask(context.Background(), set)
 	w.must(w.User.Update(context.Background(), set))
 }
 
@@ -337,7 +337,7 @@ func (w *story) denies(call faultapi.Call, before client.Object) error {
 		return w.deniesGrowth(call, claim)
 	}
 	if call.Resource.Resource != "pods" {
-		return nil
+		return w.agents.Denies(call)
 	}
 	refused := false
 	switch w.policy {
@@ -381,7 +381,7 @@ func (w *story) settle() {
 		w.giveBack() // nothing goes on in order without the name
 	}
 	if w.restarts && w.Chance(70) {
-		w.agents.Ask(set)
+		w.agents.Ask(context.Background(), set)
 	}
 	w.update(set)
 }

@@ -5,12 +5,16 @@ package restarttest
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart"
+	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
@@ -36,6 +42,7 @@ type Agents struct {
 	*chaos.World
 
 	before map[types.UID]map[string]string // instances at the first sight of a request
+	absent atomic.Bool                     // the CRD of requests
 }
 
 // New returns the agents of a schedule.
@@ -43,8 +50,47 @@ func New(world *chaos.World) *Agents {
 	return &Agents{World: world, before: map[types.UID]map[string]string{}}
 }
 
-// Ask puts a wish on an owner, for the caller to write, or takes the wish back.
-func (a *Agents) Ask(owner client.Object) {
+// Presence says whether the API server has the CRD of requests, for the controllers.
+func (a *Agents) Presence(schema.GroupVersionKind) watchhealth.State {
+	if a.absent.Load() {
+		return watchhealth.Absent
+	}
+	return watchhealth.Served
+}
+
+// Denies answers writes to requests without their CRD.
+func (a *Agents) Denies(call faultapi.Call) error {
+	if a.absent.Load() && isRequest(call) {
+		return apierrors.NewNotFound(call.Resource, call.Name)
+	}
+	return nil
+}
+
+func isRequest(call faultapi.Call) bool {
+	resource, _ := meta.UnsafeGuessKindToResource(v1beta1.GroupVersion.WithKind(reflect.TypeFor[request]().Name()))
+	return call.Resource == resource.GroupResource()
+}
+
+// install applies the CRD of requests, or removes the CRD together with all requests.
+func (a *Agents) install(ctx context.Context, is bool) {
+	a.Logf("user: the CRD of requests: %t", is)
+	a.absent.Store(!is)
+	if is {
+		return
+	}
+	for _, r := range faultapi.All[*request](a.Server) {
+		if err := a.User.Delete(ctx, r); client.IgnoreNotFound(err) != nil {
+			a.Failf("story", "removing %s: %v", r.Name, err)
+		}
+	}
+}
+
+// Ask puts a wish on an owner, for the caller to write, or takes the wish back. Now and then the CRD of requests comes or
+// goes.
+func (a *Agents) Ask(ctx context.Context, owner client.Object) {
+	if a.Chance(15) {
+		a.install(ctx, a.absent.Load())
+	}
 	annotations := owner.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -239,13 +285,20 @@ func (a *Agents) Converged(owner client.Object, conditions v1beta1.Conditions, p
 	if !wanted || !all {
 		return
 	}
+	waits := false // for the CRD
 	for _, pod := range pods {
 		if hasRestarted(pod, timeOf(text), containersOf(pod, text)) {
 			continue
 		}
-		if failed++; requests[pod.UID] == nil && !strings.Contains(text, "gone") {
+		failed++
+		if gone := strings.Contains(text, "gone"); a.absent.Load() {
+			waits = waits || !gone
+		} else if requests[pod.UID] == nil && !gone {
 			a.Failf("restart", "Pod %s has not restarted since %s: %+v", pod.Name, text, c)
 		}
+	}
+	if waits != (c.Reason == string(restart.NotServed)) {
+		a.Failf("restart", "Pods wait for the CRD %t, condition %+v", waits, c)
 	}
 	if (c.Status == corev1.ConditionTrue) != (failed == 0) {
 		a.Failf("restart", "%d of %d Pods have failed to restart, and the condition is %+v", failed, len(pods), c)
