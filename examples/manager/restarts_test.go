@@ -49,7 +49,7 @@ func TestRestartsWithoutTheirCRD(t *testing.T) {
 			c.untilSaid(restart.NotServed, "install CustomResourceDefinition "+requestsCRD)
 		}},
 		{"absent at the start: updates go on", func(c *cluster) { c.rollsOut("example.test/app:v2") }},
-		{"applied: the restart goes on", (*cluster).returns},
+		{"applied: the restart goes on", func(c *cluster) { c.wish(); c.untilSaid(restart.NotServed, requestsCRD); c.returns() }},
 		{"removed: the restart says so", func(c *cluster) { c.dropRequests(); c.untilSaid(restart.NotServed, requestsCRD) }},
 		{"removed: updates go on", func(c *cluster) { c.rollsOut("example.test/app:v3") }},
 		{"applied again: the restart goes on", func(c *cluster) { c.wish(); c.returns() }},
@@ -176,7 +176,7 @@ func (c *cluster) untilSaid(code reason.Code, text string) {
 				return fmt.Errorf("%s: %w", kind, err)
 			}
 			if condition.Reason != string(code) || !strings.Contains(condition.Message, text) {
-				return fmt.Errorf("%s: condition %+v, want %s with %q", kind, condition, code, text)
+				return fmt.Errorf("%s: condition %+v, want reason %q with %q", kind, condition, string(code), text)
 			}
 			return nil
 		})
