@@ -162,7 +162,9 @@ func (t *Tracker) settle(r *record, present Present, p *Pending) error {
 			continue
 		}
 		kept = append(kept, w)
-		p.Awaited = append(p.Awaited, Awaited{Store: w.store, Want: w.want, Seen: seen, Since: w.since})
+		if !t.ignores(w.store) {
+			p.Awaited = append(p.Awaited, Awaited{Store: w.store, Want: w.want, Seen: seen, Since: w.since})
+		}
 	}
 	clear(r.written[len(kept):])
 	r.written = kept
@@ -175,6 +177,9 @@ func (t *Tracker) settle(r *record, present Present, p *Pending) error {
 			if !slices.ContainsFunc(kept, func(w write) bool { return w.store == d.store }) {
 				delete(r.deleted, d)
 			}
+			continue
+		}
+		if t.ignores(d.store) {
 			continue
 		}
 		i := slices.IndexFunc(gone, func(a Awaited) bool { return a.Store == d.store })
@@ -220,7 +225,7 @@ func (t *Tracker) barrier(now time.Time) (awaited []Awaited, alarm bool, err err
 		if err != nil {
 			return nil, false, err
 		}
-		if waiting {
+		if waiting && !t.ignores(name) {
 			awaited = append(awaited, a)
 			alarm = t.stores[name].lateNow(now, t.alarm) || alarm
 		}

@@ -116,6 +116,10 @@ type Options struct {
 	// NoBarrier lets Check pass before Require has been called for each store. If false, every Check waits for Require,
 	// because an earlier leader's writes are nobody's expectations. Set NoBarrier if no other process ever writes.
 	NoBarrier bool
+	// Ignores reports a store that holds nobody up at present, for example because the API server does not have the
+	// resource. Writes to the store stay recorded, and count again later. Check calls Ignores with a lock held: Ignores must
+	// not call the tracker. Nil for none.
+	Ignores func(Store) bool
 }
 
 // Tracker keeps unseen writes. A Tracker is safe for concurrent use, and owners rarely contend with each other. Make a
@@ -124,6 +128,7 @@ type Tracker struct {
 	clock    clock.PassiveClock
 	alarm    time.Duration
 	observer Observer
+	ignores  func(Store) bool
 	stores   map[Store]*source
 	order    []Store      // sorted, so answers do not depend on the order of a map
 	closed   atomic.Int32 // stores still without a floor: nothing passes
@@ -172,8 +177,11 @@ type deletion struct {
 // New returns a tracker for the given stores. The map is copied.
 func New(stores map[Store]Progress, options Options) *Tracker {
 	t := &Tracker{
-		clock: options.Clock, alarm: options.Alarm, observer: options.Observer,
+		clock: options.Clock, alarm: options.Alarm, observer: options.Observer, ignores: options.Ignores,
 		stores: make(map[Store]*source, len(stores)),
+	}
+	if t.ignores == nil {
+		t.ignores = func(Store) bool { return false }
 	}
 	if t.clock == nil {
 		t.clock = clock.RealClock{}

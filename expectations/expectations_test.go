@@ -409,6 +409,52 @@ func TestBarrier(t *testing.T) {
 	}
 }
 
+// TestIgnores: an ignored store holds nobody up, neither by its barrier nor by writes and deletions.
+func TestIgnores(t *testing.T) {
+	ignored := true
+	podStore, claimStore := at("10"), at("10")
+	tracker := expectations.New(map[expectations.Store]expectations.Progress{pods: podStore, claims: claimStore}, expectations.Options{
+		Ignores: func(store expectations.Store) bool { return ignored && store == claims },
+	})
+	waits := func(want ...expectations.Store) {
+		t.Helper()
+		pending, err := tracker.Check("o", liveAre("d"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []expectations.Store
+		if pending != nil {
+			for i := range pending.Awaited {
+				got = append(got, pending.Awaited[i].Store)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("awaited (-want +got):\n%s", diff)
+		}
+	}
+	waits(pods)
+	if err := tracker.Require(pods, "10"); err != nil {
+		t.Fatal(err)
+	}
+	waits()
+	for _, err := range []error{tracker.Wrote("o", claims, "20"), tracker.Deleted("o", claims, "d"), tracker.Wrote("o", pods, "20")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits(pods)
+	ignored = false
+	waits(claims, claims, pods, claims) // the barrier and a write, a write, the deletion
+	if err := tracker.Require(claims, "15"); err != nil {
+		t.Fatal(err)
+	}
+	claimStore.set("20")
+	podStore.set("20")
+	waits(claims)
+	ignored = true
+	waits()
+}
+
 func TestForgetLeavesNothing(t *testing.T) {
 	w := newWorld(false)
 	heap := func() uint64 {

@@ -53,6 +53,10 @@ type Options struct {
 	// ControllerOptions.Watch. Everything about Pods is then forbidden: Claims, Nodes, Members, ObservePod, OwnerOf,
 	// IsNewest, AddPodController.
 	Owned []trackedclient.Source
+	// Beside are the caches of objects that owners write and decide on beside Pods and revisions, such as requests to a
+	// node agent. Only the owners' own changes and their Pods wake an owner: give ControllerOptions.Watch a source for
+	// such objects.
+	Beside []trackedclient.Source
 	// Members returns the names of the owners to which a Pod belongs. Members is for owners that look after Pods
 	// controlled by somebody else, for example because the owner has put something into the Pod. The result must depend on
 	// nothing but the Pod. With Members, a View has the member Pods, whoever controls them, and the Pods wake the owner.
@@ -81,8 +85,8 @@ type Options struct {
 
 // complete fills in the defaults, and refuses contradictory options.
 func (o Options) complete(mgr Manager, kind string) (Options, error) {
-	if len(o.Owned) > 0 && (o.Claims || o.Nodes || o.Members != nil) {
-		return o, fmt.Errorf("ownercache: Options.Owned of %s is for owners without Pods; Claims, Nodes and Members are about Pods", kind)
+	if len(o.Owned) > 0 && (o.Claims || o.Nodes || o.Members != nil || len(o.Beside) > 0) {
+		return o, fmt.Errorf("ownercache: Options.Owned of %s is for owners without Pods; Claims, Nodes, Members and Beside are about Pods", kind)
 	}
 	if o.Client == nil {
 		o.Client = mgr.GetClient()
@@ -187,6 +191,7 @@ func (c *Cache[O]) index(ctx context.Context, informers cache.Informers, owner O
 	}
 
 	sources = append(sources, trackedclient.Pods(c.Pods), trackedclient.Revisions(c.Revisions))
+	sources = append(sources, c.options.Beside...)
 	if !c.options.Claims {
 		return sources, nil
 	}

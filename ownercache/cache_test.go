@@ -664,6 +664,36 @@ func TestOwnedInsteadOfPods(t *testing.T) {
 	}
 }
 
+// TestBeside: no decision comes before the cache shows the owner's writes to objects beside Pods.
+func TestBeside(t *testing.T) {
+	cluster := clustertest.New()
+	index, err := ownercache.NewIndex(t.Context(), cluster.GetCache(), &corev1.PersistentVolumeClaim{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := []trackedclient.Source{trackedclient.Claims(index)}
+	if _, err := ownercache.New(t.Context(), cluster, &appsv1.ReplicaSet{}, ownercache.Options{Owned: beside, Beside: beside}); err == nil {
+		t.Error("an owner without Pods has objects beside Pods")
+	}
+	w := &world{Cluster: cluster, t: t, clock: testingclock.NewFakePassiveClock(begin)}
+	if w.Cache, err = ownercache.New(t.Context(), cluster, &appsv1.ReplicaSet{}, ownercache.Options{Beside: beside, Clock: w.clock, NoBarrier: true}); err != nil {
+		t.Fatal(err)
+	}
+	web := newOwner("web")
+	w.add(web)
+	if err := w.observe("web").Client.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metaOf("default", "beside", web)}); err != nil {
+		t.Fatal(err)
+	}
+	if v, result, err := w.Observe(t.Context(), request("web")); v != nil || result.RequeueAfter <= 0 || err != nil {
+		t.Errorf("before the cache shows the write: %v, %v, %v", v, result, err)
+	}
+	w.deliver()
+	w.observe("web")
+	if got := index.Of("default", web.UID); len(got) != 1 {
+		t.Errorf("%d objects", len(got))
+	}
+}
+
 // deaf is a manager whose API server does not answer.
 type deaf struct{ *clustertest.Cluster }
 

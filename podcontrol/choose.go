@@ -107,6 +107,13 @@ func (s *Set) updateOrder(back bool, o Orders) []*corev1.Pod {
 	return waiting
 }
 
+// Order returns the active Pods in the order of updates, for an action on Pods besides an update.
+func (s *Set) Order(priority podorder.Priority, scatter podorder.Scatter) []*corev1.Pod {
+	pods := s.Select(func(*Pod) bool { return true })
+	podorder.Update{Priority: priority, Scatter: scatter}.Sort(pods, slices.Clone(pods))
+	return pods
+}
+
 // ChooseCancellations returns the Pods to take back from waiting for their hook before a deletion, because the workload
 // was scaled up again, or because their revision lacks Pods again. Pods with a deletion requested by users, by label or
 // in Want.Delete, are excluded, and so are Unreadable Pods: nobody would bring such a Pod back into service.

@@ -119,6 +119,13 @@ func TestChooseDeletions(t *testing.T) {
 	}
 }
 
+func TestOrder(t *testing.T) {
+	set := read(t, podcontrol.Want{}, newPod("web-a", running), newPod("web-b", running), newPod("web-c"), newPod("web-d", running, terminating))
+	if diff := cmp.Diff([]string{"web-c", "web-a", "web-b"}, podNames(set.Order(podorder.Priority{}, podorder.Scatter{}))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestChooseUpdates(t *testing.T) {
 	up := func(name string, more ...func(*corev1.Pod)) *corev1.Pod {
 		return newPod(name, slices.Concat([]func(*corev1.Pod){running}, more)...)

@@ -153,6 +153,18 @@ func (n *Numbered) Sort(order podorder.Update) {
 	}
 }
 
+// Order returns the Pods in update order: from the highest ordinal down or, if sorted, as sorted.
+func (n *Numbered) Order(sorted bool) []*corev1.Pod {
+	list := make([]int, len(n.Pods))
+	for i := range n.Pods {
+		list[i] = n.Pods[i].Ordinal
+	}
+	if !sorted {
+		slices.SortFunc(list, func(a, b int) int { return cmp.Compare(b, a) })
+	}
+	return n.Of(list)
+}
+
 // IsComplete reports whether every wanted ordinal has an available Pod at the update revision without any begun action.
 // Then the update revision becomes the current revision.
 func (n *Numbered) IsComplete(wanted ordinals.Set) bool {

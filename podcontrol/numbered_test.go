@@ -160,6 +160,18 @@ func TestNumbered(t *testing.T) {
 	}
 }
 
+func TestNumberedOrder(t *testing.T) {
+	control := numberedControl(t)
+	set := podcontrol.NewReader(control).Read("u", []*corev1.Pod{member("web-2"), member("web-10"), member("web-0")}, podcontrol.Want{}, noon)
+	members := set.Numbered("web", podcontrol.NumberedOptions{}, noon)
+	if diff := cmp.Diff([]string{"web-10", "web-2", "web-0"}, podNames(members.Order(false))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"web-2", "web-10", "web-0"}, podNames(members.Order(true))); diff != "" {
+		t.Errorf("as sorted (-want +got):\n%s", diff)
+	}
+}
+
 func TestNumberedIsComplete(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -86,6 +86,9 @@ type Want struct {
 	Delete []string
 	// Selector is the owner's selector. Nil selects all of the owner's Pods.
 	Selector labels.Selector
+	// Away reports active Pods about to leave service for a cause outside of the Pod, such as a restart of containers.
+	// Such a Pod does not count as available, whether ready or not. Nil for none.
+	Away func(*corev1.Pod) bool
 }
 
 func (w *Want) isUpdated(facts *Facts) bool {
@@ -262,7 +265,7 @@ func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod 
 	p.Named = len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name)
 	p.Marked = p.Marked && (!p.Recreated || !p.Updated) // the update that has marked the Pod is taken back
 	p.Specified = !p.Leaving && (p.Marked || p.Named)
-	if p.Serves() {
+	if p.Serves() && (want.Away == nil || !want.Away(pod)) {
 		var wait time.Duration
 		if p.Available, wait = available(pod, want.MinReady, now); wait > 0 && (s.NextAvailable == 0 || wait < s.NextAvailable) {
 			s.NextAvailable = wait

@@ -212,6 +212,10 @@ func TestAvailability(t *testing.T) {
 			}
 		})
 	}
+	away := func(pod *corev1.Pod) bool { return pod.Name == "a" }
+	if set := read(t, podcontrol.Want{Away: away}, notYet, newPod("b", running)); set.Totals().Available != 1 || set.Totals().Ready != 2 {
+		t.Errorf("a Pod about to leave service counts: %+v", set.Totals())
+	}
 	later := newPod("b", running, func(pod *corev1.Pod) {
 		pod.Status.Conditions[3].LastTransitionTime = metav1.NewTime(begin.Add(50 * time.Second))
 	})

@@ -20,7 +20,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/podpatch"
@@ -56,9 +58,9 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Metrics may be nil.
 	Metrics *metrics.Controller
-	// Serves reports whether the API server has a kind. The answer may change at any time. nil stands for kinds always
-	// present.
-	Serves func(kind schema.GroupVersionKind) bool
+	// Presence says whether the API server has a kind. The answer may change at any time. Nil stands for kinds always
+	// served.
+	Presence func(kind schema.GroupVersionKind) watchhealth.State
 	// OpensGate reports whether the controller of a kind opens the readiness gates of its Pods itself. Nil for none.
 	OpensGate func(schema.GroupKind) bool
 	// Permit is asked before a Pod is taken out of service: see executor.Options. Optional.
@@ -74,13 +76,18 @@ func (o Options) Loop(workers int, watch func(*builder.Builder) *builder.Builder
 	return out
 }
 
+// Serves reports whether the API server has a kind now, and true if nobody can tell.
+func (o Options) Serves(kind schema.GroupVersionKind) bool {
+	return o.Presence(kind) != watchhealth.Absent
+}
+
 // Complete fills in the defaults.
 func (o Options) Complete() Options {
 	if o.Gates == nil {
 		o.Gates = apps.DefaultGates()
 	}
-	if o.Serves == nil {
-		o.Serves = func(schema.GroupVersionKind) bool { return true }
+	if o.Presence == nil {
+		o.Presence = func(schema.GroupVersionKind) watchhealth.State { return watchhealth.Served }
 	}
 	if o.ManagerNamespace == "" {
 		o.ManagerNamespace = "kruise-system"
@@ -131,7 +138,8 @@ type Parts[O client.Object] struct {
 	Events  record.EventRecorder
 	Told    *Told // of owners
 
-	config Config[O]
+	config   Config[O]
+	requests *requests // for restarts of containers; nil without node agents
 }
 
 // Manager is the part of a manager used by Parts.
@@ -157,6 +165,12 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 		keys.ClaimTemplatesAnnotation = ""
 	}
 	own := ownercache.Options{Claims: config.Claims, Nodes: config.Nodes, Namespace: options.Namespace}
+	if p.requests, err = newRequests(ctx, mgr, options); err != nil {
+		return nil, err
+	}
+	if p.requests != nil {
+		own.Beside = []trackedclient.Source{p.requests.source()}
+	}
 	p.Parts, err = executor.NewParts(ctx, mgr, owner, executor.Config[O]{
 		Control: control, Revisions: keys, Counting: config.Counting, Calls: options.Calls,
 		Options: executor.Options[O]{
@@ -179,7 +193,7 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 
 // Register adds both loops to the manager.
 func (p *Parts[O]) Register(mgr manager.Manager, r reconcile.Reconciler) error {
-	owners := p.Options.Loop(p.Options.Workers, p.config.Watch)
+	owners := p.Options.Loop(p.Options.Workers, p.watchRequests)
 	owners.Numbered = p.config.Numbered
 	return p.AddTo(mgr, p.config.Name, r, owners, p.Options.Loop(p.Options.PodWorkers, nil))
 }

@@ -135,7 +135,7 @@ func (l *launcher) launchKind(ctx context.Context, k kind.Row) error {
 	if err != nil {
 		return err
 	}
-	shared.Serves = l.served.serves
+	shared.Presence = l.served.presence
 	shared.Permit = l.permit
 	return l.add(func() error { return k.Setup(ctx, l.mgr, named, shared) })
 }

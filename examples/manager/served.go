@@ -93,13 +93,13 @@ func (s *served) has(kind schema.GroupVersionKind) (has, sure bool, changed <-ch
 	return has && err == nil, false, changed
 }
 
-// Serves reports whether the API server has a kind, and true for foreign kinds.
-func (s *served) serves(kind schema.GroupVersionKind) bool {
+// presence says whether the API server has a kind. Foreign kinds count as served.
+func (s *served) presence(kind schema.GroupVersionKind) watchhealth.State {
 	if _, ours := s.resources[kind]; !ours {
-		return true
+		return watchhealth.Served
 	}
 	state, _ := s.crds.Of(kind)
-	return state != watchhealth.Absent
+	return state
 }
 
 // mostAwaited is how long a webhook waits for a broken watch: the API server waits for 10 seconds.

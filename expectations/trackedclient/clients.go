@@ -47,10 +47,13 @@ func NewClients(c client.Client, apiReader client.Reader, options Options, sourc
 			return nil, fmt.Errorf("trackedclient: source %q needs a store, a kind and an index", s.Store)
 		}
 	}
-	out := &Clients{
-		client: c, apiReader: apiReader, tracker: expectations.New(stores(sources), options.Tracker),
-		sources: slices.Clone(sources), exists: options.Exists,
+	out := &Clients{client: c, apiReader: apiReader, sources: slices.Clone(sources), exists: options.Exists}
+	ignores := options.Tracker.Ignores
+	options.Tracker.Ignores = func(store expectations.Store) bool {
+		s := out.sourceOf(store)
+		return s != nil && !s.isServed() || ignores != nil && ignores(store)
 	}
+	out.tracker = expectations.New(stores(sources), options.Tracker)
 	var ok bool
 	if out.clock, ok = options.Tracker.Clock.(clock.Clock); !ok {
 		out.clock = clock.RealClock{}

@@ -49,7 +49,7 @@ type Index interface {
 	Versions(match func(metav1.Object) bool) map[types.UID]string
 }
 
-// Source is a resource that a controller writes and decides on. All fields but Restrict are required.
+// Source is a resource that a controller writes and decides on. All fields but Restrict and Served are required.
 type Source struct {
 	// Store names the cache.
 	Store expectations.Store
@@ -59,7 +59,13 @@ type Source struct {
 	Index Index
 	// Restrict holds the cache's restrictions, such as client.InNamespace("team-a"), for live lists.
 	Restrict []client.ListOption
+	// Served reports whether the API server has the resource now: a resource that owners can do without. While Served is
+	// false, nobody waits for the cache. The cache must be synced then, as the cache of an absent kind in package watchhealth
+	// is. Nil stands for always.
+	Served func() bool
 }
+
+func (s *Source) isServed() bool { return s.Served == nil || s.Served() }
 
 // Pods is the source for Pods.
 func Pods(index Index) Source {

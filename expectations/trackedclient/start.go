@@ -52,9 +52,6 @@ func (c *Clients) Start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if version == "" {
-			continue
-		}
 		if err := c.tracker.Require(s.Store, version); err != nil {
 			return fmt.Errorf("after the quorum read of %s: %w", s.Store, err)
 		}
@@ -129,14 +126,18 @@ func passes(err error) bool {
 	return isUnanswered(err) || apierrors.IsTooManyRequests(err) || isUnserved(err)
 }
 
-// quorumVersion returns the version of a list that holds every write answered before. The version is empty if the API
-// server does not have the resource and the cache shows no object: no write was possible.
+// quorumVersion returns the version of a list that holds every write answered before. If the API server does not have
+// the resource, no write was possible: the version is the version of the cache, unless the cache shows objects that owners
+// cannot do without.
 func (c *Clients) quorumVersion(ctx context.Context, s *Source) (string, error) {
+	if !s.isServed() {
+		return s.Index.LastStoreSyncResourceVersion(), nil
+	}
 	list := s.newList()
 	err := c.apiReader.List(ctx, list, append([]client.ListOption{client.Limit(1)}, s.Restrict...)...)
 	switch {
 	case isUnserved(err) && len(s.Index.Versions(nil)) == 0:
-		return "", nil
+		return s.Index.LastStoreSyncResourceVersion(), nil
 	case err != nil:
 		return "", fmt.Errorf("quorum read of %s: %w", s.Store, err)
 	}

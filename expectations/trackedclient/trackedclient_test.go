@@ -95,6 +95,7 @@ type bench struct {
 	asked []string
 	// perPage is how many objects a page of a list holds; 0 for all.
 	perPage int
+	served  func() bool // of the source
 }
 
 // page cuts a list to the page that begins at the token.
@@ -115,7 +116,9 @@ func (b *bench) page(list client.ObjectList, token string) {
 // connect makes the clients under test.
 func (b *bench) connect(options expectations.Options) {
 	var err error
-	b.Clients, err = trackedclient.NewClients(b.server, b.server, trackedclient.Options{Tracker: options}, trackedclient.Pods(b.cache))
+	source := trackedclient.Pods(b.cache)
+	source.Served = b.served
+	b.Clients, err = trackedclient.NewClients(b.server, b.server, trackedclient.Options{Tracker: options}, source)
 	if err != nil {
 		panic(err)
 	}
@@ -747,6 +750,74 @@ func TestStartOutlastsOutages(t *testing.T) {
 		}
 		if n := len(b.asked); n > 400 {
 			t.Errorf("%d reads in an hour without an answer", n)
+		}
+	})
+}
+
+// TestStartWithoutTheResource: a resource that the API server does not have holds up no owner, as long as the cache shows
+// no object, or owners can do without the resource.
+func TestStartWithoutTheResource(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		cached []*corev1.Pod
+		served func() bool
+		waits  bool
+	}{
+		{"nothing is cached", nil, nil, false},
+		{"objects are cached", []*corev1.Pod{newPod("a")}, nil, true},
+		{"objects are cached, and said to be served", []*corev1.Pod{newPod("a")}, func() bool { return true }, true},
+		{"objects are cached, and owners do without", []*corev1.Pod{newPod("a")}, func() bool { return false }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench()
+				b.served = tc.served
+				b.connect(expectations.Options{})
+				b.cache.show("1", tc.cached...)
+				b.fail = func(string, bool) error {
+					return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := b.Start(ctx); (err != nil) != tc.waits {
+					t.Errorf("error at the end %v, want one: %t", err, tc.waits)
+				}
+				if pending, err := b.Check(t.Context(), owner); (pending != nil) != tc.waits || err != nil {
+					t.Errorf("afterwards: %v, %v, want to wait: %t", pending, err, tc.waits)
+				}
+			})
+		})
+	}
+}
+
+// TestServed: nobody waits for a resource that is not served now, and writes from before count again later.
+func TestServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		served := true
+		b := newBench(newPod("a"), newPod("b"))
+		b.served = func() bool { return served }
+		b.connect(expectations.Options{NoBarrier: true})
+		b.cache.show("1", newPod("b"))
+		gone := b.stored(t, "b")
+		if err := errors.Join(b.Patch(t.Context(), newPod("a"), relabel()), b.Delete(t.Context(), gone, client.Preconditions{UID: &gone.UID})); err != nil {
+			t.Fatal(err)
+		}
+		want := b.awaited(t)
+		if len(want) != 2 {
+			t.Fatalf("awaited %v", want)
+		}
+		served, b.asked = false, nil
+		time.Sleep(time.Hour)
+		if got := b.awaited(t); got != nil || b.asked != nil {
+			t.Errorf("not served, and %v is awaited by %v", got, b.asked)
+		}
+		served = true
+		if diff := cmp.Diff(want, b.awaited(t)); diff != "" {
+			t.Errorf("served again, awaited (-want +got):\n%s", diff)
+		}
+		b.cache.show(listVersion)
+		if got := b.awaited(t); got != nil {
+			t.Errorf("the cache shows everything, and %v is awaited", got)
 		}
 	})
 }

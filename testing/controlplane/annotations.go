@@ -20,8 +20,8 @@ const (
 	// image ends and waits in ImagePullBackOff until its spec names a different image.
 	BrokenImage = "sim.workloadkit.io/broken-image"
 	// Stopped names instances of containers ended by somebody else than the kubelet, in JSON: the ID of the instance by the
-	// name of the container. A named instance ends, and the container starts anew, after StartDelay. Package podview of
-	// module testing/fakecri writes the annotation.
+	// name of the container. A named instance ends, and the container starts anew, after StartDelay, unless the Pod has
+	// restartPolicy Never. Package podview of module testing/fakecri writes the annotation.
 	Stopped = "sim.workloadkit.io/stopped"
 	// StartDelay is the time needed by containers to start, at first and after a change of their image: a Go duration, or
 	// a whole number of milliseconds. Without the annotation containers start at once, in a single write of the status.

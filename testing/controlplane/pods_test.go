@@ -677,7 +677,8 @@ func TestAuditLog(t *testing.T) {
 	}
 }
 
-// TestStopped: an instance that somebody ended is replaced, after the usual delay, and the annotation then names nothing.
+// TestStopped: an instance that somebody ended is replaced, after the usual delay, and the annotation then names nothing. A
+// Pod with restartPolicy Never ends with its last container.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -699,6 +700,22 @@ func TestStopped(t *testing.T) {
 
 	f.create(newPod("odd", annotated(controlplane.Stopped, `["app"]`)))
 	f.expect("odd", running())
+
+	f.create(newPod("once", func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever }))
+	f.expect("once", running())
+	app, log := f.get("once").Status.ContainerStatuses[0].ContainerID, f.get("once").Status.ContainerStatuses[1].ContainerID
+	f.patch("once", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, controlplane.Stopped, fmt.Sprintf(`{"app":%q}`, app)))
+	f.expect("once", running(
+		container(2, "app app:1 terminated:Error:143 restarts=0"),
+		conditions("Initialized=True", "ContainersReady=False ContainersNotReady containers with unready status: [app]", "Ready=False ContainersNotReady containers with unready status: [app]"),
+	))
+	f.patch("once", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, controlplane.Stopped, fmt.Sprintf(`{"app":%q,"log":%q}`, app, log)))
+	controlplanetest.Eventually(t, within, func(context.Context) error {
+		if status := f.get("once").Status; status.Phase != corev1.PodFailed {
+			return fmt.Errorf("all containers have ended, and the status is %+v", status)
+		}
+		return nil
+	})
 }
 
 // TestEphemeralPrograms: an ephemeral container ends when its program does, with the program's code.

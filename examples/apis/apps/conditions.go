@@ -51,6 +51,10 @@ const (
 	ConditionWaiting = "Waiting"
 )
 
+// ConditionContainersRestarted exists on a workload with AnnotationRestartContainers: True when the containers of all
+// Pods have restarted. The message has the progress, and the obstacles. OpenKruise has no such condition.
+const ConditionContainersRestarted = "ContainersRestarted"
+
 // Reasons of ConditionProgressing, in the order of their tests.
 const (
 	// ReasonProgressAvailable goes with True: every replica is updated and available.
@@ -102,6 +106,10 @@ const (
 	EventRecreatingFailedPod = "RecreatingFailedPod"
 	// EventFailedDaemonPod is a Warning: a Pod of a DaemonSet has ended, and was deleted for a replacement.
 	EventFailedDaemonPod = "FailedDaemonPod"
+	// EventRestartingContainers reports a Pod whose containers are asked to restart in place, and the end of a restart.
+	EventRestartingContainers = "RestartingContainers"
+	// EventFailedRestartContainers is a Warning: containers of a Pod cannot be restarted in place.
+	EventFailedRestartContainers = "FailedRestartContainers"
 	// EventCreatedImagePullJob reports an image job for a new revision; type Normal.
 	EventCreatedImagePullJob = "CreatedImagePullJob"
 	// EventFailedCreateImagePullJob reports that no image job could be created; type Normal as well.

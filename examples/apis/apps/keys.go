@@ -13,6 +13,12 @@ const (
 	AnnotationClaimTemplates = "workloadkit.io/claim-templates"
 )
 
+// AnnotationRestartContainers asks a CloneSet, StatefulSet or DaemonSet to restart containers of its Pods in place,
+// within the budget of updates. Written by users, and copied to the ContainerRecreateRequests. Value: an RFC 3339 time,
+// then the names of containers, none for all, separated by spaces ("2026-03-01T12:00:00Z app log"). A container started
+// at the time or later needs no restart. OpenKruise has no such annotation.
+const AnnotationRestartContainers = "workloadkit.io/restart-containers"
+
 // Labels on Pods.
 const (
 	// LabelRevision is a Pod's revision. Written by the owner at creation and at the START of an in-place update.

@@ -64,7 +64,7 @@ func shownAt(pkg string) string {
 	switch {
 	case pkg == "examples/launchorder":
 		return "the error"
-	case strings.HasPrefix(pkg, "examples/controllers"), strings.HasPrefix(pkg, "examples/kinds"):
+	case strings.HasPrefix(pkg, "examples/controllers"), strings.HasPrefix(pkg, "examples/kinds"), pkg == "examples/kruise/restart":
 		return "conditions and events of the workload"
 	case strings.HasPrefix(pkg, "examples/admission"):
 		return "the answer of the admission webhook"

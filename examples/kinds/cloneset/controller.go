@@ -129,6 +129,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 	updateErr = t.Pass.UntilChanged(
 		t.Each(ctx, fanout.Task{Name: "settle Pods"}, d.Settle, t.Settle),
 		t.Each(ctx, update, d.Update, t.UpdateTo(d.target, plan)),
+		r.Restart(ctx, t, d.restart),
 	)
 	if updateErr == nil {
 		updateErr = t.Unfinished()
@@ -139,11 +140,11 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 
 // observed reads the input of the pass's decisions.
 func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observation {
-	cs, h := t.Owner, t.History
+	cs, h, restarts := t.Owner, t.History, r.ViewRestart(t, s.restart)
 	o := &observation{
 		cs: cs, settings: s, history: h, update: h.Update, current: h.Current(cs.Status.CurrentRevision), claims: t.Claims,
-		pods:  t.Read(podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Delete: cs.Spec.ScaleStrategy.PodsToDelete}),
-		world: r.worldOf(ctx, t), owner: *metav1.NewControllerRef(cs, r.Cache.Kind()),
+		pods:  t.Read(podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Delete: cs.Spec.ScaleStrategy.PodsToDelete, Away: restarts.Away}),
+		world: r.worldOf(ctx, t), restart: restarts, owner: *metav1.NewControllerRef(cs, r.Cache.Kind()),
 	}
 	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
 	if o.isOver() {

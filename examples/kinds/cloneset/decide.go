@@ -14,6 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -33,8 +34,9 @@ type observation struct {
 	history         *revision.History
 	current, update *appsv1.ControllerRevision
 	// unborn are the names of Pods whose creation failed after their claims were made. The claims wait for the Pods.
-	unborn sets.Set[string]
-	world  world
+	unborn  sets.Set[string]
+	world   world
+	restart *restart.View
 
 	formerClaims *pvc.Former // see former
 }
@@ -67,9 +69,9 @@ type todo struct {
 	// limits are the obstacles to the creation of Pods. enough is true if no Pods are missing.
 	limits reason.List
 	enough bool
-	// waits tell facts missing elsewhere in the status: leaving Pods whose claims are for the next Pods, and Pods lacking
-	// claims.
-	waits reason.List
+	// waits are missing elsewhere in the status: leaving Pods whose claims are for the next Pods, and Pods lacking claims.
+	waits   reason.List
+	restart *restart.Plan
 }
 
 // decide decides a whole pass from its argument alone.
@@ -99,6 +101,7 @@ func decide(o *observation) *todo {
 		})
 	}
 	t.Choice = o.pods.ChooseDeletions(scale, orders)
+	t.restart = restart.Decide(o.restart, o.pods, func() restart.Rules { return o.settings.restartRules(o.pods) })
 	step := o.step(false)
 	if t.Back = step.Back; t.Back {
 		t.target = o.current

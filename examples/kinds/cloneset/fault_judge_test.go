@@ -22,6 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart/restarttest"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
@@ -82,6 +83,8 @@ func (w *story) judge(write *chaos.Write) {
 		old, _ := write.Before.(*corev1.Pod)
 		pod, _ := write.After.(*corev1.Pod)
 		w.judgePod(write.Task, v, call, old, pod)
+	case "containerrecreaterequests":
+		w.judgeRestart(v, write)
 	case "persistentvolumeclaims":
 		before, existed := write.Before.(*corev1.PersistentVolumeClaim)
 		after, exists := write.After.(*corev1.PersistentVolumeClaim)
@@ -92,6 +95,18 @@ func (w *story) judge(write *chaos.Write) {
 			w.judgeHandOver(v, after)
 		}
 	}
+}
+
+// judgeRestart: a restart of containers keeps to the budget of updates.
+func (w *story) judgeRestart(v *taskView, write *chaos.Write) {
+	if v.owner == nil {
+		w.Failf("restart", "%s of %s by another loop", write.Call.Verb, write.Call.Name)
+	}
+	w.judgeFreshness(write.Task, v, "restarts containers")
+	w.agents.Judge(write, restarttest.View{
+		Owner: v.owner, Pods: slices.Collect(maps.Values(v.pods)), Least: int(*v.owner.Spec.Replicas) - maxUnavailable(v.owner), Paused: v.owner.Spec.UpdateStrategy.RollingUpdate.Paused,
+		IsAvailable: func(pod *corev1.Pod) bool { return !v.taken[pod.UID] && isAvailable(v.owner, pod, v.now) },
+	})
 }
 
 // judgePod checks the effect of a call on its Pod. pod is nil for a deleted Pod.
@@ -247,12 +262,12 @@ func (w *story) outdated(cs *v1beta1.CloneSet, pod *corev1.Pod) bool {
 func (w *story) judgeBudget(t *chaos.Task, v *taskView, call faultapi.Call, pod *corev1.Pod) {
 	w.judgeFreshness(t, v, call.Verb+"s "+pod.Name)
 	seen := v.pods[pod.UID]
-	if seen == nil || v.taken[pod.UID] || !isAvailable(v.owner, seen, v.now) {
+	if seen == nil || v.taken[pod.UID] || !isAvailable(v.owner, seen, v.now) || w.agents.IsAway(seen) {
 		return
 	}
 	available := 0
 	for _, other := range v.pods {
-		if isAvailable(v.owner, other, v.now) {
+		if isAvailable(v.owner, other, v.now) && !w.agents.IsAway(other) {
 			available++
 		}
 	}
@@ -465,11 +480,13 @@ func (w *story) checkOwner(cs *v1beta1.CloneSet) {
 	}
 	replicas := int(*cs.Spec.Replicas)
 	pods, old, held, sound := 0, 0, 0, true // held are old Pods ready for an update
+	var active []*corev1.Pod
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if !metav1.IsControlledBy(pod, cs) || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		pods++
+		active = append(active, pod)
 		outdated := !revision.Same(pod.Labels[apps.LabelRevision], cs.Status.UpdateRevision)
 		old += ord(outdated)
 		if isMangled(pod) {
@@ -488,6 +505,7 @@ func (w *story) checkOwner(cs *v1beta1.CloneSet) {
 	if sound {
 		w.checkStatus(cs, pods, pods-old, replicas-kept)
 	}
+	w.agents.Converged(cs, cs.Status.Conditions, active, sound && kept == 0)
 	if limit := int(*cs.Spec.RevisionHistoryLimit); len(revisions) > limit+2+old {
 		w.Failf("converged", "%d revisions, limit %d: %v", len(revisions), limit, slices.Sorted(maps.Keys(revisions)))
 	}
@@ -590,6 +608,7 @@ func (w *story) checkStatus(cs *v1beta1.CloneSet, pods, updated, expected int) {
 	}
 	got.Conditions.Drop(apps.ConditionWaiting)
 	got.Conditions.Drop(apps.ConditionOddSpec)
+	got.Conditions.Drop(apps.ConditionContainersRestarted)
 	got.UpdateRevision, got.CurrentRevision, got.CollisionCount, got.LabelSelector = "", "", nil, ""
 	if !equality.Semantic.DeepEqual(got, want) {
 		w.Failf("converged status", "status is %s, want %s", asJSON(got), asJSON(want))

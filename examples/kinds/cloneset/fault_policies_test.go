@@ -47,7 +47,7 @@ func (w *story) policyStep() {
 // denies is the answer of admission to a write of the controller.
 func (w *story) denies(call faultapi.Call, before client.Object) error {
 	if call.Resource.Resource != "pods" {
-		return nil
+		return w.agents.Denies(call)
 	}
 	p := &w.policies
 	switch {

@@ -19,6 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart/restarttest"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
@@ -39,7 +40,7 @@ func plan(t testing.TB) chaos.Plan {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}}, Seeds: 300, Steps: 300, Quiet: quiet, New: newStory}
+	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}, &v1beta1.ContainerRecreateRequest{}}, Seeds: 300, Steps: 300, Quiet: quiet, New: newStory}
 }
 
 // quiet is longer than the controller's wait after a refused update.
@@ -60,10 +61,12 @@ type story struct {
 	held map[types.UID]time.Time
 	// senseless is true if the last specs make no sense.
 	senseless bool
+	// agents restart containers.
+	agents *restarttest.Agents
 }
 
 func newStory(world *chaos.World) chaos.Subject {
-	w := &story{World: world, taken: map[types.UID]int64{}, held: map[types.UID]time.Time{}}
+	w := &story{World: world, taken: map[types.UID]int64{}, held: map[types.UID]time.Time{}, agents: restarttest.New(world)}
 	return chaos.Subject{
 		Setup: w.start, Begin: w.begin, Users: w.act, Outside: w.outside, Settle: w.settle,
 		Denies: w.denies, Looks: w.look, Wrote: w.judge, Check: w.checkState, Converged: w.checkConverged,
@@ -77,7 +80,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates[apps.GateCloneSetPartitionRollback] = w.setup.rollback
 	gates[apps.GateRecreatePodWhenChangeVCT] = w.setup.recreateForClaims
 	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{NewID: w.NewID(), Options: kruise.Options{
-		Gates: gates,
+		Gates: gates, Presence: w.agents.Presence,
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
 			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
 		},

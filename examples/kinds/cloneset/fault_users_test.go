@@ -71,6 +71,7 @@ type setup struct {
 	recreateForClaims                          bool // the gate for recreating Pods after changed claim templates
 	namesakes, mangled                         bool // foreign Pods with a Pod's name, and Pods with a state made unreadable
 	lostState                                  bool // Pods whose annotations somebody removes or replaces
+	restarts                                   bool // of containers in place
 	endsOnDelete                               bool // the last edit leaves it to users to delete the old Pods
 }
 
@@ -109,6 +110,7 @@ func (w *story) begin() {
 	for _, name := range w.setup.owners {
 		w.createOwner(name)
 	}
+	s.restarts = w.has("restarts", 35)
 }
 
 // anyOwner draws a CloneSet.
@@ -217,6 +219,10 @@ func (w *story) lifecycle() *pub.Lifecycle {
 
 // act edits a CloneSet, changes a Pod, or lets the controller behind the hooks work on a Pod.
 func (w *story) act() {
+	if w.setup.restarts && w.Chance(30) {
+		w.restartStep()
+		return
+	}
 	hooks := w.setup.deleteHook || w.setup.updateHook
 	switch n := w.Rand().IntN(100); {
 	case n%4 == 0 && w.setup.agent:
@@ -249,6 +255,19 @@ func (w *story) act() {
 	w.Logf("user: %s of %s", what, name)
 	if err := w.User.Update(context.Background(), cs); err != nil {
 		w.Failf("story", "user: %s: %v", what, err)
+	}
+}
+
+// restartStep asks for a restart of containers, or lets the agents work.
+func (w *story) restartStep() {
+	cs := w.cloneSet(w.anyOwner())
+	if cs == nil || w.Chance(60) {
+		w.agents.Step(context.Background())
+		return
+	}
+	w.agents.Ask(context.Background(), cs)
+	if err := w.User.Update(context.Background(), cs); err != nil {
+		w.Failf("story", "user: restart: %v", err)
 	}
 }
 
@@ -395,6 +414,9 @@ func (w *story) settle() {
 		if ru.PodUpdatePolicy == v1beta1.InPlaceOnly {
 			ru.PodUpdatePolicy = v1beta1.InPlaceIfPossible
 		}
+		if w.setup.restarts && w.Chance(70) {
+			w.agents.Ask(context.Background(), cs)
+		}
 		if err := w.User.Update(context.Background(), cs); err != nil {
 			w.Failf("story", "the last edit: %v", err)
 		}
@@ -405,6 +427,7 @@ func (w *story) settle() {
 func (w *story) outside() bool {
 	changed := w.honourAll()
 	changed = w.agentAll() || changed
+	changed = w.agents.Step(context.Background()) || changed
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if w.setup.mountEnds && w.Over() && pod.Labels[isDebug] != "" && pod.DeletionTimestamp == nil && w.Chance(10) {
 			w.forceDelete(pod)

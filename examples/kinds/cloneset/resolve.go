@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,6 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/reason"
@@ -40,6 +42,7 @@ type settings struct {
 	minReady           time.Duration
 	progressDeadline   *time.Duration // nil for none
 	historyLimit       int
+	restart            *restart.Wish // nil for none
 
 	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
 	warnings reason.List
@@ -96,8 +99,17 @@ func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warn
 		spec.ScaleStrategy.MaxUnavailable,
 		s.rollout.Replicas, partition.Up)
 	s.readStrategy(read, &spec.UpdateStrategy)
+	s.restart = restart.Read(read, cs.Annotations)
 	s.warnings = read.Warnings.Reasons()
 	return s, read.Problems, read.Warnings
+}
+
+// restartRules are the rules of a rollout for a restart of containers.
+func (s *settings) restartRules(pods *podcontrol.Set) restart.Rules {
+	return restart.Rules{
+		Replicas: s.rollout.Replicas, Partition: s.rollout.Partition, MaxUnavailable: s.rollout.MaxUnavailable, Paused: s.paused, Paths: s.rollout.Paths,
+		Order: func() []*corev1.Pod { return pods.Order(s.priority, s.scatter) },
+	}
 }
 
 func replicasOf(cs *v1beta1.CloneSet) int32 { return ptr.Deref(cs.Spec.Replicas, api.DefaultReplicas) }

@@ -53,6 +53,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	status.Conditions.Drop(apps.ConditionInvalidSpec)
 	status.Conditions.SetFailure(apps.ConditionWaiting, t.waits.Err(), now)
 	status.Conditions.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
+	t.restart.Report(&status.Conditions, now)
 	return status, setProgress(o, &status, now)
 }
 

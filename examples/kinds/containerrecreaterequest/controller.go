@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
@@ -86,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) observe(ctx context.Context, v *view) (o *observed, err error) {
 	o = &observed{request: v.Owner, now: v.Now}
 	o.settings, o.problems, _ = resolve(&v.Owner.Spec)
-	if v.Owner.DeletionTimestamp != nil || hasEnded(&v.Owner.Status) || len(o.problems) > 0 {
+	if v.Owner.DeletionTimestamp != nil || api.HasEnded(&v.Owner.Status) || len(o.problems) > 0 {
 		r.whole.Change(v.Owner.UID, func(known **corev1.Pod) { *known = nil })
 		return o, nil
 	}

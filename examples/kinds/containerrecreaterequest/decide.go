@@ -11,6 +11,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/completion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
@@ -83,7 +84,7 @@ type plan struct {
 func decide(o *observed) plan {
 	p := plan{status: *o.request.Status.DeepCopy()}
 	switch {
-	case o.request.DeletionTimestamp != nil || hasEnded(&o.request.Status):
+	case o.request.DeletionTimestamp != nil || api.HasEnded(&o.request.Status):
 		p.cleanUp(o)
 	case len(o.problems) > 0:
 		problems := o.problems.Reasons()
@@ -137,17 +138,6 @@ func once(containers []v1beta1.ContainerRecreateRequestContainer) func(name stri
 		is := left.Has(name)
 		left.Delete(name)
 		return is
-	}
-}
-
-// hasEnded reports whether there is nothing more to do for an agent. An unknown phase is an end, too: the Pod is then
-// ready again.
-func hasEnded(status *v1beta1.ContainerRecreateRequestStatus) bool {
-	switch status.Phase {
-	case "", v1beta1.ContainerRecreateRequestPending, v1beta1.ContainerRecreateRequestRecreating:
-		return status.CompletionTime != nil
-	default:
-		return true
 	}
 }
 

@@ -461,7 +461,7 @@ func FuzzDecide(f *testing.F) {
 func checkPlan(t *testing.T, obj *object, pod *corev1.Pod, p *plan) {
 	t.Helper()
 	own := pod != nil && pod.DeletionTimestamp == nil && string(pod.UID) == obj.Labels[apps.LabelRequestPodUID]
-	over := hasEnded(&obj.Status) || obj.DeletionTimestamp != nil
+	over := api.HasEnded(&obj.Status) || obj.DeletionTimestamp != nil
 	switch {
 	case (p.holds || p.graces) && (!own || over || p.end.Code != "" || obj.Status.Phase != "Recreating" || obj.Spec.Strategy.UnreadyGracePeriodSeconds == nil):
 		t.Errorf("the Pod is held: %+v", p)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/completion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/chaos"
@@ -70,7 +71,7 @@ func (w *story) judgePod(write *chaos.Write, before, after *corev1.Pod) {
 	if !slices.ContainsFunc(old, own) && slices.ContainsFunc(now, own) && obj.Status.Phase == "Pending" && !w.lied[obj.UID] {
 		w.Failf("turn", "Pod %s is held for %s, whose turn has not come", after.Name, obj.Name)
 	}
-	if slices.ContainsFunc(old, own) && !slices.ContainsFunc(now, own) && !hasEnded(&obj.Status) && obj.DeletionTimestamp == nil && !w.lied[obj.UID] {
+	if slices.ContainsFunc(old, own) && !slices.ContainsFunc(now, own) && !api.HasEnded(&obj.Status) && obj.DeletionTimestamp == nil && !w.lied[obj.UID] {
 		w.Failf("early", "Pod %s is let go, and %s is under way", after.Name, obj.Name)
 	}
 }
@@ -78,7 +79,7 @@ func (w *story) judgePod(write *chaos.Write, before, after *corev1.Pod) {
 // judgeStop: no container of a serving Pod is stopped for a request that wants its Pod out of service.
 func (w *story) judgeStop(pod *corev1.Pod, obj *object) {
 	current, _ := w.Server.Stored(obj, client.ObjectKeyFromObject(obj)).(*object)
-	if current == nil || current.UID != obj.UID || hasEnded(&current.Status) || current.DeletionTimestamp != nil || w.lied[obj.UID] {
+	if current == nil || current.UID != obj.UID || api.HasEnded(&current.Status) || current.DeletionTimestamp != nil || w.lied[obj.UID] {
 		return // the agent is late
 	}
 	if held, needless := w.holds(obj); obj.Spec.Strategy.UnreadyGracePeriodSeconds != nil && !held && !needless {
@@ -89,7 +90,7 @@ func (w *story) judgeStop(pod *corev1.Pod, obj *object) {
 // judgeDeletion: a request goes after its time.
 func (w *story) judgeDeletion(write *chaos.Write, before *object) {
 	ttl, end := completion.Seconds(before.Spec.TTLSecondsAfterFinished), before.Status.CompletionTime
-	if ttl == nil || end == nil || !hasEnded(&before.Status) || time.Since(end.Time) < *ttl || len(before.Finalizers) > 0 {
+	if ttl == nil || end == nil || !api.HasEnded(&before.Status) || time.Since(end.Time) < *ttl || len(before.Finalizers) > 0 {
 		w.Failf("deleted", "%s: ttl %v, status %+v, finalizers %v", write.Call, ttl, before.Status, before.Finalizers)
 	}
 }
@@ -105,7 +106,7 @@ func (w *story) judgeStatus(write *chaos.Write, before, after *object) {
 		w.Failf("late", "%s", write.Call)
 	}
 	switch {
-	case hasEnded(was):
+	case api.HasEnded(was):
 		if was.Phase != is.Phase || was.Message != is.Message || was.CompletionTime != nil && time.Until(was.CompletionTime.Time) < time.Minute && !is.CompletionTime.Equal(was.CompletionTime) {
 			w.Failf("end", "%s: %+v becomes %+v", before.Name, was, is)
 		}
@@ -149,7 +150,7 @@ func (w *story) judgeEnd(before, after *object) {
 
 // judgeMetadata: the finalizer goes after the entry in the gate, and the label at the end.
 func (w *story) judgeMetadata(write *chaos.Write, before, after *object) {
-	over := hasEnded(&before.Status) || before.DeletionTimestamp != nil
+	over := api.HasEnded(&before.Status) || before.DeletionTimestamp != nil
 	held, _ := w.holds(before)
 	drops := slices.Contains(before.Finalizers, apps.FinalizerRequestUnreadyAcquired) && (after == nil || !slices.Contains(after.Finalizers, apps.FinalizerRequestUnreadyAcquired))
 	switch {
@@ -166,7 +167,7 @@ func (w *story) judgeMetadata(write *chaos.Write, before, after *object) {
 // converged: every request has an end, and has left nothing behind.
 func (w *story) converged() {
 	for _, obj := range w.requests() {
-		if !hasEnded(&obj.Status) {
+		if !api.HasEnded(&obj.Status) {
 			w.Failf("stuck", "%s: %+v, labels %v", obj.Name, obj.Status, obj.Labels)
 		}
 		_, active := obj.Labels[apps.LabelRequestActive]

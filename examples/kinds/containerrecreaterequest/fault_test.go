@@ -262,7 +262,7 @@ func (w *story) agent() (changed bool) {
 				seen = obj
 			}
 			w.seen[obj.UID] = seen
-			if seen.Labels[apps.LabelRequestActive] == "true" && seen.Labels[apps.LabelRequestPodUID] == string(pod.UID) && !hasEnded(&seen.Status) {
+			if seen.Labels[apps.LabelRequestActive] == "true" && seen.Labels[apps.LabelRequestPodUID] == string(pod.UID) && !api.HasEnded(&seen.Status) {
 				active = append(active, seen)
 			}
 		}

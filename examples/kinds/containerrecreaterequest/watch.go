@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
@@ -24,7 +25,7 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 const podIndex = "workloadkit/containerrecreaterequest-pod"
 
 func byPod(request *v1beta1.ContainerRecreateRequest) []string {
-	if request.DeletionTimestamp != nil || hasEnded(&request.Status) {
+	if request.DeletionTimestamp != nil || api.HasEnded(&request.Status) {
 		return nil
 	}
 	return []string{request.Namespace + "/" + request.Spec.PodName}

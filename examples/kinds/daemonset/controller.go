@@ -119,9 +119,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // observed reads the input of the pass's decisions.
 func (r *Reconciler) observed(t *turn, s *settings) *observation {
+	restarts := r.ViewRestart(t, s.restart)
 	o := &observation{
-		set: t.Owner, settings: s, history: t.History, twins: t.History.Twins(), fit: r.fits.Of(t.Owner), nodes: r.Cache.Nodes.All(),
-		orphans: r.Cache.Pods.Orphans(t.Owner.Namespace), pods: t.Read(podcontrol.Want{Update: t.History.Update.Name, MinReady: s.minReady}),
+		set: t.Owner, settings: s, restarts: restarts, history: t.History, twins: t.History.Twins(), fit: r.fits.Of(t.Owner), nodes: r.Cache.Nodes.All(),
+		orphans: r.Cache.Pods.Orphans(t.Owner.Namespace), pods: t.Read(podcontrol.Want{Update: t.History.Update.Name, MinReady: s.minReady, Away: restarts.Away}),
 	}
 	o.perNode = o.describe(podcontrol.PerNodeOptions{Rest: r.Executor.Rest, Ended: t.Ended})
 	return o
@@ -153,7 +154,10 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 			return t.DeleteFrom(ctx, pod, node)
 		}),
 	)
-	updateErr = t.Pass.UntilChanged(t.Each(ctx, update, d.update, t.UpdateTo(o.history.Update, r.PlansTo(o.history, o.history.Update))))
+	updateErr = t.Pass.UntilChanged(
+		t.Each(ctx, update, d.update, t.UpdateTo(o.history.Update, r.PlansTo(o.history, o.history.Update))),
+		r.Restart(ctx, t, d.restart),
+	)
 	if updateErr == nil {
 		updateErr = t.Unfinished()
 	}

@@ -7,12 +7,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/workloadkit/workloadkit/adopt"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
@@ -35,6 +37,8 @@ type observation struct {
 	frozen int
 	// twins are further revisions with the newest template. Pods at a twin need no update.
 	twins []*appsv1.ControllerRevision
+	// restarts is the view on the wished restart.
+	restarts *restart.View
 }
 
 // todo is a whole pass as data. The pass carries out the fields in order, and stops after a step with a change.
@@ -51,6 +55,7 @@ type todo struct {
 	burst int
 	// odd are parts of the spec with a presumably unintended effect, held the hooks and budgets for which Pods wait.
 	odd, held reason.List
+	restart   *restart.Plan
 }
 
 // decide decides a whole pass from its argument alone. The error names the invalid parts of the spec.
@@ -84,7 +89,32 @@ func decide(o *observation) (*todo, error) {
 	t.step.Limits = explainSurge(t.step.Limits, crowdingOf(o.set))
 	t.burst, t.odd = burst, slices.Concat(o.settings.warnings, o.fit.oddities, o.oddities(burst))
 	t.remove, t.update = o.perNode.Of(t.step.Delete), o.perNode.Of(t.step.Update)
+	t.restart = restart.Decide(o.restarts, o.pods, func() restart.Rules { return o.restartRules(spec) })
 	return t, nil
+}
+
+// restartRules are the rules of a rollout for a restart. Excluded Nodes keep their containers, and a fitting Node
+// without a Pod counts as unavailable.
+func (o *observation) restartRules(spec pernode.Spec) restart.Rules {
+	bare, excluded := sets.New[string](), sets.New[string]()
+	for _, node := range o.nodes {
+		if c := o.fit.claim(node); c.Excluded {
+			excluded.Insert(node.Name)
+		} else if c.Run {
+			bare.Insert(node.Name)
+		}
+	}
+	for i := range o.pods.Active {
+		node, _ := nodefit.NodeOf(o.pods.Active[i].Pod)
+		bare.Delete(node)
+	}
+	keeps := func(pod *corev1.Pod) bool { return excluded.Has(pod.Spec.NodeName) }
+	return restart.Rules{
+		Replicas: len(o.pods.Active) + bare.Len(), Partition: spec.Partition, MaxUnavailable: spec.MaxUnavailable, Paused: spec.Paused, Paths: spec.Paths, Keeps: keeps,
+		Order: func() []*corev1.Pod {
+			return slices.Concat(o.pods.Select(func(p *podcontrol.Pod) bool { return !keeps(p.Pod) }), o.pods.Select(func(p *podcontrol.Pod) bool { return keeps(p.Pod) }))
+		},
+	}
 }
 
 // isAtTwin reports whether a Pod is at a twin of the newest revision.

@@ -1,6 +1,7 @@
 package daemonset
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart/restarttest"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
@@ -41,6 +43,9 @@ func (w *story) judge(x *chaos.Write) {
 		if rev, ok := x.Before.(*appsv1.ControllerRevision); ok && x.Call.Verb == "delete" {
 			w.judgeHistory(v, rev)
 		}
+		return
+	case "containerrecreaterequests":
+		w.judgeRestart(v, x)
 		return
 	case "pods":
 	default:
@@ -72,6 +77,23 @@ func (w *story) judge(x *chaos.Write) {
 	default:
 		w.judgeChange(v, x, before, after)
 	}
+}
+
+// judgeRestart: a restart of containers keeps to the budget of updates.
+func (w *story) judgeRestart(v *sight, x *chaos.Write) {
+	if v == nil || v.owner == nil {
+		w.Failf("restart", "%s of %s by another loop", x.Call.Verb, x.Call.Name)
+	}
+	if v.unsure {
+		return
+	}
+	w.agents.Judge(x, restarttest.View{
+		Owner: v.owner, Pods: slices.Collect(maps.Values(v.pods)), Least: v.desired() - v.most(), Paused: ptr.Deref(v.rolling().Paused, false),
+		IsAvailable: func(pod *corev1.Pod) bool {
+			p := v.byName[nodeOf(pod)]
+			return p != nil && p.run && v.isAvailable(pod)
+		},
+	})
 }
 
 // judgeHistory: no revision with a Pod goes. Without the revision nobody would know the Pod's template.
@@ -337,6 +359,8 @@ func (w *story) converged() {
 		nodes = append(nodes, *node)
 	}
 	v.arrange(nodes)
+	ru := v.rolling()
+	w.agents.Converged(set, set.Status.Conditions, slices.Collect(maps.Values(v.pods)), v.partition() == 0 && ru.Selector == nil && v.surge() == 0)
 	w.convergedRevisions(v, w.convergedNodes(v))
 	w.convergedStatus(v)
 	if n := w.reconciler.fits.Len(); n > 1 {
@@ -426,6 +450,8 @@ func (w *story) convergedStatus(v *sight) {
 	}
 	// Old Pods on Nodes left out of the update wait until the partition allows the end of the update.
 	held := v.prune && v.partition() > 0 && slices.ContainsFunc(v.places, func(p *place) bool { return !p.run && len(p.old) > 0 })
+	s.Conditions = slices.Clone(s.Conditions)
+	s.Conditions.Drop(apps.ConditionContainersRestarted)
 	if len(s.Conditions) > 0 && (!held || s.Conditions[0].Reason != string(rollout.UnfitLimited)) {
 		w.Failf("converged", "conditions %+v", s.Conditions)
 	}

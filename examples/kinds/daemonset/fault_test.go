@@ -26,6 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart/restarttest"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
@@ -47,12 +48,12 @@ func plan(t testing.TB) chaos.Plan {
 		t.Fatal(err)
 	}
 	return chaos.Plan{
-		Scheme: scheme, Kinds: []client.Object{&v1beta1.DaemonSet{}, &corev1.Node{}}, Seeds: 300, Steps: 200,
+		Scheme: scheme, Kinds: []client.Object{&v1beta1.DaemonSet{}, &v1beta1.ContainerRecreateRequest{}, &corev1.Node{}}, Seeds: 300, Steps: 200,
 		Quiet: 6 * time.Minute, // longer than a refused update rests
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, ended: map[endings]ending{}}
+			w := &story{World: world, ended: map[endings]ending{}, agents: restarttest.New(world)}
 			return chaos.Subject{
-				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.release, Settle: w.settle,
+				Setup: w.start, Begin: w.begin, Users: w.users, Outside: func() bool { return w.agents.Step(context.Background()) || w.release() }, Settle: w.settle,
 				Denies: w.denies, Looks: w.look, Wrote: w.judge, Converged: w.converged,
 			}
 		},
@@ -74,6 +75,9 @@ type story struct {
 	ended map[endings]ending
 	// senseless is true if the last spec makes no sense.
 	senseless bool
+	// agents restart containers in schedules with restarts.
+	agents   *restarttest.Agents
+	restarts bool
 }
 
 const (
@@ -87,7 +91,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.DefaultGates()
 	gates[apps.GateDaemonSetPruneIneligibleNodes] = w.prune
 	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{BindPods: w.binds, Options: kruise.Options{
-		Gates: gates,
+		Gates: gates, Presence: w.agents.Presence,
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
 			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
 		},
@@ -129,6 +133,7 @@ func (w *story) begin() {
 	w.Logf("hooks %t, prune %t, binds %t, grace %d", w.hooks, w.prune, w.binds, *set.Spec.Template.Spec.TerminationGracePeriodSeconds)
 	w.tell(set)
 	w.must(w.User.Create(context.Background(), set))
+	w.restarts = w.Chance(35)
 }
 
 func (w *story) must(err error) {
@@ -147,6 +152,10 @@ func (w *story) isOurs(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod,
 
 // users is the users' behaviour now and then.
 func (w *story) users() {
+	if w.restarts && w.Chance(30) {
+		w.restartStep()
+		return
+	}
 	switch n := w.Rand().IntN(40); {
 	case n < 4:
 		w.policy, w.denied = w.Rand().IntN(5), ""
@@ -173,6 +182,17 @@ func (w *story) users() {
 	default:
 		w.edit()
 	}
+}
+
+// restartStep asks for a restart of containers, or lets the agents work.
+func (w *story) restartStep() {
+	if w.Chance(60) {
+		w.agents.Step(context.Background())
+		return
+	}
+	set := w.owner()
+	w.agents.Ask(context.Background(), set)
+	w.must(w.User.Update(context.Background(), set))
 }
 
 func (w *story) edit() {
@@ -262,7 +282,7 @@ func (w *story) update(set *v1beta1.DaemonSet) {
 
 func (w *story) denies(call faultapi.Call, _ client.Object) error {
 	if call.Resource.Resource != "pods" {
-		return nil
+		return w.agents.Denies(call)
 	}
 	refused := false
 	switch w.policy {
@@ -310,8 +330,11 @@ func (w *story) settle() {
 	}
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
 		if strings.HasPrefix(rev.Labels[apps.LabelRevision], twin) { // nobody is told of revisions
-			set.Annotations = map[string]string{"example.test/look": "again"}
+			metav1.SetMetaDataAnnotation(&set.ObjectMeta, "example.test/look", "again")
 		}
+	}
+	if w.restarts && w.Chance(70) {
+		w.agents.Ask(context.Background(), set)
 	}
 	w.update(set)
 }

@@ -32,6 +32,8 @@ type sight struct {
 	places []*place
 	byName map[string]*place
 	prune  bool
+	// away reports Pods with containers about to restart; nil for none.
+	away func(*corev1.Pod) bool
 	// known reports whether the revision named by a label exists. A revision of a foreign writer is known only after the
 	// cache has shown the revision.
 	known func(label string) bool
@@ -70,7 +72,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 	v, _ := t.View.(*sight)
 	if v == nil {
-		v = &sight{adoptable: map[types.UID]bool{}, touched: map[types.UID]bool{}, taken: map[string]bool{}, prune: w.prune}
+		v = &sight{adoptable: map[types.UID]bool{}, touched: map[types.UID]bool{}, taken: map[string]bool{}, prune: w.prune, away: w.agents.IsAway}
 		v.known = func(label string) bool { return w.knows(label) && (v.shown[label] || !strings.HasPrefix(label, twin)) }
 		t.View = v
 	}
@@ -263,7 +265,7 @@ func (v *sight) isOutdated(pod *corev1.Pod) bool {
 func (v *sight) isAvailable(pod *corev1.Pod) bool {
 	ready := podstate.Condition(pod, corev1.PodReady)
 	state := pod.Labels[apps.LabelLifecycleState]
-	return runs(pod) && podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady) && (state == "" || state == "Normal") &&
+	return runs(pod) && (v.away == nil || !v.away(pod)) && podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady) && (state == "" || state == "Normal") &&
 		!ready.LastTransitionTime.Add(time.Duration(v.owner.Spec.MinReadySeconds)*time.Second).After(v.now)
 }
 

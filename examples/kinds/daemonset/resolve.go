@@ -20,6 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
@@ -34,6 +35,7 @@ type settings struct {
 	historyLimit int
 	// rollout lacks the numbers that depend on the number of fitting Nodes: see count.
 	rollout pernode.Spec
+	restart *restart.Wish // nil for none
 
 	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
 	warnings reason.List
@@ -94,6 +96,7 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, pro
 	judgeLifecycle(read, ptr.Deref(spec.Lifecycle, pub.Lifecycle{}))
 	read.Template("spec.template", &spec.Template, apps.ReservedDaemonSetLabels())
 	judgeStrategy(read, &spec.UpdateStrategy, &ru)
+	s.restart = restart.Read(read, set.Annotations)
 	s.warnings = read.Warnings.Reasons()
 	return s, read.Problems, read.Warnings
 }

@@ -49,6 +49,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	status.Conditions.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, t.held)), now)
 	status.Conditions.Drop(apps.ConditionInvalidSpec)
 	status.Conditions.SetFailure(apps.ConditionOddSpec, t.odd.Err(), now)
+	t.restart.Report(&status.Conditions, now)
 	return status
 }
 

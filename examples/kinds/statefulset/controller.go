@@ -90,11 +90,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // observed reads the input of the pass's decisions.
 func (r *Reconciler) observed(t *turn, s *settings) *observation {
-	set, h := t.Owner, t.History
+	set, h, restarts := t.Owner, t.History, r.ViewRestart(t, s.restart)
 	o := &observation{
 		set: set, settings: s, history: h, update: h.Update, current: h.Current(set.Status.CurrentRevision),
-		pods:    t.Read(podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady}),
-		orphans: r.Cache.Pods.Orphans(set.Namespace), claims: s.claims,
+		pods:    t.Read(podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Away: restarts.Away}),
+		orphans: r.Cache.Pods.Orphans(set.Namespace), claims: s.claims, restarts: restarts,
 	}
 	o.claims.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) {
 		return r.Cache.Claims.Get(set.Namespace, name)
@@ -150,6 +150,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 			return t.GrowClaims(ctx, d.grow, nil, map[string]string{apps.AnnotationOwnedByStatefulSet: t.Owner.Name})
 		},
 		t.Each(ctx, update, d.update, t.UpdateTo(o.update, func(pod *corev1.Pod) *inplaceupdate.Plan { return plans(pod).Blocked(o.lacks(pod)) })),
+		r.Restart(ctx, t, d.restart),
 	)
 	if len(d.stuck) > 0 {
 		r.Events.Event(t.Owner, corev1.EventTypeWarning, apps.EventFailedUpdateClaim, d.stuck.Summary(kruise.ReasonsInEvent))

@@ -14,6 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -36,6 +37,7 @@ type observation struct {
 	current, update *appsv1.ControllerRevision
 	claims          pvc.Numbered
 	formerClaims    *pvc.Former // see former
+	restarts        *restart.View
 }
 
 // todo is a whole pass as data. The pass carries out the fields in order, and stops after a step with a change.
@@ -56,7 +58,8 @@ type todo struct {
 	update []*corev1.Pod
 	stuck  reason.List
 	// held are the hooks and budgets for which Pods wait.
-	held reason.List
+	held    reason.List
+	restart *restart.Plan
 }
 
 // decide decides a whole pass from its argument alone. The error names the invalid parts of the spec.
@@ -71,6 +74,7 @@ func decide(o *observation) (*todo, error) {
 		return nil, err
 	}
 	t.step.Limits = o.members.Explain(&t.step)
+	t.restart = restart.Decide(o.restarts, o.pods, o.restartRules)
 	o.decideCreation(t)
 	t.remove = slices.DeleteFunc(o.members.Of(t.step.Delete), func(pod *corev1.Pod) bool { return t.unowned.Has(pod.Name) })
 	t.cancel = o.members.Of(t.step.Cancel)
@@ -87,6 +91,33 @@ func decide(o *observation) (*todo, error) {
 		}
 	}
 	return t, nil
+}
+
+// restartRules are the rules of a rollout for a restart: from the highest ordinal down, and the partition keeps the
+// lowest. With OrderedReady Pods restart in sequence.
+func (o *observation) restartRules() restart.Rules {
+	s := &o.settings.rollout
+	rules := restart.Rules{
+		Replicas: s.Wanted.Len(), MaxUnavailable: s.MaxUnavailable, Paused: s.Paused, Paths: s.Paths,
+		Order: func() []*corev1.Pod { return o.members.Order(s.Unordered) },
+	}
+	if !s.Parallel {
+		rules.MaxUnavailable = 1
+	}
+	rules.Skips = func(pod *corev1.Pod) bool {
+		ordinal, _ := ordinals.OfPod(o.set.Name, pod)
+		return !s.Wanted.Contains(ordinal)
+	}
+	if s.Unordered {
+		rules.Partition = s.Partition
+		return rules
+	}
+	rules.Keeps = func(pod *corev1.Pod) bool {
+		ordinal, _ := ordinals.OfPod(o.set.Name, pod)
+		rank, wanted := s.Wanted.Index(ordinal)
+		return wanted && rank < s.Partition
+	}
+	return rules
 }
 
 // decideCreation finds the Pods to create without a claim in the way.

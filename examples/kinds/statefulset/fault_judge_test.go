@@ -19,6 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kruise/faulttest"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart/restarttest"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/testing/chaos"
@@ -100,7 +101,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		if pod := &pods.Items[i]; metav1.IsControlledBy(pod, v.owner) {
 			o := ordinalOf(pod.Name)
 			v.pods[o] = pod
-			v.serving[o] = podstate.IsActive(pod) && serves(pod)
+			v.serving[o] = podstate.IsActive(pod) && serves(pod) && !w.agents.IsAway(pod)
 		}
 	}
 }
@@ -161,6 +162,9 @@ func (w *story) judge(x *chaos.Write) {
 	case "persistentvolumeclaims":
 		w.judgeClaim(v, x)
 		return
+	case "containerrecreaterequests":
+		w.judgeRestart(v, x)
+		return
 	case "pods":
 	default:
 		return
@@ -190,6 +194,26 @@ func (w *story) judge(x *chaos.Write) {
 	default:
 		w.judgeChange(v, x, before, after)
 	}
+}
+
+// judgeRestart: a restart of containers keeps to the budget of updates, and the partition's Pods keep their containers.
+func (w *story) judgeRestart(v *sight, x *chaos.Write) {
+	if v == nil || v.owner == nil {
+		w.Failf("restart", "%s of %s by another loop", x.Call.Verb, x.Call.Name)
+	}
+	ru := v.owner.Spec.UpdateStrategy.RollingUpdate
+	if r, ok := x.After.(*v1beta1.ContainerRecreateRequest); ok && x.Before == nil {
+		if rank := slices.Index(v.wanted, ordinalOf(r.Spec.PodName)); rank >= 0 && rank < v.partition() {
+			w.Failf("restart", "Pod %s of rank %d is restarted, partition %d", r.Spec.PodName, rank, v.partition())
+		}
+	}
+	w.agents.Judge(x, restarttest.View{
+		Owner: v.owner, Pods: slices.Collect(maps.Values(v.pods)), Least: len(v.wanted) - v.most(), Paused: ru.Paused,
+		IsAvailable: func(pod *corev1.Pod) bool {
+			o := ordinalOf(pod.Name)
+			return slices.Contains(v.wanted, o) && v.serving[o] && !v.taken[o]
+		},
+	})
 }
 
 func (w *story) judgeChange(v *sight, x *chaos.Write, before, after *corev1.Pod) {
@@ -351,6 +375,7 @@ func (w *story) converged() {
 	}
 	wanted, partition := ordinalsOf(set), int(ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate.Partition, 0))
 	got, odd := map[int]bool{}, false
+	var ours []*corev1.Pod
 	stuck := w.stuckClaims(set)
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		o := ordinalOf(pod.Name)
@@ -359,7 +384,7 @@ func (w *story) converged() {
 			got[o], odd = rank >= 0, odd || rank >= 0
 			continue
 		}
-		got[o] = true
+		got[o], ours = true, append(ours, pod)
 		waits := stuck[o] || !w.parallel && len(stuck) > 0
 		if !podstate.IsActive(pod) || !serves(pod) || rank >= partition && !waits && appOf(pod.Spec) != appOf(set.Spec.Template.Spec) {
 			w.Failf("converged", "Pod %s of rank %d: ready %t, state %q, %s, want %s; partition %d",
@@ -370,6 +395,7 @@ func (w *story) converged() {
 		}
 		w.convergedClaim(set, pod, rank >= partition && !waits)
 	}
+	w.agents.Converged(set, set.Status.Conditions, ours, partition == 0 && !odd && len(stuck) == 0)
 	maps.DeleteFunc(got, func(_ int, there bool) bool { return !there })
 	if list := slices.Sorted(maps.Keys(got)); !slices.Equal(list, wanted) {
 		w.Failf("converged", "Pods %v, want %v", list, wanted)
@@ -378,7 +404,8 @@ func (w *story) converged() {
 	if has := slices.ContainsFunc(set.Status.Conditions, oddSpec); has != w.hasUselessLimit(set) {
 		w.Failf("converged", "conditions %+v, a limit is useless: %t", set.Status.Conditions, !has)
 	}
-	if failed := slices.DeleteFunc(slices.Clone(set.Status.Conditions), oddSpec); len(failed) > 0 != (len(stuck) > 0) && !odd {
+	expected := func(c v1beta1.Condition) bool { return oddSpec(c) || c.Type == apps.ConditionContainersRestarted }
+	if failed := slices.DeleteFunc(slices.Clone(set.Status.Conditions), expected); len(failed) > 0 != (len(stuck) > 0) && !odd {
 		w.Failf("converged", "conditions %+v, claims of %v cannot grow", failed, slices.Sorted(maps.Keys(stuck)))
 	}
 	if s := set.Status; !odd && (int(s.Replicas) != len(wanted) || int(s.AvailableReplicas) != len(wanted) || s.ObservedGeneration != set.Generation) {

@@ -26,6 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart/restarttest"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
@@ -49,9 +50,9 @@ func plan(t testing.TB) chaos.Plan {
 		t.Fatal(err)
 	}
 	return chaos.Plan{
-		Scheme: scheme, Kinds: []client.Object{&v1beta1.StatefulSet{}, &storagev1.StorageClass{}}, Seeds: 300, Steps: 200, Quiet: 6 * time.Minute, // longer than a refused update rests
+		Scheme: scheme, Kinds: []client.Object{&v1beta1.StatefulSet{}, &v1beta1.ContainerRecreateRequest{}, &storagev1.StorageClass{}}, Seeds: 300, Steps: 200, Quiet: 6 * time.Minute, // longer than a refused update rests
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, attempted: map[types.UID]bool{}, dropped: map[string]bool{}}
+			w := &story{World: world, attempted: map[types.UID]bool{}, dropped: map[string]bool{}, agents: restarttest.New(world)}
 			return chaos.Subject{
 				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.outside, Settle: w.settle,
 				Denies: w.denies, Looks: w.look, Wrote: w.judge, Converged: w.converged,
@@ -78,6 +79,9 @@ type story struct {
 	dropped map[string]bool
 	// senseless is true if the last spec makes no sense.
 	senseless bool
+	// agents restart containers in schedules with restarts.
+	agents   *restarttest.Agents
+	restarts bool
 }
 
 const (
@@ -91,7 +95,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.DefaultGates()
 	gates[apps.GateStatefulSetStartOrdinal], gates[apps.GateStatefulSetAutoResizePVC] = true, true
 	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{
-		Gates: gates,
+		Gates: gates, Presence: w.agents.Presence,
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
 			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
 		},
@@ -141,6 +145,7 @@ func (w *story) begin() {
 	w.resize(set)
 	w.Logf("parallel %t, claims %t, follow %t, offline %t, hooks %t, policy %s", w.parallel, w.claims, w.follow, w.offline, w.hooks, set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy)
 	w.must(w.User.Create(context.Background(), set))
+	w.restarts = w.Chance(35)
 }
 
 func (w *story) must(err error) {
@@ -171,6 +176,10 @@ func (w *story) resize(set *v1beta1.StatefulSet) {
 
 // users is the users' behaviour now and then.
 func (w *story) users() {
+	if w.restarts && w.Chance(30) {
+		w.restartStep()
+		return
+	}
 	switch n := w.Rand().IntN(20); {
 	case n < 3:
 		w.policy, w.denied = w.Rand().IntN(4), ""
@@ -197,6 +206,17 @@ func (w *story) users() {
 	default:
 		w.edit()
 	}
+}
+
+// restartStep asks for a restart of containers, or lets the agents work.
+func (w *story) restartStep() {
+	if w.Chance(60) {
+		w.agents.Step(context.Background())
+		return
+	}
+	set := w.owner()
+	w.agents.Ask(context.Background(), set)
+	w.must(w.User.Update(context.Background(), set))
 }
 
 func (w *story) edit() {
@@ -317,7 +337,7 @@ func (w *story) denies(call faultapi.Call, before client.Object) error {
 		return w.deniesGrowth(call, claim)
 	}
 	if call.Resource.Resource != "pods" {
-		return nil
+		return w.agents.Denies(call)
 	}
 	refused := false
 	switch w.policy {
@@ -359,6 +379,9 @@ func (w *story) settle() {
 		set.Spec.ScaleStrategy = nil
 	} else if lost > 0 {
 		w.giveBack() // nothing goes on in order without the name
+	}
+	if w.restarts && w.Chance(70) {
+		w.agents.Ask(context.Background(), set)
 	}
 	w.update(set)
 }
@@ -412,7 +435,7 @@ func ordinalOf(name string) int {
 // outside is the behaviour of everybody else: the holders of Pods, the driver of the volumes, and users restarting Pods
 // for the volumes.
 func (w *story) outside() bool {
-	return w.release() || w.claims && w.driver(0) || w.offline && w.restart()
+	return w.agents.Step(context.Background()) || w.release() || w.claims && w.driver(0) || w.offline && w.restart()
 }
 
 // serves reports whether a Pod is in service and not about to be taken out.

@@ -21,6 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/examples/kruise"
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
@@ -43,6 +44,7 @@ type settings struct {
 	claims     pvc.Numbered
 	grows      bool
 	indexLabel bool
+	restart    *restart.Wish // nil for none
 
 	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
 	warnings reason.List
@@ -103,6 +105,7 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, p
 	s.rollout.UnlimitedScaleIn = s.rollout.ScaleMaxUnavailable == nil
 	s.claims = readClaims(read, set, gates)
 	s.readStrategy(read, spec, replicas)
+	s.restart = restart.Read(read, set.Annotations)
 	if start := ptr.Deref(spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start; start != 0 &&
 		!gates[apps.GateStatefulSetStartOrdinal] {
 		read.Ungated("spec.ordinals.start", strconv.Itoa(int(start)), apps.GateStatefulSetStartOrdinal)

@@ -51,6 +51,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	status.Conditions.SetFailure(apps.ConditionWaiting, kruise.Waits(slices.Concat(t.step.Limits, t.held, o.pods.LackedClaims(o.claims.Templates))), now)
 	status.Conditions.Drop(apps.ConditionInvalidSpec)
 	status.Conditions.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
+	t.restart.Report(&status.Conditions, now)
 	return status
 }
 

@@ -6,6 +6,11 @@
 {{- $deleted := hasKey $pod.metadata "deletionTimestamp" -}}
 {{- /* A server stops cleanly when told to; a task that is cut off has not done its work. */ -}}
 {{- $failed := ternary (ne $pod.spec.restartPolicy "Always") (hasKey $steer "sim.workloadkit.io/fail") $deleted -}}
+{{- if not $deleted -}}
+{{- range $pod.status.containerStatuses -}}
+{{- if ne (get (get .state "terminated" | default dict) "exitCode" | default 0 | print) "0" }}{{ $failed = true }}{{ end -}}
+{{- end -}}
+{{- end -}}
 {{- $exit := ternary (ternary 143 1 $deleted) 0 $failed -}}
 {{- $status := dict "observedGeneration" $pod.metadata.generation "phase" (ternary "Failed" "Succeeded" $failed) -}}
 {{- range $list := list "initContainerStatuses" "containerStatuses" "ephemeralContainerStatuses" -}}

@@ -102,7 +102,7 @@
 {{- end -}}
 {{- end -}}
 {{- /* step sets .step to what happens to a container now: complete, wait, start, pause, restart, crash, pull (in vain), end, or
-       nothing. Ephemeral containers, which have a .program, end for good. */ -}}
+       nothing. Ephemeral containers, which have a .program, end for good, and so do .final ones. */ -}}
 {{- define "step" -}}
 {{- $state := get .old "state" | default dict -}}
 {{- $waiting := get $state "waiting" | default dict -}}
@@ -121,6 +121,8 @@
 {{- else if and .program (or .stopped .programOver) -}}
 {{- if hasKey $state "running" }}{{ $step = "end" }}{{ end -}}
 {{- else if and .program (hasKey $state "terminated") -}}
+{{- else if and .final (not .changed) (or .stopped (hasKey $state "terminated")) -}}
+{{- if hasKey $state "running" }}{{ $step = "end" }}{{ end -}}
 {{- else if or .changed .stopped -}}
 {{- $step = ternary "pause" "restart" (ne .delay "") -}}
 {{- else if .crash -}}
@@ -174,7 +176,7 @@
 {{- $_ := set $s "state" (dict "running" $run) -}}
 {{- else if eq $step "end" -}}
 {{- $run = dict -}}
-{{- $code := ternary 143 (int .program.code) (and .stopped (not .programOver)) -}}
+{{- $code := ternary 143 (int (get .program "code")) (and .stopped (not .programOver)) -}}
 {{- $_ := set $ended "exitCode" $code -}}
 {{- $_ := set $ended "reason" (get (dict "0" "Completed" "128" "StartError") (print $code) | default "Error") -}}
 {{- $_ := set $s "state" (dict "terminated" (set $ended "containerID" $s.containerID)) -}}
@@ -219,6 +221,7 @@
 {{- $change := dict "pod" $pod "spec" $c "old" $old -}}{{- template "changed" $change -}}
 {{- $plain := and (eq $kind "init") (ne (get $c "restartPolicy") "Always") -}}
 {{- $in := dict "pod" $pod "spec" $c "old" $old "now" $now "due" $due "delay" $delay "plain" $plain -}}
+{{- $_ := set $in "final" (and (eq $kind "") (eq $pod.spec.restartPolicy "Never")) -}}
 {{- $_ := set $in "changed" $change.yes -}}{{- $_ := set $in "crash" $crash.yes -}}
 {{- $_ := set $in "unready" (or $sick.yes (eq $kind "ephemeral")) -}}
 {{- $stopped := dict "pod" $pod "spec" $c "old" $old }}{{ template "stopped" $stopped }}{{ $_ := set $in "stopped" $stopped.yes -}}

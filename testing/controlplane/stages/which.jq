@@ -10,4 +10,6 @@
   elif $over then "none"
   elif $steer | has("sim.workloadkit.io/fail") then "end"
   elif ($steer | has("sim.workloadkit.io/complete")) and .status.phase == "Running" then "end"
+  elif .spec.restartPolicy == "Never" and ([ .status.containerStatuses // [] | .[] | .state.terminated
+    | select(. and (.message // "" | startswith("starts at ") | not)) ] | length) == (.spec.containers | length) then "end"
   else "sync" end

@@ -9,14 +9,14 @@
 //
 // # What differs from a Node
 //
-// A stopped container ends at once, with code 0, whatever the grace period. Ended containers are known as far as the
-// Pod's status knows them. Instances older than the View have the environment of the Pod's first seen version.
+// A stopped container ends at once, with code 0, whatever the grace period, and with code 143 in a Pod with restartPolicy
+// Never. Ended containers are known as far as the Pod's status knows them. Instances older than the View have the
+// environment of the Pod's first seen version.
 package podview
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -185,9 +185,6 @@ func (n *node) Stop(ctx context.Context, id string, _ time.Duration) error {
 	if pod == nil {
 		return nil
 	}
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever && isMain(pod, c.Name) {
-		return errors.New("containers of Pods with restartPolicy Never cannot be stopped in simulation")
-	}
 	if err := n.view.ask(ctx, pod, c); err != nil {
 		return err
 	}
@@ -202,15 +199,6 @@ func (n *node) Stop(ctx context.Context, id string, _ time.Duration) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-func isMain(pod *corev1.Pod, name string) bool {
-	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // ask asks the simulated kubelet to end an instance. Requests of gone instances leave the annotation.

@@ -217,13 +217,28 @@ func TestStopsSideBySide(t *testing.T) {
 	f.expect("app 0 EXITED", "app 1 RUNNING", "log 0 EXITED", "log 1 RUNNING")
 }
 
-func TestStopIsRefusedWhereNothingRestarts(t *testing.T) {
+// TestStopWhereNothingRestarts: a container of a Pod with restartPolicy Never ends for good, and the Pod with the last
+// container.
+func TestStopWhereNothingRestarts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever })
 	ids := f.expect("app 0 RUNNING", "log 0 RUNNING")
-	if err := f.stop(ids["app 0 RUNNING"]); err == nil {
-		t.Error("a container without a restart was stopped")
+	if err := f.stop(ids["app 0 RUNNING"]); err != nil {
+		t.Fatal(err)
 	}
+	ended := f.expect("app 0 EXITED", "log 0 RUNNING")
+	status, err := f.runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: ended["app 0 EXITED"]})
+	if err != nil || status.GetStatus().GetExitCode() != 143 {
+		t.Errorf("status %v, error %v; want code 143", status, err)
+	}
+	f.await(func(p *corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodRunning && !p.Status.ContainerStatuses[0].Ready
+	})
+	if err := f.stop(ids["log 0 RUNNING"]); err != nil {
+		t.Fatal(err)
+	}
+	f.await(func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
+	f.expect("app 0 EXITED", "log 0 EXITED")
 }
 
 // TestEphemeral: ephemeral containers are containers too, and end by themselves.

@@ -1,0 +1,182 @@
+package kruise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/kruise/restart"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// requests are the requests for restarts of containers.
+type requests struct {
+	*ownercache.Index[*v1beta1.ContainerRecreateRequest]
+
+	kind     schema.GroupVersionKind
+	resource schema.GroupVersionResource
+	presence func(schema.GroupVersionKind) watchhealth.State
+}
+
+// newRequests returns the cache of requests; nil without node agents.
+func newRequests(ctx context.Context, mgr Manager, options Options) (*requests, error) {
+	if !options.Gates[apps.GateKruiseDaemon] {
+		return nil, nil
+	}
+	r, like := &requests{presence: options.Presence}, &v1beta1.ContainerRecreateRequest{}
+	var err error
+	if r.kind, err = apiutil.GVKForObject(like, mgr.GetScheme()); err != nil {
+		return nil, fmt.Errorf("kind of requests for restarts: %w", err)
+	}
+	r.resource, _ = meta.UnsafeGuessKindToResource(r.kind)
+	r.Index, err = ownercache.NewIndex(ctx, mgr.GetCache(), like)
+	return r, err
+}
+
+// areServed reports whether the API server has requests in the version of the cache.
+func (r *requests) areServed() bool { return r.presence(r.kind) == watchhealth.Served }
+
+// source is the cache of requests beside the Pods of a workload: a workload can do without requests.
+func (r *requests) source() trackedclient.Source {
+	source := trackedclient.Owners(r.resource.GroupResource(), r.kind, r)
+	source.Served = r.areServed
+	return source
+}
+
+// view returns what a workload's pass knows about requests.
+func (r *requests) view(owner client.Object, wish *restart.Wish, now time.Time) *restart.View {
+	switch {
+	case r == nil:
+		v := restart.NewView(wish, nil, now)
+		v.Off = restart.WithoutAgents()
+		return v
+	case !r.areServed(): // the cache may show requests that nobody can read
+		v := restart.NewView(wish, nil, now)
+		v.Off = restart.Unserved(r.resource)
+		return v
+	}
+	return restart.NewView(wish, r.Of(owner.GetNamespace(), owner.GetUID()), now)
+}
+
+// watchRequests wakes workloads for the ends of their requests.
+func (p *Parts[O]) watchRequests(b *builder.Builder) *builder.Builder {
+	if p.config.Watch != nil {
+		b = p.config.Watch(b)
+	}
+	if p.requests == nil {
+		return b
+	}
+	return b.Owns(&v1beta1.ContainerRecreateRequest{}, builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			request, ok := e.ObjectNew.(*v1beta1.ContainerRecreateRequest)
+			return ok && !restart.IsUnderWay(request)
+		},
+	}))
+}
+
+// ViewRestart returns the view of a pass on the wished restart; wish is nil for none.
+func (p *Parts[O]) ViewRestart(t *executor.Turn[O], wish *restart.Wish) *restart.View {
+	v := p.requests.view(t.Owner, wish, t.Now)
+	v.Rest = func(pod *corev1.Pod) error {
+		_, err := p.Fanout.Backoff.Resting(restartOf(pod, wish), t.Now)
+		return err
+	}
+	return v
+}
+
+// restartOf is an attempt to restart containers of a Pod. The budget, or a policy, may agree soon.
+func restartOf(pod *corev1.Pod, wish *restart.Wish) fanout.Attempt {
+	task := fanout.Task{Name: "restart containers of the Pod", First: 5 * time.Second, Last: 20 * time.Second}
+	return fanout.Attempt{Object: pod.UID, Task: task, Target: wish.String()}
+}
+
+// askAgain is the time until other Pods have their turn after a refusal.
+const askAgain = time.Second
+
+// keepShares asks the budgets anew about Pods under restart, because a share ends after some seconds, and a container
+// may take longer to stop.
+func (p *Parts[O]) keepShares(ctx context.Context, t *executor.Turn[O], plan *restart.Plan) {
+	for _, pod := range plan.Keep {
+		if err := p.permitRestart(ctx, pod); err != nil && !reason.IsFinal(err) {
+			t.Pass.Wake(askAgain)
+		}
+	}
+}
+
+// permitRestart asks whether containers of a Pod may stop now. A refusal is final.
+func (p *Parts[O]) permitRestart(ctx context.Context, pod *corev1.Pod) error {
+	if p.Options.Permit == nil {
+		return nil
+	}
+	err := p.Options.Permit(ctx, pod, disruption.Update)
+	if len(reason.From(err)) > 0 {
+		return reason.Final(err)
+	}
+	return err
+}
+
+// Restart keeps the shares of Pods under restart in their budgets, tells about the restart, and returns the step of a
+// pass that carries the plan out. A pass that goes no further keeps the shares all the same.
+func (p *Parts[O]) Restart(ctx context.Context, t *executor.Turn[O], plan *restart.Plan) func() error {
+	p.keepShares(ctx, t, plan)
+	t.Pass.Wake(plan.After)
+	p.Told.Tell(t.Owner, corev1.EventTypeWarning, apps.EventFailedRestartContainers, plan.Problems().Summary(ReasonsInEvent))
+	_, _, conditions := p.config.Status(t.Owner)
+	if was := conditions.Find(plan.Condition.Type); plan.Condition.Status == corev1.ConditionTrue && (was == nil || was.Status != corev1.ConditionTrue) {
+		p.Events.Event(t.Owner, corev1.EventTypeNormal, apps.EventRestartingContainers, plan.Condition.Message)
+	}
+	return func() error {
+		return errors.Join(
+			fanout.Each(ctx, t.Pass, fanout.Task{Name: "delete requests"}, plan.Remove, func(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (bool, error) {
+				err := client.IgnoreNotFound(t.Client.Delete(ctx, request, client.Preconditions{UID: &request.UID}))
+				return err == nil, err
+			}),
+			t.Each(ctx, fanout.Task{Name: "restart containers"}, plan.Restart, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+				return p.requestRestart(ctx, t, plan.Wish, pod)
+			})(),
+		)
+	}
+}
+
+// requestRestart makes the request for a Pod, unless a budget refuses. A refused Pod rests, so others have their turn;
+// the condition names the Pod.
+func (p *Parts[O]) requestRestart(ctx context.Context, t *executor.Turn[O], wish *restart.Wish, pod *corev1.Pod) (made bool, err error) {
+	request := wish.Request(pod, *metav1.NewControllerRef(t.Owner, p.Cache.Kind()))
+	if err = p.permitRestart(ctx, pod); err == nil {
+		err = t.Client.Create(ctx, request)
+	}
+	attempt := restartOf(pod, wish)
+	switch {
+	case err == nil:
+		p.Fanout.Backoff.Succeeded(pod.UID, attempt.Task)
+		p.Events.Eventf(t.Owner, corev1.EventTypeNormal, apps.EventRestartingContainers, "restarting containers of Pod %s by ContainerRecreateRequest %s", pod.Name, request.Name)
+		return true, nil
+	case reason.IsFinal(err), podwrite.IsLasting(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err): // the CRD may just have gone
+		p.Fanout.Backoff.Refused(attempt, err, t.Now)
+		t.Pass.Wake(askAgain)
+		return false, nil
+	}
+	return false, fmt.Errorf("requesting the restart of Pod %s: %w", pod.Name, err)
+}
