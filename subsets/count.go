@@ -11,32 +11,32 @@ import (
 
 // Member is an active Pod in a subset.
 type Member struct {
-	// Name is the Pod's name, Key the key of the taken place if not the name.
+	// Name is the Pod's name, and Key the key under which the Pod's place was taken if it is not the name.
 	Name, Key string
-	// Subset is the name of the Pod's subset, as a Matcher tells, empty for none.
+	// Subset is the name of the Pod's subset, as returned by a Matcher; empty if none.
 	Subset string
-	// Created is the Pod's creationTimestamp, so that a late view of a former Pod does not pass for a new Pod of the
-	// name. Not needed for Pods with generated names.
+	// Created is the Pod's creationTimestamp, so that a stale cache's earlier Pod does not count as the new Pod of the
+	// same name. Not needed for Pods with generated names.
 	Created time.Time
 }
 
-// Tally is a counted book.
+// Tally is the result of a count.
 type Tally struct {
-	// Book is the book to store, with a line for each place.
+	// Book is the book to store; it has a line for each place.
 	Book Book
-	// Lost are the Pods that did not appear or did not go in time: NotCreated and NotDeleted. Object names the Pod, and
-	// Path the subset.
+	// Lost are the Pods that were not created or not deleted in time: reasons NotCreated and NotDeleted. In these
+	// reasons Object is the Pod, and Path names the subset.
 	Lost reason.List
-	// RequeueAfter is when to count again because no event will tell, 0 for never.
+	// RequeueAfter is the time until the next count, because no event will wake the controller; 0 for never.
 	RequeueAfter time.Duration
 }
 
-// Count counts the Pods into the book. members are all active Pods of the book's revision, from a cache that never goes
-// back. A Pod on its way keeps its place for Policy.CreatingFor, and a Pod let go keeps its place free for
-// Policy.DeletingFor.
+// Count counts the Pods and updates the book. members are all active Pods of the book's revision, from a cache whose
+// content never goes back in time. The place of an awaited Pod stays taken for Policy.CreatingFor, and the place of a
+// Pod whose deletion was admitted stays free for Policy.DeletingFor.
 //
-// Store the book on condition that nobody has written meanwhile: a book written over a webhook's taking gives a place
-// away twice. Count again after a conflict.
+// Store the book on condition that nobody has written since: otherwise, if a webhook has taken a place in between, the
+// place would be given out twice. Count again after a conflict.
 func (p Policy) Count(book Book, places []Place, members []Member, now time.Time) Tally {
 	p = p.complete()
 	old := book.aligned(places)
@@ -46,7 +46,7 @@ func (p Policy) Count(book Book, places []Place, members []Member, now time.Time
 		t.Book[i] = Line{Name: places[i].Name}
 		at[places[i].Name] = i
 	}
-	arrived, remains := make(map[[2]string]bool), make(map[[2]string]bool) // by subset and key
+	arrived, remains := make(map[[2]string]bool), make(map[[2]string]bool) // keys are subset and key
 	for _, m := range members {
 		i, ok := at[m.Subset]
 		if !ok || m.Subset == "" {
@@ -74,7 +74,7 @@ func (p Policy) Count(book Book, places []Place, members []Member, now time.Time
 	return t
 }
 
-// fulfils reports whether the Pod is the one awaited under the key, and not an older Pod of the name.
+// fulfils reports whether the Pod is the awaited Pod of the key, and not an earlier Pod of the same name.
 func (p Policy) fulfils(m Member, key string, creating map[string]metav1.Time) bool {
 	since, ok := creating[key]
 	return ok && key != "" && (m.Created.IsZero() || !m.Created.Before(since.Add(-p.CreatingFor)))
@@ -87,8 +87,9 @@ type counter struct {
 	now   time.Time
 }
 
-// keep returns the entries that are awaited and still young. An old awaited entry is lost. An entry from further in the
-// future than its life cannot be a difference of clocks, and counts as old.
+// keep returns the entries that are still awaited and not too old. An entry that is awaited but too old is lost. If an
+// entry's time is further in the future than its lifetime, clock differences cannot explain the time, and the entry
+// counts as too old.
 func (c counter) keep(
 	entries map[string]metav1.Time, code reason.Code, life time.Duration, awaited func(key string) bool,
 ) (kept map[string]metav1.Time) {

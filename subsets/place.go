@@ -7,25 +7,25 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Unlimited is the Max of a Place without bound.
+// Unlimited is the Max of a Place without a limit.
 const Unlimited = -1
 
-// Place is a subset with room for new Pods. The zero value takes none.
+// Place is a subset that may get new Pods. With the zero value, the subset gets none.
 type Place struct {
 	// Name is the subset's name.
 	Name string
-	// Max is how many Pods may be in the subset, Unlimited for any number.
+	// Max is the largest number of Pods in the subset; Unlimited means no limit.
 	Max int
 	// Closed subsets get no new Pods.
 	Closed bool
-	// Path is the path of the subset in the caller's API, used only in reasons.
+	// Path is the field path of the subset in the API object, used only in reasons.
 	Path string
 }
 
 // isUnlimited reports whether any number of Pods may be in the subset.
 func (p *Place) isUnlimited() bool { return p.Max < 0 }
 
-// takes reports whether a Pod more may go to a subset with that many Pods, or why not.
+// takes reports whether a subset that has the given number of Pods may get another Pod, and otherwise adds the reason.
 func (p *Place) takes(have int, why *reason.List) bool {
 	switch {
 	case p.Closed:
@@ -51,8 +51,9 @@ func (p *Place) path() string {
 	return "subsets[" + p.Name + "]"
 }
 
-// Places are the maximums of the subsets for a number of replicas, for kinds that send each new Pod to the first subset
-// with room. closed tells the closed subsets, nil for none. The errors are those of Divide.
+// Places returns the maximums of the subsets for a number of replicas, for kinds that create each new Pod in the first
+// subset with a free place. closed reports whether a subset is closed; nil means that none is. The errors are those of
+// Divide.
 func (r *Rules) Places(replicas int, closed func(subset string) bool) ([]Place, error) {
 	if err := r.check(replicas, nil); err != nil {
 		return nil, err
@@ -74,16 +75,16 @@ func (r *Rules) Places(replicas int, closed func(subset string) bool) ([]Place, 
 
 // Choice is the subset for a new Pod.
 type Choice struct {
-	// Subset is the name of the subset, empty if no subset takes the Pod.
+	// Subset is the name of the subset, empty if no subset may get the Pod.
 	Subset string
 	// Changed says that the book has changed and must be stored before the Pod is created.
 	Changed bool
-	// Why says why not an earlier subset, the first ten reasons.
+	// Why says why earlier subsets were not chosen; at most ten reasons.
 	Why reason.List
 }
 
-// Pick returns the first subset with room for another Pod. have says how many Pods a subset has. For a caller that
-// creates the Pods itself, and sees its own creations; callers in several processes need a Book.
+// Pick returns the first subset that may get another Pod. have returns the number of Pods in a subset. Pick is for a
+// caller that creates all Pods itself and sees its own creations; callers in several processes need a Book.
 func Pick(places []Place, have func(subset string) int) Choice {
 	var c Choice
 	for i := range places {
@@ -95,12 +96,13 @@ func Pick(places []Place, have func(subset string) int) Choice {
 	return c
 }
 
-// PickNumbered returns the subset of a numbered Pod: the first Max Pods go to the first subset, the next to the second,
-// without the closed subsets. index counts from 0 and is the position of the Pod's number among all numbers of the
-// workload, as ordinals.Set.Index tells: with a start or reserved numbers the number itself is too high.
+// PickNumbered returns the subset of a numbered Pod: the first Max Pods belong to the first subset, the next to the
+// second, and so on; closed subsets are skipped. index counts from 0 and is the position of the Pod's number among all
+// numbers of the workload, as returned by ordinals.Set.Index: if there is a start or reserved numbers, the number
+// itself would be too high.
 func PickNumbered(places []Place, index int) Choice {
 	var c Choice
-	before := 0 // Pods of earlier subsets
+	before := 0 // number of Pods in earlier subsets
 	for i := range places {
 		have := max(index-before, 0)
 		if index >= 0 && places[i].takes(have, &c.Why) {

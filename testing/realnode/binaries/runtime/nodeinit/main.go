@@ -1,6 +1,6 @@
-// Command nodeinit is process 1 of a real node: it hides the paths that kubelet and containerd have hard-coded, starts
-// the two and reaps whatever ends below it. When it dies, the kernel kills every process of the node and drops its
-// mounts.
+// Command nodeinit is process 1 of a real node: nodeinit hides the paths that kubelet and containerd have hard-coded,
+// starts both, and reaps all processes that end below it. When it dies, the kernel kills every process of the node and
+// drops its mounts.
 package main
 
 import (
@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// config is what the file named by the only argument holds.
+// config is the content of the file that the only argument names.
 type config struct {
-	// Hide lists the directories that get an empty file system of this node's own.
+	// Hide lists the directories over which the node mounts an empty file system of its own.
 	Hide []string
-	// Runtime and Kubelet are command lines, logged into Logs.
+	// Runtime and Kubelet are command lines whose output is logged in Logs.
 	Runtime, Kubelet []string
-	// Socket must accept a connection before the kubelet starts: it ends at once on a stale one.
+	// Socket must accept connections before the kubelet is started: on a stale socket the kubelet exits at once.
 	Socket string
 	Logs   string
 }
@@ -112,7 +112,7 @@ func dial(socket string, runtime int) error {
 	}
 }
 
-// reap collects orphans until one of the named processes ends.
+// reap waits for child processes until one of the named processes ends.
 func reap(named map[int]string) error {
 	for {
 		var status syscall.WaitStatus
