@@ -9,20 +9,20 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// own is the configuration of this manager's webhook for new Pods.
+// own is the name of the configuration of this manager's webhook for new Pods.
 const own = "kruise-mutating-webhook-configuration"
 
-// stored is how long the request of a new Pod may last after the answers of all webhooks: quotas, and the write. A
-// quota may take 10 s and the write 7 s before the API server gives up; a request slower than stored may make a subset
-// a Pod too large.
+// stored is how long the request for a new Pod may last after all webhooks have answered: quotas, and the write. The
+// API server waits up to 10 s for a quota and 7 s for the write; if a request takes longer than stored, a subset may
+// get a Pod too many.
 const stored = 8 * time.Second
 
-// unanswered is the timeout of a webhook without a number (admissionregistration/v1/defaults.go).
+// unanswered is the default timeout of a webhook (admissionregistration/v1/defaults.go).
 const unanswered = 10 * time.Second
 
-// longestFlight returns how long the request of a new Pod may last after the answer of this manager's webhook: further
-// mutating webhooks are asked in turn, a second time at most, and validating webhooks at the same time. Selectors of
-// webhooks are left out, so the time may be too long.
+// longestFlight returns how long the request for a new Pod may last after this manager's webhook has answered: other
+// mutating webhooks are called one after the other, at most twice each, and validating webhooks at the same time. The
+// selectors of webhooks are ignored, so the result may be too long.
 func longestFlight(mutating []admissionregistrationv1.MutatingWebhookConfiguration, validating []admissionregistrationv1.ValidatingWebhookConfiguration) time.Duration {
 	inTurn, atOnce := time.Duration(0), time.Duration(0)
 	for i := range mutating {
@@ -57,7 +57,7 @@ func timeout(seconds *int32) time.Duration {
 	return time.Duration(*seconds) * time.Second
 }
 
-// seesNewPods reports whether a webhook may be asked about new Pods.
+// seesNewPods reports whether the API server may call a webhook for new Pods.
 func seesNewPods(rules []admissionregistrationv1.RuleWithOperations) bool {
 	return slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
 		creates := slices.Contains(rule.Operations, admissionregistrationv1.Create) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll)

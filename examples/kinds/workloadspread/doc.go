@@ -1,23 +1,23 @@
-// Package workloadspread reconciles WorkloadSpreads, the answer to "to which Nodes does each new Pod of a workload go,
-// whoever creates the Pod?".
+// Package workloadspread is the controller and webhook for WorkloadSpreads, which decide in which subset (a group of
+// Nodes) each new Pod of a workload runs, whoever creates the Pod.
 //
-// A webhook sends a new Pod to the first subset with a free place: choose takes the place, and inject changes the Pod.
-// The place stands in the status before the Pod is admitted, so no two webhooks give a place away twice. The deletion of
-// a Pod gives the place back: release. The subset of a numbered Pod follows from the number alone.
+// A webhook assigns a new Pod to the first subset that has a free place: choose takes the place, and inject changes the
+// Pod. The place is stored in the status before the Pod is admitted, so that two webhooks never give out the same
+// place. When a Pod is deleted, its place is freed: release. The subset of a numbered Pod depends only on its number.
 //
-// A pass of the controller counts the Pods: count confirms the places of Pods that have come, and frees the places of
-// Pods that have not. The pass also finds the subsets of Pods older than the WorkloadSpread, sets deletion costs, closes
-// subsets where Pods cannot be scheduled, and deletes these Pods. Package subsets has the rules, and resolve reads the
-// spec.
+// A pass of the controller counts the Pods: count confirms the places of Pods that exist, and frees the places of Pods
+// that were not created. The pass also finds the subsets of Pods created before the WorkloadSpread, sets deletion
+// costs, closes subsets in which Pods cannot be scheduled, and deletes these Pods. Package subsets has the rules, and
+// resolve parses the spec.
 //
-// OpenKruise differs in these points:
+// Differences from OpenKruise:
 //
-//   - A request that asks again for its Pod, with the key in the annotation, takes no second place. A key copied from
-//     another Pod counts for nothing.
-//   - Injecting twice changes nothing, and an empty node selector demands nothing.
-//   - A subset that is closed is closed for the Pods of every version.
-//   - Several WorkloadSpreads may have a target, if no Pod can match two of their filters. A filter without selector
-//     matches all Pods.
-//   - A Pod of a new priority class gets the preemption policy of the class, too.
-//   - Places confirmed by a count do not wait for the controller of the workload to catch up.
+//   - If the API server calls the webhook again for a Pod whose annotation has a key, the Pod takes no second place. A
+//     key copied from another Pod is ignored.
+//   - A second injection changes nothing, and an empty node selector adds no requirement.
+//   - A closed subset is closed for the Pods of every version.
+//   - Several WorkloadSpreads may have the same target, if no Pod can match the filters of two of them. A filter
+//     without selector matches all Pods.
+//   - If a patch sets a new priority class, the Pod also gets the preemption policy of the class.
+//   - Places confirmed by a count do not wait until the workload's controller has caught up.
 package workloadspread
