@@ -168,7 +168,7 @@ func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 // takeBack carries out the transition of a Pod that the owner wants to keep. When the Pod stops waiting for its hook,
 // the delete label of an earlier update is removed.
 func (c *Control) takeBack(pod *corev1.Pod, rules Rules, t lifecycle.Transition, now time.Time) (Step, error) {
-	if t.Act == lifecycle.DeletePod { // no other code would delete the Pod
+	if t.Act == lifecycle.DeletePod { // nobody else would delete the Pod
 		return Step{Act: Delete}, c.Validate(rules)
 	}
 	step, err := c.move(pod, rules, t, false, now)

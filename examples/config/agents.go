@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// InstallAgentRights applies the roles of node agents, and the policies that restrict each agent to its own Node, but
+// InstallAgentRights applies the roles of node agents, and the policies restricting each agent to its own Node, but
 // no agent. The namespace kruise-system must exist.
 func InstallAgentRights(ctx context.Context, c client.Client) error {
 	return each("daemon", func(raw []byte) error {
@@ -31,7 +31,7 @@ func InstallAgentRights(ctx context.Context, c client.Client) error {
 	})
 }
 
-// InstallAgentWebhook makes the manager's webhook restrict node agents in place of the policies, which are deleted. The
+// InstallAgentWebhook makes the manager's webhook restrict node agents and deletes the policies. The
 // webhook configurations must be installed, without this webhook.
 func InstallAgentWebhook(ctx context.Context, c client.Client) error {
 	for _, kind := range []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"} {

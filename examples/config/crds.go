@@ -18,14 +18,14 @@ var manifests embed.FS
 
 // InstallCRDs applies the CRDs of the reference controllers, and waits until the API server serves the stored version
 // of each kind. For other versions, a manager must serve the conversion webhook. If the CRDs are applied already,
-// nothing changes, and the address of a manager that serves conversion outside the cluster is kept.
+// nothing changes, and the conversion address of a manager outside the cluster is kept.
 func InstallCRDs(ctx context.Context, c client.Client) error {
 	return each("crd", func(raw []byte) error { return install.CRD(ctx, c, raw) })
 }
 
 // InstallWebhooks applies the webhook configurations of the reference controllers. From then on the API server refuses
 // writes of the kinds until a manager serves the webhooks. If the configurations are applied already, nothing changes,
-// and the addresses and CA bundles that a manager has written are kept.
+// and addresses and CA bundles written by a manager are kept.
 func InstallWebhooks(ctx context.Context, c client.Client) error {
 	return each("webhook", func(raw []byte) error { return install.Manifest(ctx, c, raw) })
 }

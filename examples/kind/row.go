@@ -166,33 +166,34 @@ type PodInputs struct {
 	// Namespace is the manager's namespace, with ConfigMap kruise-configuration. Revisions is the namespace of the
 	// cluster's ControllerRevisions.
 	Namespace, Revisions string
-	// Current waits until the cache of the kind is current, and fails when its context ends.
+	// Current waits until the cache of the kind is up to date, and returns an error if its context ends first.
 	Current func(context.Context) error
 }
 
-// Guard keeps Pods in service.
+// Guard keeps Pods in service: Guard may refuse requests that would take a Pod out of service.
 type Guard interface {
-	// Handler answers reviews about Pods that are about to be taken out of service.
+	// Handler reviews requests that would take Pods out of service.
 	Handler(options admission.Options) webhookadmission.Handler
-	// Step marks new Pods.
+	// Step is the kind's step in the admission of new Pods.
 	Mutator() podwebhook.Mutator
-	// Permit is asked by controllers: see kruise.Options.
+	// Permit is the function that controllers call before taking a Pod out of service: see kruise.Options.
 	Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
 }
 
-// Sample tells a measurement how to make objects of a kind and how to see their settling.
+// Sample tells a measurement how to make objects of a kind, and how to find out when they have settled.
 type Sample struct {
 	// PerNode is true if an object has a Pod on every Node, whatever Shape.Replicas says.
 	PerNode bool
 	List    func() client.ObjectList
 	Object  func(Shape) client.Object
-	// Pod returns a Pod with everything injected for the object of a shape. Pod is nil for a kind that keeps Pods itself.
+	// Pod returns a Pod as it would be after every injection for the object of a shape. Pod is nil for a kind that
+	// creates its own Pods.
 	Pod func(Shape) (*corev1.Pod, error)
-	// Settled reports whether all Pods run at the wanted revision, by the object's status.
+	// Settled reports whether, by the object's status, all Pods run at the wanted revision.
 	Settled func(object client.Object, pods int) bool
 }
 
-// Shape is the object wanted by a measurement.
+// Shape describes the object that a measurement wants.
 type Shape struct {
 	Namespace, Name string
 	Replicas        int32
@@ -212,8 +213,8 @@ func ConvertedCRDs(rows []Row) []string {
 	return names
 }
 
-// StoredIn returns the names of the CRDs whose objects have to be stored in a version for a reader: v1beta1 for this
-// manager, v1alpha1 for OpenKruise 1.9.0. OpenKruise 1.9.0 stores some kinds in v1beta1 as well.
+// StoredIn returns the names of the CRDs whose objects must be stored in the version that a reader needs: v1beta1 for
+// this manager, v1alpha1 for OpenKruise 1.9.0. OpenKruise 1.9.0 stores some kinds in v1beta1 as well.
 func StoredIn(rows []Row, version string) []string {
 	return ConvertedCRDs(slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return version != r.Kind.Version && version != r.Released }))
 }
@@ -227,7 +228,7 @@ func Endpoints(rows []Row, options admission.Options) []admission.Endpoint {
 	return out
 }
 
-// AddFlags adds the flags of the rows to a command line. Read the values only after parsing the command line.
+// AddFlags adds the flags of the rows to a command line. Read the values only after the command line is parsed.
 func AddFlags(rows []Row, fs *pflag.FlagSet) {
 	for _, r := range rows {
 		if r.Workers != nil {

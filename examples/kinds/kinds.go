@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/workloadspread"
 )
 
-// All returns the rows, in the order in which the controllers are started.
+// All returns the rows, in the starting order of the controllers.
 func All() []kind.Row {
 	return []kind.Row{
 		cloneset.Row(),

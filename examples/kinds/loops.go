@@ -23,20 +23,20 @@ type Loop struct {
 	Name string
 	// Controller is the loop's user agent, and the source of its events.
 	Controller string
-	// Workers is the number of Pods of a namespace that are reconciled at the same time.
+	// Workers is the number of Pods of a namespace reconciled at the same time.
 	Workers *int
 	// Flag is the name of the flag that sets Workers; empty for none.
 	Flag string
-	// Gate is the feature gate that must be on for the loop to run; empty for none.
+	// Gate is the feature gate required for the loop to run; empty for none.
 	Gate apps.Gate
-	// WholePod reports whether the loop has work to do on a Pod of another owner: as long as it does, the cache keeps
+	// WholePod reports whether the loop has work to do on a Pod of another owner: during this work, the cache keeps
 	// all fields of the Pod.
 	WholePod func(*corev1.Pod) bool
 	// Setup adds the loop to a manager. c writes to the API server, and reads from the manager's cache.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
 }
 
-// Loops returns the loops, in the order in which they are started.
+// Loops returns the loops, in their starting order.
 func Loops() []Loop {
 	return []Loop{launchPriority(), podReadiness(), sidecarTerminator()}
 }

@@ -301,8 +301,7 @@ func (u *Upgrader[O]) decide(
 		rollout = plan.Rollout(work.Pods)
 		rollout.Order.Rest = func(pod *corev1.Pod) time.Duration {
 			rest := u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods))
-			// A Pod in back-off comes last, and if the Pod is not chosen, Try does not wake the owner.
-			wait = sooner(wait, rest)
+			wait = sooner(wait, rest) // Pods in back-off come last; Try wakes the owner only for chosen Pods
 			return rest
 		}
 	}

@@ -1,5 +1,5 @@
-// Package child answers the question: how do I run my manager, or another program, so that it ends when my test does,
-// whatever ends that? A program that keeps running occupies ports and files, and disturbs later tests.
+// Package child answers the question: how do I run my manager, or another program, so that the program never outlives my
+// test? A program that keeps running occupies ports and files, and disturbs later tests.
 package child
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Process is a running program with all its child processes, in its own process group. Process is safe for concurrent
+// Process is a running program with all child processes, in a separate process group. Process is safe for concurrent
 // use.
 type Process struct {
 	cmd  *exec.Cmd
@@ -66,7 +66,7 @@ func Run(ctx context.Context, cmd *exec.Cmd) error {
 	}
 }
 
-// ID is the number of the program and of its group.
+// ID is the number of the program and of the process group.
 func (p *Process) ID() int { return p.cmd.Process.Pid }
 
 // Done is closed when the program has ended. Its child processes may still run.
@@ -115,7 +115,7 @@ func (p *Process) Stop(sig syscall.Signal, grace time.Duration) {
 	case <-p.done:
 	case <-timer.C:
 	}
-	// The program may have ended before its children.
+	// The program may have ended before the children.
 	p.Signal(syscall.SIGKILL)
 	<-p.done
 }

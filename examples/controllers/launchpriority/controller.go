@@ -1,12 +1,12 @@
 // Package launchpriority answers "when may the next containers of this Pod start?". The controller opens the barriers
-// that package launchorder has added to Pods, one launch priority after the other, by adding keys to a ConfigMap.
+// added to Pods by package launchorder, one launch priority after the other, by adding keys to a ConfigMap.
 //
 // The controller does not watch ConfigMaps. The process remembers its own writes as long as the Pod needs the
 // ConfigMap. A Pod with two priorities costs three requests: one creates the ConfigMap with the first keys, one adds
 // the other keys, and one marks the Pod.
 //
 // The Pod owns the ConfigMap, so that the ConfigMap is deleted with the Pod. A ConfigMap left by an earlier Pod of the
-// same name is deleted and created again, because it would open all barriers at once and be garbage collected later.
+// same name is deleted and created again, because the old ConfigMap would open all barriers at once and be garbage collected later.
 // Until the controller has seen the Pod, the old ConfigMap is there; containers that the kubelet starts in this time
 // are not stopped. A ConfigMap without an owner is not changed, and an event on the Pod says so.
 package launchpriority

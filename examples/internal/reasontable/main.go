@@ -1,6 +1,6 @@
 // Command reasontable writes the table of all reason codes: every constant of type reason.Code in the source tree, with
-// its comment, the remedies of reasons with this code, and where users see the code. The table promises that codes keep
-// their spelling and meaning.
+// its comment, the remedies of reasons with this code, and where users see the code. The table is a promise: codes keep
+// spelling and meaning.
 package main
 
 import (

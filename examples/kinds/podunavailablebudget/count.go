@@ -36,7 +36,7 @@ type count struct {
 // replicas cause no event.
 const unwatchedAgain = 30 * time.Second
 
-// counter counts the Pods of budgets. counter remembers its verdicts about Pods that have not changed.
+// counter counts the Pods of budgets. counter remembers verdicts about unchanged Pods.
 type counter struct {
 	finder    *finder
 	workloads *workloads.Owners
@@ -116,7 +116,7 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	}
 	before := c.before(v)
 	counted, err := c.policy.Count(before, census, v.Now)
-	// Err can only occur for an object that no API server has stored.
+	// Err can only occur for objects never stored by an API server.
 	out.invalid = cmp.Or(err, spec.problems.Reasons().Err())
 	c.remember(v, &counted.Ledger)
 	out.stored = func() { c.shares.counted(v.Owner.UID, &before, &counted.Ledger, census.Members) }
@@ -137,7 +137,7 @@ func (c *counter) members(v *view) []*corev1.Pod {
 	return pods
 }
 
-// judge finds out for each active Pod whether it is in service, and appends the Pod to members.
+// judge finds out for each active Pod whether the Pod is in service, and appends the Pod to members.
 func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member, wake func(time.Duration)) []disruption.Member {
 	c.mu.Lock()
 	before := c.known[v.Owner.UID]
@@ -163,7 +163,7 @@ func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member
 	return members
 }
 
-// judged finds out whether a Pod is in service. A kubelet reports that it has seen a spec before it stops the old
+// judged finds out whether a Pod is in service. A kubelet reports a spec as seen before stopping the old
 // containers. So a doubtful Pod counts as in service only after the same containers have continued to run for longer
 // than stopping them may take. before is the last verdict about the Pod, or the zero value.
 func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {

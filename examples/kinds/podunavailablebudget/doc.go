@@ -3,7 +3,7 @@
 // convert between status and ledger, resolve parses the spec, Serving finds out which Pods are in service, and finder
 // finds the budgets of a Pod. The controller neither creates nor deletes Pods.
 //
-// A pass counts the Pods whose annotations name the budget, and writes the name onto selected Pods that name no budget.
+// A pass counts the Pods with the budget's name in their annotations, and writes the name onto selected Pods without one.
 // The pass writes the status on condition that nobody has spent from the budget since. A budget that was not counted
 // yet admits no request.
 //

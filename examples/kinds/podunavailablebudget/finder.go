@@ -42,7 +42,7 @@ func NamesIn(pod *corev1.Pod) (names []string) {
 	}
 	others := pod.Annotations[policy.AnnotationOtherBudgets]
 	if len(others) > mostNames {
-		return names // no controller of this project writes such a long value
+		return names // no controller of the project writes such a long value
 	}
 	for name := range strings.SplitSeq(others, ",") {
 		if len(names) == mostOfPod {
@@ -111,7 +111,7 @@ func (f *finder) specOf(budget *v1beta1.PodUnavailableBudget) spec {
 	return f.specs[budget.UID]
 }
 
-// newFinder returns a finder that reads from the caches. Call newFinder before the caches start.
+// newFinder returns a finder reading from the caches. Call newFinder before the caches start.
 func newFinder(ctx context.Context, informers cache.Informers, workloads *workloads.Owners) (*finder, error) {
 	index, err := ownercache.NewIndex(ctx, informers, &v1beta1.PodUnavailableBudget{})
 	if err != nil {
@@ -124,7 +124,7 @@ func newFinder(ctx context.Context, informers cache.Informers, workloads *worklo
 }
 
 // byPods is the index of budgets by a property of their Pods. With the index, a Pod is not compared with all budgets of
-// its namespace.
+// the namespace.
 const byPods = "budgets.pods"
 
 // whoseBudget returns the index keys of a budget: its target workload, a label of its selector, or the key for any Pod.

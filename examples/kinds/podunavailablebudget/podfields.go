@@ -29,7 +29,7 @@ func podFields(kept, pod *corev1.Pod) {
 	kept.Status.ContainerStatuses, kept.Status.InitContainerStatuses = pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses
 }
 
-// containerFields copies the fields of containers that are compared with their statuses.
+// containerFields copies the container fields to compare with statuses.
 func containerFields(list []corev1.Container) []corev1.Container {
 	out := make([]corev1.Container, len(list))
 	for i := range list {

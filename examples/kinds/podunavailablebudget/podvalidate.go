@@ -93,7 +93,7 @@ func budgetResource() schema.GroupResource {
 	return schema.GroupResource{Group: policy.Group, Resource: "podunavailablebudgets"}
 }
 
-// refusedBy returns the error for a request that a budget refuses.
+// refusedBy returns the error for a request refused by a budget.
 func refusedBy(operation disruption.Operation, answer Answer) error {
 	if operation != disruption.Evict {
 		return apierrors.NewForbidden(budgetResource(), answer.Budget, answer.Reason)

@@ -31,7 +31,7 @@ type settings struct {
 }
 
 // resolve parses and validates the spec. Problems are values with which no controller can work: the budget then
-// protects no Pods. Warnings are values that can be used, but are probably a mistake.
+// protects no Pods. Warnings are usable values, but probably mistakes.
 func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, warnings judge.Faults) {
 	read, path := &judge.Reading{}, field.NewPath("spec")
 	s = &settings{
@@ -70,7 +70,7 @@ func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, war
 	return s, read.Problems, read.Warnings
 }
 
-// targetOf returns the workload that a spec names, the empty workload if the reference is invalid, or nil if there is
+// targetOf returns the workload named in a spec, the empty workload if the reference is invalid, or nil if there is
 // no reference.
 func targetOf(spec *v1beta1.PodUnavailableBudgetSpec) *workloads.Ref {
 	target := spec.TargetReference
@@ -97,7 +97,7 @@ func judgeTarget(read *judge.Reading, spec *v1beta1.PodUnavailableBudgetSpec, pa
 	}
 }
 
-// A selector is compared with each Pod of its namespace, and with other budgets. mostTerms limits the number of labels
+// A selector is compared with each Pod of the namespace, and with other budgets. mostTerms limits the number of labels
 // in a selector, and mostValues the total number of values in its expressions.
 const (
 	mostTerms  = 100

@@ -51,7 +51,7 @@ func (s *shares) store(budget *v1beta1.PodUnavailableBudget, ledger disruption.L
 }
 
 // counted forgets the identities of Pods that no longer count as let go, or no longer exist, after the ledger of a
-// count was stored. Identities of Pods that were let go since the count began are kept.
+// count was stored. Identities of Pods let go since the start of the count are kept.
 func (s *shares) counted(budget types.UID, before, after *disruption.Ledger, members []disruption.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

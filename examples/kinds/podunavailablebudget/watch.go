@@ -77,7 +77,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// found wakes those of the Pod's budgets that the Pod does not name.
+// found wakes the Pod's budgets not named by the Pod.
 func (r *Reconciler) found(object client.Object, q queue) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -158,7 +158,7 @@ func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
 	}
 }
 
-// byName sorts budgets by name, so that they are always woken in the same order.
+// byName sorts budgets by name, for a fixed order of waking.
 func byName(of map[string]*v1beta1.PodUnavailableBudget) (in []*v1beta1.PodUnavailableBudget) {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		in = append(in, of[name])

@@ -42,7 +42,7 @@ type place struct {
 	metav1.ObjectMeta
 
 	action action
-	// undone says that somebody has changed a copy that matched before.
+	// undone says: somebody has changed a copy that matched before.
 	undone bool
 }
 
@@ -71,7 +71,7 @@ func (w *work) fail(condition v1beta1.ResourceDistributionConditionType, namespa
 	w.failures[condition][namespace] = err
 }
 
-// done records that the copy in a namespace matches, and what was done. An empty verb means that nothing was done.
+// done records that the copy in a namespace matches, and what was done. An empty verb means: nothing was done.
 func (w *work) done(namespace string, how verb) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +164,7 @@ func redo(v *view, p *place) fanout.Attempt {
 	return fanout.Attempt{Object: p.UID, Task: task, Target: strconv.FormatInt(v.Owner.Generation, 10)}
 }
 
-// undone returns an error during the back-off of a copy that somebody has changed.
+// undone returns an error during the back-off of a copy changed by somebody.
 func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	if !p.undone {
 		return nil
@@ -174,7 +174,7 @@ func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	return err
 }
 
-// errSettled means that nothing is to be done or reported about a copy now.
+// errSettled means: nothing is to be done or reported about a copy now.
 var errSettled = errors.New("settled")
 
 // note records the result for a copy, and returns only errors that deserve an immediate retry. For other errors the
@@ -262,7 +262,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *
 	return created, nil
 }
 
-// remove deletes a copy that is no longer wanted, on condition that the copy has not changed.
+// remove deletes an unwanted copy, unless the copy has changed.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, resource *api.Resource, found client.Object) error {
 	uid, version := found.GetUID(), found.GetResourceVersion()
 	gone := metadataOf(resource.Kind)

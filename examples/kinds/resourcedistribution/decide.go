@@ -32,20 +32,20 @@ const (
 	SecretTypeFixed reason.Code = "SecretTypeFixed"
 )
 
-// action is what must be done to a copy.
+// action is the next step for a copy.
 type action string
 
 // These are the actions.
 const (
-	// none means that nothing must be done.
+	// none means: nothing must be done.
 	none action = "None"
-	// create means that no object has the copy's name.
+	// create means: no object has the copy's name.
 	create action = "Create"
-	// look means that the metadata is not enough, so the whole object must be read. Only glance returns look.
+	// look means: the metadata is not enough, so the whole object must be read. Only glance returns look.
 	look action = "Look"
-	// update means that the patch must be sent to the copy.
+	// update means: the patch must be sent to the copy.
 	update action = "Update"
-	// Leave means that the object with the copy's name is not changed.
+	// Leave means: the object with the copy's name is not changed.
 	Leave action = "Leave"
 )
 
@@ -59,7 +59,7 @@ type decision struct {
 	Patch map[string]any
 }
 
-// Condition returns the condition that reports a copy that is not changed.
+// Condition returns the condition for a copy left unchanged.
 func (d decision) Condition() v1beta1.ResourceDistributionConditionType {
 	switch d.Why.Code {
 	case NameTaken:
@@ -169,14 +169,14 @@ func differs(want, live api.Object) (patch map[string]any, fixed reason.Code) {
 	return patch, ""
 }
 
-// put adds the content that differs to the patch, unless there is none.
+// put adds differing content, if any, to the patch.
 func put(patch map[string]any, key string, differing map[string]any) {
 	if len(differing) > 0 {
 		patch[key] = differing
 	}
 }
 
-// changed returns the merge patch for a map. If removes is set, keys that are not wanted are removed.
+// changed returns the merge patch for a map. If removes is set, unwanted keys are removed.
 func changed[V any](want, live map[string]V, same func(a, b V) bool, removes bool) map[string]any {
 	out := map[string]any{}
 	for key, value := range want {
@@ -192,7 +192,7 @@ func changed[V any](want, live map[string]V, same func(a, b V) bool, removes boo
 	return out
 }
 
-// differingMeta returns the metadata that differs. Labels and annotations that others have added are kept.
+// differingMeta returns the metadata that differs. Labels and annotations added by others are kept.
 func differingMeta(want, live metav1.Object) map[string]any {
 	patch, same := map[string]any{}, func(a, b string) bool { return a == b }
 	put(patch, "labels", changed(want.GetLabels(), live.GetLabels(), same, false))

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// eventOf returns the event for a condition that has become True.
+// eventOf returns the event for a condition newly True.
 func eventOf(condition v1beta1.ResourceDistributionConditionType) string {
 	switch condition {
 	case v1beta1.ResourceDistributionCreateResourceFailed:
@@ -26,7 +26,7 @@ func eventOf(condition v1beta1.ResourceDistributionConditionType) string {
 		return apps.EventNamespaceConflict
 	case v1beta1.ResourceDistributionNamespaceNotExists:
 		return apps.EventNamespaceNotExists
-	default: // a copy that cannot be read is not updated either
+	default: // an unreadable copy is not updated either
 		return apps.EventFailedUpdate
 	}
 }

@@ -20,15 +20,15 @@ import (
 
 // These are reasons why a selected namespace gets no copy.
 const (
-	// NamespaceMissing means that a listed namespace does not exist.
+	// NamespaceMissing means: a listed namespace does not exist.
 	NamespaceMissing reason.Code = "NamespaceMissing"
-	// NamespaceTerminating means that a listed namespace is being deleted.
+	// NamespaceTerminating means: a listed namespace is being deleted.
 	NamespaceTerminating reason.Code = "NamespaceTerminating"
 )
 
 // targets are the namespaces that a ResourceDistribution selects. The lists are sorted, and no name is in two lists.
 type targets struct {
-	// Wanted are existing namespaces that should have a copy.
+	// Wanted are the existing namespaces to have a copy.
 	Wanted []string
 	// Missing are listed namespaces that do not exist or are being deleted. The reason's object is the namespace.
 	Missing []reason.Reason
@@ -37,7 +37,7 @@ type targets struct {
 	Untouched sets.Set[string]
 }
 
-// within reduces targets to a single namespace, for a manager that is restricted to it.
+// within reduces targets to a single namespace, for a manager restricted to this namespace.
 func within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1beta1.ResourceDistributionTargets {
 	out, listed := targets.DeepCopy(), v1beta1.ResourceDistributionNamespace{Name: namespace}
 	out.IncludedNamespaces.List = nil
@@ -55,7 +55,7 @@ type settings struct {
 }
 
 // resolve parses and validates the spec. Problems are values with which no controller can work: the settings are then
-// unusable. Warnings are values that can be used, but are probably a mistake: a name that no namespace can have.
+// unusable. Warnings are usable values, but probably mistakes: a name impossible for a namespace.
 func resolve(spec *v1beta1.ResourceDistributionSpec) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values

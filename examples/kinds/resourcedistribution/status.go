@@ -13,7 +13,7 @@ import (
 // longest is the largest length of a condition's message, in bytes, because an API server may return long errors.
 const longest = 1024
 
-// conditionTypes are the conditions in their order.
+// conditionTypes are the conditions in order.
 func conditionTypes() []v1beta1.ResourceDistributionConditionType {
 	return []v1beta1.ResourceDistributionConditionType{
 		v1beta1.ResourceDistributionGetResourceFailed,
@@ -27,7 +27,7 @@ func conditionTypes() []v1beta1.ResourceDistributionConditionType {
 
 // statusOf returns the status of a ResourceDistribution. desired and succeeded are numbers of namespaces. failures are
 // errors by condition and namespace. The result has all six conditions in order. A condition's reason comes from the
-// first namespace by name, so it does not depend on the order of events. A transition time changes only with the
+// first namespace by name, and so independent of the order of events. A transition time changes only with the
 // condition's status.
 func statusOf(
 	owner *v1beta1.ResourceDistribution, desired, succeeded int, failures map[v1beta1.ResourceDistributionConditionType]map[string]error, now metav1.Time,
@@ -73,7 +73,7 @@ func refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1
 	return status
 }
 
-// news returns the conditions that report a new failure.
+// news returns the conditions with new failures.
 func news(before, after []v1beta1.ResourceDistributionCondition) (out []v1beta1.ResourceDistributionCondition) {
 	were := byType(before)
 	for _, is := range after {

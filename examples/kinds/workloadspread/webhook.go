@@ -104,8 +104,7 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 			if !ok || err != nil || !s.selector.Matches(labels.Set(pod.Labels)) {
 				return before, given{}, sharedstatus.Answer
 			}
-			// The time of a place counts from its decision, which may be repeated after a slow write.
-			n.now = w.clock.Now()
+			n.now = w.clock.Now() // a place's time starts at the decision, which a slow write may repeat
 			books := before.VersionedSubsetStatuses
 			if before.ObservedGeneration == 0 && len(books) == 0 {
 				books = s.booksOf(spread, before, observed{pods: s.crowdOf(spread.Name, there, w.versioned), replicas: replicas, versioned: w.versioned, now: n.now})

@@ -1,4 +1,4 @@
-// Package gobuild builds programs that tests need into the user's cache. A package embeds the Go modules of the
+// Package gobuild builds programs for tests into the user's cache. A package embeds the Go modules of the
 // programs.
 package gobuild
 
@@ -23,20 +23,21 @@ import (
 // Program says how to build a binary.
 type Program struct {
 	Name string
-	// Module is the directory of the module in which Package is built.
+	// Module is the directory of Package's module.
 	Module, Package string
 	Tags, LDFlags   string
 	Cgo             bool
 }
 
-// Set is the set of programs that a package builds.
+// Set is a set of programs to build.
 type Set struct {
 	// Modules is an archive in the format of package bundle.
 	Modules  string
 	Programs []Program
 }
 
-// CacheDir returns a directory in the user's cache whose name depends on everything that determines the programs.
+// CacheDir returns a directory in the user's cache. The name of the directory depends on everything that determines
+// the programs.
 func (s Set) CacheDir(ctx context.Context, name string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -53,7 +54,7 @@ func (s Set) CacheDir(ctx context.Context, name string) (string, error) {
 	return filepath.Join(cache, "workloadkit", name, hex.EncodeToString(sum[:8])), nil
 }
 
-// Build builds those of the named programs that the directory does not have, one after the other. If several processes
+// Build builds the named programs missing from the directory, sequentially. If several processes
 // call Build, each program is built only once.
 func (s Set) Build(ctx context.Context, dir string, names []string, p progress.Progress) error {
 	if len(s.missing(dir, names)) == 0 {

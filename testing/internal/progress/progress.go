@@ -1,4 +1,4 @@
-// Package progress shows a waiting user what slow work is doing.
+// Package progress shows a waiting user the progress of slow work.
 package progress
 
 import (
@@ -14,7 +14,7 @@ type Progress struct {
 	terminal bool
 }
 
-// New returns a Progress that writes to w; if nil, nothing is written.
+// New returns a Progress that writes to w, or writes nothing if w is nil.
 func New(w io.Writer) Progress {
 	if w == nil {
 		w = io.Discard
@@ -22,7 +22,7 @@ func New(w io.Writer) Progress {
 	return Progress{w: w, terminal: IsTerminal(w)}
 }
 
-// IsTerminal reports whether w is a terminal, on which a line can be updated in place.
+// IsTerminal reports whether w is a terminal, where a line can be updated in place.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -35,7 +35,7 @@ func IsTerminal(w io.Writer) bool {
 // Line writes a line.
 func (p Progress) Line(text string) { fmt.Fprintln(p.w, text) }
 
-// During calls f and prints the label with the seconds that f took.
+// During calls f and prints the label with the duration of f in seconds.
 func (p Progress) During(label string, f func() error) error {
 	start := time.Now()
 	seconds := func() int { return int(time.Since(start).Round(time.Second).Seconds()) }

@@ -1,4 +1,4 @@
-// Package requesttest has what users do with Pods that have ContainerRecreateRequests, for fault schedules of both the
+// Package requesttest has what users do with Pods of ContainerRecreateRequests, for fault schedules of both the
 // manager's part and the node agent's part of the kind.
 package requesttest
 

@@ -1,4 +1,4 @@
-// Command generate packs files of the modules from which binaries are built into a text file that a package embeds. Run
+// Command generate packs the sources of binaries into a text file for embedding in a package. Run
 // "go generate" in the package's directory after every change of the files.
 package main
 
