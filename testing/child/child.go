@@ -1,5 +1,5 @@
-// Package child answers the question: how do I run my manager, or another program, so that the program never outlives my
-// test? A program that keeps running occupies ports and files, and disturbs later tests.
+// Package child answers the question: how do I run my manager, or another program, so that the program never outlives
+// my test? A program that keeps running occupies ports and files, and disturbs later tests.
 package child
 
 import (

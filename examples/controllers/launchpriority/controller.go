@@ -6,9 +6,9 @@
 // the other keys, and one marks the Pod.
 //
 // The Pod owns the ConfigMap, so that the ConfigMap is deleted with the Pod. A ConfigMap left by an earlier Pod of the
-// same name is deleted and created again, because the old ConfigMap would open all barriers at once and be garbage collected later.
-// Until the controller has seen the Pod, the old ConfigMap is there; containers that the kubelet starts in this time
-// are not stopped. A ConfigMap without an owner is not changed, and an event on the Pod says so.
+// same name is deleted and created again, because the old ConfigMap would open all barriers at once and be garbage
+// collected later. Until the controller has seen the Pod, the old ConfigMap is there; containers that the kubelet
+// starts in this time are not stopped. A ConfigMap without an owner is not changed, and an event on the Pod says so.
 package launchpriority
 
 import (
