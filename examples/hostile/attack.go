@@ -222,7 +222,7 @@ func (c *cluster) post(ctx context.Context, path string, body func() io.Reader) 
 		return err.Error()
 	}
 	request.Header.Set("Content-Type", "application/json")
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // an attacker
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // An attacker verifies nothing.
 	defer transport.CloseIdleConnections()
 	return codeOf((&http.Client{Transport: transport, Timeout: time.Minute}).Do(request))
 }

@@ -182,7 +182,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, t *tod
 		return outcome{update: reason.Final(t.err)}
 	}
 	do := func(ctx context.Context, w *write) (bool, error) {
-		object, uid := w.DeepCopyObject().(client.Object), w.GetUID() //nolint:forcetypeassert // the same
+		object, uid := w.DeepCopyObject().(client.Object), w.GetUID() //nolint:forcetypeassert // both interfaces are the same
 		err := pass.Try(fanout.Task{Name: "write"}, uid, func() error {
 			if w.patch == nil {
 				return client.IgnoreNotFound(v.Client.Delete(ctx, object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
@@ -204,7 +204,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, t *tod
 	done.surplus = fanout.Each(ctx, pass, fanout.Task{Name: "delete further workloads"}, t.surplus, do)
 	done.update = fanout.Each(ctx, pass, fanout.Task{Name: "change workloads"}, t.changes, do)
 	made, err := pass.Create(ctx, fanout.Task{Name: "create workloads"}, len(t.create), func(ctx context.Context, i int) error {
-		if err := v.Client.Create(ctx, t.create[i].(client.Object)); err != nil { //nolint:forcetypeassert // the same
+		if err := v.Client.Create(ctx, t.create[i].(client.Object)); err != nil { //nolint:forcetypeassert // both interfaces are the same
 			return fmt.Errorf("subset %s: %w", t.create[i].GetLabels()[apps.LabelSubsetName], err)
 		}
 		return nil
