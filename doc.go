@@ -1,7 +1,7 @@
-// Package workloadkit is the entrance to a kit of parts for Kubernetes workload controllers. The package holds no code;
+// Package workloadkit is the entry to a kit of parts for Kubernetes workload controllers. The package holds no code;
 // import the package with the answer to your question.
 //
-// Decide: values in, a decision out.
+// Decide: packages that turn values into a decision.
 //
 //	ordinals             which numbers do Pods have, with a start and reserved ranges?
 //	revision             has the template changed, and from which template was a Pod made?
@@ -23,20 +23,20 @@
 //	nodefit              may a Pod run on a Node?
 //	pvc                  which claims does a Pod need, which of them are missing, and which may go?
 //
-// Know: the facts behind the decisions.
+// Know: packages with the facts behind the decisions.
 //
 //	ownercache           what does an owner have, and may I decide now?
 //	expectations         has my cache seen my own writes?
 //	podstate             what state is this Pod in?
 //	decode               what does this JSON say, and what of it makes no sense?
 //
-// Act: carry decisions out.
+// Act: packages that carry decisions out.
 //
 //	podpatch             which requests carry out all of these decisions?
 //	fanout               how do I act on many Pods at once, without starving others or repeating what is refused?
 //	ownercache/fairqueue how do I keep one namespace from holding up all the others?
 //
-// On Nodes, in module node.
+// On Nodes, in module node:
 //
 //	node/containerrestart which container may be stopped now, and is it back?
 //	node/cri              how do I ask the container runtime of a Node for containers and images?
@@ -49,7 +49,7 @@
 //
 // # A reconcile
 //
-// A controller calls the packages in order, and reads like a paragraph: observe, resolve, history, decide, act, report.
+// A controller calls the packages in this order: observe, resolve, history, decide, act, report.
 //
 //	ownercache.Cache.Observe     the owner, its Pods and revisions, once the cache shows all own writes
 //	partition, ordinals          numbers of the spec, and for Pods per Node the fitting Nodes: nodefit
@@ -64,19 +64,19 @@
 //	podcontrol/executor          each Pod's needs, and the handling of refusals
 //	ownercache.View.WriteStatus  the report, and fanout.Pass.Result
 //
-// A second loop, for single Pods, finishes begun actions: podcontrol/executor adds the loop to the manager. The module
-// in examples has six whole operators to copy from: examples/embed/fleet (equal Pods), examples/embed/agents (a Pod on
-// every Node), examples/embed/gameservers (numbered Pods), examples/embed/shards (numbered Pods with volumes and a
-// budget), examples/embed/nodejobs (a program once on every Node) and examples/embed/sidecars (a container in foreign
-// Pods).
+// A second loop reconciles single Pods and finishes updates that have begun: podcontrol/executor adds the loop to the
+// manager. The module in examples has six whole operators to copy from: examples/embed/fleet (equal Pods),
+// examples/embed/agents (a Pod on every Node), examples/embed/gameservers (numbered Pods), examples/embed/shards
+// (numbered Pods with volumes and a budget), examples/embed/nodejobs (a program once on every Node) and
+// examples/embed/sidecars (a container injected into Pods of other owners).
 //
 // # Decide, then act
 //
-// Every mechanism has a deciding half and an acting half. The deciding half is package x: x takes values and returns a
-// decision, without client, clock, randomness or log, so the same input always gives the same answer. A test can fuzz
-// x, a webhook can call x to predict a rollout, and a reader can learn from x how a system behaves. The acting half is
-// a package below x, named for the service: the acting half takes a client and writes the decision, as few times as the
-// API allows.
+// Every mechanism has a deciding half without effects and an acting half that calls the API server. The deciding half
+// is package x: x takes values and returns a decision, without client, clock, randomness or log, so the same input
+// always gives the same answer. A test can fuzz x, a webhook can call x to predict a rollout, and a reader can learn
+// from x how a system behaves. The acting half is a package below x, named for the service: the acting half takes a
+// client and writes the decision, with as few requests as the API allows.
 //
 //	expectations/trackedclient   clients with awaited writes
 //	ownercache/watchhealth       informers with quickly restored watches, for kinds served only at times
@@ -93,17 +93,17 @@
 //	decode/specwebhook           refuses senseless specs at admission
 //	webhookcert/rotator          serves, rotates and injects certificates
 //
-// Between deciders and writers stands podpatch: deciders return changes, and podpatch merges all deciders' changes of a
-// Pod into at most a single patch each for pods, pods/status and pods/resize.
+// Package podpatch is between deciders and writers: deciders return changes, and podpatch merges all deciders' changes
+// of a Pod into at most one patch each for pods, pods/status and pods/resize.
 //
 // # Reasons are data
 //
-// Every refusal, wait and fallback has a reason.Reason: a stable code, a field path, the found value and a remedy. See
-// docs/reasons.md for all codes. The codes are API.
+// Every refusal, wait and fallback has a reason.Reason: a stable code, a field path, the value found there and a
+// remedy. See docs/reasons.md for all codes. The codes are part of the API.
 //
 // # Layers
 //
-// Imports point down only, as a test at the root checks. Deciding halves import k8s.io/api, apimachinery and utils
-// alone. The kit has no own API types: annotation, label and condition names are Keys given by the caller and checked
-// by constructors.
+// Packages import only packages of lower layers, as a test at the root checks. Deciding halves import k8s.io/api,
+// apimachinery and utils alone. The kit has no own API types: annotation, label and condition names are Keys given by
+// the caller and checked by constructors.
 package workloadkit

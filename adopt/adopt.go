@@ -2,10 +2,10 @@
 //
 // An owner controls the objects that name the owner as their controller. The owner releases objects no longer matched
 // by its selector, and may take matching orphans. [Split] sorts objects into these groups; package adopt/ownerrefs
-// writes the owner references. Whether orphans are taken is the owner's choice: StatefulSets adopt, CloneSets only
-// release.
+// writes the owner references. Whether the controller adopts matching orphans is the owner's choice: StatefulSets adopt
+// orphans, CloneSets only release objects.
 //
-// All functions are pure and safe for concurrent use, and leave the objects alone.
+// All functions are pure and safe for concurrent use, and do not modify the objects.
 package adopt
 
 import (
@@ -17,18 +17,19 @@ import (
 )
 
 const (
-	// InvalidSelector means that the owner's selector is nil or empty. Acting on such a selector would release everything,
-	// or take everything in the namespace.
+	// InvalidSelector means that the owner's selector is nil or empty. With such a selector, Split would release all
+	// owned objects, or adopt all orphans in the namespace.
 	InvalidSelector reason.Code = "InvalidSelector"
 	// NotSelected means that an object is released because its owner no longer selects the object.
 	NotSelected reason.Code = "NotSelected"
-	// Orphaned means that an object is adopted because its owner selects the object and nobody controls the object.
+	// Orphaned means that an object is adopted because its owner selects the object and the object has no controller.
 	Orphaned reason.Code = "Orphaned"
-	// ControlledByOther means that the owner selects an object with a foreign controller. Two selectors overlap.
+	// ControlledByOther means that the owner's selector matches an object controlled by another owner. The selectors of
+	// two owners overlap.
 	ControlledByOther reason.Code = "ControlledByOther"
 )
 
-// Owner holds the dependencies of ownership. All fields but Deleting are required.
+// Owner is the owner for which Split sorts the objects. All fields but Deleting are required.
 type Owner struct {
 	UID       types.UID
 	Namespace string
@@ -38,30 +39,34 @@ type Owner struct {
 	Deleting bool
 }
 
-// Options of Split. The zero value releases but does not adopt.
+// Options are options of Split. The zero value releases but does not adopt.
 type Options struct {
-	// Adopt takes orphans.
+	// Adopt makes Split adopt matching orphans.
 	Adopt bool
-	// Match is a further condition beside the selector, such as the form of the name; nil for none. Objects that fail
-	// Match are treated as if the selector did not match.
+	// Match is a further condition beside the selector, such as a check of the object's name; nil if there is none.
+	// Objects that fail Match are treated as if the selector did not match.
 	Match func(metav1.Object) bool
 }
 
-// Decision sorts objects, each group in the given order. Objects outside of the owner's business are in no group.
+// Decision is the result of Split: the objects by group, each group in the given order. Objects that the owner neither
+// controls nor adopts are in no group.
 type Decision[T metav1.Object] struct {
-	// Owned are controlled by the owner and match, terminating ones included.
+	// Owned are the matching objects controlled by the owner, terminating objects included.
 	Owned []T
-	// Adopt are orphans to take. They are not in Owned before a successful adoption.
+	// Adopt are the orphans that the owner must adopt. Owned does not include these orphans: add an orphan once its
+	// adoption has succeeded.
 	Adopt []T
-	// Release are controlled by the owner and do not match.
+	// Release are the objects that the owner controls but no longer matches.
 	Release []T
-	// Reasons has an entry for each object in Adopt and Release, and for each matching object with a foreign controller.
+	// Reasons has an entry for each object in Adopt and Release, and for each matching object controlled by another
+	// owner.
 	Reasons reason.List
 }
 
-// Split decides about objects. kind is their kind in the reasons. Split adopts no terminating orphans and no orphans in
-// another namespace. The error is a reason.Reason with code InvalidSelector. O(n); beside the groups Split allocates
-// nothing for owned, matching objects.
+// Split sorts objects by what the owner must do with each: keep, adopt or release. kind is the objects' kind, for the
+// text of the reasons. Split adopts no terminating orphans and no orphans in another namespace. The error is a
+// reason.Reason with code InvalidSelector. Split runs in O(n), and allocates nothing for owned, matching objects but
+// the list of the group.
 func Split[T metav1.Object](owner Owner, kind string, objects []T, options Options) (Decision[T], error) {
 	if owner.Selector == nil || owner.Selector.Empty() {
 		return Decision[T]{}, reason.Reason{
@@ -93,7 +98,7 @@ func Split[T metav1.Object](owner Owner, kind string, objects []T, options Optio
 	return d, nil
 }
 
-// mayAdopt is false if the owner or the object is about to disappear, and across namespaces.
+// mayAdopt is false if the owner or the object is being deleted, or if the two are in different namespaces.
 func (o *Owner) mayAdopt(object metav1.Object) bool {
 	return !o.Deleting && object.GetDeletionTimestamp() == nil && object.GetNamespace() == o.Namespace
 }

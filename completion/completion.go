@@ -1,13 +1,14 @@
 // Package completion answers "is a job over, how many Pods may run now, and when do I have to look again?"
 //
-// Package completion is for jobs of your own kind with a Pod, a pull or a container per item: a run on every Node, an
-// image on some Nodes, a debugger in some Pods. Such jobs share a policy: the parallelism, the meaning of a failure,
-// the deadline, an end or none, and the time before deletion. The controller knows the items and their results.
+// Package completion is for jobs of your own kind that run a Pod, an image pull or a container per item: a program on
+// every Node, an image on some Nodes, a debugger in some Pods. Such jobs share a policy: the parallelism, the effect of
+// a failure, the deadline, whether the job ever completes, and the time before deletion. The controller counts the
+// items and their results.
 //
 // # Use
 //
-// Count, and ask [Next] in each pass, even without any news: the instant of the job's failure or deletion comes without
-// an event, and a new process knows of no timer.
+// Count the items and ask [Next] in each pass, even if nothing has changed: the time of the job's failure or deletion
+// comes without an event, and a restarted process has no timer.
 //
 //	step := completion.Next(rules, progress, now)
 //	switch step.State {
@@ -17,14 +18,14 @@
 //	}
 //	requeue after step.After, whatever the state
 //
-// Record a job's end before acting on the end, and a process that dies in between goes on from there. The reasons in
-// [Step.Why] explain the job's end or wait.
+// Record a job's end in its status before acting on the end: a process that is restarted in between then continues from
+// the status. The reasons in [Step.Why] explain why the job has ended or waits.
 //
 // # Failures
 //
-// [Hold] pauses a job after a failure, until somebody has looked at the job. Known failures do not hold the job again:
-// keep in its status the number of failures ([Progress.Known]) and whether failures hold the job ([Progress.Held]), and
-// clear Held when the user changes the spec.
+// [Hold] pauses a job after a failure, until a user changes the job's spec. Failures that were counted before do not
+// pause the job again: keep in its status the number of failures ([Progress.Known]) and whether failures pause the job
+// ([Progress.Held]), and clear Held when the user changes the spec.
 package completion
 
 import (
@@ -38,109 +39,114 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// Codes of the reasons why a job has ended, or does not start more.
+// These are the codes of the reasons why a job has ended, or starts no more items.
 const (
 	// DeadlineExceeded means that a job has run past its deadline, and has failed.
 	DeadlineExceeded reason.Code = "DeadlineExceeded"
-	// FailureNotTolerated means that an item of the job has failed, and the job with the item.
+	// FailureNotTolerated means that an item of the job has failed, and therefore the job has failed.
 	FailureNotTolerated reason.Code = "FailureNotTolerated"
-	// HeldByFailures means that an item has failed, and nothing starts before somebody has looked at the failure. Nobody
-	// checks the deadline meanwhile, but its time goes on: move Progress.Started if the time must not count.
+	// HeldByFailures means that an item has failed, and no item starts until a user changes the job's spec. The
+	// deadline does not end the job while failures pause the job, but the time keeps counting: move Progress.Started if
+	// the paused time must not count.
 	HeldByFailures reason.Code = "HeldByFailures"
-	// JobPaused means that the spec pauses the job: nothing starts, and nobody checks the deadline meanwhile, as with
+	// JobPaused means that the spec pauses the job: no item starts, and the deadline does not end the job, as with
 	// HeldByFailures.
 	JobPaused reason.Code = "JobPaused"
-	// OverParallelism means that more items run than allowed, because the limit was lowered meanwhile. No item is ended.
+	// OverParallelism means that more items run than allowed, because the user has lowered the limit since their start.
+	// No running item is stopped.
 	OverParallelism reason.Code = "OverParallelism"
 	// ParallelismReached means that as many items run as allowed, and further items wait.
 	ParallelismReached reason.Code = "ParallelismReached"
 )
 
-// OnFailure is the meaning of a failure for the job.
+// OnFailure says what a failed item means for its job.
 type OnFailure uint8
 
 const (
-	// GoOn counts a failure as done.
+	// GoOn counts a failed item as done: the job continues.
 	GoOn OnFailure = iota
-	// End fails the job.
+	// End fails the whole job when an item fails.
 	End
-	// Hold pauses the job.
+	// Hold pauses the job when an item fails.
 	Hold
 )
 
-// Rules are the user's wishes. The zero value is a job that may run nothing.
+// Rules are the settings of a job's spec. The zero value is a job that may run no items.
 type Rules struct {
-	// Parallelism is how many may run side by side. See [Parallelism].
+	// Parallelism is how many items may run at the same time. See [Parallelism].
 	Parallelism int
-	// Endless says that there may always be more to do: the job is not complete when all is done.
+	// Endless says that more items may always appear: the job is not complete when all items are done.
 	Endless bool
-	// Paused holds the job up: nothing is started, and the job does not end.
+	// Paused pauses the job: no item is started, and the job does not end.
 	Paused bool
-	// OnFailure is the meaning of a failure.
+	// OnFailure says what a failed item means for the job.
 	OnFailure OnFailure
 	// Deadline is the time from the job's start to its failure; nil for none.
 	Deadline *time.Duration
 	// TTL is the time from the job's end to its deletion; nil for never.
 	TTL *time.Duration
-	// Paths are the paths of the spec's fields, for reasons.
+	// Paths are the paths of the spec's fields, used in reasons.
 	Paths Paths
 }
 
-// Paths name fields of the spec.
+// Paths are paths of the spec's fields.
 type Paths struct{ Parallelism, Paused, OnFailure, Deadline string }
 
-// Progress is the known progress of a job. Numbers below 0 count as 0.
+// Progress is the controller's count and record of a job. Numbers below 0 count as 0.
 type Progress struct {
-	// Started and Ended are the times of the job's begin and end, or zero. Next takes a missing start for now.
+	// Started and Ended are the times of the job's begin and end, or zero. If the start is missing, Next uses the
+	// current time.
 	Started, Ended time.Time
 	// Wanted is the number of items, and Done the number of ended items, successful or not.
 	Wanted, Done int
-	// Active is how many run, and Missing how many could be started.
+	// Active is how many items run, and Missing how many items could be started.
 	Active, Missing int
-	// Failed is the number of failures, and Known the number of earlier known failures. If failed items disappear,
-	// remember the known items: a mere number from a status mistakes a new failure for a failure that is gone.
+	// Failed is the number of failed items, and Known the number of failures counted in earlier passes. If failed items
+	// can disappear, remember the known failures: with only a number in the status, a new failure beside a
+	// disappeared failure would go unnoticed.
 	Failed, Known int
-	// Held says that failures have paused the job, and nobody has changed its spec since.
+	// Held says that failures have paused the job, and nobody has changed the job's spec since.
 	Held bool
 }
 
-// State is the present state of a job.
+// State is the state of a job after a call of Next.
 type State string
 
 const (
-	// Running means that the job is under way.
+	// Running means that the job runs.
 	Running State = "Running"
-	// Paused means that the spec holds the job up.
+	// Paused means that the job's spec pauses the job.
 	Paused State = "Paused"
-	// Held means that failures hold the job up.
+	// Held means that failures pause the job.
 	Held State = "Held"
-	// Complete means that all is done: the job ends now.
+	// Complete means that all items are done: the job ends now.
 	Complete State = "Complete"
-	// Failed means that the job ends now, early.
+	// Failed means that the job ends now, before all items are done.
 	Failed State = "Failed"
-	// Over means that the job had ended before.
+	// Over means that the job had ended before this pass.
 	Over State = "Over"
 )
 
-// Step is the next action.
+// Step is the controller's next action for a job.
 type Step struct {
 	State State
 	// Start is the number of missing items that may start now.
 	Start int
-	// Remove says that the time after the job's end has passed, and the job is to be deleted.
+	// Remove says that the job's TTL has passed, and the controller must delete the job.
 	Remove bool
-	// After is the time until another look even without an event; zero for never. A job that ends is looked at again soon:
-	// the actions after the end come with no event, because writes to a status do not wake their controller.
+	// After is the time after which Next must be asked again even if no event occurs; zero for never. A job that ends
+	// is reconciled again soon: the work after the end waits for no event, because writes to a status do not wake their
+	// controller.
 	After time.Duration
-	// Why explains the job's end, or why nothing more starts.
+	// Why explains why the job has ended, or why no more items start.
 	Why reason.List
 }
 
-// afterEnd is the time from a job's end to another look. The numbers of its Pods are settled then.
+// afterEnd is the time from a job's end to the next pass. The counts of its Pods no longer change then.
 const afterEnd = time.Second
 
-// Next returns a job's state and next action. A job without items is Running until its deadline: items may still come.
-// Next is pure.
+// Next returns a job's state and next action. A job without items is Running until its deadline, because items may
+// still appear. Next is pure.
 func Next(r Rules, p Progress, now time.Time) Step {
 	switch {
 	case !p.Ended.IsZero():
@@ -168,7 +174,7 @@ func Next(r Rules, p Progress, now time.Time) Step {
 	return step
 }
 
-// start says how many may be started.
+// start sets how many items may be started.
 func (s *Step) start(r Rules, p Progress) {
 	limit, missing := strconv.Itoa(r.Parallelism), max(p.Missing, 0)
 	switch room := r.Parallelism - max(p.Active, 0); {
@@ -184,7 +190,7 @@ func (s *Step) start(r Rules, p Progress) {
 	}
 }
 
-// over says when to delete an ended job.
+// over says when to delete a job that has ended.
 func over(r Rules, p Progress, now time.Time) Step {
 	step := Step{State: Over}
 	if r.TTL == nil {
@@ -201,8 +207,8 @@ func because(code reason.Code, path, found, detail, remedy string) reason.List {
 	return reason.List{{Code: code, Path: path, New: found, Detail: detail, Remedy: remedy}}
 }
 
-// Parallelism returns the number of items that may run side by side, given the wanted number. A percentage is rounded
-// up; nil is no limit. The error comes from [partition.ResolveUncapped].
+// Parallelism returns the number of items that may run at the same time, out of the wanted number of items. A
+// percentage is rounded up; nil means no limit. The error comes from [partition.ResolveUncapped].
 func Parallelism(path string, value *intstr.IntOrString, wanted int) (int, error) {
 	if value == nil {
 		return math.MaxInt32, nil
@@ -210,7 +216,7 @@ func Parallelism(path string, value *intstr.IntOrString, wanted int) (int, error
 	return partition.ResolveUncapped(path, value, wanted, partition.Up)
 }
 
-// Seconds returns a number of seconds as a duration; nil for nil. A larger number than a duration can hold gives the
+// Seconds converts a number of seconds to a duration; nil gives nil. A number too large for a duration gives the
 // largest duration.
 func Seconds[N int32 | int64](n *N) *time.Duration {
 	if n == nil {

@@ -12,38 +12,38 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Reasons why a Pod must leave its Node.
+// These are reasons why a Pod must leave its Node.
 const (
-	// NodeUnfit means that a Pod's Node does not fit any more: the Node's labels, taints or size have changed, or the Node
-	// was cordoned.
+	// NodeUnfit means that a Pod's Node does not fit the Pod any more: the Node's labels, taints or size have changed,
+	// or the Node was cordoned.
 	NodeUnfit reason.Code = "NodeUnfit"
 	// NodeGone means that a Pod's Node does not exist any more.
 	NodeGone reason.Code = "NodeGone"
-	// JobOver means that the job has ended, and the Pod has not.
+	// JobOver means that the job has ended, but the Pod still runs.
 	JobOver reason.Code = "JobOver"
 )
 
-// Standing is a Pod's meaning for its job.
+// Standing says how a Pod counts for its job.
 type Standing uint8
 
 const (
-	// Leaving is a Pod being deleted: a deletion ends the Pod and is neither a success nor a failure. Leaving is also a
-	// Pod of a lost Node, marked as failed by the Pod garbage collector just before its deletion.
+	// Leaving is a Pod being deleted: a deleted Pod counts neither as a success nor as a failure. Leaving is also a Pod
+	// of a lost Node, marked as failed by the Pod garbage collector just before its deletion.
 	Leaving Standing = iota
-	// Active has not ended.
+	// Active is a Pod still running or about to run.
 	Active
-	// Succeeded has ended well.
+	// Succeeded is a Pod with a successful end.
 	Succeeded
-	// Broken has ended in another way: its containers have failed, or the kubelet or the scheduler has ended the Pod (see
-	// condition DisruptionTarget).
+	// Broken is a Pod that has ended without success: its containers have failed, or the kubelet or the scheduler has
+	// ended the Pod (see condition DisruptionTarget).
 	Broken
-	// Looping counts as broken, and restarts its containers again and again.
+	// Looping is a Pod whose containers restart again and again; the Pod counts as failed.
 	Looping
 )
 
 // StandingOf says how a Pod counts for its job. A Pod is Looping if its restartPolicy is not Never, and the restarts of
-// its containers and init containers add up to more than restartLimit. Refuse the restartPolicy Always for jobs, the
-// API server's default: such a Pod never succeeds.
+// its containers and init containers add up to more than restartLimit. Admission should refuse the restartPolicy Always
+// (the API server's default) for jobs: such a Pod never succeeds.
 func StandingOf(pod *corev1.Pod, restartLimit int32) Standing {
 	switch {
 	case pod.DeletionTimestamp != nil || isCollected(pod):
@@ -59,7 +59,7 @@ func StandingOf(pod *corev1.Pod, restartLimit int32) Standing {
 }
 
 // isCollected reports whether the Pod garbage collector has ended a Pod. See pkg/controller/podgc/gc_controller.go of
-// Kubernetes: the collector deletes the Pod in the next call.
+// Kubernetes: the collector marks the Pod as failed, and deletes the Pod with its next request.
 func isCollected(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"
@@ -76,11 +76,11 @@ func restarts(pod *corev1.Pod) (sum int64) {
 	return sum
 }
 
-// Claim is a job's use of a Node.
+// Claim says how a job may use a Node.
 type Claim struct {
-	// Fits says that a new Pod may run there.
+	// Fits says that the job may create a Pod on the Node.
 	Fits bool
-	// Keeps says that a Pod already bound to the Node stays. See nodefit.HealthTolerations.
+	// Keeps says that a Pod that already runs on the Node may stay. See nodefit.HealthTolerations.
 	Keeps bool
 }
 
@@ -90,48 +90,48 @@ type Unfinished struct {
 
 	// Active says that the Pod has not failed.
 	Active bool
-	// Why says why the Pod must leave its Node; empty if the Pod may stay.
+	// Why says why the Pod must leave its Node; empty if the Pod may stay on the Node.
 	Why reason.Code
 }
 
-// Survey is the state of a job with a Pod on each Node. Lists are sorted by name.
+// Survey counts the Nodes and Pods of a job that runs a Pod on each Node. Lists are sorted by name.
 type Survey struct {
-	// Wanted is the number of Nodes that are to have a Pod, or have had a Pod, and Done the number of finished Nodes among
-	// them.
+	// Wanted is the number of Nodes on which the job runs or has run a Pod, or will run a Pod. Done is the number of
+	// these Nodes whose Pod has ended.
 	Wanted, Done int
-	// Missing are the Nodes without a Pod. Each active Pod without a pinned Node reduces Missing by a Node, because the
-	// Pod may be about to run there.
+	// Missing are the Nodes without a Pod. Each active Pod that is not pinned to a Node shortens Missing by a Node,
+	// because the scheduler may be about to bind the Pod there.
 	Missing []string
 	// Active, Succeeded and Failed are numbers of Pods.
 	Active, Succeeded, Failed int
-	// Running have not ended. Misplaced are the Running Pods that must leave their Node.
+	// Running are the Pods that have not ended. Misplaced are the Running Pods that must leave their Node.
 	Running, Misplaced []Unfinished
-	// Duplicates are Nodes with more than one Pod.
+	// Duplicates are the Nodes on which the job has more than one Pod.
 	Duplicates []string
 
-	unpinned int // active Pods without a pinned Node
+	unpinned int // number of active Pods that are not pinned to a Node
 }
 
-// Progress returns the progress of a job for Next. started and ended are the recorded times of the job, or zero. Add
-// Known and Held for jobs that failures hold up.
+// Progress returns the progress of a job for Next. started and ended are the recorded times of the job, or zero. If
+// failures pause the job (Hold), the caller must also set Known and Held.
 func (s *Survey) Progress(started, ended time.Time) Progress {
 	return Progress{Started: started, Ended: ended, Wanted: s.Wanted, Done: s.Done, Active: s.Active, Missing: len(s.Missing), Failed: s.Failed}
 }
 
-// Work is what to do to the Pods of a job, and to the job. Lists are sorted by name.
+// Work is what to do to a job and its Pods. Lists are sorted by name.
 type Work struct {
-	// Ends says that the job ends now: record the end in the job's status before the rest of the work.
+	// Ends says that the job ends now: record the end in the job's status before the other actions.
 	Ends bool
-	// Create are the Nodes for new Pods.
+	// Create are the Nodes that need a new Pod.
 	Create []string
-	// Delete are Pods that must leave, each with its reason.
+	// Delete are the Pods that must leave their Node, each with its reason.
 	Delete []Unfinished
-	// Remove says that the job is to be deleted.
+	// Remove says that the controller must delete the job.
 	Remove bool
 }
 
-// Work returns the work of a step. While the job runs, misplaced Pods are deleted; after its end, all Pods that have
-// not ended.
+// Work returns what to do for a step. While the job runs, Delete lists the misplaced Pods; after its end, Delete lists
+// all Pods that have not ended.
 func (s *Survey) Work(step Step) Work {
 	work := Work{Ends: step.State == Complete || step.State == Failed, Remove: step.Remove}
 	switch step.State {
@@ -147,11 +147,11 @@ func (s *Survey) Work(step Step) Work {
 	return work
 }
 
-// OnNodes counts the Pods of a job with a Pod on each fitting Node. claims has all Nodes by name. A Pod waiting for a
-// Node counts for its pinned Node (nodefit.NodeOf): pin new Pods with nodefit.Requirements.Place. A finished Node stays
-// finished as long as its Pod exists, even if the Node has become unfit since. After a foreign deletion of its Pod a
-// Node is to be done again. To avoid the repetition, remember finished Nodes in the job's status, and clear Fits in
-// their claims. OnNodes is pure.
+// OnNodes counts the Pods of a job that runs a Pod on each fitting Node. claims has all Nodes by name. A Pod not yet
+// bound to a Node counts for its pinned Node (nodefit.NodeOf): pin new Pods with nodefit.Requirements.Place. A finished
+// Node stays finished as long as its Pod exists, even if the Node no longer fits. If somebody else deletes a finished
+// Pod, the job runs again on the Node. To avoid the repetition, remember finished Nodes in the job's status, and clear
+// Fits in their claims. OnNodes is pure.
 func OnNodes(pods []*corev1.Pod, claims map[string]Claim, restartLimit int32) *Survey {
 	s, places := &Survey{}, make(map[string]*place, len(pods))
 	for _, pod := range pods {
@@ -184,12 +184,12 @@ func OnNodes(pods []*corev1.Pod, claims map[string]Claim, restartLimit int32) *S
 	return s
 }
 
-// place counts the Pods on a Node. kept are active Pods that stay.
+// place counts the Pods of a Node. kept are the active Pods that may stay on the Node.
 type place struct{ pods, active, kept, ended int }
 
-// add counts a Pod.
+// add counts a Pod for its Node.
 func (s *Survey) add(pod *corev1.Pod, is Standing, places map[string]*place, claims map[string]Claim) {
-	at := &place{} // of a Pod without a bound or pinned Node
+	at := &place{} // the place of a Pod that is neither bound nor pinned to a Node
 	node, err := nodefit.NodeOf(pod)
 	if err == nil {
 		if places[node] == nil {

@@ -14,19 +14,19 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Undecodable means that a field holds a value that cannot be decoded. Admission refuses such values if admission
-// checks templates. Without webhooks anything is stored.
+// Undecodable means that a field holds a value that cannot be decoded. Admission refuses such values if its webhook
+// decodes the templates. If no webhook checks the templates, the API server stores any value.
 const Undecodable reason.Code = "Undecodable"
 
-// Problem says why something cannot be decoded.
+// Problem says why a value cannot be decoded.
 type Problem struct {
-	// Path leads to the value from the decoded object, as far as known.
+	// Path is the path from the decoded object to the value, as far as known.
 	Path string
-	// Detail is the reason, without the path.
+	// Detail is the reason, without the value's path.
 	Detail string
 }
 
-// Error names both.
+// Error names path and detail.
 func (p Problem) Error() string {
 	if p.Path == "" {
 		return p.Detail
@@ -34,7 +34,8 @@ func (p Problem) Error() string {
 	return p.Path + ": " + p.Detail
 }
 
-// In returns the problem in the view of an object with the decoded value in the field name.
+// In returns the problem with its path prefixed by a field name, for an enclosing object with the decoded value in the
+// field.
 func (p Problem) In(name string) Problem {
 	if p.Path != "" {
 		name += "." + p.Path
@@ -51,8 +52,8 @@ func Reasons(problems []Problem) (list reason.List) {
 }
 
 // Object decodes JSON into a pointer. The error is a [Problem]. Memory and time are linear in the length of data.
-// Object refuses values that take too long to read at any place, even within a type with its own tolerant decoder
-// ([Fields]).
+// Object refuses values that take too long to parse, wherever they stand, even within a type with its own tolerant
+// decoder ([Fields]).
 func Object(data []byte, into any) error {
 	if problem := guard(data, reflect.TypeOf(into)); problem != nil {
 		return *problem
@@ -62,21 +63,21 @@ func Object(data []byte, into any) error {
 		return nil
 	}
 	if known := (Problem{}); errors.As(err, &known) {
-		return known // of a type with its own decoder
+		return known // known is of a type with its own decoder
 	}
 	if found := walk(data, reflect.TypeOf(into), true); found != nil {
-		return *found // with its index and key, missing in the decoder's error
+		return *found // found has the index and key of the value, unlike the decoder's error
 	}
 	return problemOf(err)
 }
 
-// Fields decodes JSON into a struct whose fields may be senseless, in place of the struct's former content. An
-// undecodable field is zero, and the problems say why, in the order of the names. An error means that the JSON is no
-// object, or into no pointer to a struct; the error is a [Problem], and the struct stays as it was. at is the name of
-// the decoded value, and begins all paths.
+// Fields decodes JSON into a struct even if some fields cannot be decoded, and overwrites the struct's former content.
+// A field that cannot be decoded is set to zero, and problems says why, in the order of the names. Fields returns an
+// error if the JSON is no object, or if the target is no pointer to a struct; the error is a [Problem], and the struct
+// is not modified. at is the name of the decoded value, and begins all paths.
 //
-// Fields is for UnmarshalJSON, with the pointer converted to a type without that method. The left out fields are lost
-// if the struct is written: keep the problems in the struct, and have MarshalJSON call [Marshal], as in the example.
+// Call Fields in UnmarshalJSON, with the pointer converted to a type without this method. Writing the struct back would
+// lose the undecodable fields: keep the problems in the struct, and have MarshalJSON call [Marshal], as in the example.
 func Fields(data []byte, into any, at string) (problems []Problem, err error) {
 	if pointer := reflect.ValueOf(into); pointer.Kind() != reflect.Pointer || pointer.IsNil() || pointer.Elem().Kind() != reflect.Struct {
 		return nil, Problem{Path: at, Detail: fmt.Sprintf("decoding into %T, must be a pointer to a struct", into)}
@@ -94,8 +95,8 @@ func Fields(data []byte, into any, at string) (problems []Problem, err error) {
 	return problems, nil
 }
 
-// Marshal encodes a struct read by [Fields], and refuses while there are problems: writing the struct would lose the
-// undecodable fields. Convert the struct to a type without MarshalJSON.
+// Marshal encodes a struct that was decoded by [Fields], and returns an error if there were problems: writing the
+// struct would lose the undecodable fields. Convert the struct to a type without MarshalJSON.
 func Marshal(plain any, problems []Problem) ([]byte, error) {
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("what was not decoded in full cannot be written: %w", problems[0])
@@ -104,7 +105,7 @@ func Marshal(plain any, problems []Problem) ([]byte, error) {
 }
 
 func fields(data []byte, into any) (problems []Problem, err error) {
-	if Object(data, into) == nil { // as always
+	if Object(data, into) == nil { // the usual case: all fields can be decoded
 		return nil, nil
 	}
 	var raw map[string]json.RawMessage
@@ -118,7 +119,7 @@ func fields(data []byte, into any) (problems []Problem, err error) {
 		if err != nil {
 			return nil, problemOf(err)
 		}
-		scratch := reflect.New(whole.Type()) // a failure leaves half of the field behind
+		scratch := reflect.New(whole.Type()) // after a failure, part of the field may be set
 		if err := Object(alone, scratch.Interface()); err != nil {
 			problem := problemOf(err)
 			if problem.Path == "" {
@@ -135,7 +136,7 @@ func fields(data []byte, into any) (problems []Problem, err error) {
 	return problems, nil
 }
 
-// problemOf returns the problem behind a decoder's error.
+// problemOf turns a decoder's error into a Problem.
 func problemOf(err error) Problem {
 	var known Problem
 	var wrong *json.UnmarshalTypeError
@@ -148,7 +149,7 @@ func problemOf(err error) Problem {
 	return Problem{Detail: err.Error()}
 }
 
-// Depth returns the nesting depth of arrays and objects in JSON. For anything but JSON the number is arbitrary.
+// Depth returns the nesting depth of arrays and objects in JSON. If the input is not JSON, the number is arbitrary.
 func Depth(data []byte) int {
 	depth, deepest := 0, 0
 	for i := 0; i < len(data); i++ {
@@ -165,10 +166,10 @@ func Depth(data []byte) int {
 	return deepest
 }
 
-// Elements returns the number of elements of all arrays in JSON together. For anything but JSON the number is
+// Elements returns the number of elements of all arrays in JSON together. If the input is not JSON, the number is
 // arbitrary.
 func Elements(data []byte) int {
-	elements, inArray, begun := 0, []bool{}, false // begun: the current array has an element
+	elements, inArray, begun := 0, []bool{}, false // begun says that the current array has an element
 	for i := 0; i < len(data); i++ {
 		c := data[i]
 		if array := len(inArray) > 0 && inArray[len(inArray)-1]; array && !begun && c != ']' && !isSpace(c) {
@@ -181,7 +182,7 @@ func Elements(data []byte) int {
 			begun = false
 		case '}', ']':
 			inArray = inArray[:max(len(inArray)-1, 0)]
-			begun = true // the ended value was an element of the enclosing array
+			begun = true // the array that ended is an element of the enclosing array
 		case ',':
 			if len(inArray) > 0 && inArray[len(inArray)-1] {
 				elements++
@@ -195,7 +196,7 @@ func Elements(data []byte) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// endOfString returns the end of the string that begins at the index.
+// endOfString returns the index of the end of the string that begins at the given index.
 func endOfString(data []byte, begin int) int {
 	for i := begin + 1; ; {
 		next := bytes.IndexAny(data[min(i, len(data)):], `"\`)
@@ -205,6 +206,6 @@ func endOfString(data []byte, begin int) int {
 		if i += next; data[i] == '"' {
 			return i
 		}
-		i += 2 // the character after a backslash is no end
+		i += 2 // an escaped character does not end the string
 	}
 }

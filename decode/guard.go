@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// longestQuantity is in characters and longestExponent in digits: values beyond an exabyte or a billionth mean
-	// nothing.
+	// longestQuantity is in characters, and longestExponent in digits: no real quantity is longer.
 	longestQuantity, longestExponent = 64, 3
-	// mostMemory is for the elements of lists and maps, in bytes. Three characters can make a container of 700 bytes.
+	// mostMemory limits the memory for the elements of lists and maps, in bytes. Three characters of JSON can become a
+	// container of 700 bytes.
 	mostMemory = 16 << 20
-	// small data cannot need more than mostMemory.
+	// data of this length or less cannot need more than mostMemory.
 	small = 16 << 10
 )
 
-// guard returns the reason against decoding data, before the decoding takes time and memory.
+// guard checks, before decoding, whether the decoding of data would take too long or too much memory, and returns the
+// problem.
 func guard(data []byte, into reflect.Type) *Problem {
 	if len(data) <= small && !isSuspicious(data) {
 		return nil
@@ -31,15 +32,16 @@ func guard(data []byte, into reflect.Type) *Problem {
 	return walk(data, into, false)
 }
 
-// walk returns the first problem with a quantity or with memory, and also with types of values if diagnose is set.
+// walk returns the first problem with a quantity or with memory, and also with the types of values if diagnose is true.
 func walk(data []byte, into reflect.Type, diagnose bool) *Problem {
 	w := walker{diagnose: diagnose, decoder: json.NewDecoder(bytes.NewReader(data)), members: map[reflect.Type]map[string]reflect.Type{}}
 	w.decoder.UseNumber()
-	_ = w.value(into) // the later decoder reports invalid JSON
+	_ = w.value(into) // the decoder that runs later reports invalid JSON
 	return w.problem
 }
 
-// isSuspicious reports whether a value looks like a number that takes long to read. Errors are on the safe side.
+// isSuspicious reports whether a value looks like a number that takes long to parse. isSuspicious may report harmless
+// values, but misses none.
 func isSuspicious(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
@@ -79,7 +81,7 @@ func isLong(data []byte) bool {
 	return digits > 0 && len(data) > 0 && (data[0] == 'e' || data[0] == 'E') && exponent(data[1:]) > longestExponent
 }
 
-// withoutSpace drops possible space before a number, in the spelling of a string.
+// withoutSpace drops leading space from a number that is written as a string.
 func withoutSpace(text []byte) []byte {
 	for len(text) > 0 {
 		switch {
@@ -113,7 +115,7 @@ func hasNumericEscape(text []byte) bool {
 	}
 }
 
-// exponent returns how many digits follow, after a sign.
+// exponent returns the number of digits of an exponent, after its sign.
 func exponent(data []byte) int {
 	if len(data) > 0 && (data[0] == '+' || data[0] == '-') {
 		data = data[1:]
@@ -125,18 +127,18 @@ func exponent(data []byte) int {
 	return digits
 }
 
-// walker reads JSON beside its target type, and checks quantities and the number of elements.
+// walker reads JSON together with its target type, and checks quantities and the number of elements.
 type walker struct {
 	diagnose bool
 
 	decoder *json.Decoder
-	members map[reflect.Type]map[string]reflect.Type // of structs, by their names in JSON
+	members map[reflect.Type]map[string]reflect.Type // the members of struct types, by their names in JSON
 	path    []string
 	memory  uintptr
 	problem *Problem
 }
 
-// errFound ends the walk.
+// errFound stops the walk at the first problem.
 var errFound = errors.New("a problem was found")
 
 func (w *walker) fail(format string, args ...any) error {
@@ -144,7 +146,7 @@ func (w *walker) fail(format string, args ...any) error {
 	return errFound
 }
 
-// value reads a value. A nil type stands for a value nobody looks at.
+// value reads a value and checks it against its type. A nil type means that the value is skipped.
 func (w *walker) value(into reflect.Type) error {
 	for into != nil && into.Kind() == reflect.Pointer {
 		into = into.Elem()
@@ -215,7 +217,7 @@ func (w *walker) array(into reflect.Type) error {
 	return err
 }
 
-// use counts an element of a list or map.
+// use adds the memory of an element of a list or map.
 func (w *walker) use(element reflect.Type) error {
 	if w.memory += element.Size(); w.memory > mostMemory {
 		return w.fail("more elements than fit into %d MiB", mostMemory>>20)
@@ -223,7 +225,7 @@ func (w *walker) use(element reflect.Type) error {
 	return nil
 }
 
-// member returns the type of an object's member, nil if missing.
+// member returns the type of an object's member, nil if the type has no such member.
 func (w *walker) member(into reflect.Type, name string) reflect.Type {
 	switch {
 	case into == nil:
@@ -248,7 +250,7 @@ func (w *walker) member(into reflect.Type, name string) reflect.Type {
 
 // quantity reads the text of a quantity, unless the text is too long.
 func (w *walker) quantity(text string) error {
-	text = strings.TrimSpace(text) // as Quantity.UnmarshalJSON does
+	text = strings.TrimSpace(text) // Quantity.UnmarshalJSON trims space too
 	at := strings.IndexAny(text, "eE")
 	if len(text) > longestQuantity || at >= 0 && exponent([]byte(text[at+1:])) > longestExponent {
 		return w.fail("a quantity has at most %d characters and an exponent of at most %d digits", longestQuantity, longestExponent)

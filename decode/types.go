@@ -11,18 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// readsItself reports whether a type has a decoder of its own.
+// readsItself reports whether a type has its own decoder.
 func readsItself(t reflect.Type) bool {
 	pointer := reflect.PointerTo(t)
 	return pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// fits refuses a value that does not fit the type. The decoder may still refuse a value passed by fits.
+// fits returns an error if a value does not fit the type. The decoder may still refuse a value that fits accepts.
 func (w *walker) fits(token json.Token, into reflect.Type) error {
 	number, isNumber := token.(json.Number)
 	text, isText := token.(string)
 	switch {
-	case token == nil: // null is the zero value of all
+	case token == nil: // null sets every type to its zero value
 		return nil
 	case into == reflect.TypeFor[resource.Quantity]() && (isText || isNumber):
 		return w.quantity(text + number.String())
@@ -39,7 +39,7 @@ func (w *walker) fits(token json.Token, into reflect.Type) error {
 	return nil
 }
 
-// describe names the kind of a value, and reports whether a type without its own decoder accepts the value.
+// describe names the JSON kind of a value, and reports whether a type without its own decoder accepts the value.
 func describe(token json.Token, into reflect.Type) (is string, takes bool) {
 	kind := into.Kind()
 	switch token := token.(type) {
@@ -59,13 +59,13 @@ func describe(token json.Token, into reflect.Type) (is string, takes bool) {
 	return "a list", kind == reflect.Slice || kind == reflect.Array
 }
 
-// hasBits reports whether a number is within the range of integers of so many bits.
+// hasBits reports whether a number is within the range of integers with the given number of bits.
 func hasBits(number json.Number, bits int) bool {
 	n, err := number.Float64()
 	return err == nil && math.Abs(n) <= math.Ldexp(1, bits-1)
 }
 
-// wanted names the values of a Go type, in words of users who write objects.
+// wanted describes the values of a Go type for users who write objects.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:

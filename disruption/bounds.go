@@ -7,19 +7,20 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// InvalidBounds means that a budget has neither or both of maxUnavailable and minAvailable.
+// InvalidBounds means that a budget sets both or neither of maxUnavailable and minAvailable.
 const InvalidBounds reason.Code = "InvalidBounds"
 
-// Bounds says how many Pods must serve. Exactly one field is given, as a number or a percentage of the expected Pods.
+// Bounds says how many Pods must stay in service. Exactly one field is given, as a number or a percentage of the
+// expected Pods.
 type Bounds struct {
 	MaxUnavailable, MinAvailable *intstr.IntOrString
 }
 
-// Need returns how many of the expected Pods must serve. Percentages are rounded up, as in PodDisruptionBudgets. Need
-// never exceeds expected: a budget of 3 for a workload scaled to 2 protects both Pods, and for a workload scaled to 0
-// nobody. An expected number below 0 counts as 0. path is the path of the fields' parent, for the error: InvalidBounds
-// or partition.InvalidValue. Beside an error Need returns all expected Pods: a caller that ignores the error protects
-// too many Pods and not too few.
+// Need returns how many of the expected Pods must stay in service. Percentages are rounded up, as in
+// PodDisruptionBudgets. Need never exceeds expected: a budget of 3 for a workload scaled to 2 protects both Pods, and
+// for a workload scaled to 0 no Pod. An expected number below 0 counts as 0. path is the path of the fields' parent,
+// for the returned error: InvalidBounds or partition.InvalidValue. If Need returns an error, the number is all expected
+// Pods: a caller that ignores the error protects too many Pods, not too few.
 func (b Bounds) Need(path string, expected int32) (int32, error) {
 	if (b.MaxUnavailable == nil) == (b.MinAvailable == nil) {
 		return max(expected, 0), reason.Reason{Code: InvalidBounds, Path: path, Detail: "exactly one of maxUnavailable and minAvailable is needed"}
@@ -28,13 +29,13 @@ func (b Bounds) Need(path string, expected int32) (int32, error) {
 	if b.MinAvailable != nil {
 		need, err := partition.Resolve(path+".minAvailable", b.MinAvailable, total, partition.Up)
 		if err != nil {
-			return int32(total), err //nolint:gosec // total was an int32
+			return int32(total), err //nolint:gosec // total was computed from an int32
 		}
-		return int32(min(need, total)), nil //nolint:gosec // between 0 and an int32
+		return int32(min(need, total)), nil //nolint:gosec // the value is between 0 and an int32
 	}
 	away, err := partition.Resolve(path+".maxUnavailable", b.MaxUnavailable, total, partition.Up)
 	if err != nil {
-		return int32(total), err //nolint:gosec // total was an int32
+		return int32(total), err //nolint:gosec // total was computed from an int32
 	}
-	return int32(max(total-away, 0)), nil //nolint:gosec // between 0 and an int32
+	return int32(max(total-away, 0)), nil //nolint:gosec // the value is between 0 and an int32
 }

@@ -11,64 +11,68 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Why a request is refused.
+// These are reasons why a request is refused.
 const (
-	// BudgetSpent means that no more Pods serve than must serve.
+	// BudgetSpent means that no Pod can be spared: no more Pods are in service than the budget requires.
 	BudgetSpent reason.Code = "BudgetSpent"
-	// NotCounted means that nobody has counted the Pods of the budget since the last change of its spec.
+	// NotCounted means that the controller has not counted the budget's Pods since the last change of the budget's
+	// spec.
 	NotCounted reason.Code = "NotCounted"
 	// NoPod means that the request does not name its Pod.
 	NoPod reason.Code = "NoPod"
-	// TooManyLetGo means that the ledger has no room for a further Pod let go at the same time.
+	// TooManyLetGo means that the ledger is full: Policy.MaxEntries Pods are recorded as let go.
 	TooManyLetGo reason.Code = "TooManyLetGo"
 )
 
-// Why a request is admitted without anything being spent.
+// These are reasons why a request is admitted without spending from the budget.
 const (
-	// NotServing means that the Pod does not serve anyway.
+	// NotServing means that the Pod is out of service already.
 	NotServing reason.Code = "NotServing"
-	// NothingNeeded means that no Pod of the budget must serve.
+	// NothingNeeded means that the budget requires no Pod in service.
 	NothingNeeded reason.Code = "NothingNeeded"
-	// LetGoAlready means that the Pod was let go a moment ago.
+	// LetGoAlready means that an earlier request for the same Pod was admitted a moment ago.
 	LetGoAlready reason.Code = "LetGoAlready"
 )
 
-// Request is about a single Pod. The caller has checked before that the budget covers the operation and selects the
-// Pod.
+// Request asks to take a single Pod out of service. The caller has checked before that the budget covers the operation
+// and selects the Pod.
 type Request struct {
-	// Pod is the present state of the Pod that may be taken out of service. An eviction carries only the name, so read the
-	// Pod. Required. The name and the UID decide, or without a UID the creationTimestamp, to the second. A Pod with
-	// neither never counts as let go before.
+	// Pod is the present state of the Pod that may be taken out of service. An eviction request carries only the Pod's
+	// name, so the caller must read the Pod. Required. The Pod is identified by name and UID, or without a UID by name
+	// and creationTimestamp, to the second. A Pod with neither UID nor creationTimestamp never counts as let go before.
 	Pod *corev1.Pod
-	// Generation is the generation of the budget's object. Required; a guard.Guard sets the field.
+	// Generation is the generation of the budget's object. Required; guard.Guard sets the field.
 	Generation int64
 	// Operation is the operation that would take the Pod out of service. Required.
 	Operation Operation
-	// OutOfService says that the Pod does not serve anyway, so nothing is lost with the Pod. Nor is with a Pod that is
-	// being deleted.
+	// OutOfService says that the Pod is out of service already, so its loss costs the budget nothing. The same holds
+	// for a Pod that is being deleted.
 	OutOfService bool
-	// Gated says that a readiness gate takes the Pod out of service before the operation, and puts the Pod back
-	// afterwards: the requester is the controller that keeps the gate. Then the Pod's share ends when the Pod serves
-	// again. Without a gate the Pod's Ready tells nothing until its Node has seen the change.
+	// Gated says that a readiness gate takes the Pod out of service before the operation and puts the Pod back
+	// afterwards: the requester is the controller that owns the gate. The Pod then stops counting against the budget as
+	// soon as the Pod is in service again. If there is no gate, the Pod's Ready condition proves nothing until its node
+	// has seen the change.
 	Gated bool
 }
 
 // Decision is the answer to a Request.
 type Decision struct {
-	// Admitted says that the Pod may be taken out of service.
+	// Admitted says that the requester may take the Pod out of service.
 	Admitted bool
-	// Changed says that the ledger has changed and must be stored before the Pod is let go.
+	// Changed says that the ledger has changed and must be stored before the request is answered.
 	Changed bool
-	// Reason says why the request is refused, or why nothing was spent. Reason has no code if something was spent.
+	// Reason says why the request is refused, or why the request spent nothing from the budget. Reason has no code if
+	// the request spent from the budget.
 	Reason reason.Reason
 }
 
 // Decide answers a request, and returns the ledger to store if Decision.Changed is true, otherwise the given ledger. A
-// Pod let go a moment ago is let go again at no cost, so a caller that asks before its request causes no second write
-// when a webhook asks about the request. Later the Pod's time begins anew, unless fewer Pods serve than must serve: the
-// Pod may serve again. A Pod that was to go and did not is not let go again if the budget is spent. Somebody else may
-// refuse the Pod, such as a PodDisruptionBudget, and a client that tries again and again would hold the Pod's share for
-// ever.
+// second request for a Pod that was let go a moment ago costs nothing: a controller that asks before its own request
+// causes no second write when a webhook asks about the same request. Some seconds later, a second request restarts the
+// Pod's time in the ledger, and is refused if fewer Pods are in service than required: the Pod may be in service again.
+// If a Pod was let go but was not deleted in time, a second request is refused while the budget is spent. Otherwise, if
+// somebody else such as a PodDisruptionBudget refused the deletion, a client that retries for ever would keep the
+// budget spent for ever.
 func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decision) {
 	p = p.complete()
 	free := func(code reason.Code, detail string) (Ledger, Decision) {
@@ -103,7 +107,7 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 	}
 	switch {
 	case ledger.Allowed <= 0:
-		serve := min(ledger.Current, ledger.Need) // without the Pods let go since the count
+		serve := min(ledger.Current, ledger.Need) // Current does not include the Pods let go since the count
 		return refuse(BudgetSpent, fmt.Sprintf("%d of %d Pods serve, and %d have to", serve, ledger.Expected, ledger.Need), "wait until others serve")
 	case len(ledger.Leaving)+len(ledger.Changing) >= p.MaxEntries:
 		return refuse(TooManyLetGo, fmt.Sprintf("%d Pods were let go in the last seconds", p.MaxEntries), "wait until some of them are gone")
@@ -112,9 +116,9 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 	return ledger.letGo(r, now), Decision{Admitted: true, Changed: true}
 }
 
-// letGo returns the ledger with the Pod written down.
+// letGo returns the ledger with an entry for the Pod.
 func (l Ledger) letGo(r Request, now time.Time) Ledger {
-	since := metav1.NewTime(now.Truncate(time.Second)) // the precision of the API
+	since := metav1.NewTime(now.Truncate(time.Second)) // API times have whole seconds
 	l.Identities = maps.Clone(l.Identities)
 	if delete(l.Identities, r.Pod.Name); r.Pod.UID != "" {
 		l.Identities = with(l.Identities, r.Pod.Name, Identity{UID: r.Pod.UID, Created: r.Pod.CreationTimestamp, Generation: r.Pod.Generation, Gated: r.Gated})
@@ -127,11 +131,12 @@ func (l Ledger) letGo(r Request, now time.Time) Ledger {
 	return l
 }
 
-// isLetGo reports whether exactly this Pod is written down and counts as away. justNow says that enough of the Pod's
-// time is left for the operation. For a deletion or eviction, half of the time must be left: the counter sees the event
-// within the half. For a change, nine tenths must be left, because the Pod's node must report the change first, and the
-// Pod must not have changed since: the entry would end with the earlier change. So it would with a change by a gate, in
-// place of one without.
+// isLetGo reports whether the ledger has an entry for exactly this Pod that still counts against the budget. justNow
+// says that enough of the entry's time is left for the operation. For a deletion or eviction, half of the time must be
+// left: the counting controller sees the event within this half. For a change, nine tenths must be left, because the
+// Pod's node must report the change first. The Pod must also be unchanged since the entry: otherwise the end of the
+// earlier change would remove the entry. An entry without a gate does not cover a change with a gate, for the same
+// reason.
 func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bool) {
 	leaving, changing := p.rest(ledger, r, now)
 	if justNow = leaving > 0 && leaving >= p.LeavingFor/2; !r.Operation.leaves() {
@@ -141,15 +146,15 @@ func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bo
 	return leaving > 0 || changing > 0, justNow
 }
 
-// isStuck reports whether a Pod to be deleted was let go before, only for a deletion, and did not go.
+// isStuck reports whether a deletion of the Pod was admitted before, but the Pod still exists after its time.
 func (p Policy) isStuck(ledger Ledger, r Request, now time.Time) bool {
 	leaving, changing := p.rest(ledger, r, now)
 	return r.Operation.leaves() && leaving > 0 && changing <= 0
 }
 
-// rest is the time for which a Pod still counts as away, for a deletion and for a change. Times have whole seconds: of
-// Pods without identity, a Pod created in the second of the entry may be a successor of the same name, and needs its
-// own entry.
+// rest is the time for which a Pod still counts against the budget, for a deletion and for a change. Times have whole
+// seconds: if a Pod without identity was created in the second of the entry, the Pod may be a successor of the same
+// name, and needs its own entry.
 func (p Policy) rest(ledger Ledger, r Request, now time.Time) (leaving, changing time.Duration) {
 	m := MemberOf(r.Pod, false)
 	was, known := ledger.Identities[m.Name]

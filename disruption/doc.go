@@ -1,35 +1,37 @@
 // Package disruption answers "may this Pod be taken out of service now?" for budgets from which several webhooks spend
 // at once.
 //
-// A [Ledger] says how many Pods of a budget serve, how many must serve, and which Pods were let go since the count. The
-// ledger is part of the status of the budget's object. A controller counts, whenever Pods change:
+// A [Ledger] says how many Pods of a budget are in service ("serve"), how many must serve, and which Pods were let go
+// since the count: an operation that takes the Pod out of service was admitted. The ledger is part of the status of the
+// budget's object. A controller counts, whenever Pods change:
 //
 //	count, err := disruption.Policy{}.Count(ledger, disruption.Census{
 //		Generation: budget.Generation, Expected: &expected, Bounds: bounds, Path: "spec", Members: members,
 //	}, now)
 //
-// and stores the ledger on condition of an unchanged object:
+// The controller stores the ledger on condition that the object has not changed since:
 //
 //	err := c.Status().Patch(ctx, counted, client.MergeFromWithOptions(budget, client.MergeFromWithOptimisticLock{}))
 //
-// A status written over a webhook's spending lets a Pod too many go: after a conflict count again.
+// If the controller overwrote the status after a webhook's spending, a Pod too many could be let go: after a conflict,
+// count again.
 //
-// A webhook decides about a request, and stores the ledger before its answer, by compare-and-swap (package
+// A webhook decides about a request, and stores the ledger by compare-and-swap before answering the request (package
 // disruption/guard):
 //
 //	ledger, decision := disruption.Policy{}.Decide(ledger, disruption.Request{Pod: pod, Generation: budget.Generation, Operation: disruption.Evict}, now)
 //
-// A Pod let go counts as away until the Pod is gone, until the Pod has changed and serves again (see Member.Settled),
-// or until the Pod had the time to become unready. Caches are late, and nobody may spend the same share twice in
-// between. An uncounted budget lets nobody go. A Pod that does not serve is let go at no cost, as with the eviction API
-// (KEP-3017).
+// A Pod that was let go counts against the budget until the Pod is deleted, until the Pod has changed and serves again
+// (see Member.Settled), or until Policy's time has passed. Caches are stale, and in between no second request may spend
+// the same share of the budget. A budget that was not counted yet admits no request. A request for a Pod that does not
+// serve costs nothing, as with the eviction API (KEP-3017).
 //
-// The clocks of counting controllers and deciding webhooks should agree to a few seconds. A difference makes a Pod
-// count again earlier, when the Pod may still be about to go, or later. A difference near Policy.LeavingFor or
-// ChangingFor may let a Pod too many go.
+// The clocks of counting controllers and deciding webhooks should agree to a few seconds. If clocks differ, an entry
+// ends too early, when the Pod may still be about to go out of service, or too late. If the difference is near
+// Policy.LeavingFor or ChangingFor, a Pod too many may be let go.
 //
-// A ledger knows Pods by their names, so a ledger is for the Pods of a single namespace.
+// A ledger identifies Pods by name, so all Pods of a ledger must be in the same namespace.
 //
-// Protection of Pods owned by any kind of operator needs only the packages disruption and guard. The caller defines the
+// To protect Pods owned by any kind of operator, the packages disruption and guard are enough. The caller defines the
 // meaning of "serves", the Pods of the budget and the covered operations.
 package disruption

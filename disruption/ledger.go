@@ -14,43 +14,45 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Ledger is the state of a budget. The zero value was never counted and lets nobody go. Maps are replaced and never
-// written to, so Count and Decide accept ledgers of cached objects. The JSON form may stand as a field in the status of
-// an API type; the API type then needs no mapping.
+// Ledger is the recorded state of a budget. The zero value means a budget that was never counted, and admits no
+// request. Count and Decide never modify the ledger's maps but return new maps, so the functions accept ledgers of
+// cached objects. An API type may embed the ledger's JSON form as a field of its status, without conversion.
 type Ledger struct {
-	// ObservedGeneration is the generation of the budget's object at the last count. A ledger counted for an older
-	// generation, or never, lets nobody go.
+	// ObservedGeneration is the generation of the budget's object at the last count. A ledger that was counted for an
+	// older generation, or never counted, admits no request.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Expected is the number of Pods that there should be. Need is the number of Pods that must serve. Current is the
-	// number of Pods serving at the last count, without Pods let go. Allowed is the number of further Pods that may be let
-	// go.
+	// Expected is the number of Pods that should exist. Need is the number of Pods that must be in service. Current is
+	// the number of Pods in service at the last count, without the Pods let go. Allowed is the number of further Pods
+	// that may be let go.
 	Expected int32 `json:"expected"`
 	Need     int32 `json:"need"`
 	Current  int32 `json:"current"`
 	Allowed  int32 `json:"allowed"`
-	// Leaving are the Pods let go for a deletion or eviction, Changing the Pods let go for a change, by name, with the
-	// time.
+	// Leaving are the Pods let go for a deletion or eviction, and Changing the Pods let go for a change: both map the
+	// Pod's name to the time.
 	Leaving  map[string]metav1.Time `json:"leaving,omitempty"`
 	Changing map[string]metav1.Time `json:"changing,omitempty"`
-	// Identities tell the Pods let go from successors of the same name, and from themselves after a change, by name. A
-	// status without a place for Identities may drop them: shares then end later, with the times of a Policy.
+	// Identities map the name of each Pod let go to its identity, to distinguish the Pod from a later Pod of the same
+	// name, and from itself after a change. A status without a field for Identities may drop the map: entries then end
+	// later, by the durations of the Policy.
 	Identities map[string]Identity `json:"identities,omitempty"`
-	// NeededSince is the time when Need rose from 0, nil if long ago or never. While nothing is needed, Pods are let go
-	// without entries, and the counter's cache may not show their end yet. So no Pod is let go until Policy.LeavingFor
-	// after NeededSince. A caller without a place for NeededSince in the status must remember the time.
+	// NeededSince is the time when Need rose from 0; nil if long ago or never. While Need was 0, Pods were let go
+	// without entries, and the controller's cache may still show some of these Pods. So no request is admitted until
+	// Policy.LeavingFor after NeededSince. If the status has no field for NeededSince, the caller must remember the
+	// time.
 	NeededSince *metav1.Time `json:"neededSince,omitempty"`
 }
 
-// Identity is a Pod let go, as the Pod was then.
+// Identity identifies a Pod let go, in its state when let go.
 type Identity struct {
 	UID        types.UID   `json:"uid"`
 	Created    metav1.Time `json:"created"`
 	Generation int64       `json:"generation,omitempty"`
-	// Gated is Request.Gated of the last request.
+	// Gated is the field Gated of the last request for the Pod.
 	Gated bool `json:"gated,omitempty"`
 }
 
-// DeepCopyInto copies the ledger, for API types with a ledger.
+// DeepCopyInto copies the ledger, for API types that embed a ledger.
 func (l *Ledger) DeepCopyInto(out *Ledger) {
 	*out = *l
 	out.Leaving, out.Changing, out.Identities = maps.Clone(l.Leaving), maps.Clone(l.Changing), maps.Clone(l.Identities)
@@ -67,16 +69,18 @@ func (l *Ledger) DeepCopy() *Ledger {
 	return out
 }
 
-// Policy says how long a ledger expects an admitted operation to happen. The zero value has the durations of
+// Policy says how long an admitted operation counts against the budget. The zero value has the default durations of
 // OpenKruise.
 type Policy struct {
-	// LeavingFor is the time after which a Pod let go for a deletion counts again if still present, 20 s if zero. Counters
-	// must see the Pod go within the first half: in the second half the Pod may be let go again at no cost.
+	// LeavingFor is the time after which a Pod let go for a deletion counts as in service again if the Pod still
+	// exists; 20 s if zero. Counting controllers must see the deletion within the first half: in the second half, a
+	// further request for the Pod is admitted without a new entry.
 	LeavingFor time.Duration
-	// ChangingFor is the time for which a Pod let go for a change counts as away, whatever the Pod reports, 10 s if zero.
-	// The node must see the change within ChangingFor.
+	// ChangingFor is the time for which a Pod let go for a change counts as out of service, whatever conditions the Pod
+	// reports; 10 s if zero. The node must see the change within ChangingFor.
 	ChangingFor time.Duration
-	// MaxEntries bounds the Pods written down at a time, 2,000 if zero. Further Pods are refused until some are gone.
+	// MaxEntries limits the number of Pods recorded as let go; 2,000 if zero. Requests beyond the limit are refused
+	// until entries have expired.
 	MaxEntries int
 }
 
@@ -99,69 +103,72 @@ func (p Policy) complete() Policy {
 	return p
 }
 
-// Member is an active Pod of a budget: not being deleted, and not ended (podstate.IsActive). See MemberOf.
+// Member is an active Pod of a budget: neither ended nor being deleted (podstate.IsActive). See MemberOf.
 type Member struct {
 	Name string
-	// UID, Created and Generation are those of the Pod's metadata. Without a UID a successor is told by its creation, to
-	// the second.
+	// UID, Created and Generation are those of the Pod's metadata. If there is no UID, a later Pod of the same name is
+	// told from the Pod by the creation time, to the second.
 	UID        types.UID
 	Created    metav1.Time
 	Generation int64
 	// Serves says that the Pod is in service.
 	Serves bool
-	// Settled says that the Pod itself shows the end of every change of its spec: a caller that closes a readiness gate
-	// from the change until its end can tell, a Ready condition alone cannot. A Pod let go for a change of that caller
-	// (Request.Gated) then counts again as soon as the Pod has changed and serves, and otherwise after Policy.ChangingFor.
+	// Settled says that the Pod's conditions reliably show when a change of its spec has ended: true for a controller
+	// that closes a readiness gate from begin to end of the change; a Ready condition alone is not enough. A Pod let go
+	// for a change by this controller (Request.Gated) then counts as in service again as soon as the Pod has changed
+	// and serves, and otherwise after Policy.ChangingFor.
 	Settled bool
 }
 
-// MemberOf returns a Pod as a Member.
+// MemberOf describes a Pod as a Member.
 func MemberOf(pod *corev1.Pod, serves bool) Member {
 	return Member{Name: pod.Name, UID: pod.UID, Created: pod.CreationTimestamp, Generation: pod.Generation, Serves: serves}
 }
 
-// Census is the input of a count.
+// Census is what a controller knows when counting the Pods of a budget.
 type Census struct {
 	// Generation is the generation of the budget's object. Required.
 	Generation int64
-	// Expected is the number of Pods that there should be, present or not. Required: 0 Pods would need nobody. A negative
-	// number counts as 0.
+	// Expected is the number of Pods that should exist, whether they exist or not. Required: if Expected is 0, the
+	// budget protects no Pod. A negative number counts as 0.
 	Expected *int32
-	// Bounds say how many of them must serve. Path is the path of their fields, for errors. Required.
+	// Bounds say how many Pods must be in service. Path is the path of the bounds' fields, for errors. Required.
 	Bounds Bounds
 	Path   string
 	// Members are the active Pods, each once. Of two members with the same name the first counts.
 	Members []Member
-	// Gone are the names of Pods known to be deleted or ended. Count forgets their entries at once. Entries of missing
-	// Pods are forgotten only after some seconds, because the source of the census may be older than the entries.
+	// Gone are the names of Pods known to be deleted or ended. Count drops the entries of these Pods at once. Entries
+	// of Pods missing in Members are dropped only after some seconds, because the cache behind the census may be older
+	// than the entries.
 	Gone []string
 }
 
-// Count is the outcome of Policy.Count.
+// Count is the result of Policy.Count.
 type Count struct {
 	// Ledger is the ledger to store.
 	Ledger Ledger
-	// Stayed are the Pods let go for a deletion whose time is over but are still present.
+	// Stayed are the Pods let go for a deletion that still exist although their time is over.
 	Stayed []string
-	// Wait, if positive, is the time until the next count: no event announces the end of a Pod's time.
+	// Wait, if positive, is the time until the next count: no event occurs when an entry expires.
 	Wait time.Duration
 }
 
-// Why nobody can count.
+// These are reasons why a count is impossible.
 const (
 	// NoGeneration means that a Census or Request does not name the generation of the budget's object.
 	NoGeneration reason.Code = "NoGeneration"
-	// NoExpectation means that a Census does not say how many Pods there should be.
+	// NoExpectation means that a Census does not say how many Pods should exist.
 	NoExpectation reason.Code = "NoExpectation"
 )
 
-// Count counts. Count forgets three kinds of entries: Pods let go and gone, Pods unseen for some seconds, and Pods
-// whose time is over. Beside an error the ledger lets nobody go: NoGeneration, NoExpectation, or bounds without
-// meaning, see Bounds.Need.
+// Count counts the Pods in service and updates the ledger. Count drops the entries of three kinds of Pods: deleted
+// Pods, Pods missing in the census for some seconds, and Pods whose time is over. If Count returns an error, the ledger
+// admits no request. The error is NoGeneration, NoExpectation, or invalid bounds, see Bounds.Need.
 //
-// Count at the begin of each pass, and store the ledger however the pass ends: a pass that ends before its count leaves
-// a budget with a changed spec uncounted, and then no Pod may go (NotCounted). A controller whose pass asks the budget
-// before the count asks an older ledger, without the Pods that have failed since: see guard.Guard.Permit.
+// Call Count at the begin of each pass, and store the ledger even if the pass fails later: if a pass ended before the
+// count, a budget with a changed spec would stay uncounted and refuse every request (NotCounted). If a pass asks the
+// budget before counting, the answer comes from an older ledger that still counts Pods that have failed since: see
+// guard.Guard.Permit.
 func (p Policy) Count(before Ledger, c Census, now time.Time) (Count, error) {
 	p = p.complete()
 	expected := max(ptr.Deref(c.Expected, 0), 0)
@@ -191,12 +198,12 @@ func (p Policy) Count(before Ledger, c Census, now time.Time) (Count, error) {
 		after.Allowed, out.Wait = 0, sooner(out.Wait, held)
 	}
 	if err != nil {
-		after.ObservedGeneration = 0 // as if nobody had counted
+		after.ObservedGeneration = 0 // mark the ledger as never counted
 	}
 	return out, err
 }
 
-// countMember adds a Pod to the count.
+// countMember adds a Pod to the count of Pods in service.
 func (p Policy) countMember(before *Ledger, out *Count, m Member, now time.Time) {
 	after := &out.Ledger
 	leaves, wasLeaving := before.left(before.Leaving, m, p.LeavingFor, now)
@@ -219,13 +226,13 @@ func (p Policy) countMember(before *Ledger, out *Count, m Member, now time.Time)
 	out.Wait = sooner(sooner(out.Wait, leaves), changes)
 }
 
-// hasChanged reports whether a Pod let go for a change has changed and serves again.
+// hasChanged reports whether a Pod let go for a change has been changed and serves again.
 func (l *Ledger) hasChanged(m Member) bool {
 	was, known := l.Identities[m.Name]
 	return known && was.Gated && m.Settled && m.Serves && was.UID == m.UID && was.Generation > 0 && m.Generation > was.Generation
 }
 
-// identitiesOf returns the identities of the Pods with entries in a later ledger.
+// identitiesOf returns the identities of the Pods that have entries in the later ledger.
 func (l *Ledger) identitiesOf(after *Ledger) (kept map[string]Identity) {
 	for name, identity := range l.Identities {
 		_, leaves := after.Leaving[name]
@@ -236,8 +243,8 @@ func (l *Ledger) identitiesOf(after *Ledger) (kept map[string]Identity) {
 	return kept
 }
 
-// neededAnew notes when the need rises from 0, and returns how long no Pod may be let go therefore. Nothing was let go
-// before the first count, nor while no Pod served.
+// neededAnew records when Need rises from 0, and returns how long requests are refused because of the rise. If the
+// ledger is new, or no Pod was in service, no Pod can have been let go, so there is no wait.
 func (p Policy) neededAnew(before, after *Ledger, members []Member, now time.Time) time.Duration {
 	serves := func(m Member) bool { return m.Serves }
 	switch {
@@ -258,10 +265,10 @@ func (p Policy) neededAnew(before, after *Ledger, members []Member, now time.Tim
 	return held
 }
 
-// unseenFor is the time to keep the entry of a Pod not seen by the counter.
+// unseenFor is how long Count keeps the entry of a Pod that is missing in the census.
 const unseenFor = 5 * time.Second
 
-// unseen keeps recent entries of unseen Pods. Unseen Pods do not count until seen.
+// unseen keeps recent entries of Pods that are missing in the census. Such Pods do not count as in service.
 func (p Policy) unseen(kept, before map[string]metav1.Time, seen map[string]bool, now time.Time, wait *time.Duration) map[string]metav1.Time {
 	lasts := min(unseenFor, p.LeavingFor, p.ChangingFor)
 	for name, since := range before {
@@ -272,8 +279,8 @@ func (p Policy) unseen(kept, before map[string]metav1.Time, seen map[string]bool
 	return kept
 }
 
-// left returns how long a Pod let go still counts as away, and whether the Pod has an entry. A successor of the same
-// name has none.
+// left returns how long a Pod let go still counts as out of service, and whether the ledger has an entry for the Pod. A
+// later Pod of the same name has no entry.
 func (l *Ledger) left(list map[string]metav1.Time, m Member, lasts time.Duration, now time.Time) (time.Duration, bool) {
 	since, there := list[m.Name]
 	if !there || l.isSuccessor(m, since) {
@@ -282,8 +289,8 @@ func (l *Ledger) left(list map[string]metav1.Time, m Member, lasts time.Duration
 	return rest(since, lasts, now), true
 }
 
-// isSuccessor reports whether a Pod certainly came after the Pod let go. A stale cache may still show the Pod let go
-// under the name.
+// isSuccessor reports whether a Pod was certainly created after the Pod let go. A stale cache may still show the Pod
+// let go under the same name.
 func (l *Ledger) isSuccessor(m Member, since metav1.Time) bool {
 	if was, known := l.Identities[m.Name]; known && m.UID != "" {
 		return was.UID != m.UID && m.Created.After(was.Created.Time)
@@ -291,16 +298,16 @@ func (l *Ledger) isSuccessor(m Member, since metav1.Time) bool {
 	return m.Created.After(since.Time)
 }
 
-// rest returns the rest of the time of an entry.
+// rest returns the remaining time of an entry.
 func rest(since metav1.Time, lasts time.Duration, now time.Time) time.Duration {
 	passed := now.Sub(since.Time)
-	if passed < -lasts { // clocks differ by less: somebody else wrote the entry
+	if passed < -lasts { // clocks differ by less than lasts: a time so far ahead was not written by Decide
 		return 0
 	}
 	return min(lasts-passed, lasts)
 }
 
-// sooner returns the shorter of two waits. Zero means no wait.
+// sooner returns the shorter of two waits. Zero means that there is no wait.
 func sooner(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return b
@@ -308,7 +315,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// with adds a Pod to a map of the caller's own.
+// with adds a Pod to a map owned by the caller.
 func with[V any](list map[string]V, name string, value V) map[string]V {
 	if list == nil {
 		list = map[string]V{}

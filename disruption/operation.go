@@ -13,13 +13,13 @@ import (
 // Operation is an operation that takes a Pod out of service.
 type Operation string
 
-// Operations, with the names in OpenKruise's budgets.
+// These operations have their names in OpenKruise's budgets.
 const (
 	Delete Operation = "DELETE"
 	Evict  Operation = "EVICT"
 	// Update changes the Pod's spec.
 	Update Operation = "UPDATE"
-	// Resize changes cpu and memory of running containers.
+	// Resize changes cpu and memory of running containers without a restart.
 	Resize Operation = "RESIZE"
 )
 
@@ -28,11 +28,11 @@ const UnknownOperation reason.Code = "UnknownOperation"
 
 func (o Operation) isKnown() bool { return o.leaves() || o == Update || o == Resize }
 
-// leaves reports whether the Pod is gone afterwards.
+// leaves reports whether the operation removes the Pod.
 func (o Operation) leaves() bool { return o == Delete || o == Evict }
 
-// OperationOf returns the operation of a Pod's update: Update or Resize, or none if the spec is unchanged. A resize
-// with a restart of a container by its resizePolicy is an Update. See KEP-1287.
+// OperationOf returns the operation of an update of a Pod: Update or Resize, or none if the spec is unchanged. A resize
+// that restarts a container, by its resizePolicy, is an Update. See KEP-1287.
 func OperationOf(before, after *corev1.Pod) (Operation, bool) {
 	if equality.Semantic.DeepEqual(before.Spec, after.Spec) {
 		return "", false
@@ -55,7 +55,7 @@ func OperationOf(before, after *corev1.Pod) (Operation, bool) {
 	return Update, true
 }
 
-// restarts reports whether a changed resource restarts its container.
+// restarts reports whether a changed resource makes the kubelet restart the container.
 func restarts(was, is *corev1.PodSpec) bool {
 	for _, lists := range [][2][]corev1.Container{{was.InitContainers, is.InitContainers}, {was.Containers, is.Containers}} {
 		for i := range lists[1] {
@@ -73,13 +73,13 @@ func restarts(was, is *corev1.PodSpec) bool {
 	return false
 }
 
-// differs reports whether a container's resource differs between two versions of a Pod, as its node applies the
-// resource.
+// differs reports whether the value of a container's resource, as applied by the kubelet, differs between two versions
+// of a Pod.
 func differs(was, is *corev1.PodSpec, before, after *corev1.ResourceRequirements, name corev1.ResourceName) bool {
 	return !before.Requests.Name(name, "").Equal(*after.Requests.Name(name, "")) || !limit(was, before, name).Equal(limit(is, after, name))
 }
 
-// limit is the limit of a container, or the Pod's limit if the container has none (pkg/kubelet/util/util.go,
+// limit returns a container's limit, or the Pod's limit if the container has none (pkg/kubelet/util/util.go,
 // GetLimits).
 func limit(pod *corev1.PodSpec, container *corev1.ResourceRequirements, name corev1.ResourceName) resource.Quantity {
 	own, ok := container.Limits[name]

@@ -12,45 +12,46 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Bounds of the requeue proposed by a Pending: a cache is a few milliseconds behind, and frequent checks do not speed
-// up a cache far behind.
+// These are bounds of the requeue time proposed by a Pending: a cache is usually a few milliseconds behind, and
+// frequent checks do not speed up a slow cache.
 const (
 	shortestRequeue = 10 * time.Millisecond
 	longestRequeue  = time.Second
 )
 
-// Pending says why an owner's next decision must wait. A Pending is a plain value and never changes after its return.
+// Pending says why the next decision about an owner must wait. A Pending never changes after Check has returned it.
 type Pending struct {
 	Owner types.UID
-	// Awaited holds at least a single entry, sorted by store: first the owner's writes, then its deletions.
+	// Awaited holds at least one entry, sorted by store: first the writes awaited, then the deletions.
 	Awaited []Awaited
-	// Since is when the oldest entry began.
+	// Since is the time of the oldest entry.
 	Since time.Time
-	// RequeueAfter is the time until another look. No event need wake the owner: the cache's next content need not be an
-	// event of the owner.
+	// RequeueAfter is the time until the next reconcile. The awaited change may come without an event that wakes the
+	// owner.
 	RequeueAfter time.Duration
 	// Late is set when the wait is longer than the alarm threshold.
 	Late bool
-	// LiveRead asks the caller for a live read of the owner's objects, and for Confirm if the cache shows the same.
-	// LiveRead is set in the first late answer and then once per alarm threshold, in case the read fails.
+	// LiveRead asks the caller to read the owner's objects from the API server, and to call Confirm if the cache shows
+	// the same objects. LiveRead is set in the first answer after the alarm threshold, and again after each further
+	// threshold, in case the read fails.
 	LiveRead bool
 }
 
-// Awaited is a change not yet shown by a store.
+// Awaited is a change that the cache (store) does not show yet.
 type Awaited struct {
 	Store Store
-	// Want is the resourceVersion to reach and Seen the resourceVersion reached by the store. Both are empty for deletions
-	// and for a barrier of unknown version.
+	// Want is the resourceVersion that the store must reach, and Seen the resourceVersion that the store has reached.
+	// Both are empty for deletions, and for a barrier whose version is unknown.
 	Want, Seen string
-	// UIDs are the objects still in the store and not terminating, sorted.
+	// UIDs are the deleted objects that the store still shows as not terminating, sorted.
 	UIDs []types.UID
-	// Barrier is set when all owners wait, after a change of leader.
+	// Barrier is set when all owners must wait for the store, after a change of leader.
 	Barrier bool
 	// Since is when the write or deletion was recorded.
 	Since time.Time
 }
 
-// Wait returns RequeueAfter, and 0 when there is nothing to wait for because p is nil.
+// Wait returns RequeueAfter, or 0 if p is nil because nothing is awaited.
 func (p *Pending) Wait() time.Duration {
 	if p == nil {
 		return 0
@@ -84,14 +85,15 @@ func (p *Pending) Reasons() reason.List {
 	return list
 }
 
-// String renders the reasons on a line.
+// String renders the reasons in a single line.
 func (p *Pending) String() string { return p.Reasons().String() }
 
-// Check returns nil if all of the owner's writes are visible, and drops the records of visible writes. Otherwise the
-// answer lists the missing writes, and no decision is allowed for the owner now. Check calls present with a lock held:
-// present must not call the tracker. Without present, deletions stay outstanding.
+// Check returns nil if the cache shows all of the owner's writes, and forgets these writes. Otherwise the answer lists
+// the missing writes, and the controller must not decide about the owner now. Check calls present with a lock held:
+// present must not call the Tracker. If present is nil, deletions stay outstanding.
 //
-// The error is a reason.Reason, NoProgress or IncomparableVersion: an incomparable version is not visible either.
+// The error is a reason.Reason, NoProgress or IncomparableVersion: a write with an incomparable version does not count
+// as visible either.
 func (t *Tracker) Check(owner types.UID, present Present) (*Pending, error) {
 	now := t.clock.Now()
 	awaited, alarm, err := t.barrier(now)
@@ -126,8 +128,8 @@ func (t *Tracker) Check(owner types.UID, present Present) (*Pending, error) {
 	return p, nil
 }
 
-// judge fills in times and reports whether the answer is the first late answer. r is nil while only a barrier is
-// awaited.
+// judge sets the times, and reports whether this answer is the first beyond the alarm threshold. r is nil if only a
+// barrier is awaited.
 func (t *Tracker) judge(p *Pending, r *record, now time.Time) (first bool) {
 	p.Since = p.Awaited[0].Since
 	for i := range p.Awaited {
@@ -149,7 +151,7 @@ func (t *Tracker) judge(p *Pending, r *record, now time.Time) (first bool) {
 	return first
 }
 
-// settle removes visible writes from r and adds the rest to p.
+// settle removes visible writes from r and adds the others to p.
 func (t *Tracker) settle(r *record, present Present, p *Pending) error {
 	var failed error
 	kept := r.written[:0]
@@ -173,7 +175,7 @@ func (t *Tracker) settle(r *record, present Present, p *Pending) error {
 	var gone []Awaited
 	for d, since := range r.deleted {
 		if present != nil && !present(d.store, d.uid) {
-			// While a write to the store is outstanding, the object may merely not have arrived yet.
+			// While a write to the store is outstanding, the store may simply not show the new object yet.
 			if !slices.ContainsFunc(kept, func(w write) bool { return w.store == d.store }) {
 				delete(r.deleted, d)
 			}
@@ -202,7 +204,7 @@ func (t *Tracker) settle(r *record, present Present, p *Pending) error {
 
 func compareAwaited(a, b Awaited) int { return cmp.Compare(a.Store.String(), b.Store.String()) }
 
-// reached reports whether the store holds the version, and the store's present version.
+// reached reports whether the store has reached the version, and returns the store's present version.
 func (s *source) reached(name Store, want string) (bool, string, error) {
 	seen := s.LastStoreSyncResourceVersion()
 	if err := wellFormed(name, want, IncomparableVersion); err != nil {
@@ -215,7 +217,8 @@ func (s *source) reached(name Store, want string) (bool, string, error) {
 	return order >= 0, seen, nil
 }
 
-// barrier returns the stores still closed to all owners, and whether any of them is late for the first time.
+// barrier returns the stores for which all owners still wait, and whether one of the waits has just exceeded the alarm
+// threshold.
 func (t *Tracker) barrier(now time.Time) (awaited []Awaited, alarm bool, err error) {
 	if t.closed.Load() == 0 && t.floors.Load() == 0 {
 		return nil, false, nil
@@ -233,7 +236,8 @@ func (t *Tracker) barrier(now time.Time) (awaited []Awaited, alarm bool, err err
 	return awaited, alarm, nil
 }
 
-// behind reports whether all owners must wait for a store, and lifts the store's barrier once reached.
+// behind reports whether all owners must wait for a store, and lifts the store's barrier once the store has reached the
+// version.
 func (t *Tracker) behind(name Store) (Awaited, bool, error) {
 	src := t.stores[name]
 	src.mu.Lock()
@@ -254,7 +258,7 @@ func (t *Tracker) behind(name Store) (Awaited, bool, error) {
 	return a, !reached, err
 }
 
-// lateNow reports once that a barrier has lasted longer than the alarm threshold.
+// lateNow reports once, and only once, that a barrier has lasted longer than the alarm threshold.
 func (s *source) lateNow(now time.Time, alarm time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

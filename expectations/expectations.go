@@ -1,36 +1,38 @@
 // Package expectations answers "has my cache seen my own writes?".
 //
-// A controller must not decide on a cache without its own writes: the controller would create a second Pod for a Pod
-// not yet in the cache, or spend a disruption budget twice. A [Tracker] knows, per owner, the writes not yet seen. Call
-// [Tracker.Check] before every decision.
+// A controller must not decide on a stale cache that lacks the controller's own writes: it would create a second Pod
+// for a Pod not yet in the cache, or spend a disruption budget twice. A [Tracker] knows, for each owner, the writes not
+// yet visible in the cache. Call [Tracker.Check] before every decision.
 //
 // # How
 //
-// A Tracker does not count, so no missed or duplicated event can make an expectation leak, and no foreign action can
-// satisfy an expectation.
+// A Tracker records versions and does not count, so no missed or duplicated event can make an expectation leak, and
+// nobody else's action can satisfy an expectation.
 //
 //   - For creations and patches ([Tracker.Wrote]) the Tracker keeps the highest resourceVersion per owner and store.
-//     The expectation is satisfied once the store itself has reached the version, whatever has happened to the object
-//     since (KEP-5647). Stores report their version through [Progress], implemented by client-go's stores from 0.36 on.
-//   - For deletions ([Tracker.Deleted]) the Tracker keeps the UID until the object is terminating or gone in the store,
-//     and the store holds the owner's writes: an object not yet in the store is not taken for a gone object.
-//   - After a change of leader [Tracker.Require] makes all owners wait until each store has reached the version of a
-//     quorum read, because the previous leader's last writes are nobody's expectations.
+//     The expectation is satisfied once the store itself has reached the version, even if others have changed or
+//     deleted the object since (KEP-5647). Stores report their version through [Progress], implemented by client-go's
+//     stores from 0.36 on.
+//   - For deletions ([Tracker.Deleted]) the Tracker keeps the UID until the store shows the object as terminating or no
+//     longer has the object, and has reached the versions of the owner's writes: an object not yet in the store must
+//     not count as deleted.
+//   - After a change of leader, [Tracker.Require] makes all owners wait until each store has reached the version of a
+//     quorum read, because the new leader has not recorded the last writes of the previous leader.
 //
-// Package expectations/trackedclient does the talking: its clients record their writes, find out the results of
+// Package expectations/trackedclient makes the API calls: its clients record their writes, find out the results of
 // unanswered writes, and lift the barrier.
 //
-// Time alone satisfies nothing. An owner that waits longer than the alarm threshold is reported once to the [Observer],
-// and its [Pending] asks for a live read, after which [Tracker.Confirm] may end the wait.
+// No expectation is satisfied by the passing of time. An owner that waits longer than the alarm threshold is reported
+// once to the [Observer], and its [Pending] asks for a live read, after which [Tracker.Confirm] may end the wait.
 //
 // # When controller-runtime's own option is enough
 //
 // controller-runtime 0.25 can make reads of its cache wait for the client's own writes
-// (EnableReadYourWritesConsistency). Use the option for a single kind written at a low rate: there is nothing to call
-// and nothing to forget. Gate with package expectations if a reconcile writes several kinds or hundreds of Pods,
-// because a blocked read holds a worker while a Check returns at once and frees the worker for other owners. Gate also
-// if deletes must be seen, if a new leader must not act on an old view, or if somebody must know the awaited object.
-// Both together are safe and wait no longer than either alone.
+// (EnableReadYourWritesConsistency). Use the option for a single kind written at a low rate: the controller then needs
+// no calls of Check or Forget. Gate with package expectations if a reconcile writes several kinds or hundreds of Pods,
+// because a blocked read holds a worker while a Check returns at once and frees the worker for other owners. Use the
+// package also if the controller must wait for its deletes, if a new leader must not act on a stale cache, or if a log
+// or condition must name the awaited object. Both can be used together: a wait is no longer than with either alone.
 package expectations
 
 import (
@@ -51,27 +53,28 @@ import (
 )
 
 const (
-	// AwaitingCache means that an owner's own writes are not all visible in the cache. AwaitingCache is no failure: look
-	// again later.
+	// AwaitingCache means that an owner's own writes are not all visible in the cache. AwaitingCache is no failure:
+	// reconcile the owner again later.
 	AwaitingCache reason.Code = "AwaitingCache"
-	// CacheLate means that a write has not become visible within the alarm threshold. Some part between the API server and
-	// the cache is slow or broken.
+	// CacheLate means that a write has not become visible within the alarm threshold. A component between the API
+	// server and the cache is slow or broken.
 	CacheLate reason.Code = "CacheLate"
-	// AwaitingBarrier means that the process does not know yet which versions its stores must reach before any action.
+	// AwaitingBarrier means that the process does not know yet which versions its stores must reach before the
+	// controller may act.
 	AwaitingBarrier reason.Code = "AwaitingBarrier"
 	// IncomparableVersion means that a resourceVersion is not a decimal number and therefore cannot be compared, as with
 	// some aggregated API servers.
 	IncomparableVersion reason.Code = "IncomparableVersion"
 	// NoProgress means that a synced store does not report its version.
 	NoProgress reason.Code = "NoProgress"
-	// UnknownStore means that a store was not given to New. UnknownStore is an error of the program.
+	// UnknownStore means that a store was not given to New. UnknownStore is a bug of the program.
 	UnknownStore reason.Code = "UnknownStore"
-	// StaleRead means that the live read offered to Confirm is older than the write to confirm.
+	// StaleRead means that the live read passed to Confirm is older than the write to confirm.
 	StaleRead reason.Code = "StaleRead"
 )
 
-// Store names a cache of a resource. Versions compare only within the same resource, and two caches of a resource
-// progress independently. Name tells such caches apart and is empty for a single cache.
+// Store names a cache of a resource. Versions can be compared only within a resource, and two caches of a resource
+// progress independently. Name distinguishes such caches, and is empty if there is only one cache of the resource.
 type Store struct {
 	schema.GroupResource
 
@@ -86,35 +89,37 @@ func (s Store) String() string {
 	return s.GroupResource.String() + " (" + s.Name + ")"
 }
 
-// Progress reports the version of a store: the highest resourceVersion whose changes the store holds, "" if unknown.
-// Stores of client-go 0.36 and later implement Progress. A Progress must be safe for concurrent use.
+// Progress reports the version of a store: the highest resourceVersion up to which the store holds all changes, "" if
+// unknown. Stores of client-go 0.36 and later implement Progress. A Progress must be safe for concurrent use.
 type Progress interface {
 	LastStoreSyncResourceVersion() string
 }
 
-// Present reports whether an object is in the store and not terminating. Present must read the same cache as the
+// Present reports whether an object is in the store and not terminating. Present must read from the same cache as the
 // caller's decisions.
 type Present func(store Store, uid types.UID) bool
 
-// Observer hears of waits. The Tracker calls an Observer without locks held, possibly from several goroutines. An
-// Observer must not block.
+// Observer is notified of waits, for metrics or logs. The Tracker calls an Observer without locks held, possibly from
+// several goroutines. An Observer must not block.
 type Observer interface {
 	// Waiting is called for each unsatisfied Check.
 	Waiting(Pending)
-	// Late is called once for an owner with a wait longer than the alarm threshold, until the owner is satisfied.
+	// Late is called once for an owner that waits longer than the alarm threshold, and again only after all of the
+	// owner's writes have been visible.
 	Late(Pending)
 }
 
-// Options of a Tracker. The zero value is usable.
+// Options are options of a Tracker. The zero value is usable.
 type Options struct {
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
-	// Alarm is how long a write may take to become visible before someone is told; 0 means a minute.
+	// Alarm is how long a write may take to become visible before CacheLate is reported; 0 means a minute.
 	Alarm time.Duration
 	// Observer may be nil.
 	Observer Observer
-	// NoBarrier lets Check pass before Require has been called for each store. If false, every Check waits for Require,
-	// because an earlier leader's writes are nobody's expectations. Set NoBarrier if no other process ever writes.
+	// NoBarrier lets Check pass even if Require has not been called for each store. If false, every Check waits for
+	// Require, because nobody has recorded the writes of an earlier leader. Set NoBarrier if no other process ever
+	// writes these objects.
 	NoBarrier bool
 	// Ignores reports a store that holds nobody up at present, for example because the API server does not have the
 	// resource. Writes to the store stay recorded, and count again later. Check calls Ignores with a lock held: Ignores must
@@ -122,23 +127,23 @@ type Options struct {
 	Ignores func(Store) bool
 }
 
-// Tracker keeps unseen writes. A Tracker is safe for concurrent use, and owners rarely contend with each other. Make a
-// Tracker with New.
+// Tracker keeps, for each owner, the writes that the caches do not show yet. A Tracker is safe for concurrent use, and
+// owners rarely contend with each other. Make a Tracker with New.
 type Tracker struct {
 	clock    clock.PassiveClock
 	alarm    time.Duration
 	observer Observer
 	ignores  func(Store) bool
 	stores   map[Store]*source
-	order    []Store      // sorted, so answers do not depend on the order of a map
-	closed   atomic.Int32 // stores still without a floor: nothing passes
-	floors   atomic.Int32 // stores with a floor not yet reached
+	order    []Store      // sorted, so that answers do not depend on the iteration order of a map
+	closed   atomic.Int32 // number of stores for which Require was not called yet: every Check waits
+	floors   atomic.Int32 // number of stores that have not reached the version given to Require
 	shards   [shards]shard
 }
 
 const shards = 64
 
-// source is a store and the version to reach before anybody may act.
+// source is a store, and the version that the store must have reached before any owner may act.
 type source struct {
 	Progress
 
@@ -152,7 +157,7 @@ type source struct {
 type shard struct {
 	mu     sync.Mutex
 	owners map[types.UID]*record
-	peak   int // most owners since the map was made; a Go map never shrinks by itself
+	peak   int // largest number of owners since the map was made; Go maps never shrink by themselves
 }
 
 // record holds the expectations of an owner.
@@ -160,7 +165,7 @@ type record struct {
 	written []write
 	deleted map[deletion]time.Time
 	alarmed bool
-	asked   time.Time // when the last live read was asked for
+	asked   time.Time // when the last live read was requested
 }
 
 type write struct {
@@ -204,9 +209,9 @@ func New(stores map[Store]Progress, options Options) *Tracker {
 // Stores returns the stores given to New, sorted by name.
 func (t *Tracker) Stores() []Store { return slices.Clone(t.order) }
 
-// Verify reports stores without usable progress: NoProgress for a silent store, IncomparableVersion for a store with
-// incomparable versions. Call Verify once all caches have synced, and do not start after an error: with such a store
-// every Check would fail. The error is a reason.List.
+// Verify reports stores that cannot be tracked: NoProgress for a store that reports no version, IncomparableVersion for
+// a store with incomparable versions. Call Verify once all caches have synced, and do not start the controllers after
+// an error: with such a store every Check would fail. The error is a reason.List.
 func (t *Tracker) Verify() error {
 	var problems reason.List
 	for _, name := range t.order {
@@ -218,9 +223,9 @@ func (t *Tracker) Verify() error {
 }
 
 // Wrote records that an object of the owner was created or changed and got the resourceVersion. Call Wrote after the
-// write succeeded, with the version from its answer. The error is a reason.Reason: UnknownStore, or
-// IncomparableVersion. An incomparable version is recorded as well: Check fails until the owner is confirmed or
-// forgotten, because a write that cannot be awaited must not be overlooked.
+// write succeeded, with the version from the response. The error is a reason.Reason: UnknownStore, or
+// IncomparableVersion. An incomparable version is recorded as well: Check fails until Confirm or Forget is called for
+// the owner, because a write that cannot be awaited must not be overlooked.
 func (t *Tracker) Wrote(owner types.UID, store Store, version string) error {
 	if t.stores[store] == nil {
 		return unknown(store)
@@ -237,7 +242,7 @@ func (t *Tracker) Wrote(owner types.UID, store Store, version string) error {
 			continue
 		}
 		order, compareErr := resourceversion.CompareResourceVersion(version, w.want)
-		// An incomparable version, once recorded, stays.
+		// A recorded incomparable version is never replaced.
 		if err != nil || (compareErr == nil && order > 0) {
 			w.want = version
 		}
@@ -247,8 +252,8 @@ func (t *Tracker) Wrote(owner types.UID, store Store, version string) error {
 	return err
 }
 
-// Deleted records that an object of the owner was deleted. Call Deleted after the request succeeded, or if its outcome
-// is unknown. The error is UnknownStore.
+// Deleted records that an object of the owner was deleted. Call Deleted after the delete request succeeded, or if its
+// outcome is unknown. The error is UnknownStore.
 func (t *Tracker) Deleted(owner types.UID, store Store, uid types.UID) error {
 	if t.stores[store] == nil {
 		return unknown(store)
@@ -268,8 +273,8 @@ func (t *Tracker) Deleted(owner types.UID, store Store, uid types.UID) error {
 	return nil
 }
 
-// Forget drops everything about an owner. Call Forget when the owner is gone. A later owner of the same name has
-// another UID, so a late call mixes nothing up.
+// Forget drops all records of an owner. Call Forget when the owner has been deleted. A later owner of the same name has
+// another UID, so a late call of Forget does no harm.
 func (t *Tracker) Forget(owner types.UID) {
 	s := t.shard(owner)
 	s.mu.Lock()
@@ -277,7 +282,7 @@ func (t *Tracker) Forget(owner types.UID) {
 	s.drop(owner)
 }
 
-// Len returns how many owners have something outstanding as far as the last Check of each knows.
+// Len returns the number of owners with outstanding writes, as of each owner's last Check.
 func (t *Tracker) Len() int {
 	n := 0
 	for i := range t.shards {
@@ -288,11 +293,11 @@ func (t *Tracker) Len() int {
 	return n
 }
 
-// Confirm ends the owner's wait for a store. The caller asserts two facts. First, the caller has read the owner's
-// objects live (with a list not served from a cache) at the resourceVersion. Second, the cache shows the same objects:
-// same UIDs, same resourceVersions, and deleted objects are terminating or gone. If the lists differ, the cache is
-// behind and there is nothing to confirm. The error is a reason.Reason: UnknownStore, IncomparableVersion, or StaleRead
-// if the read is older than the write.
+// Confirm ends the owner's wait for a store. By calling Confirm, the caller asserts two facts. First, the caller has
+// read the owner's objects live (with a list not served from a cache) at the resourceVersion. Second, the cache shows
+// the same objects: same UIDs, same resourceVersions, and deleted objects are terminating or gone. If the lists differ,
+// the cache is stale, and Confirm must not be called. The error is a reason.Reason: UnknownStore, IncomparableVersion,
+// or StaleRead if the read is older than the write.
 func (t *Tracker) Confirm(owner types.UID, store Store, version string) error {
 	if t.stores[store] == nil {
 		return unknown(store)
@@ -311,7 +316,8 @@ func (t *Tracker) Confirm(owner types.UID, store Store, version string) error {
 		if w.store != store {
 			continue
 		}
-		// Nobody has awaited an incomparable version. Only the agreement of live read and cache counts.
+		// An incomparable version cannot be compared with the version of the live read. The caller's assertion that
+		// live read and cache agree is enough.
 		if order, err := resourceversion.CompareResourceVersion(version, w.want); err == nil && order < 0 {
 			return stale(store, w.want, version)
 		}
@@ -322,8 +328,9 @@ func (t *Tracker) Confirm(owner types.UID, store Store, version string) error {
 	return nil
 }
 
-// Require makes every owner wait until the store has reached the version, the result of a quorum read after the change
-// of leader. The highest version required counts. The error is a reason.Reason: UnknownStore or IncomparableVersion.
+// Require makes every owner wait until the store has reached the version, which a quorum read returned after the change
+// of leader. If Require is called several times, the highest version counts. The error is a reason.Reason: UnknownStore
+// or IncomparableVersion.
 func (t *Tracker) Require(store Store, version string) error {
 	src := t.stores[store]
 	if src == nil {
@@ -348,10 +355,10 @@ func (t *Tracker) Require(store Store, version string) error {
 	return nil
 }
 
-// Lift ends the barrier of a store. The caller asserts a live list of all the store's objects, at the resourceVersion,
-// and a store with the same objects and resourceVersions: a store of a quiet resource may hold everything long before
-// hearing of the API server's latest version. The error is a reason.Reason: UnknownStore, IncomparableVersion, or
-// StaleRead if the list is older than the version given to Require.
+// Lift ends the barrier of a store. The caller asserts that a live list of all the store's objects, at the
+// resourceVersion, shows the same objects and resourceVersions as the store: if a resource rarely changes, its store
+// may be complete long before its version reaches the API server's latest version. The error is a reason.Reason:
+// UnknownStore, IncomparableVersion, or StaleRead if the list is older than the version given to Require.
 func (t *Tracker) Lift(store Store, version string) error {
 	src := t.stores[store]
 	if src == nil {
@@ -373,14 +380,14 @@ func (t *Tracker) Lift(store Store, version string) error {
 	return nil
 }
 
-// stale is the reason for a too old live read.
+// stale returns the error for a live read that is too old.
 func stale(store Store, want, got string) error {
 	return reason.Reason{
 		Code: StaleRead, Path: store.String(), Old: want, New: got, Remedy: "list with an empty resourceVersion",
 	}
 }
 
-// shard spreads owners by the random end of their UID.
+// shard returns the shard of an owner, chosen by the random end of the UID.
 func (t *Tracker) shard(owner types.UID) *shard {
 	var hash uint32 = 2166136261
 	for i := max(0, len(owner)-8); i < len(owner); i++ {
@@ -408,7 +415,8 @@ func (s *shard) dropIfEmpty(owner types.UID, r *record) {
 	}
 }
 
-// drop removes an owner, and the room of removed owners. The owners removed since the last copy have paid for the copy.
+// drop removes an owner, and copies the map to free memory once many owners have been removed. The cost of a copy is
+// spread over the owners removed since the last copy.
 func (s *shard) drop(owner types.UID) {
 	delete(s.owners, owner)
 	switch n := len(s.owners); {
@@ -421,7 +429,7 @@ func (s *shard) drop(owner types.UID) {
 	}
 }
 
-// wellFormed reports an incomparable version. absent is the code for an empty version.
+// wellFormed returns an error for an incomparable version. absent is the error's code for an empty version.
 func wellFormed(store Store, version string, absent reason.Code) error {
 	if _, err := resourceversion.CompareResourceVersion(version, version); err == nil {
 		return nil

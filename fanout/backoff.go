@@ -10,23 +10,24 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Task is a kind of attempt, with its rests after refusals. Name is required: the name tells the tasks of an object
-// apart, and stands in errors and logs. An example is "delete Pods".
+// Task is a kind of write, such as "delete Pods", with the back-off after refused attempts. Name is required: the name
+// distinguishes the tasks of an object, and appears in errors and logs.
 type Task struct {
 	Name string
-	// First is the rest after the first refusal. Each further refusal doubles the rest, up to Last, unless the rest before
-	// ended more than Last ago. Zero stands for DefaultFirst and DefaultLast. A Last below First stands for First.
+	// First is the back-off after the first refusal. Each further refusal doubles the back-off, up to Last; the
+	// back-off starts from First again if the previous back-off ended more than Last ago. Zero means DefaultFirst and
+	// DefaultLast. If Last is below First, First is used for both.
 	First, Last time.Duration
-	// Most is the largest number of objects changed, or created, in a pass. Nil stands for PerPass, which is also the
-	// upper limit.
+	// Most is the largest number of objects that a pass changes or creates. Nil means PerPass, which is also the upper
+	// limit.
 	Most *int
 
-	// failing says that the task is about failed, but not refused, requests.
+	// failing says that the task records requests that failed without a refusal.
 	failing bool
 }
 
-// DefaultFirst and DefaultLast are the rests of tasks without their own. No event tells a controller of a changed quota
-// or policy.
+// DefaultFirst and DefaultLast are the back-off of tasks that set none. The back-off is needed because no event tells a
+// controller that a quota or policy has changed.
 const (
 	DefaultFirst = 2 * time.Second
 	DefaultLast  = time.Minute
@@ -43,7 +44,7 @@ func (t Task) bounds() (first, last time.Duration) {
 	return first, max(first, last)
 }
 
-// most returns how many objects a pass changes at most.
+// most returns how many objects a pass may change.
 func (t Task) most() int {
 	if t.Most == nil {
 		return PerPass
@@ -51,28 +52,28 @@ func (t Task) most() int {
 	return min(max(*t.Most, 0), PerPass)
 }
 
-// Attempt is an attempt at a task.
+// Attempt is an attempt at a task for an object.
 type Attempt struct {
 	// Object is the object of the attempt: a Pod, or the owner of a Pod to be created.
 	Object types.UID
 	Task   Task
-	// Target is the dependency of the attempt: the name of a revision, or the generation of the owner. With another target
-	// nothing is known yet, and the attempt is made at once.
+	// Target is what the attempt depends on: the name of a revision, or the generation of the owner. If the target
+	// changes, earlier refusals no longer apply, and the attempt is made at once.
 	Target string
 }
 
-// Backoff remembers refused attempts, so the same attempt is not made in a loop: each attempt costs requests and may
-// change a Pod's readiness twice, and the events would lead to the next attempt for ever. A Backoff is memory of a
-// single process: after a restart each attempt is made once more. A Backoff is safe for concurrent use. The zero value
-// is ready.
+// Backoff remembers refused attempts, so that a controller does not repeat the attempt in a loop: each attempt costs
+// requests and may change a Pod's readiness twice, and the resulting events would trigger the next attempt for ever. A
+// Backoff lives in the memory of a process: after a restart each attempt is made once more. A Backoff is safe for
+// concurrent use. The zero value is ready for use.
 //
-// A remembered refusal means that the attempt must not be made now. Go on with earlier begun actions: a Pod with a gate
-// closed before a refused update comes back into service by inplaceupdate.Updater.Next.
+// While a refusal is remembered, the same attempt must not be made. Finish actions that had begun before: if the
+// readiness gate of a Pod was closed before a refused update, inplaceupdate.Updater.Next opens the gate again.
 type Backoff struct {
 	mu    sync.Mutex
-	known map[types.UID]map[string]refusal // by object and task
-	size  int                              // how many refusals are known
-	next  int                              // how many may be known before old ones are looked for
+	known map[types.UID]map[string]refusal // refusals by object and task
+	size  int                              // number of known refusals
+	next  int                              // number of known refusals from which on sweep looks for old refusals
 }
 
 type refusal struct {
@@ -82,11 +83,11 @@ type refusal struct {
 	last   time.Duration
 	err    error
 
-	failing bool // as of the task
+	failing bool // copied from the task
 }
 
-// Refused remembers why an attempt was refused, and returns the rest. An object has a single entry for each task, the
-// last. A nil error is no refusal: nothing is remembered, and the wait is zero.
+// Refused remembers why an attempt was refused, and returns the back-off. For each object and task, only the last
+// refusal is kept. If err is nil, Refused remembers nothing and returns zero.
 func (b *Backoff) Refused(a Attempt, err error, now time.Time) time.Duration {
 	if err == nil {
 		return 0
@@ -108,8 +109,8 @@ func (b *Backoff) Refused(a Attempt, err error, now time.Time) time.Duration {
 	return wait
 }
 
-// sweep makes room for another refusal. If many refusals are known, sweep drops refusals without an attempt for a long
-// time: their objects are gone, without any event.
+// sweep limits the memory of a Backoff. If many refusals are known, sweep drops refusals without a recent attempt:
+// their objects were probably deleted, although no event said so.
 func (b *Backoff) sweep(now time.Time) {
 	if b.known == nil {
 		b.known = map[types.UID]map[string]refusal{}
@@ -131,8 +132,8 @@ func (b *Backoff) sweep(now time.Time) {
 	b.next = 2 * b.size
 }
 
-// Resting returns why an attempt must not be made now, as a final error, and the remaining rest. The error is nil if
-// the attempt may be made: there was no refusal, or the rest is over.
+// Resting returns why an attempt must not be made now, as a final error, and the remaining back-off. The error is nil
+// if the attempt may be made: there was no refusal, or the back-off is over.
 func (b *Backoff) Resting(a Attempt, now time.Time) (wait time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,12 +144,13 @@ func (b *Backoff) Resting(a Attempt, now time.Time) (wait time.Duration, err err
 	return known.until.Sub(now), reason.Final(remembered{known.err})
 }
 
-// remembered is the error of an attempt not made.
+// remembered is the error for an attempt that is not made because of an earlier refusal.
 type remembered struct{ error }
 
 func (r remembered) Unwrap() error { return r.error }
 
-// WasRefused reports whether the last attempt at any of the object's tasks was refused, at any time and for any target.
+// WasRefused reports whether the last attempt at any of the tasks was refused for the object, at any time and for any
+// target.
 func (b *Backoff) WasRefused(object types.UID, tasks ...Task) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,16 +162,16 @@ func (b *Backoff) WasRefused(object types.UID, tasks ...Task) bool {
 	return false
 }
 
-// whichFailed is the task under which Each notes a failed, but not refused, request.
+// whichFailed is the task under which Each records a request that failed without a refusal.
 func (t Task) whichFailed() Task {
 	return Task{Name: t.Name + ", which failed", First: time.Second, Last: 30 * time.Second, failing: true}
 }
 
-// lasting is the rest from which on an object counts as failed several times in a row.
+// lasting is the back-off from which on an object counts as failed several times in a row.
 const lasting = 8 * time.Second
 
-// Rest returns the longest remaining rest of an object's tasks, for any target. Requests of Each that failed several
-// times in a row count too. After a lost answer or two an object keeps its turn.
+// Rest returns the longest remaining back-off of an object's tasks, for any target. Requests of Each that failed
+// several times in a row also count. After one or two lost responses an object is not yet moved behind other objects.
 func (b *Backoff) Rest(object types.UID, now time.Time, tasks ...Task) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,7 +191,7 @@ func (b *Backoff) anyRefused(object types.UID) bool {
 	return len(b.known[object]) > 0
 }
 
-// Succeeded drops the memory of an object's task, for any target.
+// Succeeded drops the remembered refusal of an object's task, for any target.
 func (b *Backoff) Succeeded(object types.UID, task Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,7 +205,7 @@ func (b *Backoff) Succeeded(object types.UID, task Task) {
 	}
 }
 
-// Forget drops the memory of a gone object.
+// Forget drops the remembered refusals of a deleted object.
 func (b *Backoff) Forget(object types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -211,7 +213,7 @@ func (b *Backoff) Forget(object types.UID) {
 	delete(b.known, object)
 }
 
-// Len returns how many objects something is known about.
+// Len returns the number of objects with remembered refusals.
 func (b *Backoff) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,12 +10,13 @@ import (
 	"sync/atomic"
 )
 
-// slowStart calls do for 0 to count-1, in batches that begin with one call and double up to PerPass. The calls of a
-// batch run concurrently and all finish before anything else happens. A batch with a failed call is the last.
+// slowStart calls do for the indexes 0 to count-1, in batches that begin with one call and double up to PerPass. The
+// calls of a batch run concurrently, and slowStart waits for all of them before the next batch. If a call of a batch
+// fails, no further batch starts.
 //
 // slowStart returns the number of successful calls. The error joins the errors of the failed calls in the order of
-// their index, and the cause of ctx if ctx ended before all calls were made. Calls in progress are not abandoned but
-// see ctx. Calls never made are in neither result.
+// their index, and the cause of ctx if ctx ended before all calls were made. If ctx ends, slowStart waits for the calls
+// in progress, which receive ctx. Calls never made appear in neither result.
 func slowStart(ctx context.Context, count int, do func(ctx context.Context, i int) error) (succeeded int, err error) {
 	size := 1
 	for next := 0; next < count; {
@@ -34,7 +35,8 @@ func slowStart(ctx context.Context, count int, do func(ctx context.Context, i in
 	return succeeded, nil
 }
 
-// outcome is the result of a call. A call that neither returned nor panicked ended its goroutine.
+// outcome is the result of a call in a goroutine. If the call neither returned nor panicked, the call has ended its
+// goroutine (runtime.Goexit).
 type outcome struct {
 	returned bool
 	err      error
@@ -42,9 +44,9 @@ type outcome struct {
 	stack    []byte
 }
 
-// together makes n calls from index first on, at most atOnce at a time, and returns their errors in order. After a
-// panic in a call, together panics in its caller's goroutine, after all calls have finished, with a value that holds
-// the call's own value and stack.
+// together makes n calls, for the indexes from first on, at most atOnce at a time, and returns their errors in order.
+// If a call panics, together waits for all calls and then panics in its caller's goroutine, with a value that holds the
+// value and the stack of the call's panic.
 func together(ctx context.Context, first, n, atOnce int, do func(ctx context.Context, i int) error) []error {
 	outcomes := make([]outcome, n)
 	var next atomic.Int64
@@ -85,7 +87,7 @@ func (o *outcome) call(ctx context.Context, i int, do func(ctx context.Context, 
 	o.returned = true
 }
 
-// callPanic carries a panic from a call's goroutine to the caller's goroutine, where a handler can recover.
+// callPanic carries a panic from a call's goroutine to the caller's goroutine, where the caller can recover.
 type callPanic struct {
 	index int
 	value any
@@ -96,7 +98,7 @@ func (p *callPanic) Error() string {
 	return fmt.Sprintf("call %d panicked: %v\n\n%s", p.index, p.value, p.stack)
 }
 
-// Unwrap gives errors.Is and errors.As the panic's value if the value is an error.
+// Unwrap returns the panic's value if the value is an error, for errors.Is and errors.As.
 func (p *callPanic) Unwrap() error {
 	err, _ := p.value.(error)
 	return err

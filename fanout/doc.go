@@ -1,17 +1,17 @@
 // Package fanout answers "how do I act on many Pods at once, without starving others or repeating what is refused?".
 //
-// A [Fanout] is made once for a controller, and a [Pass] for each reconcile of an owner. The pass carries decisions
-// out:
+// A [Fanout] is made once for a controller, and a [Pass] for each reconcile of an owner. The pass carries out the
+// owner's decisions:
 //
-//   - [Each] works on Pods side by side. A Pod's failure does not stop the work on all other Pods.
+//   - [Each] changes several Pods concurrently. A Pod's failure does not stop the work on all other Pods.
 //   - [Pass.Create] makes new objects in batches of 1, 2, 4, ... calls: if every call would fail, because a quota is
 //     exhausted or a webhook refuses, a single request finds out.
-//   - [Pass.Once] is for an action done once for the owner.
-//   - [Pass.UntilChanged] runs phases in order until a phase has changed something: later phases were decided for the
-//     earlier state.
-//   - [Pass.Result] is the result of the reconcile.
+//   - [Pass.Once] is for an action done once for the owner, such as a write to the owner's status.
+//   - [Pass.UntilChanged] runs phases in order until a phase has changed an object: later phases were decided for the
+//     state before the change.
+//   - [Pass.Result] returns the result of the reconcile.
 //
-// A pass reads from top to bottom:
+// The code of a pass reads from top to bottom:
 //
 //	pass := r.fanout.Begin(view)
 //	err := pass.UntilChanged(
@@ -23,16 +23,17 @@
 //
 // # Bounds
 //
-// All passes of a Fanout share a bound on the requests under way, and no namespace may use the whole bound: a webhook
-// that takes ten seconds for each Pod of some namespaces leaves room for all other namespaces. A pass changes at most
-// [PerPass] objects for each task, or as many as Task.Most says, and asks for another pass. So a status does not stay
-// behind, and a mistyped number of replicas costs a quota and not the controller's memory.
+// All passes of a Fanout share a limit on concurrent requests, and no namespace may use the whole limit: if a webhook
+// takes ten seconds for each Pod of some namespaces, all other namespaces can still send requests. For each task, a
+// pass changes at most [PerPass] objects, or Task.Most if smaller, and then requeues the owner for the remaining
+// objects. So the status is updated between passes, and a mistyped number of replicas exhausts a quota but not the
+// controller's memory.
 //
 // # Refusals
 //
-// A refused request (by a quota, a policy, a webhook, or for a missing right) is tried again after a while, which
-// doubles with each refusal, or as soon as the owner's generation changes. A [Backoff] remembers the refusal. Errors
-// about refusals are final (see [reason.Final]): [Pass.Result] does not hand them to the queue, because the next event
-// would bypass the queue's own back-off. After a pass with a refusal and without a change, passes ask for a single
-// object at a time, objects without a refusal first.
+// A refused request (by a quota, a policy, a webhook, or for lack of rights) is retried after a while, which doubles
+// with each refusal, or as soon as the owner's generation changes. A [Backoff] remembers the refusal. Errors about
+// refusals are final (see [reason.Final]): [Pass.Result] does not return these errors to the work queue, because the
+// next event would bypass the queue's own back-off. If a pass had a refusal and changed nothing, later passes try a
+// single object at a time, and first objects without a refusal.
 package fanout

@@ -22,32 +22,32 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// PerPass is the largest number of objects changed by a pass for each task, unless Task.Most says less.
+// PerPass is the largest number of objects that a pass changes for each task, unless Task.Most is smaller.
 const PerPass = 500
 
-// again is the time until a pass goes on with the rest of its work, or after an unknown outcome.
+// again is the time until the next pass if a pass has work left, or if the outcome of a write is unknown.
 const again = 100 * time.Millisecond
 
-// endedAgain is the time until another look at an owner in a terminating namespace.
+// endedAgain is the time until the next pass for an owner in a terminating namespace.
 const endedAgain = time.Minute
 
-// DefaultCalls is the largest number of requests of a namespace under way, unless New is told otherwise. A larger
-// number does not start more Pods a second as long as requests wait for the API server, but keeps each Pod out of
-// service for longer.
+// DefaultCalls is the default limit on the concurrent requests of a namespace. If requests already wait for the API
+// server, a larger number does not start more Pods per second, but keeps each Pod out of service for longer.
 const DefaultCalls = 5
 
-// Fanout is shared by all passes of a controller: the bound on requests under way, and the memory of refusals. A Fanout
-// is safe for concurrent use. Make a Fanout with New.
+// Fanout is shared by all passes of a controller: Fanout limits concurrent requests and remembers refusals. A Fanout is
+// safe for concurrent use. Make a Fanout with New.
 type Fanout struct {
-	// Backoff remembers refusals, of owners and of single Pods.
+	// Backoff remembers refusals about owners and about single Pods.
 	Backoff *Backoff
 
 	limit *limit
 }
 
-// New returns a Fanout with a bound on a namespace's requests under way. All namespaces together may have two requests
-// more. The last place is for a namespace without requests under way. A request that takes longer than a second,
-// because of a webhook, no longer holds a place for which others wait. Zero or less stands for DefaultCalls.
+// New returns a Fanout with a limit on the concurrent requests of each namespace. All namespaces together may send two
+// more requests than a single namespace. The last of these two is reserved for a namespace that sends no requests yet.
+// A request that takes longer than a second, because of a webhook, no longer counts towards the limits while others
+// wait. Zero or less means DefaultCalls.
 func New(calls int) *Fanout {
 	if calls <= 0 {
 		calls = DefaultCalls
@@ -55,27 +55,29 @@ func New(calls int) *Fanout {
 	return &Fanout{Backoff: &Backoff{}, limit: newLimit(calls)}
 }
 
-// Observed is a pass's view of its owner. An *ownercache.View implements Observed.
+// Observed is a pass's snapshot of its owner and the owner's objects. An *ownercache.View implements Observed.
 type Observed interface {
 	// Object is the owner.
 	Object() client.Object
-	// Time is the time of the observation.
+	// Time is the time of the snapshot.
 	Time() time.Time
-	// InDoubt reports whether the outcome of a write of the pass is unknown.
+	// InDoubt reports whether the outcome of a write in this pass is unknown.
 	InDoubt() bool
-	// WakeAfter has the owner reconciled once more after a while.
+	// WakeAfter requeues the owner after the duration.
 	WakeAfter(time.Duration)
-	// Gone reports whether an object is known to exist no longer: nobody is going to say so once more.
+	// Gone reports whether an object is known to be deleted already, so that no further event about the object will
+	// arrive.
 	Gone(metav1.Object) bool
 }
 
-// Pass carries out the decisions for an owner. A Pass is safe for concurrent use. Make a Pass with Fanout.Begin.
+// Pass carries out the decisions about an owner in a single reconcile. A Pass is safe for concurrent use. Make a Pass
+// with Fanout.Begin.
 type Pass struct {
 	fanout  *Fanout
 	view    Observed
 	changed atomic.Bool
-	refused atomic.Int32 // requests of the pass refused by the API server
-	ended   atomic.Bool  // the namespace is terminating
+	refused atomic.Int32 // number of requests of the pass that the API server refused
+	ended   atomic.Bool  // says that the namespace is terminating
 
 	mu    sync.Mutex
 	after time.Duration
@@ -87,7 +89,7 @@ func (f *Fanout) Begin(view Observed) *Pass { return &Pass{fanout: f, view: view
 // Owner returns the owner of the pass.
 func (p *Pass) Owner() client.Object { return p.view.Object() }
 
-// Wake asks for another pass after d, unless an earlier pass is asked for already. Zero and less ask for none.
+// Wake requeues the owner after d, unless an earlier requeue is already set. If d is zero or less, Wake does nothing.
 func (p *Pass) Wake(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,12 +98,12 @@ func (p *Pass) Wake(d time.Duration) {
 	}
 }
 
-// Changed reports whether anything was written.
+// Changed reports whether the pass has written anything.
 func (p *Pass) Changed() bool { return p.changed.Load() }
 
-// UntilChanged runs the phases in order until a phase has changed something, has left a write in doubt, or failed with
-// an error worth another attempt. After such an earlier event in the pass, UntilChanged runs no phase. The error joins
-// the errors of the phases.
+// UntilChanged runs the phases in order, and stops after a phase that has changed an object, left the outcome of a
+// write unknown, or failed with an error that deserves a retry. If the pass has already written, or left an outcome
+// unknown, UntilChanged runs no phase. The error joins the errors of the phases.
 func (p *Pass) UntilChanged(phases ...func() error) error {
 	var errs []error
 	for _, phase := range phases {
@@ -113,17 +115,17 @@ func (p *Pass) UntilChanged(phases ...func() error) error {
 	return errors.Join(errs...)
 }
 
-// Result is the result of a reconcile. Result returns only the errors worth another attempt. All further errors are
-// final, and invisible unless the caller puts them in a condition or an event. Beside a returned error, Result wakes
-// the owner if Wake has asked for another pass: controller-runtime drops RequeueAfter beside an error.
+// Result is the result of a reconcile. Result returns only the errors that deserve a retry. All other errors are final,
+// and invisible unless the caller reports the errors in a condition or an event. If Result returns an error and Wake
+// was called, Result requeues the owner itself: controller-runtime ignores RequeueAfter when an error is returned.
 func (p *Pass) Result(errs ...error) (ctrl.Result, error) {
 	p.wakeInDoubt()
 	p.mu.Lock()
 	after := p.after
 	p.mu.Unlock()
 	if p.ended.Load() {
-		// Everything here is about to go, and trying again would only make noise, unless an API server's cache was late: the
-		// namespace may have been created anew.
+		// All objects here are about to be deleted, and retries would only fail. The owner is still requeued because
+		// the API server's own cache may have been stale, and the namespace created anew.
 		return ctrl.Result{RequeueAfter: endedAgain}, nil
 	}
 	err := reason.Retryable(errs...)
@@ -136,8 +138,8 @@ func (p *Pass) Result(errs ...error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// wakeInDoubt asks for the next pass after an unanswered write: no event need tell the outcome. If pass after pass ends
-// in doubt, the time between passes grows.
+// wakeInDoubt requeues the owner after an unanswered write: there may be no event about the outcome. If consecutive
+// passes end with unknown outcomes, the time between passes grows.
 func (p *Pass) wakeInDoubt() {
 	task := Task{Name: "pass in doubt", First: again, Last: time.Minute}
 	if !p.view.InDoubt() {
@@ -147,15 +149,16 @@ func (p *Pass) wakeInDoubt() {
 	p.Wake(p.fanout.Backoff.Refused(p.attempt(task), errors.New("a write was not answered"), p.view.Time()))
 }
 
-// attempt is an attempt at a task of the owner as a whole. A change of the owner's spec is a reason to try again at
-// once.
+// attempt is an attempt at a task for the owner, not for a single Pod. If the owner's spec changes, the attempt is made
+// again at once.
 func (p *Pass) attempt(task Task) Attempt {
 	owner := p.Owner()
 	return Attempt{Object: owner.GetUID(), Task: task, Target: strconv.FormatInt(owner.GetGeneration(), 10)}
 }
 
-// Once does something for the owner unless a refusal was a moment ago. do reports any change. After a change the owner
-// is looked at again soon, because the changed object need not be watched. A refusal is final.
+// Once calls do for the owner unless the API server refused the task a moment ago. do reports whether anything was
+// changed. After a change the owner is requeued soon, because the controller may not watch the changed object. A
+// refusal is returned as a final error.
 func (p *Pass) Once(ctx context.Context, task Task, do func() (changed bool, err error)) error {
 	if err := p.resting(task); err != nil {
 		return err
@@ -165,10 +168,10 @@ func (p *Pass) Once(ctx context.Context, task Task, do func() (changed bool, err
 	return p.settle(ctx, task, err == nil, podwrite.IsLasting(err) && !isRemembered(err), err)
 }
 
-// Create calls do for 0 to n-1, at most as many as Task.Most says, in batches of 1, 2, 4, ... calls side by side. A
-// batch with a failed call is the last. Create returns the number of successful calls. The error joins the errors of
-// all calls. Every error is final, unless ctx has ended: the events of created objects, of claims for example, would
-// otherwise lead to the next attempt at once.
+// Create calls do for the indexes 0 to n-1, for at most Task.Most of them, in concurrent batches of 1, 2, 4, ... calls.
+// If a call of a batch fails, no further batch starts. Create returns the number of successful calls. The error joins
+// the errors of all calls. Every error is final unless ctx has ended: otherwise events of created objects, such as
+// claims, would trigger the next attempt at once.
 func (p *Pass) Create(ctx context.Context, task Task, n int, do func(ctx context.Context, i int) error) (made int, err error) {
 	if n <= 0 {
 		return 0, nil
@@ -179,12 +182,12 @@ func (p *Pass) Create(ctx context.Context, task Task, n int, do func(ctx context
 	most := task.most()
 	made, err = slowStart(ctx, min(n, most), p.bounded(do))
 	p.note(made > 0, n > most && err == nil)
-	// Where ctx has ended, nobody has refused anything.
+	// If ctx has ended, the API server has not refused the request.
 	return made, p.settle(ctx, task, err == nil, err != nil && ctx.Err() == nil, err)
 }
 
-// CreateEach is Create for calls with a name of their own within the owner. A call whose last attempt failed comes
-// after all others, so the call does not end a batch with other calls.
+// CreateEach is Create for calls with names that are unique within the owner. Calls that failed at their last attempt
+// come last, so that a repeated failure does not stop the batches of other calls.
 func (p *Pass) CreateEach(ctx context.Context, task Task, n int, name func(i int) string, do func(ctx context.Context, i int) error) (made int, err error) {
 	owner, backoff := p.Owner().GetUID(), p.fanout.Backoff
 	var first, last []int
@@ -208,16 +211,17 @@ func (p *Pass) CreateEach(ctx context.Context, task Task, n int, name func(i int
 	})
 }
 
-// Each calls do for the objects, side by side, until as many were changed as Task.Most says. do reports any change,
-// even beside an error. An object with an error has not succeeded. Objects without need for a change, because they wait
-// for a hook or rest, do not count: they keep no other object waiting.
+// Each calls do concurrently for the objects, until Task.Most objects were changed. do reports whether the object was
+// changed, even if do also returns an error. An object whose do returned an error does not count as success. Objects
+// that need no change, because of a pending hook or a back-off, do not count towards Task.Most, and so do not delay
+// other objects.
 //
-// An object's failure does not stop the work on all others, unless the failure is a refusal before any success: if a
-// policy refuses all objects, a few requests find out, and afterwards a single request at a time. A gone object
-// (podwrite.Replaced) is no failure. After a request without an answer, or with an error of the server (5xx), the
-// object rests for a second, then two, and so on up to half a minute: a broken webhook must not have a Pod leave
-// service again and again. The error joins the errors of all objects. Refusals and the errors of resting objects are
-// final.
+// If do fails for an object, Each goes on with all other objects, unless the API server refused the request before any
+// success: if a policy refuses all objects, Each stops after a few requests, and later passes try a single object at a
+// time. If an object was deleted or replaced (podwrite.Replaced), its error is no failure. After a request without a
+// response, or with an error of the server (5xx), the object is left alone for a second, then for two seconds, and so
+// on up to half a minute: otherwise a failing webhook would make a Pod leave service again and again. The error joins
+// the errors of all objects. Refusals, and the errors of objects in back-off, are final.
 func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T, do func(context.Context, T) (changed bool, err error)) error {
 	if len(objects) == 0 {
 		return nil
@@ -236,7 +240,7 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 		defer func() { places.end(used) }()
 		giveBack, err := p.fanout.limit.take(ctx, p.Owner().GetNamespace())
 		if err != nil {
-			return nil // ctx has ended, which is reported once for all objects
+			return nil // ctx has ended; Each reports this once for all objects
 		}
 		defer giveBack()
 		if ctx.Err() != nil || p.refused.Load() > before && !succeeded.Load() {
@@ -259,7 +263,7 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	return p.settle(ctx, task, succeeded.Load(), err != nil && p.refused.Load() > before, err)
 }
 
-// inTurn returns the objects in the order of their turns, and the number of objects at once.
+// inTurn returns the objects in the order in which Each calls do, and how many calls may run at the same time.
 func inTurn[T metav1.Object](p *Pass, task Task, objects []T) (ordered []T, atOnce int) {
 	backoff := p.fanout.Backoff
 	if atOnce = p.fanout.limit.perGroup; backoff.WasRefused(p.Owner().GetUID(), task) {
@@ -282,16 +286,16 @@ func eachOne[T metav1.Object](ctx context.Context, p *Pass, task Task, object T,
 	changed, err = do(ctx, object)
 	p.remember(ctx, attempt, err)
 	if err != nil && p.view.Gone(object) {
-		p.fanout.Backoff.Forget(object.GetUID()) // its event came before
+		p.fanout.Backoff.Forget(object.GetUID()) // the event of the deletion arrived before the refusal was remembered
 	}
 	return changed, err
 }
 
-// Try does something for an object, unless a refusal was a moment ago. Try is for the calls of Each if an object's
-// refusal says nothing about the next object. Try remembers a refusal, and also a final error, with the object (see
-// Backoff.WasRefused). The owner is woken at the end of the rest, and once more soon, because other objects may have
-// their turn first. A change of the owner's spec allows an attempt at once. Try does not mark the pass as changed: call
-// Try within the do of Each or Once, whose result marks the pass.
+// Try calls do for an object, unless the API server refused the task for the object a moment ago. Use Try inside do of
+// Each if the refusal of an object says nothing about other objects. Try remembers a refusal, or a final error, for the
+// object (see Backoff.WasRefused). The owner is requeued at the end of the back-off, and once more soon, because other
+// objects may be handled first. If the owner's spec changes, the next attempt is allowed at once. Try does not mark the
+// pass as changed: call Try inside do of Each or Once, whose result marks the pass.
 func (p *Pass) Try(task Task, object types.UID, do func() error) error {
 	attempt := p.attempt(task)
 	attempt.Object = object
@@ -309,7 +313,7 @@ func (p *Pass) Try(task Task, object types.UID, do func() error) error {
 	return err
 }
 
-// Rests reports whether Try would do nothing for an object now.
+// Rests reports whether Try would skip the object now because of a back-off.
 func (p *Pass) Rests(task Task, object types.UID) bool {
 	attempt := p.attempt(task)
 	attempt.Object = object
@@ -317,8 +321,8 @@ func (p *Pass) Rests(task Task, object types.UID) bool {
 	return err != nil
 }
 
-// remember has an object rest after a failed, but not refused, request. A conflict has an event, and 429 says when to
-// come again.
+// remember starts an object's back-off after a request that failed without a refusal. Conflicts are excluded because an
+// event will follow, and 429 because the response names the time of the retry.
 func (p *Pass) remember(ctx context.Context, a Attempt, err error) {
 	switch {
 	case err == nil:
@@ -330,7 +334,7 @@ func (p *Pass) remember(ctx context.Context, a Attempt, err error) {
 	}
 }
 
-// judge turns the error of an object into the error to report.
+// judge turns an object's error into the error to return.
 func (p *Pass) judge(err error) error {
 	switch {
 	case err == nil, errors.Is(err, podwrite.Replaced):
@@ -344,13 +348,13 @@ func (p *Pass) judge(err error) error {
 	return err
 }
 
-// isRemembered reports whether an error is about an attempt not made.
+// isRemembered reports whether an error stands for an attempt that was not made.
 func isRemembered(err error) bool {
 	_, ok := errors.AsType[remembered](err)
 	return ok
 }
 
-// bounded has calls wait for a place.
+// bounded makes calls wait until the limit on concurrent requests allows another request.
 func (p *Pass) bounded(do func(context.Context, int) error) func(context.Context, int) error {
 	return func(ctx context.Context, i int) error {
 		done, err := p.fanout.limit.take(ctx, p.Owner().GetNamespace())
@@ -362,7 +366,7 @@ func (p *Pass) bounded(do func(context.Context, int) error) func(context.Context
 	}
 }
 
-// note records a change. If more work is left than fits in a pass, the next pass goes on.
+// note records that the pass has changed objects. If more objects remain than a pass may change, the owner is requeued.
 func (p *Pass) note(changed, more bool) {
 	if !changed {
 		return
@@ -373,7 +377,7 @@ func (p *Pass) note(changed, more bool) {
 	}
 }
 
-// resting returns why a task is not tried now.
+// resting returns why a task must not be tried now, nil if the task may be tried.
 func (p *Pass) resting(task Task) error {
 	switch {
 	case p.fanout.limit == nil:
@@ -386,7 +390,7 @@ func (p *Pass) resting(task Task) error {
 	return err
 }
 
-// settle remembers the result of a task: a success, or a rest.
+// settle records the result of a task: a success, or a refusal that starts a back-off.
 func (p *Pass) settle(ctx context.Context, task Task, succeeded, rest bool, err error) error {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		p.ended.Store(true)
@@ -410,7 +414,7 @@ func (p *Pass) settle(ctx context.Context, task Task, succeeded, rest bool, err 
 	return fmt.Errorf("%s: %w", task.Name, err)
 }
 
-// leastRefusedFirst puts objects without a refusal first, because refused objects could otherwise hide them for ever.
+// leastRefusedFirst sorts objects without a refusal first, because refused objects could otherwise use up every pass.
 func leastRefusedFirst[T metav1.Object](b *Backoff, objects []T) []T {
 	out := slices.Clone(objects)
 	slices.SortStableFunc(out, func(x, y T) int {

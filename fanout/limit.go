@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// slow is the time after which a request under way no longer holds a place. The API server itself is faster, so a slow
-// request waits for a webhook.
+// slow is the time after which a request no longer counts towards the limit. The API server alone answers faster, so a
+// slow request waits for a webhook.
 const slow = time.Second
 
-// limit bounds the requests under way: perGroup for each group, and two more in all, not counting slow requests. The
-// last place is for a group without requests under way. So neither a single group nor several groups with slow requests
-// keep another group waiting for long. Among the admissible requests, the longest waiting request comes first.
+// limit bounds the number of concurrent requests: perGroup for each group, and perGroup plus two in all; slow requests
+// do not count. The last of these is reserved for a group without requests. So neither a single group nor several
+// groups with slow requests can make another group wait for long. Among the requests that may start, the longest
+// waiting request starts first.
 type limit struct {
 	perGroup int
 
 	mu      sync.Mutex
-	held    int            // places of requests that are not slow
-	groups  map[string]int // requests under way, slow or not
+	held    int            // number of requests that are not slow
+	groups  map[string]int // number of requests by group, slow or not
 	waiting []*waiter
 }
 
@@ -29,19 +30,20 @@ type waiter struct {
 	ready chan struct{} // closed on admission
 }
 
-// call is a request under way.
+// call is a request that has been admitted and has not ended.
 type call struct {
 	limit *limit
 	group string
 	timer *time.Timer
-	slow  bool // its place belongs to another request
+	slow  bool // a slow request no longer counts towards the limit
 }
 
 func newLimit(perGroup int) *limit {
 	return &limit{perGroup: perGroup, groups: map[string]int{}}
 }
 
-// take waits for a place and returns a function to give the place back, or the cause of ctx if ctx ends first.
+// take waits until a request may start, and returns a function to call when the request has ended; if ctx ends first,
+// take returns the cause of ctx.
 func (l *limit) take(ctx context.Context, group string) (done func(), err error) {
 	w := &waiter{group: group, ready: make(chan struct{})}
 	l.mu.Lock()
@@ -59,7 +61,7 @@ func (l *limit) take(ctx context.Context, group string) (done func(), err error)
 		l.waiting = slices.Delete(l.waiting, i, i+1)
 	}
 	l.mu.Unlock()
-	if i < 0 { // admitted meanwhile
+	if i < 0 { // admitted while ctx ended
 		w.call.end()
 	}
 	return nil, context.Cause(ctx)
@@ -81,7 +83,7 @@ func (l *limit) admit() {
 	})
 }
 
-// lend gives the place of a slow request to others.
+// lend stops counting a slow request, so that another request may start.
 func (c *call) lend() {
 	l := c.limit
 	l.mu.Lock()

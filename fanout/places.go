@@ -2,13 +2,14 @@ package fanout
 
 import "sync"
 
-// places bounds the objects changed by a task of a pass. An object without a change gives its place to another object.
+// places limits the number of objects that a task changes in a pass. An object that needed no change leaves its place
+// to another object.
 type places struct {
 	mu    sync.Mutex
 	freed *sync.Cond
 	left  int
 	held  int
-	short bool // somebody got none
+	short bool // a call of take has failed
 }
 
 func newPlaces(n int) *places {
@@ -17,7 +18,7 @@ func newPlaces(n int) *places {
 	return p
 }
 
-// take waits for a place as long as a place may be given back, and reports success.
+// take waits while a taken place may still be given back, and reports whether the caller got a place.
 func (p *places) take() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +34,7 @@ func (p *places) take() bool {
 	return true
 }
 
-// end says whether a taken place has been used.
+// end says whether the object that took a place was changed.
 func (p *places) end(used bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// maxReasons bounds the number of named fields. Further fields are counted.
+// maxReasons limits the number of fields that are named. Fields beyond maxReasons are only counted.
 const maxReasons = 20
 
-// differences names the fields in which two templates differ, at least a single reason. differences runs only on
-// unequal templates, so its cost does not matter.
+// differences names the fields in which two templates differ; the result has at least one reason. differences runs only
+// for unequal templates, so its speed does not matter.
 func differences(from, to *corev1.PodTemplateSpec) reason.List {
 	d := differ{}
 	d.compare("", reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem())
@@ -34,10 +34,10 @@ func differences(from, to *corev1.PodTemplateSpec) reason.List {
 	return d.named
 }
 
-// differ collects unequal fields.
+// differ collects the paths of unequal fields.
 type differ struct {
 	named reason.List
-	count int // of all, named or not
+	count int // number of all differences, named or not
 }
 
 func (d *differ) add(path string, from, to reflect.Value) {
@@ -50,7 +50,7 @@ func (d *differ) add(path string, from, to reflect.Value) {
 	})
 }
 
-// compare descends as long as a deeper path says more than the present path.
+// compare descends into fields as long as the paths of inner fields say more than the present path.
 func (d *differ) compare(path string, from, to reflect.Value) {
 	if equality.Semantic.DeepEqual(from.Interface(), to.Interface()) {
 		return
@@ -69,8 +69,8 @@ func (d *differ) compare(path string, from, to reflect.Value) {
 	}
 }
 
-// isLeaf reports whether a struct is a value of its own kind, such as a quantity or a time, and has its own JSON form.
-// The fields of such a struct mean nothing to a reader.
+// isLeaf reports whether a struct is a single value for users, such as a quantity or a time, with its own JSON form.
+// The Go fields of such a struct mean nothing to users.
 func isLeaf(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
 }
@@ -125,7 +125,7 @@ func (d *differ) compareEntries(path string, from, to reflect.Value) {
 			delete(seen, name)
 		}
 	}
-	if d.count == before { // the same entries in another order, or a name twice
+	if d.count == before { // the lists have the same entries in another order, or a name twice
 		d.add(path, from, to)
 	}
 }
@@ -176,7 +176,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// render shows a value in the form a user writes.
+// render formats a value as users write the value in YAML.
 func render(v reflect.Value) string {
 	if !v.IsValid() || v.IsZero() {
 		return ""

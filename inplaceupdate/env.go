@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// planRefMetadata moves the keys read by containers and native sidecars through env to RefMetadata. Removed keys stay,
-// because they have no new value to wait for.
+// planRefMetadata moves the labels and annotations that containers and native sidecars read through env to RefMetadata.
+// Removed labels and annotations stay in Metadata, because there is no new value to wait for.
 func (u *Updater) planRefMetadata(p *Plan, template *corev1.PodSpec) {
 	var labels, annotations []string
 	for c := range live(template) {
@@ -43,7 +43,7 @@ func (u *Updater) planRefMetadata(p *Plan, template *corev1.PodSpec) {
 	}
 }
 
-// live iterates over the containers that start again with a new value: containers and native sidecars.
+// live iterates over the containers that run as long as the Pod: containers and native sidecars.
 func live(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
 	return func(yield func(*corev1.Container) bool) {
 		for i := range spec.Containers {
@@ -59,8 +59,8 @@ func live(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
 	}
 }
 
-// report returns the agent's report, nil if missing. An unreadable report counts as missing, because the agent will
-// write again.
+// report returns the node agent's report, nil if missing. An unreadable report counts as missing, because the agent
+// will write a new report.
 func (v *view) report() *runtimemeta.Report {
 	key := v.config.Keys.RuntimeMetaAnnotation
 	raw, found := v.pod.Annotations[key]
@@ -74,8 +74,8 @@ func (v *view) report() *runtimemeta.Report {
 	return &report
 }
 
-// envUnreported names the containers not known to run with the present labels and annotations, but for containers about
-// to be restarted for one of the images.
+// envUnreported names the containers whose env is not known to have the Pod's present labels and annotations.
+// Containers that are about to restart for one of the images are left out.
 func (v *view) envUnreported(images map[string]string) reason.List {
 	report := v.report()
 	var list reason.List
@@ -86,7 +86,7 @@ func (v *view) envUnreported(images map[string]string) reason.List {
 		}
 		entry := c.entry(report)
 		if c.init && !v.awaitsSidecar(c.name) && (entry == nil || entry.Hashes.ExtractedEnvFromMetadataHash == 0) {
-			continue // not every agent reports native sidecars, and the update did not change the sidecar's env
+			continue // some agents do not report native sidecars, and the update did not change the sidecar's env
 		}
 		if report == nil {
 			return reason.List{v.noReport(c)}
@@ -98,12 +98,13 @@ func (v *view) envUnreported(images map[string]string) reason.List {
 	return list
 }
 
-// awaitsSidecar reports whether the update changed the env of a native sidecar, and a report is needed.
+// awaitsSidecar reports whether the update changed the env of a native sidecar, so that the agent must report the
+// sidecar.
 func (v *view) awaitsSidecar(name string) bool {
 	return v.state != nil && slices.Contains(v.state.EnvSidecars, name)
 }
 
-// noReport is the reason of a container without any report about its Pod.
+// noReport is the reason for a container if the Pod has no report of the node agent.
 func (v *view) noReport(c *container) reason.Reason {
 	return reason.Reason{
 		Code: EnvNotReported, Object: v.object(),
@@ -113,7 +114,7 @@ func (v *view) noReport(c *container) reason.Reason {
 	}
 }
 
-// oldEnv is the reason of a container without the report of its env.
+// oldEnv is the reason for a container whose reported env is outdated.
 func (v *view) oldEnv(c *container, report *runtimemeta.Report) reason.Reason {
 	why := reason.Reason{
 		Code: EnvNotReported, Object: v.object(), Path: "status.containerStatuses[" + c.name + "]",
@@ -130,8 +131,8 @@ func (v *view) oldEnv(c *container, report *runtimemeta.Report) reason.Reason {
 	return why
 }
 
-// deliversEnv reports whether the restarts for images deliver the metadata to every container that reads any: a restart
-// reads the metadata delivered with or before the image, and needs nobody's report.
+// deliversEnv reports whether the restarts for images give every container that reads metadata the new values: a
+// restart reads the metadata that was written with or before the image, so no report is needed.
 func (v *view) deliversEnv(images map[string]string) bool {
 	delivers := false
 	for i := range v.containers {
@@ -147,23 +148,23 @@ func (v *view) deliversEnv(images map[string]string) bool {
 	return delivers
 }
 
-// restartsFor reports whether one of the images certainly restarts the container.
+// restartsFor reports whether one of the image changes certainly restarts the container.
 func (c *container) restartsFor(images map[string]string) bool {
 	image, changes := images[c.name]
 	return changes && !c.mayStay(image)
 }
 
-// readsMetadata reports whether an env variable of a container is a label or annotation of the Pod.
+// readsMetadata reports whether an env variable of a container is set from a label or annotation of the Pod.
 func (c *container) readsMetadata() bool {
 	return c.spec != nil && runtimemeta.ReadsMetadata(c.spec, c.view.config.IgnoredEnv)
 }
 
-// envHash returns the hash of the container's env with the present labels and annotations.
+// envHash returns the hash of the container's env, computed with the Pod's present labels and annotations.
 func (c *container) envHash() uint64 {
 	return runtimemeta.ExpectedHash(c.view.pod, c.spec, c.view.config.IgnoredEnv)
 }
 
-// entry returns the report about the container's instance, nil if missing.
+// entry returns the part of the report about the container's present instance, nil if missing.
 func (c *container) entry(report *runtimemeta.Report) *runtimemeta.Container {
 	if report == nil || c.status == nil {
 		return nil
@@ -171,7 +172,7 @@ func (c *container) entry(report *runtimemeta.Report) *runtimemeta.Container {
 	return report.Instance(c.name, c.status.ContainerID)
 }
 
-// confirms reports whether the agent confirms the exact present spec for a container.
+// confirms reports whether the agent has reported that the container runs exactly the present spec.
 func (c *container) confirms(report *runtimemeta.Report) bool {
 	entry := c.entry(report)
 	if entry == nil {
@@ -181,7 +182,7 @@ func (c *container) confirms(report *runtimemeta.Report) bool {
 	return entry.Hashes.PlainHash == short || entry.Hashes.PlainHash == full
 }
 
-// confirmsAll reports whether the agent confirms every container, native sidecars aside.
+// confirmsAll reports whether the agent has reported so for every container; native sidecars do not matter.
 func (v *view) confirmsAll(report *runtimemeta.Report) bool {
 	for i := range v.containers {
 		if c := &v.containers[i]; !c.init && !c.confirms(report) {

@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// record returns the container's record from before the change of its image. ok is false unless a relevant update has
-// changed the image.
+// record returns the container's entry in the state annotation, written before the image was changed. ok is false
+// unless an update recorded in the annotation has changed the image.
 func (c *container) record() (record containerRecord, ok bool) {
 	if c.view.state == nil {
 		return containerRecord{}, false
@@ -23,7 +23,7 @@ func (c *container) record() (record containerRecord, ok bool) {
 	return record, ok
 }
 
-// superseded returns the images of earlier, unfinished updates.
+// superseded returns the images of earlier updates that were not finished.
 func (c *container) superseded() []string {
 	if c.view.state == nil {
 		return nil
@@ -31,10 +31,10 @@ func (c *container) superseded() []string {
 	return c.view.state.SupersededImages[c.name]
 }
 
-// runs reports whether the reported instance was started from the spec's image. A node names an image by any known tag,
-// and by none if the node pulled the image by digest, so the name proves little. But a node restarts a container
-// exactly when the spec names another image than the instance's start image. An instance with a known image needs no
-// further proof.
+// runs reports whether the reported instance was started from the spec's image. A node reports any known tag as the
+// image's name, or no tag if the image was pulled by digest, so the name proves little. But a kubelet restarts a
+// container exactly when the spec names another image than the image from which the instance was started. If the state
+// annotation already records the instance's image, no further proof is needed.
 func (c *container) runs() bool {
 	if c.spec == nil || c.status == nil {
 		return false
@@ -53,10 +53,10 @@ func (c *container) runs() bool {
 	return id != "" && id != digestOf(record.ImageID) && !c.mayBeSuperseded()
 }
 
-// precedes reports whether the reported instance is older than the request for the spec's image, and so runs a
-// superseded image with the same digest and any of their names: a kubelet is yet to restart such an instance. Times
-// have whole seconds, and an instance of the same second counts as started for the request. If the node's clock is
-// late, time proves the image in the end.
+// precedes reports whether the reported instance was started before the spec's image was requested. Such an instance
+// runs a superseded image that shares a digest with the spec's image, and the kubelet has yet to restart the container.
+// Times have whole seconds, and an instance started in the second of the request counts as started after the request.
+// If the node's clock is behind, the proof by waiting applies in the end.
 func (c *container) precedes() bool {
 	running := c.status.State.Running
 	if _, changed := c.record(); !changed || running == nil || running.StartedAt.IsZero() || len(c.unknown()) == 0 {
@@ -66,8 +66,8 @@ func (c *container) precedes() bool {
 	return since != nil && running.StartedAt.Before(since)
 }
 
-// requested returns the time of the request for the spec's image, nil if unknown. The record of batches knows the
-// requests of the present update alone.
+// requested returns the time at which the spec's image was requested, nil if unknown. The batch records in the
+// annotation hold only the requests of the present update.
 func (c *container) requested() *metav1.Time {
 	record, _ := c.record()
 	if record.Since != nil {
@@ -85,9 +85,10 @@ func (c *container) requested() *metav1.Time {
 	return nil
 }
 
-// mayBeSuperseded reports whether the reported instance may run a superseded image. Either the instance has the name or
-// digest of such an image, or a superseded image has an unknown digest on the node. The digest in the image's name does
-// not decide: a node may know a manifest by the digest of its index, and the reverse.
+// mayBeSuperseded reports whether the reported instance may run the image of an earlier, unfinished update. Either the
+// instance has the name or digest of such an image, or the digest of such an image on the node is unknown. A digest in
+// the image's name is not enough: a node may report a manifest by the digest of its index, or an index by the digest of
+// a manifest.
 func (c *container) mayBeSuperseded() bool {
 	id := digestOf(c.status.ImageID)
 	for _, image := range c.superseded() {
@@ -106,14 +107,14 @@ func (c *container) settled() bool {
 	if _, changed := c.record(); changed {
 		return c.runs() || c.provenByTime()
 	}
-	// During a grace period only SupersededImages records an unfinished earlier update.
+	// During a grace period, only SupersededImages records an earlier unfinished update.
 	return !slices.Contains(c.superseded(), c.spec.Image)
 }
 
-// certain grades the evidence for an instance that seems to run the spec's image. sameInstance is false if the instance
-// may have been started from another image. Two names can mean a single image, and the reported instance may be a crash
-// before the restart. sameImage is false if the instance may even run another image, because the digest of a superseded
-// image is unknown.
+// certain says how reliable it is that an instance that seems to run the spec's image really does. sameInstance is
+// false if the instance may have been started from another image. Two names can mean the same image, and the reported
+// instance may be a crashed instance from before the restart. sameImage is false if the instance may even run a
+// different image, because the digest of a superseded image is unknown.
 func (c *container) certain() (sameInstance, sameImage bool) {
 	if is := c.instance(); is != nil {
 		return is.Image == c.spec.Image, is.Image == c.spec.Image
@@ -122,7 +123,8 @@ func (c *container) certain() (sameInstance, sameImage bool) {
 	record, changed := c.record()
 	sameInstance, sameImage = !changed || id != digestOf(record.ImageID), true
 	for _, known := range c.known() {
-		// An image noted without an instance was uncertain then, and still is.
+		// If the annotation records the image without an instance, the image was not certain then, and is not certain
+		// now.
 		other := known.Image != c.spec.Image || known.ContainerID == ""
 		sameInstance = sameInstance && (!other || digestOf(known.ImageID) != id)
 	}
@@ -138,8 +140,8 @@ func (c *container) certain() (sameInstance, sameImage bool) {
 	return sameInstance, sameImage
 }
 
-// mayStay reports whether the running instance may already run the asked image, so the kubelet would not restart the
-// container. Example: an image is taken back before the kubelet has acted.
+// mayStay reports whether the running instance may already run the requested image, so that the kubelet would not
+// restart the container. Example: an image change is reverted before the kubelet has acted on the change.
 func (c *container) mayStay(asked string) bool {
 	if c.spec == nil || c.spec.Image == asked {
 		return true
@@ -174,26 +176,26 @@ func (c *container) notRunning() reason.Reason {
 	return why
 }
 
-// isAmbiguous reports whether a container that does not seem to run its image may already be restarted. Another tag or
-// digest of the container's earlier image, or of a superseded image, looks the same if the node reports that name.
+// isAmbiguous reports whether a container that does not seem to run its image may already be restarted. The container's
+// earlier image or a superseded image looks the same under another tag or digest, if the node reports this name.
 func (c *container) isAmbiguous() bool {
 	return len(c.known()) > 0 && c.status.ImageID != "" && c.status.ContainerID != "" && c.instance() == nil
 }
 
-// neverStarted recognises the kubelet's report for a container without an instance: the container waits under the name
-// of the spec's image.
+// neverStarted recognises the kubelet's status of a container that has no instance yet: the container is waiting, and
+// the image is the spec's image.
 func neverStarted(status *corev1.ContainerStatus) bool {
 	return status.State.Waiting != nil && status.ContainerID == "" && status.ImageID == ""
 }
 
-// named reports whether the asked image has the digest or the name of the image in the node's report.
+// named reports whether the requested image has the digest or the name that the node reports.
 func named(asked string, status *corev1.ContainerStatus) bool {
 	id := digestOf(status.ImageID)
 	return (id != "" && id == askedDigest(asked)) || isImage(status.Image, asked)
 }
 
-// isName reports whether a node reports an image by a name. An image without a tag has its ID instead: its tag has
-// moved to another image.
+// isName reports whether a node reports an image by name. If the tag of an image has moved to another image, the node
+// reports the image's ID in place of the name.
 func isName(image string) bool {
 	algorithm, _, isID := strings.Cut(image, ":")
 	return image != "" && (!isID || algorithm != "sha256" && algorithm != "sha512")
@@ -211,22 +213,22 @@ func digestOf(imageID string) string {
 	return imageID
 }
 
-// askedDigest returns the digest in an image name, empty for a tag.
+// askedDigest returns the digest in an image name, or "" if the name has only a tag.
 func askedDigest(image string) string {
 	_, digest, _ := strings.Cut(image, "@")
 	return digest
 }
 
-// isImage reports whether the image reported by a runtime is the image asked for in a spec. Runtimes report names in
-// full: docker.io/library/app:v2 is app:v2.
+// isImage reports whether an image name reported by a runtime is the image named in a spec. Runtimes report full names:
+// docker.io/library/app:v2 is app:v2.
 func isImage(running, asked string) bool {
 	asked = withTag(asked)
 	return running == asked || fullName(running) == fullName(asked)
 }
 
-// fullName adds the omitted parts of an image name as nodes do (github.com/distribution/reference, normalize.go): the
-// registry if the first part names no host, and library before a name of a single part in docker.io. index.docker.io is
-// an old name of docker.io. The rest of the name stays.
+// fullName completes an image name as nodes do (github.com/distribution/reference, normalize.go): docker.io is added if
+// the first part is no host name, and library if a name in docker.io has a single part. index.docker.io is an old name
+// of docker.io. All other parts of the name are unchanged.
 func fullName(image string) string {
 	host, path, found := strings.Cut(image, "/")
 	switch {
@@ -241,7 +243,8 @@ func fullName(image string) string {
 	return host + "/" + path
 }
 
-// withTag appends the tag latest to an image without tag and digest. A port before the first slash is no tag.
+// withTag appends the tag latest to an image without tag and digest. A colon before the first slash separates a port,
+// not a tag.
 func withTag(image string) string {
 	name := image[strings.LastIndexByte(image, '/')+1:]
 	if strings.ContainsAny(name, ":@") {
@@ -250,10 +253,11 @@ func withTag(image string) string {
 	return image + ":latest"
 }
 
-// maxKnownImages bounds the remembered images of a container: the running image and candidates for a rollback.
+// maxKnownImages limits the images remembered for a container: the running image, and images to which a user may roll
+// back.
 const maxKnownImages = 3
 
-// known returns the container's images with a known digest on the node, the newest last.
+// known returns the container's images whose digest on the node is known, the newest last.
 func (c *container) known() []knownImage {
 	if c.view.state == nil {
 		return nil
@@ -261,7 +265,7 @@ func (c *container) known() []knownImage {
 	return c.view.state.KnownImages[c.name]
 }
 
-// instance returns the recorded facts about the reported instance, nil for a new instance.
+// instance returns what is recorded about the reported instance, nil for a new instance.
 func (c *container) instance() *knownImage {
 	known := c.known()
 	for i := range known {
@@ -272,7 +276,7 @@ func (c *container) instance() *knownImage {
 	return nil
 }
 
-// knownDigest returns the known digest of an image, otherwise the empty string.
+// knownDigest returns the recorded digest of an image on the node, or "".
 func (c *container) knownDigest(image string) string {
 	known := c.known()
 	for i := range known {
@@ -283,8 +287,8 @@ func (c *container) knownDigest(image string) string {
 	return ""
 }
 
-// learn returns the fact about the spec's image shown by the container. ok is false unless the container is known to
-// run the image.
+// learn returns what the container's status tells about the spec's image: instance and digest. ok is false unless the
+// container is known to run the image.
 func (c *container) learn() (fact knownImage, ok bool) {
 	if !c.settled() {
 		return knownImage{}, false
@@ -297,9 +301,9 @@ func (c *container) learn() (fact knownImage, ok bool) {
 	return fact, sameImage
 }
 
-// know adds a fact about an image in place of an older fact.
+// know records a fact about an image, in place of an older record of the image.
 func (p *progress) know(container string, fact knownImage) {
-	// A new slice: the old one may belong to another state.
+	// The slice is cloned because another progress may share the old slice.
 	known := slices.DeleteFunc(slices.Clone(p.KnownImages[container]),
 		func(k knownImage) bool { return k.Image == fact.Image })
 	known = append(known, fact)
@@ -312,7 +316,8 @@ func (c *container) isLast() bool {
 	return digestOf(c.status.ImageID) != digestOf(record.ImageID) && !c.mayBeSuperseded()
 }
 
-// relearn notes the running images before held-back image changes go out. The containers may have restarted meanwhile.
+// relearn records the running images before a delayed batch of image changes is sent. The containers may have restarted
+// since the last record.
 func (v *view) relearn(images map[string]string) {
 	for name, image := range images {
 		c := v.container(name)
@@ -325,8 +330,8 @@ func (v *view) relearn(images map[string]string) {
 	}
 }
 
-// remember turns proofs by time or by earlier images into known images, so a later crash does not raise the question
-// again.
+// remember records images that were proven by waiting or by earlier images, so that a later crash does not raise the
+// question again.
 func (v *view) remember() {
 	for i := range v.containers {
 		c := &v.containers[i]
@@ -342,8 +347,8 @@ func (v *view) remember() {
 	v.saved.Seen, v.saved.SeenDigests = nil, nil
 }
 
-// unknown returns the superseded images with an unknown digest on the node, or none if the asked image is the only such
-// image.
+// unknown returns the superseded images whose digest on the node is unknown, or none if the requested image itself is
+// the only such image.
 func (c *container) unknown() []string {
 	all := slices.DeleteFunc(slices.Clone(c.superseded()),
 		func(image string) bool { return c.knownDigest(image) != "" })
@@ -353,15 +358,16 @@ func (c *container) unknown() []string {
 	return all
 }
 
-// isPast reports whether at least as many images as are unknown ran before the reported image. A node starts images in
-// the order of requests, so the last image is the asked image. A tag may name several images in turn and is never past.
+// isPast reports whether as many different images as there are unknown images ran before the reported image. A node
+// starts images in the order of requests, so the reported image is then the requested image. A tag may stand for
+// several images over time, so a tag never counts as past.
 func (c *container) isPast(unknown []string) bool {
 	if len(unknown) == 0 {
 		return true
 	}
 	id, passed := digestOf(c.status.ImageID), 0
 	for _, seen := range c.passed() {
-		// A node may later know the same instance by another digest.
+		// A node may later report the same instance with another digest.
 		if seen.ImageID != id && seen.ContainerID != c.status.ContainerID {
 			passed++
 		}
@@ -369,7 +375,7 @@ func (c *container) isPast(unknown []string) bool {
 	return passed >= len(unknown) && !slices.ContainsFunc(unknown, isTag)
 }
 
-// passed returns the instances of unknown images seen since the request for the first superseded image, a single
+// passed returns the instances of unknown images that were seen since the request for the first superseded image, one
 // instance per digest.
 func (c *container) passed() []passedImage {
 	seen := slices.Clone(c.view.state.SeenDigests[c.name])
@@ -384,7 +390,8 @@ func hasDigest(seen []passedImage, digest string) bool {
 	return slices.ContainsFunc(seen, func(p passedImage) bool { return p.ImageID == digest })
 }
 
-// passing returns the instance of an unknown image to note now. A later image tells more if a noted image came before.
+// passing returns an instance of an unknown image that must be recorded now. A recorded earlier image makes the later
+// image more certain.
 func (c *container) passing() (seen passedImage, ok bool) {
 	if c.spec == nil || c.status == nil || neverStarted(c.status) || c.view.nodeIsBehind() {
 		return seen, false
@@ -395,37 +402,39 @@ func (c *container) passing() (seen passedImage, ok bool) {
 		return seen, false
 	}
 	if slices.ContainsFunc(before, func(p passedImage) bool { return p.ContainerID == seen.ContainerID }) {
-		return seen, false // already noted under another digest
+		return seen, false // already recorded with another digest
 	}
 	return seen, len(before) < len(unknown) && !slices.ContainsFunc(unknown, isTag)
 }
 
-// isKnown reports whether the digest belongs to a known image.
+// isKnown reports whether the digest belongs to a recorded image.
 func (c *container) isKnown(digest string) bool {
 	return slices.ContainsFunc(c.known(), func(k knownImage) bool { return digestOf(k.ImageID) == digest })
 }
 
 func isTag(image string) bool { return askedDigest(image) == "" }
 
-// patience is the time granted to a kubelet, beyond a termination, to end a container with a wrong image.
+// patience is the time, beyond a container's termination, that a kubelet may take to stop a container with a wrong
+// image.
 const patience = 10 * time.Second
 
-// proofTime is the time for a kubelet to end all containers due for a restart, in sequence.
+// proofTime is the time that a kubelet needs to stop, one after the other, all containers that must restart.
 func (v *view) proofTime() time.Duration {
 	seconds := ptr.Deref(v.pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
 	grace := time.Duration(seconds) * time.Second
 	return (grace + patience) * time.Duration(max(1, len(v.state.LastContainerStatuses)))
 }
 
-// provenByTime reports whether the reported instance must run the asked image, whatever the reported name: the kubelet
-// has seen the spec and has left the instance running for longer than the proof time.
+// provenByTime reports whether the reported instance must run the requested image, whatever name is reported: the
+// kubelet has seen the spec and has let the instance run for longer than the proof time.
 func (c *container) provenByTime() bool {
 	proven, _, _ := c.timeToProof()
 	return proven
 }
 
-// timeToProof also returns the remaining proof time, zero if time proves nothing. begins is set if the proof time must
-// begin now: a kubelet reports the seen spec before ending anything, so only sightings noted in the state count.
+// timeToProof also returns the remaining proof time, or zero if waiting proves nothing. begins is set if the proof time
+// must begin now: a kubelet reports that the spec was seen before stopping any container, so the time counts only from
+// the observation recorded in the state annotation.
 func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	if !c.onlyTimeTells() {
 		return false, false, 0
@@ -438,8 +447,8 @@ func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	return left <= 0, false, max(left, 0)
 }
 
-// onlyTimeTells reports whether nothing disproves the spec's image for the reported instance: the instance runs, the
-// kubelet has seen the spec, and neither the instance nor its digest is known to belong to another image.
+// onlyTimeTells reports whether only waiting can prove the instance's image: the instance runs, the kubelet has seen
+// the spec, and neither the instance nor its digest is known to belong to another image.
 func (c *container) onlyTimeTells() bool {
 	if c.spec == nil || c.status == nil || c.status.State.Running == nil || c.status.ContainerID == "" ||
 		!c.view.nodeIsCurrent() {
@@ -449,8 +458,8 @@ func (c *container) onlyTimeTells() bool {
 	return c.instance() == nil && (digest == "" || digest == digestOf(c.status.ImageID))
 }
 
-// beginProof notes two facts in the state: since when the kubelet has left an instance running if only time can tell
-// its image, and the started images that may be superseded images.
+// beginProof records two facts in the state annotation: since when the kubelet has let an instance run whose image only
+// waiting can prove, and which started images may be superseded images.
 func (v *view) beginProof() (podpatch.Change, error) {
 	saved, err := v.whole()
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Lost says why the annotations of a Pod cannot be the annotations written by Start for the Pod's update to a revision,
-// the Target.Revision. Somebody has removed or replaced the annotations, so the delivered part of the update is
-// unknown. Lost returns nil for a Pod without an update: Start has not closed the gate, and updating is false. updating
-// is the caller's own knowledge, such as the state of the Pod's lifecycle. The error carries the code StateLost,
+// Lost says whether somebody has removed or replaced the annotations that Start wrote for the Pod's update to the given
+// revision (Target.Revision). Without these annotations, nobody knows which part of the update was delivered. Lost
+// returns nil if the Pod has no update: Start has not closed the gate, and updating is false. updating is what the
+// caller knows, for example from the state of the Pod's lifecycle. The error carries the code StateLost,
 // UnreadableState or InvalidConfig.
 func (u *Updater) Lost(pod *corev1.Pod, to string, updating bool) error {
 	if err := u.ready(); err != nil {
@@ -38,10 +38,10 @@ func (u *Updater) Lost(pod *corev1.Pod, to string, updating bool) error {
 	return nil
 }
 
-// LostImage says why a container does not run the spec's image, judged by the node's report. LostImage is for updates
-// with lost state if the caller knows from elsewhere that the update changed the image. LostImage returns nil if the
-// report decides nothing: the container was never started, or the spec asks for a tag and the node reports an ID. The
-// code is StateLost.
+// LostImage returns an error if the node's report shows that a container does not run the spec's image. Call LostImage
+// for an update with lost state, if the caller knows from another source that the update changed the image. LostImage
+// returns nil if the report proves nothing: the container was never started, or the spec names a tag and the node
+// reports an ID. The code is StateLost.
 func (u *Updater) LostImage(pod *corev1.Pod, container string) error {
 	c := u.newView(pod, time.Time{}).container(container)
 	if c.spec == nil || c.status == nil || neverStarted(c.status) || named(c.spec.Image, c.status) {
@@ -56,7 +56,7 @@ func (u *Updater) LostImage(pod *corev1.Pod, container string) error {
 	return why
 }
 
-// closedByStart reports whether the gate shows a running update.
+// closedByStart reports whether the gate's condition shows that Start has begun an update.
 func (u *Updater) closedByStart(pod *corev1.Pod) bool {
 	gate := podstate.Condition(pod, u.config.Keys.Gate)
 	return gate != nil && gate.Status == corev1.ConditionFalse && gate.Reason == startReason &&
@@ -70,7 +70,7 @@ func (u *Updater) lost(pod *corev1.Pod, value, detail string) error {
 	}
 }
 
-// isUndelivered reports whether no change of the update to containers was delivered. A state with only an inherited
+// isUndelivered reports whether none of the update's changes to containers was delivered. A state that only inherits a
 // wait for a report looks the same, so isUndelivered ignores env.
 func (s *savedState) isUndelivered() bool {
 	next := s.next()
@@ -78,9 +78,10 @@ func (s *savedState) isUndelivered() bool {
 	return !delivered && (s.UpdateImages || s.UpdateResources && !s.UpdateEnvFromMetadata)
 }
 
-// Redo returns the change to begin a Lost update anew. Redo compares the Pod itself with the revision's template, takes
-// no report about running images for known, and drops the Pod's record of an update. Images written by somebody else
-// over the template's images are replaced. If the gate is open, the update was of cpu and memory alone.
+// Redo returns the change that begins an update again whose state was lost (see Lost). Redo compares the Pod itself
+// with the revision's template, ignores which images were reported as running, and drops the Pod's record of an update.
+// If somebody has changed an image of the Pod, Redo sets the template's image again. An open gate means that the update
+// changed only cpu and memory, so the gate stays open.
 //
 // The error carries the code InvalidConfig, InvalidArgument, or UpdateBlocked and the codes RevisionMissing,
 // ContainersChanged or ContainerEnded.
@@ -103,13 +104,13 @@ func (u *Updater) Redo(
 	changed := maps.Clone(t.images)
 	maps.DeleteFunc(changed, func(name, image string) bool { return v.container(name).spec.Image == image })
 	if len(changed)+len(t.refs)+len(t.resources) == 0 {
-		target.GracePeriod = 0 // the grace period was over
+		target.GracePeriod = 0 // the grace period was over already
 	}
 	return v.start(&t, &target, changed)
 }
 
-// restore plans all parts of a template that the Pod may lack. The plan has every image of the template, because
-// containers with the image in their spec may not run the image yet.
+// restore returns a plan for all parts of a template that the Pod may lack. The plan has every image of the template,
+// because containers with the image in their spec may not run the image yet.
 func (u *Updater) restore(pod *corev1.Pod, template *corev1.PodTemplateSpec) *Plan {
 	p := &Plan{}
 	resized := podstate.HasGate(pod, u.config.Keys.Gate) && !u.closedByStart(pod)
@@ -133,8 +134,8 @@ func (u *Updater) restore(pod *corev1.Pod, template *corev1.PodTemplateSpec) *Pl
 	return p
 }
 
-// restoreEnv plans all metadata of a template read by containers through env. The Pod may have the new values, and the
-// containers the old values.
+// restoreEnv plans the delivery of all labels and annotations of a template that containers read through env. The Pod
+// may have the new values already while the containers still run with the old values.
 func (u *Updater) restoreEnv(p *Plan, template *corev1.PodTemplateSpec) {
 	all := &Plan{Labels: lackedKeys(nil, template.Labels), Annotations: lackedKeys(nil, template.Annotations)}
 	u.config.Keys.withoutReserved(all)
@@ -147,8 +148,8 @@ func (u *Updater) restoreEnv(p *Plan, template *corev1.PodTemplateSpec) {
 	maps.DeleteFunc(p.Annotations, isPlain(all.Annotations))
 }
 
-// restoreContainer plans the image and the resources of a container. all adds the resources already in the spec,
-// because the node may not have granted them.
+// restoreContainer plans the image and the resources of a container. all includes the resources that the spec has
+// already, because the node may not have granted these resources.
 func (u *Updater) restoreContainer(p *Plan, pod *corev1.Pod, path string, want *corev1.Container, all bool) {
 	have := podstate.Container(pod, want.Name)
 	if have == nil {
@@ -171,8 +172,8 @@ func (u *Updater) restoreContainer(p *Plan, pod *corev1.Pod, path string, want *
 	}
 }
 
-// lackedQuantities returns the wanted cpu and memory with another value in the container. all adds the wanted
-// quantities with the same value. A quantity without a value in the container is never returned.
+// lackedQuantities returns the wanted cpu and memory values that differ from the container's values. all includes
+// wanted values that do not differ. A resource for which the container has no value is never returned.
 func lackedQuantities(have, want corev1.ResourceList, all bool) corev1.ResourceList {
 	var out corev1.ResourceList
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -184,7 +185,7 @@ func lackedQuantities(have, want corev1.ResourceList, all bool) corev1.ResourceL
 	return out
 }
 
-// lackedKeys returns the wanted labels or annotations missing on the Pod.
+// lackedKeys returns the wanted labels or annotations that the Pod lacks.
 func lackedKeys(have, want map[string]string) map[string]*string {
 	changed := changedKeys(have, want)
 	maps.DeleteFunc(changed, func(_ string, value *string) bool { return value == nil })

@@ -15,27 +15,29 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Step is the state of a Pod's update and the next action.
+// Step is the state of a Pod's update and the next action of the controller.
 type Step struct {
-	// Complete is set when the update has nothing left to do or to wait for. Change then opens a gate not yet open. A
-	// Pod with an incomplete update must not count as available in a budget, ready or not: its revision label names the
-	// new revision from the first write on, while its containers may still run the old revision.
+	// Complete is set when nothing is left to do or to wait for. Change then opens the gate if the gate is still
+	// closed. A Pod with an incomplete update must not count as available in a budget, ready or not: its revision label
+	// names the new revision from the first write on, while its containers may still run the old revision.
 	Complete bool
-	// Change is the write to send now, possibly empty. A change to open the gate demands the Pod as read, by its
-	// resourceVersion. After a conflict, call Next again with the fresh Pod.
+	// Change is the patch to send now, possibly empty. A change that opens the gate carries the resourceVersion of the
+	// Pod that was passed to Next. After a conflict, call Next again with the Pod's new version.
 	Change podpatch.Change
-	// Waiting lists the reasons for waiting, in the order found.
+	// Waiting lists the reasons why the update waits, in the order found.
 	Waiting reason.List
-	// RequeueAfter, when positive, is when to look again: no event will wake the caller. The end of a grace period is
-	// rounded up to whole seconds.
+	// RequeueAfter, if positive, is the time after which the caller must call Next again, because no event will
+	// announce the change. The end of a grace period is rounded up to whole seconds.
 	RequeueAfter time.Duration
 }
 
-// Next decides the next action for a Pod: the end of a grace period, the next batch, or opening the gate. A Pod without
-// any earlier update is complete. Next opens the gate of such a Pod, which has no condition yet, after the node has
-// reported the containers. An earlier write would be useless and would conflict with writes of scheduler and kubelet.
+// Next decides the next action for a Pod: to wait for the grace period, to send the next batch, or to open the gate. A
+// Pod that was never updated is complete. If the gate of such a Pod has no condition yet, Next opens the gate after the
+// node has reported the containers. An earlier write would have no effect, and would conflict with the writes of
+// scheduler and kubelet.
 //
-// The error carries the code UnreadableState, InvalidConfig or InvalidArgument. Leave such a Pod alone.
+// The error carries the code UnreadableState, InvalidConfig or InvalidArgument. Do not update or delete such a Pod
+// automatically.
 func (u *Updater) Next(pod *corev1.Pod, now time.Time) (Step, error) {
 	if err := u.callable(pod, now); err != nil {
 		return Step{}, err
@@ -62,10 +64,10 @@ func (u *Updater) Next(pod *corev1.Pod, now time.Time) (Step, error) {
 	return v.finish()
 }
 
-// skew is the largest difference of two clocks.
+// skew is the largest expected difference between two clocks.
 const skew = time.Minute
 
-// inGracePeriod waits for the end of the grace period, then delivers the held-back change.
+// inGracePeriod waits for the end of the grace period, then sends the changes kept in the grace annotation.
 func (v *view) inGracePeriod() (Step, error) {
 	change := v.change(true)
 	v.drop(&change, v.config.Keys.GraceAnnotation, v.config.Keys.LegacyGraceAnnotation)
@@ -77,7 +79,7 @@ func (v *view) inGracePeriod() (Step, error) {
 		}
 	}
 	if v.saved.Revision != v.grace.Revision {
-		return Step{Change: change}, nil // of a superseded update
+		return Step{Change: change}, nil // the grace annotation belongs to a superseded update
 	}
 	held, err := v.heldMetadata()
 	if err != nil {
@@ -97,7 +99,7 @@ func (v *view) inGracePeriod() (Step, error) {
 	change.Labels = held.Metadata.Labels
 	maps.Copy(change.Annotations, held.Metadata.Annotations)
 	change.AddFinalizers, change.RemoveFinalizers = held.Metadata.Finalizers, held.Metadata.DeleteFinalizers
-	// OpenKruise asks for a report also where the restart for an image delivers the metadata.
+	// OpenKruise asks for a report even if the restart for a new image gives the container the new metadata.
 	v.saved.UpdateEnvFromMetadata = (v.saved.UpdateEnvFromMetadata || v.grace.UpdateEnvFromMetadata) &&
 		!v.deliversEnv(v.grace.ContainerImages)
 	v.relearn(v.grace.ContainerImages)
@@ -105,13 +107,14 @@ func (v *view) inGracePeriod() (Step, error) {
 	return Step{Change: change}, v.putState(&change, v.saved)
 }
 
-// graceEnds returns the end of the grace period. The period counts from the start of the update, or from the end of the
-// Pod's readiness if that is later: a kubelet may have reported the Pod as ready before seeing the closed gate. known
-// is false while the Pod is ready in spite of the gate. Both times have whole seconds and stand for up to a second
-// later.
+// graceEnds returns the end of the grace period. The period counts from the start of the update, or from the time when
+// the Pod became unready if this is later: a kubelet may have reported the Pod as ready before seeing the closed gate.
+// known is false while the Pod is ready although the gate is closed. Both times are stored in whole seconds, so each
+// may be up to a second later than stored.
 func (v *view) graceEnds() (ends time.Time, known bool) {
 	begun := v.saved.UpdateTimestamp.Time
-	if begun.After(v.now.Add(skew)) { // by a clock that was wrong, and nobody knows how much of the period is over
+	// The time comes from a wrong clock, so nobody knows how much of the period is over.
+	if begun.After(v.now.Add(skew)) {
 		begun = time.Time{}
 	}
 	gate, ready := podstate.Condition(v.pod, v.config.Keys.Gate), podstate.Condition(v.pod, corev1.PodReady)
@@ -127,7 +130,7 @@ func (v *view) graceEnds() (ends time.Time, known bool) {
 	return begun.Truncate(time.Second).Add(time.Duration(v.grace.GraceSeconds)*time.Second + time.Second), true
 }
 
-// nextBatch delivers the next batch after the previous batch is done.
+// nextBatch sends the next batch once the previous batch is complete.
 func (v *view) nextBatch() (Step, error) {
 	saved, err := v.whole()
 	if err != nil {
@@ -140,8 +143,8 @@ func (v *view) nextBatch() (Step, error) {
 	return Step{Change: change}, v.putState(&change, saved)
 }
 
-// finish opens the gate and ends the update's hold on the Pod's resources. Other writers may change the resources from
-// now on.
+// finish opens the gate and completes the update, so the update no longer enforces the Pod's resources. From now on,
+// other controllers may change the resources.
 func (v *view) finish() (Step, error) {
 	step := Step{Complete: true}
 	if v.state != nil && len(v.state.BatchResources)+len(v.state.Seen)+len(v.state.SeenDigests) > 0 {
@@ -172,10 +175,9 @@ func isOpen(c *corev1.PodCondition) bool {
 // waiting says why the current batch is not complete.
 type waiting struct {
 	reasons reason.List
-	// proofBegins is true if the state must be written now, because time or a later image can prove something from now
-	// on.
+	// proofBegins is true if the state must be written now, because a proof by waiting or by a later image can begin.
 	proofBegins bool
-	// wait is the time after which time alone may end the waiting, zero if time proves nothing.
+	// wait is the time after which the passing of time alone may complete the batch, zero if waiting proves nothing.
 	wait time.Duration
 }
 
@@ -188,10 +190,10 @@ func (w *waiting) step(v *view) (Step, error) {
 	return step, err
 }
 
-// unfinished collects the reasons for which the current batch waits.
+// unfinished collects the reasons why the current batch is not complete.
 func (v *view) unfinished() waiting {
 	var w waiting
-	// A single write set state and spec, so the node must reach the Pod's own generation.
+	// State and spec were written in the same patch, so the node must have seen the Pod's present generation.
 	if v.nodeIsBehind() && (len(v.state.LastContainerStatuses) > 0 || v.state.UpdateResources) {
 		w.reasons = append(w.reasons, reason.Reason{
 			Code: NotObserved, Object: v.object(), Path: "status.observedGeneration",
@@ -211,7 +213,7 @@ func (v *view) unfinished() waiting {
 	return w
 }
 
-// waitForImages adds the containers without a running instance of the new image.
+// waitForImages adds the containers that are not known to run their new image.
 func (v *view) waitForImages(w *waiting) {
 	if len(v.state.LastContainerStatuses) == 0 {
 		return
@@ -220,7 +222,7 @@ func (v *view) waitForImages(w *waiting) {
 	confirmed := report != nil && v.confirmsAll(report)
 	for i := range v.containers {
 		c := &v.containers[i]
-		// Not every node agent reports native sidecars, so a sidecar has to be confirmed alone.
+		// Some node agents do not report native sidecars, so each sidecar must be confirmed separately.
 		if _, recorded := c.record(); !recorded || (confirmed && !c.init) || (c.init && c.confirms(report)) || c.runs() {
 			continue
 		}
@@ -237,7 +239,7 @@ func (v *view) waitForImages(w *waiting) {
 	}
 }
 
-// batchUnready names the unready containers among the containers required before the next batch.
+// batchUnready names the containers that must be ready before the next batch and are not.
 func (v *view) batchUnready() reason.List {
 	var list reason.List
 	for _, name := range v.state.PreCheckBeforeNext.ContainersRequiredReady {
@@ -251,7 +253,7 @@ func (v *view) batchUnready() reason.List {
 	return list
 }
 
-// work holds the changes of containers by container name.
+// work holds changes of containers, by container name.
 type work struct {
 	images    map[string]string
 	refs      map[string]RefMetadata
@@ -260,7 +262,7 @@ type work struct {
 
 func (w *work) isEmpty() bool { return len(w.images)+len(w.refs)+len(w.resources) == 0 }
 
-// containers returns the names of all containers with work, sorted.
+// containers returns the sorted names of all containers that have changes.
 func (w *work) containers() []string {
 	names := slices.Concat(slices.Collect(maps.Keys(w.images)), slices.Collect(maps.Keys(w.refs)),
 		slices.Collect(maps.Keys(w.resources)))
@@ -268,7 +270,7 @@ func (w *work) containers() []string {
 	return slices.Compact(names)
 }
 
-// deliver moves the first batch of the work into the change, and the rest into the state.
+// deliver puts the first batch of the work into the change to send now, and later batches into the state annotation.
 func (v *view) deliver(w work, state *savedState, change *podpatch.Change) {
 	state.NextContainerImages, state.NextContainerRefMetadata, state.NextContainerResources = nil, nil, nil
 	state.PreCheckBeforeNext, state.BatchResources = nil, nil
@@ -290,7 +292,8 @@ func (v *view) deliver(w work, state *savedState, change *podpatch.Change) {
 		savedBatch{Timestamp: metav1.NewTime(v.now), Containers: first})
 }
 
-// give moves the work on a container into the change. The state receives the parts that completion depends on.
+// give adds a container's changes to the change to send. give also records in the state what the completion of the
+// update depends on.
 func (v *view) give(name string, w *work, state *savedState, change *podpatch.Change) {
 	if image, ok := w.images[name]; ok {
 		put(&change.Images, name, image)
@@ -312,7 +315,7 @@ func (v *view) give(name string, w *work, state *savedState, change *podpatch.Ch
 	}
 }
 
-// postpone moves the work on a container into the state.
+// postpone records a container's changes in the state, for a later batch.
 func (p *progress) postpone(name string, w *work) {
 	if image, ok := w.images[name]; ok {
 		put(&p.NextContainerImages, name, image)
@@ -325,8 +328,9 @@ func (p *progress) postpone(name string, w *work) {
 	}
 }
 
-// firstBatch returns sorted container names: all without a launch priority, all with the highest priority, and every
-// container that shares a changed label or annotation with the batch through env.
+// firstBatch returns the sorted names of the first batch: all containers without a launch priority, all with the
+// highest priority, and every container that reads, through env, a changed label or annotation also read by a container
+// of the batch.
 func (v *view) firstBatch(w *work) []string {
 	all := w.containers()
 	priorities, highest := v.priorities(all)
@@ -347,7 +351,7 @@ func (v *view) firstBatch(w *work) []string {
 	return first
 }
 
-// priorities returns the launch priorities of the containers, as far as they have any, and the highest priority.
+// priorities returns the launch priorities of the containers that have one, and the highest priority.
 func (v *view) priorities(names []string) (priorities map[string]int, highest int) {
 	highest = math.MinInt
 	for _, name := range names {
@@ -363,7 +367,7 @@ func (v *view) priorities(names []string) (priorities map[string]int, highest in
 	return priorities, highest
 }
 
-// sharesKey reports whether a container reads the same label or annotation as a container of the list.
+// sharesKey reports whether a container reads a label or annotation that a container in the list also reads.
 func sharesKey(refs map[string]RefMetadata, name string, with []string) bool {
 	mine := refs[name]
 	for _, other := range with {

@@ -18,53 +18,55 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Plan is the answer to "can a Pod of the old template become one of the new template?". All Pods of the same pair of
-// revisions share a Plan: read only. The zero value is the plan for equal templates.
+// Plan is the answer to "can a Pod of the old template become one of the new template?". All Pods with the same pair of
+// revisions share a Plan, so do not modify a Plan. The zero value is the plan for equal templates.
 type Plan struct {
 	// Blocking names every blocking field and is empty if the update is possible.
 	Blocking reason.List
 
-	// Labels and Annotations are all changed keys except the keys in RefMetadata. The Pod receives the value; nil
-	// removes the key.
+	// Labels and Annotations are all changed keys except the keys in RefMetadata: the Pod gets the new value. A nil
+	// value removes the key.
 	Labels, Annotations map[string]*string
-	// AddFinalizers and RemoveFinalizers are the template's changes of finalizers.
+	// AddFinalizers and RemoveFinalizers are finalizers that the new template adds or removes.
 	AddFinalizers, RemoveFinalizers []string
-	// Images are the new images, by container or native sidecar.
+	// Images are the new images, by name of the container or native sidecar.
 	Images map[string]string
-	// Resources are the changed cpu and memory values, by container or native sidecar.
+	// Resources are the changed cpu and memory values, by name of the container or native sidecar.
 	Resources map[string]corev1.ResourceRequirements
-	// RefMetadata holds, by container or native sidecar, the labels and annotations read by the container through env.
-	// The keys are delivered together with the container's other changes.
+	// RefMetadata holds, by name of the container or native sidecar, the labels and annotations that the container
+	// reads through env. These labels and annotations are changed together with the container's other changes.
 	RefMetadata map[string]RefMetadata
-	// ResizeRestarts is set if the resize policy of a changed resource restarts the container.
+	// ResizeRestarts is set if the kubelet restarts a container because of the resize policy of a changed resource.
 	ResizeRestarts bool
 }
 
-// RefMetadata is the part of a Pod's metadata read by a container through env.
+// RefMetadata is the part of a Pod's metadata that a container reads through env.
 type RefMetadata struct {
-	// Labels read by the container, with their new values.
+	// Labels are the labels that the container reads, with their new values.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations read by the container, with their new values.
+	// Annotations are the annotations that the container reads, with their new values.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// Possible reports whether the update can be done in place.
+// Possible reports whether the Pod can be updated in place.
 func (p *Plan) Possible() bool { return len(p.Blocking) == 0 }
 
-// Immediate reports whether the update is complete on write, because only metadata without need for a restart changes.
+// Immediate reports whether the update is complete as soon as the patch is written, because only metadata changes and
+// no container needs a restart.
 func (p *Plan) Immediate() bool {
 	return len(p.Images) == 0 && len(p.Resources) == 0 && len(p.RefMetadata) == 0
 }
 
-// TrafficOff reports whether the Pod must leave service first because a container restarts. A resize restarts a
-// container only if its resize policy says so. Metadata alone never restarts a container.
+// TrafficOff reports whether the Pod must be taken out of service first, because a container restarts. A resize
+// restarts a container only if its resize policy says so. Changed metadata alone never restarts a container.
 func (p *Plan) TrafficOff() bool {
 	return len(p.Images) > 0 || len(p.RefMetadata) > 0 || p.ResizeRestarts
 }
 
-// Plan compares two templates and modifies neither. A nil template stands for an unknown revision and blocks. An
-// impossible plan names every blocking field. Of the fields that nobody can change on a live Pod, the plan names the
-// first 20 and counts the rest.
+// Plan compares two templates and returns the plan for an update from one to the other; Plan does not modify the
+// templates. A nil template means an unknown revision, and makes the update impossible. An impossible plan names every
+// blocking field. Of the fields that cannot be changed on a live Pod, the plan names the first 20 and counts all
+// others.
 func (u *Updater) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 	if err := u.ready(); err != nil {
 		return &Plan{Blocking: reason.From(err)}
@@ -73,7 +75,8 @@ func (u *Updater) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 		return &Plan{Blocking: unknownRevision()}
 	}
 	p := &Plan{}
-	// A shallow copy. All deliverable fields get the old values, and then the rest must be equal.
+	// rest is a shallow copy of the new template. Plan sets all fields that can be updated in place to their old
+	// values; then rest must equal the old template.
 	rest := *to
 	u.planMetadata(p, from, &rest)
 	p.Blocking = append(p.Blocking, containersChanged(from, to)...)
@@ -92,11 +95,12 @@ func (u *Updater) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 	return p
 }
 
-// same reports whether two values mean the same. The strict comparison comes first because DeepEqual allocates almost
-// nothing. Templates decoded by the same code are strictly equal if they are equal at all.
+// same reports whether two values are semantically equal. DeepEqual is tried first because DeepEqual allocates almost
+// nothing. Templates decoded by the same code are deeply equal if they are semantically equal at all.
 func same(a, b any) bool { return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b) }
 
-// planMetadata plans the changes of labels, annotations and finalizers, and sets rest to the old metadata.
+// planMetadata plans the changes of labels, annotations and finalizers, and sets the metadata of rest to the old
+// metadata.
 func (u *Updater) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 	p.Labels = changedKeys(from.Labels, rest.Labels)
 	p.Annotations = changedKeys(from.Annotations, rest.Annotations)
@@ -118,8 +122,8 @@ func (u *Updater) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 	}
 }
 
-// blockAnnotations names the annotations kept by the API server for a Pod's life (ValidatePodSpecificAnnotationUpdates
-// in pkg/apis/core/validation/validation.go of Kubernetes 1.36).
+// blockAnnotations names changed annotations that the API server does not let anybody change on a Pod
+// (ValidatePodSpecificAnnotationUpdates in pkg/apis/core/validation/validation.go of Kubernetes 1.36).
 func (p *Plan) blockAnnotations(from, to *corev1.PodTemplateSpec) {
 	if len(p.Annotations) == 0 {
 		return
@@ -149,8 +153,8 @@ func changedKeys(from, to map[string]string) map[string]*string {
 }
 
 // planContainers plans the changes of images and resources, and returns the new containers with the old images and
-// resources. The result has the names and order of the old containers: differences of names and order are reported
-// already, and the rest is compared by name.
+// resources. The result has the names and order of the old containers: differences of names and order have been
+// reported separately, and other fields are compared by container name.
 func (u *Updater) planContainers(p *Plan, path string, from, to []corev1.Container) []corev1.Container {
 	if len(from) == 0 {
 		return from
@@ -188,8 +192,8 @@ func sameNames(a, b []corev1.Container) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.Container) bool { return a.Name == b.Name })
 }
 
-// aligned returns the new containers in the order of the old containers. The old container stands in for a missing new
-// container. The slice belongs to the caller.
+// aligned returns the new containers in the order of the old containers. If a container is missing in the new list, the
+// result has the old container. The caller may modify the slice.
 func aligned(from, to []corev1.Container) []corev1.Container {
 	if sameNames(from, to) {
 		return slices.Clone(to)
@@ -228,11 +232,11 @@ func names(containers []corev1.Container) string {
 	return shorten(fmt.Sprint(list))
 }
 
-// maxPlans bounds a Planner's memory. A rollout needs a plan per revision in use.
+// maxPlans limits the number of plans kept by a Planner. A rollout needs a plan for each revision that Pods still have.
 const maxPlans = 4096
 
-// Planner keeps a Plan per pair of revisions, so the second Pod of a pair costs a map lookup. Make a Planner with
-// NewPlanner. A Planner is safe for concurrent use.
+// Planner caches a Plan for each pair of revisions, so the second Pod of a pair costs only a map lookup. Make a Planner
+// with NewPlanner. A Planner is safe for concurrent use.
 type Planner struct {
 	updater *Updater
 	decoder *revision.Decoder
@@ -244,25 +248,27 @@ type Planner struct {
 
 type pair struct{ from, to types.UID }
 
-// planned is a plan and the resource versions of its revisions, because the annotations of a revision may be rewritten.
+// planned is a plan and the resource versions of its revisions. The versions matter because somebody may rewrite a
+// revision's annotations.
 type planned struct {
 	*Plan
 
 	from, to string
 }
 
-// NewPlanner returns a Planner of an Updater's plans. Updater and decoder are required: without them every plan is
-// blocked, with code InvalidConfig. extra, unless nil, adds reasons against an update not shown by the templates, for
-// example claim templates with a hash in a revision's annotation. extra may read all fields of both revisions and must
-// depend on nothing else.
+// NewPlanner returns a Planner that caches the plans of an Updater. Updater and decoder are required: if one is
+// missing, every plan is impossible, with code InvalidConfig. extra, unless nil, adds reasons against an update that
+// the templates do not show, for example changed claim templates whose hash is in a revision's annotation. extra may
+// read all fields of both revisions, and its result must depend on nothing else.
 func NewPlanner(
 	updater *Updater, decoder *revision.Decoder, extra func(from, to *appsv1.ControllerRevision) reason.List,
 ) *Planner {
 	return &Planner{updater: updater, decoder: decoder, extra: extra, plans: make(map[pair]planned)}
 }
 
-// Plan returns the plan from a Pod's revision to another revision. A nil revision is unknown and blocks. The plan is
-// shared: read only. Plan does not keep plans of revisions without a UID, as in a prediction.
+// Plan returns the plan for the update from a Pod's revision to another revision. A nil revision is unknown and makes
+// the update impossible. Pods share the plan, so do not modify the plan. Plan does not cache plans of revisions without
+// a UID, as used in predictions.
 func (p *Planner) Plan(from, to *appsv1.ControllerRevision) *Plan {
 	switch {
 	case p.updater == nil, p.decoder == nil:
@@ -316,8 +322,8 @@ func (p *Planner) compute(from, to *appsv1.ControllerRevision) *Plan {
 	return plan
 }
 
-// undecodable returns the reasons of a decoder's error, at least a single reason, because a plan without reasons would
-// be possible.
+// undecodable returns a decoder's error as reasons; at least one, because a plan without reasons would count as
+// possible.
 func undecodable(err error) reason.List {
 	if list := reason.From(err); len(list) > 0 {
 		return list
@@ -332,7 +338,8 @@ func unknownRevision() reason.List {
 	}}
 }
 
-// Blocked returns the plan with more reasons against an update in place, or the plan itself without more reasons.
+// Blocked returns a copy of the plan with more reasons against an in-place update, or the plan itself if there are
+// none.
 func (p *Plan) Blocked(why reason.List) *Plan {
 	if len(why) == 0 {
 		return p

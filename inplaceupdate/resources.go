@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// planResources plans the changes of cpu and memory, and sets the container's requests and limits to the old ones.
-// Claims are left to the comparison of the rest.
+// planResources plans the changes of cpu and memory, and resets the container's requests and limits to the old values.
+// Resource claims are compared together with all other fields.
 func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container) {
 	if sameQuantities(old.Resources.Limits, now.Resources.Limits) &&
 		sameQuantities(old.Resources.Requests, now.Resources.Requests) {
@@ -34,8 +34,8 @@ func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container
 	now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
 }
 
-// requestsBeside returns a template's requests as stored in its Pods. If the template sets only a limit and other sets
-// the request, the API server has set the request to the template's limit.
+// requestsBeside returns a template's requests as the API server stores them in Pods. If the template sets only a limit
+// and other sets the request, the API server has set the request to the template's limit.
 func requestsBeside(r, other *corev1.ResourceRequirements) corev1.ResourceList {
 	all := r.Requests
 	for name, limit := range r.Limits {
@@ -51,8 +51,8 @@ func requestsBeside(r, other *corev1.ResourceRequirements) corev1.ResourceList {
 	return all
 }
 
-// followLimits changes requests set by neither template together with their limits. The API server set such requests to
-// the limits at the creation of the Pod, and does not do so again.
+// followLimits changes requests that neither template sets together with their limits. The API server sets such
+// requests to the limits when a Pod is created, but not when a limit changes later.
 func followLimits(changed, old, now *corev1.ResourceRequirements) {
 	for name, limit := range changed.Limits {
 		_, was := old.Requests[name]
@@ -114,7 +114,7 @@ func text(q interface{ String() string }, ok bool) string {
 	return q.String()
 }
 
-// resizeRestarts reports whether the policy of a changed resource restarts the container.
+// resizeRestarts reports whether the kubelet restarts the container because of the resize policy of a changed resource.
 func resizeRestarts(container *corev1.Container, changed corev1.ResourceRequirements) bool {
 	for _, policy := range container.ResizePolicy {
 		if policy.RestartPolicy != corev1.RestartContainer {
@@ -129,7 +129,7 @@ func resizeRestarts(container *corev1.Container, changed corev1.ResourceRequirem
 	return false
 }
 
-// checkQOS blocks a resize to another QoS class.
+// checkQOS makes the plan impossible if the Pod's QoS class would change.
 func (p *Plan) checkQOS(from, to *corev1.PodTemplateSpec) {
 	if was, is := qosClass(&from.Spec), qosClass(&to.Spec); was != is {
 		p.Blocking = append(p.Blocking, reason.Reason{
@@ -140,8 +140,8 @@ func (p *Plan) checkQOS(from, to *corev1.PodTemplateSpec) {
 	}
 }
 
-// qosClass computes the class as the API server does: from the Pod's own resources where set (KEP-2837), otherwise from
-// all containers; only cpu and memory count, and zero counts as unset.
+// qosClass computes the QoS class as the API server does: from the Pod-level resources if set (KEP-2837), otherwise
+// from all containers. Only cpu and memory count, and zero counts as unset.
 func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 	if r := spec.Resources; r != nil && len(r.Limits)+len(r.Requests) > 0 {
 		return classOf([]corev1.ResourceRequirements{*r})
@@ -163,7 +163,7 @@ func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 			limit := r.Limits[name]
 			request, set := r.Requests[name]
 			used = used || !limit.IsZero() || !request.IsZero()
-			// The API server sets a missing request to the limit, but keeps a request of zero.
+			// The API server sets a missing request to the limit, but does not change a request of zero.
 			same := !set || request.Cmp(limit) == 0
 			guaranteed = guaranteed && !limit.IsZero() && same
 		}
@@ -178,8 +178,8 @@ func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 	}
 }
 
-// unsent returns the resources of the current batch missing in the Pod's spec. pods/resize is a separate request after
-// the write that begins the batch, so the sender may have stopped in between.
+// unsent returns the resources of the current batch that the Pod's spec does not have yet. pods/resize is a separate
+// request after the patch that begins the batch, so the controller may have stopped in between.
 func (v *view) unsent() map[string]corev1.ResourceRequirements {
 	var out map[string]corev1.ResourceRequirements
 	for name, want := range v.state.BatchResources {
@@ -190,7 +190,7 @@ func (v *view) unsent() map[string]corev1.ResourceRequirements {
 	return out
 }
 
-// hasResources reports whether the wanted quantities are present. Further quantities may be present, too.
+// hasResources reports whether have contains the wanted quantities. have may contain further quantities, too.
 func hasResources(have, want *corev1.ResourceRequirements) bool {
 	return hasQuantities(have.Limits, want.Limits) && hasQuantities(have.Requests, want.Requests)
 }
@@ -204,8 +204,8 @@ func hasQuantities(have, want corev1.ResourceList) bool {
 	return true
 }
 
-// unresized names the containers without their requests and limits. A native sidecar counts only if its node reports
-// resources.
+// unresized names the containers to which the node has not given their requests and limits. A native sidecar counts
+// only if its node reports the sidecar's resources.
 func (v *view) unresized() reason.List {
 	var list reason.List
 	for i := range v.containers {
@@ -222,9 +222,9 @@ func (v *view) unresized() reason.List {
 	return list
 }
 
-// isResized reports whether the node has given the container the resources of its spec. A node without a report of
-// resources has given none. A node may report more than the spec: a container without its own limit has the limit of
-// its Pod (KEP-2837).
+// isResized reports whether the node has given the container the resources of its spec. If a node reports no resources,
+// the container counts as not resized. A node may report more than the spec: a container without a limit of its own has
+// the limit of its Pod (KEP-2837).
 func (c *container) isResized() bool {
 	if c.status == nil {
 		return false
@@ -236,7 +236,7 @@ func (c *container) isResized() bool {
 	return hasResources(&has, &c.spec.Resources)
 }
 
-// resizeTrouble returns the node's message about a resize not possible or not wanted now (KEP-1287).
+// resizeTrouble returns the node's message why a resize is impossible, or deferred (KEP-1287).
 func resizeTrouble(pod *corev1.Pod) string {
 	for _, t := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
 		if c := podstate.Condition(pod, t); c != nil && c.Status == corev1.ConditionTrue && c.Reason != "" {

@@ -15,24 +15,26 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Target says how to update a Pod and to which revision.
+// Target says to which revision a Pod is updated, and how.
 type Target struct {
-	// Revision is written to the state annotation. Required.
+	// Revision is recorded in the state annotation. Required.
 	Revision string
-	// Labels are set on the Pod in the same write, above all the caller's label with the Pod's revision. Keys.Reserved
-	// must contain each label. Nil is refused; a caller with the revision elsewhere gives an empty map.
+	// Labels are set on the Pod in the same patch, above all the label with which the caller marks the Pod's revision.
+	// Keys.Reserved must contain each label. Start refuses nil; a caller that keeps the revision elsewhere passes an
+	// empty map.
 	Labels map[string]string
-	// GracePeriod is the Pod's time out of service before its spec changes, if the update takes the Pod out of service.
-	// The period is rounded up to whole seconds and counts from the end of the Pod's readiness. The wire format keeps
-	// the start in whole seconds, so the period may last up to one second longer. Zero means no grace period. Negative
-	// periods are refused.
+	// GracePeriod is how long the Pod is out of service before its spec changes, if the update takes the Pod out of
+	// service. The period is rounded up to whole seconds, and counts from the time when the Pod became unready. The
+	// annotation stores the start in whole seconds, so the period may last up to one second longer. Zero means no grace
+	// period. Start refuses negative periods.
 	GracePeriod time.Duration
-	// Unproven are containers with an image asked for by an earlier update, if the record of that update is lost and
-	// nothing shows that the containers run the image (LostImage). The update is not complete before them.
+	// Unproven are containers whose image was set by an earlier update with lost records, if nothing shows that the
+	// containers run the image (LostImage). The new update is not complete before these containers are known to run
+	// their image.
 	Unproven []string
 }
 
-// maxGracePeriod is the limit of the wire format.
+// maxGracePeriod is the longest grace period that the annotation can store.
 const maxGracePeriod = math.MaxInt32 * time.Second
 
 // graceSeconds returns the grace period in whole seconds, rounded up.
@@ -40,7 +42,7 @@ func (t *Target) graceSeconds() int32 {
 	return int32((t.GracePeriod + time.Second - 1) / time.Second)
 }
 
-// relabel adds the labels to a change. The maps of the change may be shared.
+// relabel adds the labels to a change. The maps of the change may be shared, so relabel copies them.
 func (t *Target) relabel(change *podpatch.Change) {
 	if len(t.Labels) == 0 {
 		return
@@ -53,7 +55,7 @@ func (t *Target) relabel(change *podpatch.Change) {
 	change.Labels = labels
 }
 
-// problems lists the faults of a target.
+// problems lists what is invalid in a target.
 func (u *Updater) problems(t *Target) reason.List {
 	var list reason.List
 	add := func(path, value, detail, remedy string) {
@@ -77,17 +79,18 @@ func (u *Updater) problems(t *Target) reason.List {
 	return list
 }
 
-// startReason is the reason of the gate's condition during an update, as in the wire format of OpenKruise.
+// startReason is the reason in the gate's condition during an update, as in OpenKruise.
 const startReason = "StartInPlaceUpdate"
 
-// Start returns the change to begin an update: the labels of the target, the closed readiness gate if the plan needs a
-// closed gate, and either the first batch or, with a grace period, the annotation with the held-back changes. Start
-// always sends the gate's condition, even if the Pod shows the condition already, because the Pod may come from a stale
-// cache. The caller may merge the change with its own changes.
+// Start returns the change that begins an update. The change has the labels of the target, closes the readiness gate if
+// the plan requires so, and has either the first batch or, with a grace period, the annotation that keeps the changes
+// until the end of the period. Start sets the gate's condition even if the given Pod has the condition already, because
+// the Pod may come from a stale cache. The caller may merge the change with other changes of the Pod.
 //
-// An unfinished earlier update is superseded. Start adds its undelivered changes, unless the new plan sets the same
-// field, because the plan starts from the revision of the Pod's label: the earlier update's revision. The earlier
-// update's images no longer count as success.
+// If an earlier update is unfinished, the new update replaces the earlier update. Start adds changes that the earlier
+// update has not delivered, unless the new plan sets the same field: the plan starts from the revision in the Pod's
+// label, that is the revision of the earlier update. If a container runs an image of the earlier update, the container
+// does not count as updated.
 //
 // The error carries the code InvalidConfig, InvalidArgument, UnreadableState, or UpdateBlocked and the codes of
 // plan.Blocking or ContainerEnded.
@@ -106,7 +109,7 @@ func (u *Updater) Start(pod *corev1.Pod, plan *Plan, target Target, now time.Tim
 	return v.start(&t, &target, t.images)
 }
 
-// start begins an update. changed are the images not yet in the containers' specs.
+// start begins an update. changed are the images that the containers' specs do not have yet.
 func (v *view) start(t *todo, target *Target, changed map[string]string) (podpatch.Change, error) {
 	if why := v.endedIn(changed); len(why) > 0 {
 		return podpatch.Change{}, blocked(v.pod, why)
@@ -133,7 +136,7 @@ func (v *view) start(t *todo, target *Target, changed map[string]string) (podpat
 	return change, v.putState(&change, state)
 }
 
-// startable returns an error for an update that cannot start.
+// startable returns an error if the update cannot start.
 func (u *Updater) startable(pod *corev1.Pod, plan *Plan, target *Target, now time.Time) error {
 	if err := u.callable(pod, now); err != nil {
 		return err
@@ -159,7 +162,7 @@ func blocked(pod *corev1.Pod, why reason.List) error {
 	}.With(why)
 }
 
-// endedIn names the containers that have ended and never start again on the node, whatever the image
+// endedIn names the containers that have ended and that the node never starts again, whatever the image
 // (k8s.io/kubernetes, pkg/kubelet/container/helpers.go, ShouldContainerBeRestarted).
 func (v *view) endedIn(images map[string]string) reason.List {
 	var list reason.List
@@ -176,13 +179,13 @@ func (v *view) endedIn(images map[string]string) reason.List {
 	return list
 }
 
-// hasEnded reports whether the container has ended for good.
+// hasEnded reports whether the container has ended and will not be restarted.
 func (c *container) hasEnded() bool {
 	return c.spec != nil && c.status != nil && c.status.State.Terminated != nil &&
 		!podstate.IsRestarted(c.view.pod, c.spec, c.status.State.Terminated.ExitCode)
 }
 
-// callable returns an error if the Updater can make no decision at the given time.
+// callable returns an error if the Updater or the time is invalid.
 func (u *Updater) callable(pod *corev1.Pod, now time.Time) error {
 	if err := u.ready(); err != nil {
 		return err
@@ -202,7 +205,7 @@ func (v *view) closeGate(change *podpatch.Change) {
 	}
 }
 
-// holdBack puts everything into the grace annotation.
+// holdBack puts all changes into the grace annotation.
 func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.Change) error {
 	var meta metadataPatch
 	meta.Metadata.Labels, meta.Metadata.Annotations = t.labels, t.annotations
@@ -220,10 +223,10 @@ func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.C
 	return err
 }
 
-// begin returns the state of a new update. In containers left alone by the new update, begin takes over the unfinished
-// waits of an earlier update, so the new update is not complete before them.
+// begin returns the state of a new update. If an earlier update waits for containers that the new update does not
+// change, begin takes over these waits, so the new update is not complete before them.
 //
-// report names the containers with a necessary report.
+// report names the containers that a node agent must report.
 func (v *view) begin(t *todo, target *Target, report []string) *savedState {
 	state := &savedState{Revision: target.Revision, UpdateTimestamp: metav1.NewTime(v.now)}
 	state.UpdateResources, state.UpdateImages = len(t.resources) > 0, len(t.images) > 0
@@ -278,10 +281,10 @@ func sortedSet(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// supersede returns, for the containers with a changing image, the images of incomplete updates. The present image of
-// an unreported container is such an image: the node may be about to start the container, and nothing says which image
-// runs. The new image may be in the list too, because another update could supersede the new image before the sender
-// sends the change.
+// supersede returns, for the containers whose image changes, the images of earlier, unfinished updates. If the node has
+// not reported a container, the container's present image is such an image: the node may be about to start the
+// container, and no report says with which image. The new image may be in the list too, because another update could
+// replace the new image before the patch is sent.
 func (v *view) supersede(images map[string]string, target *Target) map[string][]string {
 	var out map[string][]string
 	for name := range images {
@@ -301,8 +304,8 @@ func (v *view) supersede(images map[string]string, target *Target) map[string][]
 	return out
 }
 
-// learn takes over the known images, adds the running images of the changing containers, and notes the containers that
-// get new env by the restart for an image of the present or an earlier update.
+// learn takes over the known images, adds the images that the changing containers run now, and records which containers
+// get their new env by the restart for an image of the present or an earlier update.
 func (v *view) learn(t *todo, target *Target, into *progress) {
 	if v.state != nil {
 		into.KnownImages = maps.Clone(v.state.KnownImages)
@@ -319,8 +322,9 @@ func (v *view) learn(t *todo, target *Target, into *progress) {
 	}
 }
 
-// toReport names, sorted, the containers whose restart for env a node agent must report. If the same patch changes the
-// container's image, the kubelet restarts the container with the new metadata, so the image proves enough.
+// toReport returns the sorted names of the containers whose restart for a new env must be reported by a node agent. If
+// the same patch changes the container's image, the kubelet restarts the container with the new metadata, so the
+// reported image is proof enough.
 func (v *view) toReport(t *todo) []string {
 	var names []string
 	for name := range t.refs {
@@ -340,8 +344,9 @@ func (v *view) toReport(t *todo) []string {
 	return sortedSet(names, nil)
 }
 
-// todo is everything to deliver in a new update: the changes of its plan and the undelivered changes of an earlier
-// update. The maps and slices of a todo may belong to the plan, which Pods share: read only.
+// todo is everything that a new update must deliver: the changes of its plan, and changes that an earlier update has
+// not delivered. The maps and slices of a todo may belong to the plan, which several Pods share, so they must not be
+// modified.
 type todo struct {
 	work
 
@@ -350,18 +355,18 @@ type todo struct {
 	resizeRestarts                  bool
 }
 
-// trafficOff is Plan.TrafficOff of everything.
+// trafficOff is Plan.TrafficOff for all changes of the todo.
 func (t *todo) trafficOff() bool { return len(t.images) > 0 || len(t.refs) > 0 || t.resizeRestarts }
 
-// putMetadata adds the metadata without need for a restart.
+// putMetadata adds the metadata that no container must be restarted for.
 func (t *todo) putMetadata(change *podpatch.Change) {
 	change.Labels = maps.Clone(t.labels)
 	maps.Copy(change.Annotations, t.annotations)
 	change.AddFinalizers, change.RemoveFinalizers = t.addFinalizers, t.removeFinalizers
 }
 
-// todo adds the undelivered changes of an earlier update to a plan: later batches, an unsent resize, and everything
-// held back by a running grace period.
+// todo combines a plan with the undelivered changes of an earlier update: later batches, a resize not sent yet, and
+// everything that waits for the end of a grace period.
 func (v *view) todo(plan *Plan) (todo, error) {
 	t := todo{
 		work:   work{images: plan.Images, refs: plan.RefMetadata, resources: plan.Resources},
@@ -393,8 +398,8 @@ func (v *view) todo(plan *Plan) (todo, error) {
 	return t, nil
 }
 
-// addEarlier adds work of an earlier update, as far as the newer plan does not set the same. Maps of either are not
-// modified.
+// addEarlier adds changes of an earlier update unless the newer plan sets the same field. addEarlier modifies no map of
+// its arguments.
 func (w *work) addEarlier(earlier work, newer *Plan) {
 	w.images = united(earlier.images, w.images)
 	if len(earlier.resources) > 0 {
@@ -421,7 +426,7 @@ func (w *work) addEarlier(earlier work, newer *Plan) {
 	w.refs = all
 }
 
-// overlaid returns the quantities of both. The quantity of b wins.
+// overlaid returns the quantities of both a and b. If both have a quantity, the quantity of b counts.
 func overlaid(a, b corev1.ResourceRequirements) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Limits: united(a.Limits, b.Limits), Requests: united(a.Requests, b.Requests)}
 }
@@ -430,7 +435,7 @@ func labelsOf(r RefMetadata) map[string]string { return r.Labels }
 
 func annotationsOf(r RefMetadata) map[string]string { return r.Annotations }
 
-// unmentioned returns the labels or annotations set by no part of the newer plan, neither plainly nor for a container.
+// unmentioned returns the labels or annotations that the newer plan does not set, neither directly nor for a container.
 func unmentioned[V any](
 	earlier map[string]V, plain map[string]*string, refs map[string]RefMetadata,
 	kind func(RefMetadata) map[string]string,
@@ -447,7 +452,7 @@ func unmentioned[V any](
 	return out
 }
 
-// without returns the entries of list missing in all the further lists.
+// without returns the entries of list that are in none of the other lists.
 func without(list []string, others ...[]string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool {
 		return slices.ContainsFunc(others, func(other []string) bool { return slices.Contains(other, s) })

@@ -14,21 +14,22 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// State is the progress of a Pod's update, for reports.
+// State is the progress of a Pod's update, for display.
 type State struct {
 	// Revision is the Target.Revision of the Pod's last update.
 	Revision string
-	// Started is the start of the update, in whole seconds.
+	// Started is when the update started, in whole seconds.
 	Started time.Time
-	// Batches are the containers changed together so far, the oldest batch first. An update of metadata alone has none.
+	// Batches are the groups of containers changed so far, the oldest batch first. An update of metadata only has no
+	// batches.
 	Batches []Batch
-	// Postponed names, sorted, the containers of later batches.
+	// Postponed are the sorted names of containers that later batches will change.
 	Postponed []string
 }
 
-// Batch is a group of containers changed in a single write.
+// Batch is a group of containers changed in a single patch.
 type Batch struct {
-	// At is the time of the write, in whole seconds.
+	// At is the time of the patch, in whole seconds.
 	At time.Time
 	// Containers are their names, sorted.
 	Containers []string
@@ -54,7 +55,7 @@ func (u *Updater) State(pod *corev1.Pod) (*State, error) {
 	return state, nil
 }
 
-// InGracePeriod reports whether the Pod carries a change held back until the end of a grace period.
+// InGracePeriod reports whether the Pod has an annotation with changes that wait for the end of a grace period.
 func (u *Updater) InGracePeriod(pod *corev1.Pod) bool {
 	if u.ready() != nil {
 		return false
@@ -63,96 +64,97 @@ func (u *Updater) InGracePeriod(pod *corev1.Pod) bool {
 	return ok
 }
 
-// savedState is the content of the state annotation: how far a Pod's update has come. The JSON is OpenKruise's
+// savedState is the content of the state annotation: the progress of a Pod's update. The JSON has OpenKruise's format
 // (apps.kruise.io/inplace-update-state); SupersededImages, BatchResources, EnvByImage, EnvSidecars, Seen, SeenDigests,
-// KnownImages and the times of containerRecords are additions. OpenKruise ignores them.
+// KnownImages and the times of containerRecords are additions. OpenKruise ignores these additions.
 type savedState struct {
-	// Revision the Pod is updated to.
+	// Revision is the revision to which the Pod is updated.
 	Revision string `json:"revision"`
 	// UpdateTimestamp is when the update started.
 	UpdateTimestamp metav1.Time `json:"updateTimestamp"`
 
 	progress `json:",inline"`
 
-	// ContainerBatchesRecord is the history of batches.
+	// ContainerBatchesRecord lists the batches sent so far.
 	ContainerBatchesRecord []savedBatch `json:"containerBatchesRecord,omitempty"`
 }
 
-// progress is the part of a savedState needed for completion. A decision without a write decodes only progress, because
-// every event of a Pod causes a decision.
+// progress is the part of a savedState that decides whether the update is complete. A decision that writes nothing
+// decodes only progress, to save time: every event of a Pod causes a decision.
 type progress struct {
-	// LastContainerStatuses holds each container's record from before the change of its image, null before the first
-	// change.
+	// LastContainerStatuses holds, for each container, a record from before the change of its image; null before the
+	// first change.
 	LastContainerStatuses map[string]containerRecord `json:"lastContainerStatuses"`
-	// UpdateEnvFromMetadata, UpdateResources and UpdateImages name the touched parts to check for completion.
+	// UpdateEnvFromMetadata, UpdateResources and UpdateImages say which changes must be checked for completion.
 	UpdateEnvFromMetadata bool `json:"updateEnvFromMetadata,omitempty"`
 	UpdateResources       bool `json:"updateResources,omitempty"`
 	UpdateImages          bool `json:"updateImages,omitempty"`
-	// NextContainerImages, NextContainerRefMetadata and NextContainerResources wait for a later batch.
+	// NextContainerImages, NextContainerRefMetadata and NextContainerResources are the changes of later batches.
 	NextContainerImages      map[string]string                      `json:"nextContainerImages,omitempty"`
 	NextContainerRefMetadata map[string]RefMetadata                 `json:"nextContainerRefMetadata,omitempty"`
 	NextContainerResources   map[string]corev1.ResourceRequirements `json:"nextContainerResources,omitempty"`
-	// PreCheckBeforeNext is the condition for the next batch.
+	// PreCheckBeforeNext is the condition that must hold before the next batch is sent.
 	PreCheckBeforeNext *preCheck `json:"preCheckBeforeNext,omitempty"`
-	// SupersededImages holds, by container, the images of earlier updates incomplete at the start of the present
-	// update. Running such an image does not prove the present update.
+	// SupersededImages holds, by container, the images of earlier updates that were incomplete when the present update
+	// started. A container that runs such an image does not prove the present update.
 	SupersededImages map[string][]string `json:"supersededImages,omitempty"`
-	// BatchResources are the current batch's resources for pods/resize, a separate request. If the request was never
-	// sent, Next sends it again. Removed when the update is complete.
+	// BatchResources are the current batch's resources for pods/resize, which is a separate request. If the request was
+	// not sent, Next sends the request again. The field is removed when the update is complete.
 	BatchResources map[string]corev1.ResourceRequirements `json:"batchResources,omitempty"`
-	// EnvByImage names the containers that get new env from metadata by the restart for their new image. If somebody
-	// takes the image back there may be no restart, and then a node agent must report a restart.
+	// EnvByImage names the containers that read their new env when they restart for their new image. If somebody
+	// reverts the image, there may be no restart, and then a node agent must report a restart.
 	EnvByImage []string `json:"envByImage,omitempty"`
-	// EnvSidecars names the native sidecars with new env, sorted, if a node agent must report their restart. OpenKruise
-	// neither restarts nor awaits native sidecars for their env.
+	// EnvSidecars are the sorted names of native sidecars with new env, if a node agent must report their restart.
+	// OpenKruise neither restarts native sidecars for a new env nor waits for such a restart.
 	EnvSidecars []string `json:"envSidecars,omitempty"`
-	// Seen holds, by container, since when the kubelet has left an instance alone if only time can tell whether the
+	// Seen holds, by container, since when the kubelet has let an instance run, if only waiting can prove that the
 	// instance runs the new image.
 	Seen map[string]sighting `json:"seen,omitempty"`
-	// SeenDigests holds, by container, instances seen while they could run the new image or a superseded image with an
-	// unknown digest.
+	// SeenDigests holds, by container, instances seen while the instances could run the new image or a superseded image
+	// whose digest is unknown.
 	SeenDigests map[string][]passedImage `json:"seenDigests,omitempty"`
-	// KnownImages holds, by container, a few images with a known digest on the node, the newest last. The images
-	// outlive an update, because the next update may go back to an earlier image.
+	// KnownImages holds, by container, a few images whose digest on the node is known, the newest last. The images are
+	// kept after the update, because the next update may go back to an earlier image.
 	KnownImages map[string][]knownImage `json:"knownImages,omitempty"`
 }
 
-// knownImage is an image seen running in a container.
+// knownImage is an image that a container was seen to run.
 type knownImage struct {
-	// Image as the spec names it.
+	// Image is the image's name in the spec.
 	Image string `json:"image"`
-	// ImageID is the digest reported by the node. ContainerID is the instance running the image for all of its life,
-	// empty if the instance was possibly started for another name.
+	// ImageID is the digest reported by the node. ContainerID is an instance that was certainly started with the image;
+	// empty if the instance may have been started with another name of the image.
 	ImageID     string `json:"imageID"`
 	ContainerID string `json:"containerID,omitempty"`
 }
 
-// sighting is an instance of a container and the time of the first report by a kubelet with the newest spec.
+// sighting is an instance of a container, and when a kubelet that had seen the newest spec first reported the instance.
 type sighting struct {
 	ContainerID string      `json:"containerID"`
 	At          metav1.Time `json:"at"`
 }
 
-// containerRecord is the container's image before the change. Since is the time of the request if the request was made
-// by an earlier update, whose batches are forgotten.
+// containerRecord is the container's image before the change of the image. Since is the time of the request if an
+// earlier update made the request, because the batches of an earlier update are no longer recorded.
 type containerRecord struct {
 	ImageID string       `json:"imageID,omitempty"`
 	Since   *metav1.Time `json:"since,omitempty"`
 }
 
-// preCheck names the containers required ready before the next batch.
+// preCheck names the containers that must be ready before the next batch.
 type preCheck struct {
 	ContainersRequiredReady []string `json:"containersRequiredReady,omitempty"`
 }
 
-// savedBatch records containers changed together.
+// savedBatch records which containers were changed together.
 type savedBatch struct {
 	Timestamp  metav1.Time `json:"timestamp"`
 	Containers []string    `json:"containers"`
 }
 
-// savedGrace is the content of the grace annotation: the change to apply at the end of the grace period. The JSON is
-// OpenKruise's (apps.kruise.io/inplace-update-grace). Keys added by other builds are ignored.
+// savedGrace is the content of the grace annotation: the changes that wait for the end of the grace period. The JSON
+// has OpenKruise's format (apps.kruise.io/inplace-update-grace). Keys added by other versions of OpenKruise are
+// ignored.
 type savedGrace struct {
 	Revision              string                                 `json:"revision"`
 	ContainerImages       map[string]string                      `json:"containerImages,omitempty"`
@@ -173,23 +175,23 @@ type metadataPatch struct {
 	} `json:"metadata"`
 }
 
-// next returns the work of the batches still to come.
+// next returns the changes of later batches.
 func (p *progress) next() work {
 	return work{images: p.NextContainerImages, refs: p.NextContainerRefMetadata, resources: p.NextContainerResources}
 }
 
-// work returns the containers' work due at the end of the grace period.
+// work returns the containers' changes that must be sent at the end of the grace period.
 func (g *savedGrace) work() work {
 	return work{images: g.ContainerImages, refs: g.ContainerRefMetadata, resources: g.ContainerResources}
 }
 
-// passedImage is an instance of a container in its node's report.
+// passedImage is an instance of a container as reported by its node.
 type passedImage struct {
 	ImageID     string `json:"imageID"`
 	ContainerID string `json:"containerID"`
 }
 
-// annotation returns the value under a key of the Pod's annotations, or under the legacy key if the key is missing.
+// annotation returns the value of an annotation of the Pod, or of the annotation's legacy name if the first is missing.
 func annotation(pod *corev1.Pod, key, legacy string) (raw, found string, ok bool) {
 	if raw, ok = pod.Annotations[key]; ok {
 		return raw, key, true
@@ -210,7 +212,7 @@ func (k *Keys) graceOf(pod *corev1.Pod) (raw, key string, ok bool) {
 	return annotation(pod, k.GraceAnnotation, k.LegacyGraceAnnotation)
 }
 
-// readState returns the Pod's whole state, nil if the Pod has none.
+// readState returns the Pod's whole state annotation, decoded, or nil if the Pod has none.
 func (k *Keys) readState(pod *corev1.Pod) (*savedState, error) {
 	raw, key, ok := k.stateOf(pod)
 	if !ok {
@@ -223,7 +225,7 @@ func (k *Keys) readState(pod *corev1.Pod) (*savedState, error) {
 	return saved, nil
 }
 
-// whole returns the whole state, nil if the Pod has none. The first call reads the annotation.
+// whole returns the whole decoded state, nil if the Pod has none. The first call decodes the annotation.
 func (v *view) whole() (*savedState, error) {
 	if v.saved != nil {
 		return v.saved, nil
@@ -235,8 +237,9 @@ func (v *view) whole() (*savedState, error) {
 	return saved, err
 }
 
-// readProgress reads the part of the state needed for completion. The history of batches and images is the largest part
-// of most states. readProgress reads the known images only if they matter, and never the batches.
+// readProgress decodes the part of the state that decides whether the update is complete. The history of batches and
+// images is the largest part of most states, and its decoding takes time. readProgress decodes the known images only if
+// they matter, and never the batches.
 func (v *view) readProgress() error {
 	raw, key, ok := v.config.Keys.stateOf(v.pod)
 	if !ok {
@@ -255,8 +258,8 @@ func (v *view) readProgress() error {
 	return nil
 }
 
-// needsMemory reports whether the known images may say more about a container than the container's image. raw is the
-// whole state.
+// needsMemory reports whether the recorded images may prove more than the container's reported image alone. raw is the
+// text of the whole state.
 func (v *view) needsMemory(raw string) bool {
 	for i := range v.containers {
 		c := &v.containers[i]
@@ -271,14 +274,15 @@ func (v *view) needsMemory(raw string) bool {
 	return false
 }
 
-// recordKey and knownImagesKey begin the last two values of a state, in that order. OpenKruise writes only recordKey.
+// recordKey and knownImagesKey are the last two keys in a state's JSON, in this order. OpenKruise writes only
+// recordKey.
 const (
 	recordKey      = `,"containerBatchesRecord":`
 	knownImagesKey = `,"knownImages":`
 )
 
-// appendLean appends a state to buffer without its history: the values of recordKey and knownImagesKey. ok is false
-// unless the state ends with at least one of both keys.
+// appendLean appends a state's JSON to buffer, without the values of recordKey and knownImagesKey, that is without the
+// history. ok is false unless the state ends with at least one of the two keys.
 func appendLean(buffer []byte, raw string) (text []byte, ok bool) {
 	at := strings.Index(raw, recordKey)
 	if at < 0 {
@@ -295,8 +299,8 @@ func appendLean(buffer []byte, raw string) (text []byte, ok bool) {
 	return append(append(buffer, raw[:at]...), '}'), true
 }
 
-// afterValue returns the text behind a key and its value, an object or array. If the text does not begin with the key,
-// afterValue returns all of the text.
+// afterValue returns the text that follows a key and its value, an object or array. If the text does not begin with the
+// key, afterValue returns the text unchanged.
 func afterValue(text, key string) (rest string, found bool) {
 	value, found := strings.CutPrefix(text, key)
 	if !found {
@@ -321,7 +325,7 @@ func afterValue(text, key string) (rest string, found bool) {
 	return text, false
 }
 
-// readGrace reads the change held back until the end of a grace period.
+// readGrace decodes the grace annotation.
 func (v *view) readGrace() error {
 	raw, key, ok := v.config.Keys.graceOf(v.pod)
 	if !ok {
@@ -353,7 +357,7 @@ func unreadable(pod *corev1.Pod, key, raw string, err error) error {
 	}.With(err)
 }
 
-// putState adds the state to a change under the new name of the annotation.
+// putState adds the state annotation, under its current name, to a change.
 func (v *view) putState(change *podpatch.Change, state *savedState) error {
 	text, err := v.encodeState(state)
 	if err != nil {
@@ -364,7 +368,7 @@ func (v *view) putState(change *podpatch.Change, state *savedState) error {
 	return nil
 }
 
-// encodeState writes the known images last, where readProgress expects them.
+// encodeState encodes the known images last, where readProgress expects the images.
 func (v *view) encodeState(state *savedState) (*string, error) {
 	known := state.KnownImages
 	lean := *state
@@ -390,12 +394,12 @@ func (v *view) encode(value any) (*string, error) {
 	return &text, nil
 }
 
-// unwritable is the error for values of a plan without a form in JSON.
+// unwritable is the error for a plan with values that cannot be encoded in JSON.
 func (v *view) unwritable(err error) error {
 	return reason.Reason{Code: InvalidArgument, Object: v.object(), Path: "plan", Detail: err.Error()}.With(err)
 }
 
-// put sets a key of a map. The map may be nil.
+// put sets a key of a map, and makes the map if the map is nil.
 func put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
 	if *m == nil {
 		*m = make(M)
@@ -403,7 +407,8 @@ func put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
 	(*m)[key] = value
 }
 
-// united returns the entries of both maps. The entry of b wins. united modifies neither map, but may return b itself.
+// united returns the entries of both maps. If both maps have a key, the entry of b counts. united modifies neither map,
+// but may return b itself.
 func united[M ~map[K]V, K comparable, V any](a, b M) M {
 	if len(a) == 0 {
 		return b

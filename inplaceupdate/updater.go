@@ -13,57 +13,59 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Keys are the names under which the package writes on Pods. The kit has no default names. No annotation may have two
-// uses.
+// Keys are the names of the annotations, labels and the condition that the package writes on Pods. The kit has no
+// default names. No name may be used for two purposes.
 type Keys struct {
-	// StateAnnotation holds the progress of an update. Required.
+	// StateAnnotation is the annotation with the progress of an update. Required.
 	StateAnnotation string
-	// GraceAnnotation holds the change to come while a grace period runs. Required.
+	// GraceAnnotation is the annotation with the changes that wait for the end of a grace period. Required.
 	GraceAnnotation string
-	// LegacyStateAnnotation and LegacyGraceAnnotation are read if the new names are missing, and removed on the next
-	// write. Optional.
+	// LegacyStateAnnotation and LegacyGraceAnnotation are old names: they are read if the annotations with the current
+	// names are missing, and are removed with the next patch. Optional.
 	LegacyStateAnnotation, LegacyGraceAnnotation string
-	// RuntimeMetaAnnotation carries the node agent's report about the values with which containers were started.
-	// Optional. Without a name here an update of env from metadata never completes.
+	// RuntimeMetaAnnotation is the annotation in which the node agent reports with which values containers were
+	// started. Optional. If the name is empty, an update of env from metadata never completes.
 	RuntimeMetaAnnotation string
-	// Gate is the readiness gate to close while a Pod is updated. Optional. Gate takes effect only on Pods with the
-	// gate in their spec. No other writer may use the gate: Package inplaceupdate would overwrite the holders kept in a
-	// gate by package podreadiness.
+	// Gate is the readiness gate that is closed while a Pod is updated. Optional. Only Pods with the gate in their spec
+	// are affected. No other controller may write the gate: package inplaceupdate would overwrite the holders that
+	// package podreadiness keeps in a gate's condition.
 	Gate corev1.PodConditionType
-	// Reserved are the remaining labels and annotations written by the operator on its Pods, such as the revision label
-	// and the keys of lifecycle.Keys. If a template contains a reserved key, or an annotation named above, the template
-	// does not change the key on a Pod: see Updater.ValidateTemplate and Updater.StripReserved. Target.Labels accepts
-	// only reserved labels.
+	// Reserved are all other labels and annotations that the operator writes on its Pods, such as the revision label
+	// and the keys of lifecycle.Keys. If a template has a reserved key, or an annotation named above, an update does
+	// not change this key on a Pod: see Updater.ValidateTemplate and Updater.StripReserved. Target.Labels accepts only
+	// reserved labels.
 	Reserved []string
 }
 
-// Config says what may be done in place and under which names. New makes an Updater of it.
+// Config says which changes may be made in place, and which names to use. New makes an Updater from a Config.
 type Config struct {
-	// Keys are the names on Pods.
+	// Keys are the names used on Pods.
 	Keys Keys
-	// AllowResize delivers changes of existing cpu and memory values by a resize (KEP-1287). If false, such changes
-	// block the update.
+	// AllowResize allows changes of existing cpu and memory values, made by a resize (KEP-1287). If false, such changes
+	// make an in-place update impossible.
 	AllowResize bool
-	// EnvFromMetadata counts a changed label or annotation as a change of every container and native sidecar with env
-	// from the key. The container's update completes only after a node agent reports a restart with the new value
-	// (package runtimemeta). OpenKruise's agent does so for containers, and not for native sidecars: such an update
-	// waits, with a reason. If false, the metadata changes and nothing waits.
+	// EnvFromMetadata says that if a label or annotation changes, every container and native sidecar that reads the key
+	// through env must be restarted. The container's update completes only after a node agent has reported a restart
+	// with the new value (package runtimemeta). OpenKruise's agent restarts and reports containers but not native
+	// sidecars: an update of such a sidecar waits, with a reason. If false, the metadata is changed and the update
+	// waits for no restart.
 	EnvFromMetadata bool
-	// IgnoredEnv names env variables to ignore for EnvFromMetadata. The node agent has to ignore the same names.
+	// IgnoredEnv names env variables to ignore for EnvFromMetadata. The node agent must be configured to ignore the
+	// same names.
 	IgnoredEnv []string
 	// Priority returns a container's launch priority. Containers of the highest priority are updated first. Containers
-	// of the next priority follow when all earlier containers are ready. Containers without a priority belong to the
-	// first batch. Optional: nil puts all containers in a single batch. Priority must be safe for concurrent use and
-	// depend on its argument alone.
+	// of the next priority are updated when all containers updated before are ready. Containers without a priority
+	// belong to the first batch. Optional: if nil, all containers are in a single batch. Priority must be safe for
+	// concurrent use, and its result may depend only on its argument.
 	Priority func(*corev1.Container) (priority int, ok bool)
 }
 
-// Updater decides about updates in place under a single configuration. Make an Updater with New. Its methods are pure
+// Updater decides about in-place updates under a given configuration. Make an Updater with New. Its methods are pure
 // and safe for concurrent use. No method modifies a Pod or template, except StripReserved.
 type Updater struct{ config Config }
 
 // New returns an Updater. The error is a reason.List with code InvalidConfig. The list names every key that is missing,
-// is no name of an annotation or condition, or is used twice.
+// is not a valid name of an annotation or condition, or is used twice.
 func New(config Config) (*Updater, error) {
 	if problems := config.Keys.problems(); len(problems) > 0 {
 		return nil, problems
@@ -73,11 +75,10 @@ func New(config Config) (*Updater, error) {
 	return &Updater{config: config}, nil
 }
 
-// Gate returns the readiness gate to close while a Pod is updated, empty for none.
+// Gate returns the readiness gate that is closed while a Pod is updated; empty if there is none.
 func (u *Updater) Gate() corev1.PodConditionType { return u.config.Keys.Gate }
 
-// ready returns an error for an Updater not made by New, because such an Updater would write annotations without a
-// name.
+// ready returns an error if the Updater was not made by New: such an Updater would write annotations without a name.
 func (u *Updater) ready() error {
 	if u == nil || u.config.Keys.StateAnnotation == "" {
 		return reason.Reason{Code: InvalidConfig, Detail: "the Updater was not made by New"}
@@ -85,10 +86,11 @@ func (u *Updater) ready() error {
 	return nil
 }
 
-// namedKey is a key and its field.
+// namedKey is a key and the name of its field in Keys.
 type namedKey struct{ field, name string }
 
-// annotations are the annotations read or written by the package. An unconfigured annotation has no name.
+// annotations are the annotations that the package reads or writes. An annotation that is not configured has an empty
+// name.
 func (k *Keys) annotations() []namedKey {
 	return []namedKey{
 		{"StateAnnotation", k.StateAnnotation},
@@ -105,7 +107,7 @@ func (k *Keys) problems() reason.List {
 		list = append(list,
 			reason.Reason{Code: InvalidConfig, Path: "Keys." + field, New: shorten(name), Detail: detail})
 	}
-	// The API server takes annotations in upper and lower case (ValidateAnnotations in
+	// The API server accepts annotations in upper and lower case (ValidateAnnotations in
 	// k8s.io/apimachinery/pkg/api/validation).
 	check := func(field, name, checked string) {
 		if faults := validation.IsQualifiedName(checked); len(faults) > 0 {
@@ -148,14 +150,15 @@ func (k *Keys) reservesAnnotation(key string) bool {
 	return slices.Contains(k.Reserved, key)
 }
 
-// withoutReserved removes the changes of the operator's own keys. The maps belong to the plan.
+// withoutReserved removes the changes of reserved keys from the plan. withoutReserved modifies the plan's maps.
 func (k *Keys) withoutReserved(p *Plan) {
 	maps.DeleteFunc(p.Labels, func(key string, _ *string) bool { return k.reservesLabel(key) })
 	maps.DeleteFunc(p.Annotations, func(key string, _ *string) bool { return k.reservesAnnotation(key) })
 }
 
-// ValidateTemplate names the labels, then the annotations, of a template reserved for the operator, sorted. Reserved
-// keys have no effect, so the operator's admission should refuse such a template.
+// ValidateTemplate returns an error for each label, then for each annotation, in a template that is reserved for the
+// operator, sorted. Reserved keys in a template have no effect, so the operator's webhook should refuse such a
+// template.
 func (u *Updater) ValidateTemplate(template *corev1.PodTemplateSpec) reason.List {
 	var list reason.List
 	add := func(kind string, values map[string]string, reserved func(string) bool) {
@@ -173,7 +176,7 @@ func (u *Updater) ValidateTemplate(template *corev1.PodTemplateSpec) reason.List
 	return list
 }
 
-// StripReserved removes the operator's own labels and annotations from a Pod made from a template, before its creation.
+// StripReserved removes reserved labels and annotations from a Pod made from a template, before the Pod is created.
 // Call StripReserved before the operator adds its own keys. StripReserved modifies the metadata.
 func (u *Updater) StripReserved(pod *metav1.ObjectMeta) {
 	maps.DeleteFunc(pod.Labels, func(key, _ string) bool { return u.config.Keys.reservesLabel(key) })

@@ -10,43 +10,43 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// view is a Pod as a single decision sees the Pod. The decision reads the Pod once at its beginning, and every step
-// works on the view.
+// view is a Pod together with its decoded annotations, for a single decision. The decision decodes the Pod once at its
+// beginning, and every step works on the view.
 type view struct {
 	config *Config
 	pod    *corev1.Pod
 	now    time.Time
 
-	// containers are all of the Pod, init containers first.
+	// containers are all containers of the Pod, init containers first.
 	containers []container
-	// state is the progress of the Pod's update, nil without any update.
+	// state is the progress of the Pod's update, nil if the Pod was never updated.
 	state *progress
-	// saved is the whole state annotation, nil until needed. A non-nil saved contains state.
+	// saved is the whole decoded state annotation, nil until a step needs the whole. A non-nil saved contains state.
 	saved *savedState
-	// grace is the change held back until the end of a grace period, nil if there is none.
+	// grace are the changes that wait for the end of a grace period, nil if there are none.
 	grace *savedGrace
 
-	// lost says that the Pod's state is lost, so the images of its running containers are unknown.
+	// lost says that the Pod's state annotation is lost, so nobody knows which images its containers run.
 	lost bool
 
-	// Memory for most Pods, allocated together with the view: every event of a Pod makes a view.
+	// These fields are memory for most Pods, allocated together with the view: every event of a Pod makes a view.
 	lean progress
 	room [4]container
 	text [480]byte
 }
 
-// container is a container of the Pod with its node's report.
+// container is a container of the Pod together with its status.
 type container struct {
 	view *view
 	name string
 	init bool
-	// spec is nil for a container without possible update: a container missing in the Pod, or a plain init container.
+	// spec is nil for a container that cannot be updated: a container missing in the Pod, or a plain init container.
 	spec *corev1.Container
 	// status is nil until the node has reported the container.
 	status *corev1.ContainerStatus
 }
 
-// readToStart reads a Pod for a new update.
+// readToStart decodes a Pod for the start of an update.
 func (u *Updater) readToStart(pod *corev1.Pod, now time.Time) (*view, error) {
 	v := u.newView(pod, now)
 	saved, err := v.whole()
@@ -56,8 +56,8 @@ func (u *Updater) readToStart(pod *corev1.Pod, now time.Time) (*view, error) {
 	return v, v.readGrace()
 }
 
-// readToContinue reads a Pod with or without a running update. It reads the whole state only if a change is held back,
-// because most other calls write nothing.
+// readToContinue decodes a Pod that may have a running update. The whole state is decoded only if changes wait for the
+// end of a grace period, because most other calls write nothing.
 func (u *Updater) readToContinue(pod *corev1.Pod, now time.Time) (*view, error) {
 	v := u.newView(pod, now)
 	if err := v.readGrace(); err != nil {
@@ -87,7 +87,7 @@ func (u *Updater) newView(pod *corev1.Pod, now time.Time) *view {
 	return v
 }
 
-// container returns a container by its name. An unknown name gives a container without spec and status.
+// container returns the container with the given name. For an unknown name, the result has neither spec nor status.
 func (v *view) container(name string) *container {
 	for i := range v.containers {
 		if v.containers[i].name == name {
@@ -97,20 +97,21 @@ func (v *view) container(name string) *container {
 	return &container{view: v, name: name}
 }
 
-// nodeIsBehind reports whether the node has reported an older spec than the newest. Nodes report generations since
-// Kubernetes 1.34.
+// nodeIsBehind reports whether the node has reported that its newest seen spec is older than the Pod's spec. Nodes
+// report the generation of the spec since Kubernetes 1.34.
 func (v *view) nodeIsBehind() bool {
 	seen := v.pod.Status.ObservedGeneration
 	return seen != 0 && seen < v.pod.Generation
 }
 
-// nodeIsCurrent reports whether the node has reported the newest spec.
+// nodeIsCurrent reports whether the node has reported that the newest spec was seen.
 func (v *view) nodeIsCurrent() bool {
 	seen := v.pod.Status.ObservedGeneration
 	return seen != 0 && seen >= v.pod.Generation
 }
 
-// change returns an empty change of the Pod. exact binds the change to the Pod as read.
+// change returns an empty change for the Pod. exact adds the resourceVersion, so that the patch fails if the Pod has
+// changed since it was read.
 func (v *view) change(exact bool) podpatch.Change {
 	change := podpatch.Change{UID: v.pod.UID, Annotations: map[string]*string{}}
 	if exact {
@@ -119,7 +120,7 @@ func (v *view) change(exact bool) podpatch.Change {
 	return change
 }
 
-// drop removes the annotations as far as present on the Pod.
+// drop removes those of the given annotations that the Pod has.
 func (v *view) drop(change *podpatch.Change, keys ...string) {
 	for _, key := range keys {
 		if _, ok := v.pod.Annotations[key]; ok {

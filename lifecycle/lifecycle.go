@@ -1,32 +1,34 @@
 // Package lifecycle answers "may I delete or update this Pod now, or does somebody have to finish something first?".
 //
-// A hook is a set of labels and finalizers on the Pod. Somebody outside keeps the set there as long as the Pod must not
-// be touched: to drain connections, to save data, to take an address out of a load balancer. A Pod's state is a label
-// of its own. There are three hooks: before deletion, before and after an in-place update, and before a new Pod counts
-// as normal.
+// A hook is a set of labels and finalizers on the Pod. A user or another controller keeps these on the Pod as long as
+// the Pod must not be touched: to drain connections, to save data, to remove an address from a load balancer. A
+// separate label of the Pod holds its state. There are three hooks: before deletion, before and after an in-place
+// update, and before a new Pod counts as Normal.
 //
 //	(unset), PreparingNormal --> Normal --> PreparingUpdate --> Updating --> Updated --> Normal
 //	any state                           --> PreparingDelete --> deleted, or back to PreparingNormal
 //
 // # Use
 //
-// Make a [Machine] of your [Keys] once with [New], and give it the hooks of each owner with [Machine.With].
-// [Machine.Next] takes a Pod and its owner's wish, and returns a [Transition]: Act says whether the Pod may be deleted
-// or updated now, and Why lists the reasons for waiting. [Machine.Change] returns the writes: the state's label and
-// timestamp, and the hook's labels and finalizers if they come back. Send the change in a single write with an update,
-// if any. Hold, ReleaseDelete and ReleaseUpdate name the holders of the readiness gate to add and to remove.
+// Make a [Machine] from your [Keys] once with [New], and set each owner's hooks with [Machine.With]. [Machine.Next]
+// takes a Pod and what its owner wants, and returns a [Transition]: Act says whether the Pod may be deleted or updated
+// now, and Why lists the reasons for waiting. [Machine.Change] returns the changes to write: the state's label and
+// timestamp, and the hook's labels and finalizers if the machine restores the hook. If the Pod is updated, write the
+// change and the update in the same patch. Hold, ReleaseDelete and ReleaseUpdate name the holders of the readiness gate
+// that must be added or removed.
 //
 // # Facts behind a decision
 //
-// Next looks only at the following facts:
+// Next uses only the following facts:
 //
-//   - the Pod's state, given by its label;
-//   - for each hook: its presence in the configuration, its settings, and whether the Pod has any of its labels and
+//   - the Pod's state, read from its label;
+//   - for each hook: whether the hook is configured, its settings, and whether the Pod has any of its labels and
 //     finalizers (the hook then holds the Pod) or all of them (the hook is then complete);
-//   - whether the Pod has a node;
+//   - whether the Pod is bound to a node;
 //   - the fields of [Want].
 //
-// A wanted deletion goes first, then a begun deletion, then an update, then the way given by the state:
+// A deletion that the owner wants has priority over a deletion that has begun, then follows an update, then the next
+// state by the diagram:
 //
 //	state            intent        goes to
 //	any              Delete        PreparingDelete while the deletion hook holds the Pod, then deleted
@@ -43,31 +45,34 @@
 //
 // # A hook before updates only
 //
-// The update hook is asked twice: to release the Pod before an update, and to be complete again after the update. To be
-// asked only before, to drain connections for example, set [Hook].BeforeOnly and remove the hook's labels and
-// finalizers when the Pod may be updated. The machine puts them back in the write that returns the Pod from Updating to
-// Normal, without passing through Updated, so the next update is held again. A Pod waiting in Updated when the setting
-// is switched on returns the same way.
+// The update hook is used twice: a Pod waits until the hook is released before the update, and until the hook is
+// complete again after the update. To wait only before the update, for example to drain connections, set
+// [Hook].BeforeOnly, and let the hook's owner remove its labels and finalizers when the Pod may be updated. The machine
+// restores the labels and finalizers in the patch that returns the Pod from Updating to Normal, without passing through
+// Updated, so the hook also holds the Pod before the next update. If BeforeOnly is switched on while a Pod waits in
+// Updated, the Pod returns to Normal in the same way.
 //
 // # New Pods and old
 //
-// [Machine.Stamp] puts the labels and finalizers of the hooks before deletions and updates on new Pods, but for hooks
-// with [Hook].Unstamped. Pods older than a hook do not have them, so their next update or deletion does not wait for
-// the hook.
+// [Machine.Stamp] puts the labels and finalizers of the hooks before deletions and updates on new Pods, except for
+// hooks with [Hook].Unstamped. Pods created before the hook was configured do not have these, so their next update or
+// deletion does not wait for the hook.
 //
 // # Differences from OpenKruise 1.9
 //
-// The states and their names are the same, and so is a Pod's final state. Dead ends have an exit:
+// The states and their names are the same as OpenKruise's, and so is a Pod's final state. States that a Pod could not
+// leave in OpenKruise have an exit:
 //
-//   - A Pod in Updated with need for a newer revision is updated directly if no update hook is configured.
-//   - A Pod in PreparingDelete with a wish for an update returns to PreparingNormal, or, if the return is not allowed,
-//     its deletion goes on. Neither is an error, so neither stalls the owner.
-//   - A Pod in PreparingUpdate with a no longer wanted update returns as after a rollback, even after a raised
-//     partition.
-//   - The holder of the readiness gate for the update hook is released on entering Normal as well.
-//   - A state nobody knows is treated as PreparingNormal.
+//   - A Pod in Updated that needs a newer revision is updated directly if no update hook is configured.
+//   - If an owner wants to update a Pod in PreparingDelete, the Pod returns to PreparingNormal, or, if this is not
+//     allowed, its deletion continues. Neither case is an error, so neither blocks the owner's reconciles.
+//   - If the update of a Pod in PreparingUpdate is no longer wanted, the Pod returns to Normal, whether because of a
+//     rollback or of a raised partition.
+//   - On entering Normal, the machine also releases the update hook's hold on the readiness gate.
+//   - An unknown state is treated as PreparingNormal.
 //
-// Without an update hook, a finished update goes from Updating to Normal in a single write instead of through Updated.
+// If there is no update hook, a Pod whose update is complete moves from Updating to Normal in a single patch, without
+// passing through Updated.
 //
 // All functions are pure and safe for concurrent use, and never modify Pods.
 package lifecycle
@@ -78,70 +83,72 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// State is the value of a Pod's state label. The empty State stands for a missing label.
+// State is the value of a Pod's state label. The empty State means that the label is missing.
 type State string
 
-// The states of a Pod, spelled as in OpenKruise's label, so OpenKruise and the kit can take over each other's Pods.
+// These are the states of a Pod, spelled as in OpenKruise's label, so OpenKruise and the kit can take over each other's
+// Pods.
 const (
-	// PreparingNormal is the state of a Pod not yet counted.
+	// PreparingNormal is the state of a Pod that does not count as available yet.
 	PreparingNormal State = "PreparingNormal"
 	// Normal is the state of a Pod in service.
 	Normal State = "Normal"
-	// PreparingUpdate is the state of a Pod waiting for its release by the update hook.
+	// PreparingUpdate is the state of a Pod that waits until the update hook releases the Pod.
 	PreparingUpdate State = "PreparingUpdate"
-	// Updating is the state of a Pod from the start of its in-place update to the end.
+	// Updating is the state of a Pod from the start to the end of its in-place update.
 	Updating State = "Updating"
-	// Updated is the state of a Pod waiting for a complete update hook.
+	// Updated is the state of a Pod that waits after its update until the update hook is complete again.
 	Updated State = "Updated"
-	// PreparingDelete is the state of a Pod waiting for its release by the deletion hook.
+	// PreparingDelete is the state of a Pod that waits until the deletion hook releases the Pod.
 	PreparingDelete State = "PreparingDelete"
 )
 
-// Available reports whether a Pod in the state may count as available. Pods without a state may.
+// Available reports whether a Pod in this state may count as available. Pods without a state may count as available.
 func (s State) Available() bool { return s == "" || s == Normal }
 
-// Keys names the label and the annotation of the state. Both are required: see New.
+// Keys are the names of the state's label and annotation. Both are required: see New.
 //
-// Where Pods are updated in place, put both into inplaceupdate.Keys.Reserved: a template must not set them.
+// If Pods are updated in place, list both in inplaceupdate.Keys.Reserved: a template must not set them.
 type Keys struct {
-	// State is the label with the state.
+	// State is the name of the label with the state.
 	State string
-	// Timestamp is the annotation with the time of the last change of the state, in RFC 3339 and UTC.
+	// Timestamp is the name of the annotation with the time of the last change of the state, in RFC 3339 and UTC.
 	Timestamp string
 }
 
-// Hook is the means by which somebody else holds a Pod.
+// Hook is a set of labels and finalizers with which a user or another controller holds a Pod.
 type Hook struct {
-	// Labels hold the Pod while the Pod has any of them with exactly the given value.
+	// Labels hold the Pod while the Pod has any of these labels with exactly the given value.
 	Labels map[string]string
-	// Finalizers hold the Pod while the Pod has any of them.
+	// Finalizers hold the Pod while the Pod has any of these finalizers.
 	Finalizers []string
-	// MarkNotReady takes the Pod's readiness away while the Pod waits for the hook. No effect on PreNormal.
+	// MarkNotReady makes the Pod unready while the Pod waits for the hook. MarkNotReady has no effect on PreNormal.
 	MarkNotReady bool
-	// BeforeOnly says that the hook is asked before an update and nobody restores the hook afterwards: the machine puts
-	// the hook's labels and finalizers back at the Pod's return to Normal, at once after the update. Effect on
-	// InPlaceUpdate alone.
+	// BeforeOnly says that the hook holds a Pod only before an update, and that nobody restores the hook afterwards:
+	// the machine restores the hook's labels and finalizers when the Pod returns to Normal, directly after the update.
+	// BeforeOnly affects only InPlaceUpdate.
 	BeforeOnly bool
-	// Unstamped leaves the labels and finalizers of a PreDelete or InPlaceUpdate hook off new Pods, see Machine.Stamp:
-	// templates, webhooks or users put them there, as in OpenKruise. A Pod without any of them is not held.
+	// Unstamped keeps Machine.Stamp from adding the labels and finalizers of a PreDelete or InPlaceUpdate hook to new
+	// Pods: templates, webhooks or users add these, as in OpenKruise. The hook does not hold a Pod that has none of its
+	// labels and finalizers.
 	Unstamped bool
 }
 
 // IsEmpty reports whether the hook has neither labels nor finalizers, and thus never holds a Pod. A nil hook is empty.
 func (h *Hook) IsEmpty() bool { return h == nil || len(h.Labels)+len(h.Finalizers) == 0 }
 
-// isStamped reports whether new Pods get the hook's labels and finalizers.
+// isStamped reports whether Stamp adds the hook's labels and finalizers to new Pods.
 func (h *Hook) isStamped() bool { return h != nil && !h.Unstamped }
 
-// Hooks are an owner's hooks; nil ones are not configured.
+// Hooks are an owner's hooks; a nil hook is not configured.
 type Hooks struct {
 	PreDelete, InPlaceUpdate, PreNormal *Hook
 }
 
-// HookName names a hook that can take a Pod's readiness away.
+// HookName names a hook that can make a Pod unready.
 type HookName string
 
-// The kinds of hooks, as the fields of OpenKruise's API are called.
+// These are the names of hooks, spelled like the fields of OpenKruise's API.
 const (
 	PreDelete     HookName = "preDelete"
 	InPlaceUpdate HookName = "inPlaceUpdate"
@@ -149,7 +156,7 @@ const (
 )
 
 // hooked reports whether the Pod has any of the hook's labels, with its value, or any of its finalizers. A nil or empty
-// hook holds nothing.
+// hook never holds a Pod.
 func hooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 	if hook == nil {
 		return false
@@ -167,8 +174,8 @@ func hooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 	return false
 }
 
-// allHooked reports whether the Pod has all of the hook's labels, with their values, and finalizers. A nil hook is
-// never all-hooked, an empty hook always.
+// allHooked reports whether the Pod has all of the hook's labels, with their values, and finalizers. The result is
+// false for a nil hook, and true for an empty hook.
 func allHooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 	if hook == nil {
 		return false
@@ -195,9 +202,10 @@ func hasFinalizer(meta *metav1.ObjectMeta, finalizer string) bool {
 	return slices.Contains(meta.Finalizers, finalizer)
 }
 
-// Initial returns the state of a Pod created from the template if only a hook can keep the Pod from being Normal
-// (StatefulSet): PreparingNormal if the template does not satisfy the preNormal hook by itself. Owners that prepare all
-// their Pods create them in PreparingNormal (CloneSet), owners without states in none (DaemonSet).
+// Initial returns the state of a Pod created from the template, for owners whose Pods start as Normal unless a hook
+// holds the Pod (StatefulSet): PreparingNormal if the template does not satisfy the preNormal hook by itself. Owners
+// that prepare all their Pods create every Pod in PreparingNormal (CloneSet); owners that use no states create Pods
+// without a state (DaemonSet).
 func (h Hooks) Initial(template *metav1.ObjectMeta) State {
 	if h.PreNormal != nil && !allHooked(template, h.PreNormal) {
 		return PreparingNormal
@@ -205,11 +213,11 @@ func (h Hooks) Initial(template *metav1.ObjectMeta) State {
 	return Normal
 }
 
-// CancelDeletions returns the number of Pods in PreparingDelete that may return to PreparingNormal after a scale-up of
-// the workload: call Next with the intent Cancel for as many Pods without a requested deletion. staying counts the
-// active Pods neither in PreparingDelete nor with a requested deletion. waiting counts the Pods in PreparingDelete
-// without a requested deletion. The result is 0 if MarkNotReady is set for deletion or update: somebody who drains a
-// Pod taken out of service relies on its end.
+// CancelDeletions returns how many Pods in PreparingDelete may return to PreparingNormal after the workload was scaled
+// up: call Next with the intent Cancel for this number of Pods whose deletion was not requested by a user. staying is
+// the number of active Pods that are neither in PreparingDelete nor requested to be deleted. waiting is the number of
+// Pods in PreparingDelete whose deletion was not requested. The result is 0 if MarkNotReady is set for deletion or
+// update: whoever drains a Pod that was taken out of service relies on the Pod's deletion.
 func (h Hooks) CancelDeletions(replicas, staying, waiting int) int {
 	if h.PreDelete != nil && h.PreDelete.MarkNotReady || h.InPlaceUpdate != nil && h.InPlaceUpdate.MarkNotReady {
 		return 0

@@ -16,15 +16,15 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Machine decides about the states of an owner's Pods, and returns the writes. A Machine is a small value, never
-// changed, and safe for concurrent use. Make a Machine with New. The zero Machine has neither keys nor hooks: the zero
-// Machine allows everything, takes every Pod for a Pod without a state, and writes none.
+// Machine decides about the states of an owner's Pods, and returns the changes to write. A Machine is a small value,
+// never changed, and safe for concurrent use. Make a Machine with New. The zero Machine has neither keys nor hooks: the
+// zero Machine allows every action, treats every Pod as a Pod without a state, and writes no state.
 type Machine struct {
 	keys  Keys
 	hooks Hooks
 }
 
-// New returns a Machine without hooks. The error names each key that is empty, cannot be the name of a label or
+// New returns a Machine without hooks. The error names each key that is empty, is no valid name of a label or
 // annotation, or occurs twice.
 func New(keys Keys) (Machine, error) {
 	var problems []error
@@ -44,8 +44,8 @@ func New(keys Keys) (Machine, error) {
 	return Machine{keys: keys}, nil
 }
 
-// With returns the Machine with an owner's hooks in place of the earlier hooks. With copies a few pointers, so call
-// With wherever the owner is at hand.
+// With returns a copy of the Machine with the given owner's hooks. With copies only a few pointers, so call With in
+// each reconcile.
 func (m Machine) With(hooks Hooks) Machine {
 	m.hooks = hooks
 	return m
@@ -65,15 +65,15 @@ func (m Machine) State(pod *corev1.Pod) State {
 	return State(pod.Labels[m.keys.State])
 }
 
-// Next decides what happens to a Pod now. Repeated calls, each after its transition was written and the Pod has
-// changed, lead every Pod to Normal or to its deletion as soon as hooks are honoured. No state is without exit.
+// Next decides what happens to a Pod now. If a caller repeats Next, writes each transition and acts, every Pod ends in
+// Normal or is deleted, provided that the hooks' owners release and complete their hooks. A Pod can leave every state.
 func (m Machine) Next(pod *corev1.Pod, want Want) Transition {
 	d := next(m.facts(pod, want))
 	d.Why = m.why(pod, &d)
 	return d.Transition
 }
 
-// facts reads the Pod's part of a decision.
+// facts collects the inputs of a decision from the Pod.
 func (m Machine) facts(pod *corev1.Pod, want Want) facts {
 	read := func(hook *Hook) hookFacts {
 		f := hookFacts{configured: hook != nil, hooked: hooked(&pod.ObjectMeta, hook), allHooked: allHooked(&pod.ObjectMeta, hook)}
@@ -89,8 +89,8 @@ func (m Machine) facts(pod *corev1.Pod, want Want) facts {
 	}
 }
 
-// Change returns the writes of a transition: the label and timestamp of a changed state, and the labels and finalizers
-// of a restored hook. The change is empty if nothing changes.
+// Change returns the changes that a transition writes: the label and timestamp of a changed state, and the labels and
+// finalizers of a restored hook. The change is empty if nothing changes.
 func (m Machine) Change(pod *corev1.Pod, t Transition, now time.Time) podpatch.Change {
 	change := podpatch.Change{UID: pod.UID}
 	if t.From != t.To && m.keys.State != "" {
@@ -113,9 +113,9 @@ func (m Machine) Change(pod *corev1.Pod, t Transition, now time.Time) podpatch.C
 }
 
 // Stamp prepares a Pod before its creation: Stamp sets the state, see Hooks.Initial, and adds the labels and finalizers
-// of the hooks before deletions and updates, so the first of each is held too. Stamp leaves out hooks with Unstamped,
-// and the hook before a new Pod counts, whose labels and finalizers say that the Pod is prepared. An empty state is not
-// set.
+// of the hooks before deletions and updates, so that the hooks also hold the Pod's first update and deletion. Stamp
+// leaves out hooks with Unstamped, and the preNormal hook, whose labels and finalizers mean that the Pod is prepared.
+// If state is empty, Stamp sets no state.
 func (m Machine) Stamp(meta *metav1.ObjectMeta, state State, now time.Time) {
 	if meta.Labels == nil {
 		meta.Labels = map[string]string{}

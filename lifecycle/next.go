@@ -2,83 +2,85 @@ package lifecycle
 
 import "github.com/workloadkit/workloadkit/reason"
 
-// Intent is an owner's wish for a Pod.
+// Intent is what an owner wants to do with a Pod.
 type Intent uint8
 
-// The intents of an owner.
+// These are the intents of an owner.
 const (
-	// Keep wants nothing new; begun actions go on. A Pod in PreparingDelete is still going to be deleted.
+	// Keep begins no new action; actions that have begun continue. A Pod in PreparingDelete is still deleted.
 	Keep Intent = iota
-	// Update wants the Pod updated in place to another revision.
+	// Update asks for an in-place update of the Pod to another revision.
 	Update
-	// Delete wants the Pod gone, even if a new Pod follows.
+	// Delete asks for the deletion of the Pod, even if another Pod will replace the Pod.
 	Delete
-	// Cancel wants a waiting deletion undone, and otherwise nothing new.
+	// Cancel asks to cancel a deletion that waits for its hook, and otherwise begins no new action.
 	Cancel
 )
 
-// Want is an owner's wish for a Pod and knowledge of the Pod. The zero value wants nothing new.
+// Want is what an owner wants to do with a Pod, and what the owner knows about the Pod. The zero value begins no new
+// action.
 type Want struct {
-	// Intent is the owner's wish.
+	// Intent is what the owner wants to do.
 	Intent Intent
-	// Settled says that the Pod has its intended revision: the update revision, or an older revision kept by a partition.
-	// Settled takes a Pod out of PreparingUpdate. Settled has no meaning beside the intent Update.
+	// Settled says that the Pod has its intended revision: the update revision, or an older revision kept by a
+	// partition. A Pod with Settled leaves PreparingUpdate. Settled is ignored if the intent is Update.
 	Settled bool
 	// Complete says that the Pod's in-place update, if any, is complete.
 	Complete bool
-	// AnyNode lets a Pod without preNormal hook become Normal before the Pod has a node, as in StatefulSets.
+	// AnyNode lets a Pod without preNormal hook become Normal before the Pod is bound to a node, as in StatefulSets.
 	AnyNode bool
-	// KeepUnset leaves a Pod without state stateless if its update begins at once, as in StatefulSets.
+	// KeepUnset writes no state on a Pod without a state if its update can begin at once, as in StatefulSets.
 	KeepUnset bool
 }
 
-// Action is the owner's action on the Pod beside writing its state. The zero Action does nothing: the Pod is in its
-// final state, moves on in the next pass, or waits.
+// Action is what the owner must do with the Pod besides writing its state. The zero Action means nothing: the Pod is in
+// its final state, changes its state again in the next pass, or waits.
 type Action uint8
 
-// The actions of an owner.
+// These are the actions of an owner.
 const (
-	// StartUpdate begins the in-place update, in the same write as the state.
+	// StartUpdate starts the in-place update, in the same patch as the state.
 	StartUpdate Action = iota + 1
-	// DeletePod deletes the Pod, within the owner's budget.
+	// DeletePod deletes the Pod, as far as the owner's budget allows.
 	DeletePod
 )
 
-// Transition is the present change of a Pod.
+// Transition is what the owner must do with a Pod now.
 type Transition struct {
-	// From and To are the states before and after; equal ones write nothing.
+	// From and To are the states before and after; if both are equal, no state is written.
 	From, To State
-	// Act is the owner's further action.
+	// Act is what the owner must do besides writing the state.
 	Act Action
-	// Why lists the reasons for waiting: a reason for each label or finalizer to remove or to add. Why is empty if the Pod
-	// does not wait.
+	// Why lists the reasons for waiting: one for each label or finalizer that somebody must remove or add. Why is empty
+	// if the Pod does not wait.
 	Why reason.List
-	// Rearm says that the same write restores the update hook's labels and finalizers: before another update, and after an
-	// update if nobody else does.
+	// Rearm says that the same patch restores the update hook's labels and finalizers: before another update, and, for
+	// a hook with BeforeOnly, after an update.
 	Rearm bool
-	// Hold is the hook whose holder must hold the Pod's readiness gate, empty for none. The caller chooses the
-	// podreadiness.Holder of a hook, always the same.
+	// Hold is the hook for which the Pod's readiness gate must be held closed; empty if there is none. The caller
+	// chooses a podreadiness.Holder for each hook, and must always use the same.
 	Hold HookName
-	// ReleaseDelete and ReleaseUpdate say that the holders of the hooks must not hold the gate. If they do not, nothing is
-	// written.
+	// ReleaseDelete and ReleaseUpdate say that the hook's holder must not hold the gate closed. If the holder does not
+	// hold the gate anyway, nothing is written.
 	ReleaseDelete, ReleaseUpdate bool
 }
 
-// awaited is the condition for which a Pod waits.
+// awaited is the condition that a Pod waits for.
 type awaited uint8
 
 const (
 	nothing awaited = iota
-	// hookReleased waits until the Pod has none of the hook's labels and finalizers, hookComplete until the Pod has all.
+	// hookReleased waits until the Pod has none of the hook's labels and finalizers, hookComplete until the Pod has all
+	// of them.
 	hookReleased
 	hookComplete
-	// scheduled waits for a node.
+	// scheduled waits until the Pod is bound to a node.
 	scheduled
 	// updateComplete waits until the in-place update is complete.
 	updateComplete
 )
 
-// hookFacts are a Pod's facts about a hook.
+// hookFacts are the inputs of a decision about a hook.
 type hookFacts struct {
 	configured, empty, hooked, allHooked, markNotReady, beforeOnly bool
 }
@@ -92,7 +94,7 @@ type facts struct {
 	unscheduled                         bool
 }
 
-// decision is a transition and its awaited condition, not yet in words.
+// decision is a transition and the condition that the Pod waits for, before reasons are written.
 type decision struct {
 	Transition
 
@@ -100,7 +102,7 @@ type decision struct {
 	hook   HookName
 }
 
-// next decides from facts alone.
+// next decides from the facts only.
 func next(f facts) decision {
 	d := decision{Transition: Transition{From: f.state, To: f.state}}
 	state := f.state.known()
@@ -118,7 +120,7 @@ func next(f facts) decision {
 	return d
 }
 
-// known maps unknown states to the state before Normal.
+// known treats unknown states as PreparingNormal.
 func (s State) known() State {
 	switch s {
 	case "", PreparingNormal, Normal, PreparingUpdate, Updating, Updated, PreparingDelete:
@@ -127,7 +129,7 @@ func (s State) known() State {
 	return PreparingNormal
 }
 
-// toDeletion waits in PreparingDelete while the hook holds the Pod.
+// toDeletion keeps the Pod in PreparingDelete while the hook holds the Pod, and then deletes the Pod.
 func (d *decision) toDeletion(f *facts) {
 	if f.preDelete.hooked {
 		d.To = PreparingDelete
@@ -137,7 +139,8 @@ func (d *decision) toDeletion(f *facts) {
 	d.Act = DeletePod
 }
 
-// fromPreparingDelete cancels a deletion if asked and possible, and otherwise goes on with the deletion.
+// fromPreparingDelete cancels a deletion if the owner asks so and the hooks permit, and otherwise continues the
+// deletion.
 func (d *decision) fromPreparingDelete(f *facts) {
 	cancellable := !f.preDelete.markNotReady && !f.inPlaceUpdate.markNotReady
 	if cancellable && (f.Intent == Cancel || f.Intent == Update) {
@@ -147,14 +150,14 @@ func (d *decision) fromPreparingDelete(f *facts) {
 	d.toDeletion(f)
 }
 
-// toUpdate moves a Pod towards a newer revision.
+// toUpdate moves a Pod towards an update to a newer revision.
 func (d *decision) toUpdate(f *facts, state State) {
 	if state == Updated && f.inPlaceUpdate.configured && !f.inPlaceUpdate.empty {
 		d.To, d.Rearm = PreparingUpdate, true
 		d.wait(hookReleased, InPlaceUpdate)
 		return
 	}
-	// The hook has already let go of a Pod being updated, and has not come back since.
+	// When a Pod is being updated, its hook was released before, and was not restored since.
 	if state != Updating && state != Updated && f.inPlaceUpdate.hooked {
 		d.To = PreparingUpdate
 		d.wait(hookReleased, InPlaceUpdate)
@@ -166,7 +169,7 @@ func (d *decision) toUpdate(f *facts, state State) {
 	}
 }
 
-// onwards moves a Pod without a new wish towards Normal.
+// onwards moves a Pod towards Normal if the owner wants no new action.
 func (d *decision) onwards(f *facts, state State) {
 	switch state {
 	case PreparingNormal:
@@ -189,8 +192,8 @@ func (d *decision) onwards(f *facts, state State) {
 	}
 }
 
-// afterUpdate returns a Pod to Normal once the update hook is back, or together with the hook if nobody else brings the
-// hook back.
+// afterUpdate returns a Pod to Normal once the update hook is complete again, or restores the hook itself if nobody
+// else does.
 func (d *decision) afterUpdate(f *facts) {
 	if !f.inPlaceUpdate.configured || f.inPlaceUpdate.allHooked {
 		d.To = Normal
@@ -204,7 +207,7 @@ func (d *decision) afterUpdate(f *facts) {
 	d.wait(hookComplete, InPlaceUpdate)
 }
 
-// toNormal makes a new Pod count.
+// toNormal moves a new Pod to Normal once the Pod is prepared.
 func (d *decision) toNormal(f *facts) {
 	switch {
 	case f.preNormal.configured && !f.preNormal.allHooked:
@@ -218,8 +221,8 @@ func (d *decision) toNormal(f *facts) {
 
 func (d *decision) wait(what awaited, hook HookName) { d.awaits, d.hook = what, hook }
 
-// readiness decides about the gate from the state alone, in each pass, so no way out of a state can leave a writer
-// behind.
+// readiness decides about the gate from the state alone, in each pass, so that a Pod that leaves a state in any way
+// does not keep a holder of its gate.
 func (d *decision) readiness(f *facts) {
 	switch {
 	case d.To == PreparingDelete && f.preDelete.markNotReady:
@@ -228,6 +231,6 @@ func (d *decision) readiness(f *facts) {
 		d.Hold = InPlaceUpdate
 	}
 	d.ReleaseDelete = d.To != PreparingDelete
-	// Updating keeps the hold begun in PreparingUpdate.
+	// Updating keeps the gate closed if PreparingUpdate has closed the gate.
 	d.ReleaseUpdate = d.Hold != InPlaceUpdate && d.To != Updating && d.To != PreparingDelete
 }

@@ -14,14 +14,14 @@ const (
 	HookHolds reason.Code = "HookHolds"
 	// HookMissing means that a Pod waits until somebody adds a label or finalizer of a hook.
 	HookMissing reason.Code = "HookMissing"
-	// NotScheduled means that a Pod without a node is not normal yet.
+	// NotScheduled means that a Pod cannot become Normal before the Pod is bound to a node.
 	NotScheduled reason.Code = "NotScheduled"
-	// UpdateIncomplete means that a Pod with an incomplete in-place update is not normal yet.
+	// UpdateIncomplete means that a Pod cannot become Normal before its in-place update is complete.
 	UpdateIncomplete reason.Code = "UpdateIncomplete"
 )
 
-// why lists the reasons for waiting: a reason for each label or finalizer to remove or to add, and nil if the Pod does
-// not wait.
+// why lists the reasons for waiting: one for each label or finalizer that somebody must remove or add; nil if the Pod
+// does not wait.
 func (m Machine) why(pod *corev1.Pod, d *decision) reason.List {
 	if d.awaits == nothing {
 		return nil
@@ -44,7 +44,7 @@ func (m Machine) why(pod *corev1.Pod, d *decision) reason.List {
 	hook := m.hooks.of(d.hook)
 	why.Detail = string(d.hook) + " hook"
 	var list reason.List
-	// If a hook is about to be restored, every part of the hook holds the Pod.
+	// If the machine is about to restore a hook, every label and finalizer of the hook holds the Pod.
 	holds := d.awaits == hookReleased
 	for _, key := range slices.Sorted(maps.Keys(hook.Labels)) {
 		if d.Rearm || hasLabel(&pod.ObjectMeta, key, hook.Labels[key]) == holds {

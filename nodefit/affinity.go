@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// InvalidNodeTerm means that the spec's nodeSelector or a requirement of its node affinity cannot be used. No Node
-// fulfils the requirement's term.
+// InvalidNodeTerm means that the spec's nodeSelector or a requirement of its node affinity is invalid. No Node matches
+// a term with such a requirement.
 const InvalidNodeTerm reason.Code = "InvalidNodeTerm"
 
 // Fields of a term that hold its requirements.
@@ -21,25 +21,27 @@ const expressions, fields = "matchExpressions", "matchFields"
 
 const requiredPath = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 
-// affinity is a required node affinity: at least a single term must fit.
+// affinity is a required node affinity: a Node must match at least one of the terms.
 type affinity struct{ terms []term }
 
-// term is a term of the affinity. All its requirements must be met. A term that cannot be compiled holds the reasons.
+// term is a term of the affinity. A Node must meet all its requirements. A term that cannot be compiled holds the
+// reasons.
 type term struct {
 	labels  []requirement
 	fields  []fieldRequirement
 	invalid reason.List
 }
 
-// place is the place of a requirement in the spec: its term, and its number within its kind. Paths and texts are made
-// only for reports, because a controller keeps the requirements of thousands of templates.
+// place locates a requirement in the spec: the index of its term, and its index in the term's expressions or fields.
+// Paths and texts are made only when a reason is reported, to save memory, because a controller keeps the requirements
+// of thousands of templates.
 type place struct{ term, at int32 }
 
 func (p place) path(kind string) string {
 	return fmt.Sprintf("%s[%d].%s[%d]", requiredPath, p.term, kind, p.at)
 }
 
-// requirement is a requirement on the Node's labels.
+// requirement is a requirement about the Node's labels.
 type requirement struct {
 	labels.Requirement
 	place
@@ -51,10 +53,10 @@ func (r *requirement) text() string {
 	return textOf(corev1.NodeSelectorRequirement{Key: r.Key(), Operator: r.operator, Values: r.ValuesUnsorted()})
 }
 
-// fieldRequirement is a requirement on a field of the Node. The only such field is the name.
+// fieldRequirement is a requirement about a field of the Node. The only such field is the name.
 type fieldRequirement struct {
 	key, value string
-	differs    bool // the field must not have the value
+	differs    bool // the field must have another value
 	place
 }
 
@@ -71,7 +73,7 @@ func compileAffinity(selector *corev1.NodeSelector) (*affinity, reason.List) {
 	a := &affinity{}
 	for i, from := range selector.NodeSelectorTerms {
 		if len(from.MatchExpressions) == 0 && len(from.MatchFields) == 0 {
-			continue // an empty term fits no Node
+			continue // an empty term matches no Node
 		}
 		t := compileTerm(from, int32(i))
 		problems = append(problems, t.invalid...)
@@ -106,7 +108,7 @@ func compileTerm(from corev1.NodeSelectorTerm, number int32) term {
 	return t
 }
 
-// compileRequirement reads a requirement as selectors of labels do.
+// compileRequirement parses a requirement like a label selector.
 func compileRequirement(from corev1.NodeSelectorRequirement) (*labels.Requirement, error) {
 	operators := map[corev1.NodeSelectorOperator]selection.Operator{
 		corev1.NodeSelectorOpIn:           selection.In,
@@ -123,7 +125,7 @@ func compileRequirement(from corev1.NodeSelectorRequirement) (*labels.Requiremen
 	return labels.NewRequirement(from.Key, operator, slices.Clone(from.Values))
 }
 
-// maxText is how much of a value stands in a reason.
+// maxText is the number of characters of a value shown in a reason.
 const maxText = 100
 
 func textOf(r corev1.NodeSelectorRequirement) string {
@@ -160,7 +162,7 @@ func (t *term) matches(node *corev1.Node) bool {
 	return true
 }
 
-// matches accepts a Node without a name, because only the labels of such a Node are known.
+// matches returns true for a Node without a name, because only the labels of such a Node are known.
 func (f *fieldRequirement) matches(node *corev1.Node) bool {
 	if node.Name == "" {
 		return true
@@ -172,7 +174,7 @@ func (f *fieldRequirement) matches(node *corev1.Node) bool {
 	return (have == f.value) != f.differs
 }
 
-// explain records in the Verdict why the Node fulfils none of the terms.
+// explain adds to the Verdict why the Node matches none of the terms.
 func (a *affinity) explain(node *corev1.Node, v *Verdict) {
 	if len(a.terms) == 0 {
 		v.refuse(node, reason.Reason{
@@ -208,7 +210,7 @@ func (t *term) unmet(node *corev1.Node) reason.Reason {
 	return reason.Reason{}
 }
 
-// problems lists the faults of an entry of a nodeSelector. No Node can have a faulty entry.
+// problems lists what is invalid in an entry of a nodeSelector. No Node can have a label with such a key or value.
 func (l *label) problems() reason.List {
 	if _, err := labels.NewRequirement(l.key, selection.Equals, []string{l.value}); err != nil {
 		return reason.List{{

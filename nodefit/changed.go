@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Changed reports whether Fits may answer differently for two states of a Node. Most updates of a Node are reports of
-// its health, which do not matter for Fits.
+// Changed reports whether Fits may give different verdicts for two versions of a Node. Most updates of a Node only
+// report the Node's health, which does not affect Fits.
 func Changed(before, after *corev1.Node) bool {
 	return before.Name != after.Name || before.Spec.Unschedulable != after.Spec.Unschedulable ||
 		!maps.Equal(before.Labels, after.Labels) || !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints)

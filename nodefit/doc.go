@@ -1,34 +1,37 @@
 // Package nodefit answers "may a Pod run on a Node?"
 //
 // Package nodefit is for controllers that create a Pod for a Node instead of leaving the choice to the scheduler: a Pod
-// on every Node, or a run of a job on every Node. The answer is the same as from the DaemonSet controller of
+// on every Node, or a run of a job on every Node. The verdict is the same as that of the DaemonSet controller of
 // Kubernetes.
 //
 // # Use
 //
-// Compile the template's requirements with [New], once per template. [Requirements.Fits] then tells for each Node
-// whether a Pod should be created there, whether a present Pod should stay, and why not:
+// Compile the template's requirements with [New], once per template. [Requirements.Fits] then says for each Node
+// whether a Pod should be created there, whether an existing Pod should stay there, and why not:
 //
 //   - If the template names a Node, no other Node fits.
-//   - The Node's labels must fulfil spec.nodeSelector and a term of the required node affinity.
-//   - The Pod must tolerate the Node's taints of effect NoSchedule and NoExecute. A present Pod without toleration only
-//     for a taint of effect NoSchedule stays, but no Pod is created.
+//   - The Node's labels must match spec.nodeSelector and a term of the required node affinity.
+//   - The Pod must tolerate the Node's taints of effect NoSchedule and NoExecute. If the Pod lacks a toleration for a
+//     taint of effect NoSchedule, no Pod is created on the Node, but a Pod that runs there stays.
 //
-// A cordoned Node counts as tainted with node.kubernetes.io/unschedulable, even before the Node has the taint. Fits
-// ignores resources, ports and the affinity to other Pods, which are the scheduler's and the kubelet's affair. A job
-// that ends after a run on each Node must leave out Nodes too small for its Pods even when empty: see [SizeOf].
+// A cordoned Node counts as tainted with node.kubernetes.io/unschedulable, even before the Node controller adds the
+// taint. Fits ignores resources, ports and the affinity to other Pods, which the scheduler and the kubelet check. A job
+// that is complete when its Pod has run on each Node must leave out Nodes that are too small for the Pod even if
+// nothing else runs there: see [SizeOf].
 //
-// Give New the controller's additional tolerations, so Fits judges the final Pod, and place a new Pod on its Node with
-// [Requirements.Place]. [DaemonSetTolerations] are the tolerations of daemons.
+// Pass the tolerations that the controller adds to its Pods to New, so Fits judges the Pod as created, and bind a new
+// Pod to its Node with [Requirements.Place]. [DaemonSetTolerations] are the tolerations that Kubernetes adds to Pods of
+// DaemonSets.
 //
 // # Pods for a Node
 //
-// [Requirements.Place] gives a Pod its tolerations and calls [Pin]. Pin names the Node in the Pod's affinity, so the
-// scheduler binds the Pod there once there is room. [NodeOf] reads a Pod's bound or pinned Node. [PodName] names the
-// Pod of a Node so that nobody can create the Pod twice. Package rollout/pernode says which Nodes need a Pod.
+// [Requirements.Place] adds the tolerations to a Pod and calls [Pin]. Pin names the Node in the Pod's affinity, so that
+// the scheduler binds the Pod to this Node once the Node has enough free resources. [NodeOf] returns the Node to which
+// a Pod is bound or pinned. [PodName] gives the Pod of a Node a fixed name, so that nobody can create the Pod twice.
+// Package rollout/pernode decides which Nodes need a Pod.
 //
-// Nodes report their health all the time: ask [Changed] first about an update of a Node, and [ChangedSize] if resources
-// count.
+// Nodes report their health all the time: on an update of a Node ask [Changed] first, and [ChangedSize] if the
+// controller checks resources.
 //
 // All functions are pure and safe for concurrent use, and never modify Nodes. Tolerate and Pin modify the given spec,
 // but no memory shared with other specs.

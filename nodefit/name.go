@@ -10,17 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxHash is how many characters the hash in a Pod's name has at most.
+// maxHash is the largest number of characters of the hash in a Pod's name.
 const maxHash = 10
 
-// PodName returns the name for the Pod of a revision created by an owner for a Node. Callers with the same answers of
-// taken get the same name. So two processes that both take themselves for the leader, or a process with a late cache,
-// cannot create a second Pod, because the API server refuses the name. taken reports whether a Pod of a name exists;
-// nil stands for no Pods.
-// PodName then tries the next name. A Pod of another revision has another name: a late deletion of the old Pod by name
-// alone does not hit its successor.
+// PodName returns the name for the Pod that an owner creates for a Node and a revision. For the same arguments, and the
+// same results of taken, PodName returns the same name. So if two processes both believe to be the leader, or a process
+// has a stale cache, no second Pod is created, because the API server refuses the name. taken reports whether a Pod of
+// the given name exists; if so, PodName tries another name. A nil function means that no Pod exists. Pods of different
+// revisions have different names: if the old Pod is deleted late and by name alone, the new Pod is not deleted.
 //
-// The name begins with the owner's name, cut so that the whole is a host name (63 characters).
+// The name begins with the owner's name, shortened so that the whole name is a valid host name (63 characters).
 func PodName(owner string, uid types.UID, node, revision string, taken func(name string) bool) string {
 	if room := validation.DNS1123LabelMaxLength - 1 - maxHash; len(owner) > room {
 		owner = strings.TrimRight(owner[:room], "-.")

@@ -10,21 +10,21 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Codes of the reasons why a Pod does not run on a Node.
+// These are the codes of reasons why a Pod must not run on a Node.
 const (
 	// OtherNode means that the Pod's spec names another Node.
 	OtherNode reason.Code = "OtherNode"
-	// NodeSelectorUnmet means that a Node lacks a label of the Pod's nodeSelector, or has another value.
+	// NodeSelectorUnmet means that a Node does not have a label of the Pod's nodeSelector, or has another value.
 	NodeSelectorUnmet reason.Code = "NodeSelectorUnmet"
-	// NodeAffinityUnmet means that a Node does not fulfil the Pod's required node affinity. There is a reason for each
-	// term, with the term's first unmet requirement.
+	// NodeAffinityUnmet means that a Node does not match the Pod's required node affinity. The reasons name, for each
+	// term, the first requirement that the Node does not meet.
 	NodeAffinityUnmet reason.Code = "NodeAffinityUnmet"
 	// UntoleratedTaint means that the Pod does not tolerate a taint of the Node.
 	UntoleratedTaint reason.Code = "UntoleratedTaint"
 )
 
-// Requirements are a Pod's requirements for its Node, compiled by New. The zero value requires nothing and tolerates
-// nothing.
+// Requirements are what a Pod requires of its Node, compiled by New. The zero value requires nothing, and tolerates no
+// taint.
 type Requirements struct {
 	nodeName    string
 	labels      []label
@@ -36,24 +36,25 @@ type Requirements struct {
 // label is an entry of a nodeSelector.
 type label struct{ key, value string }
 
-// Verdict says whether a Pod may be on a Node.
+// Verdict says whether a Pod may run on a Node.
 type Verdict struct {
-	// Run means that the Pod should run on the Node: create a missing Pod.
+	// Run means that the Pod should run on the Node: create the Pod if it is missing.
 	Run bool
-	// Continue means that a Pod already on the Node should stay. Continue is true whenever Run is true.
+	// Continue means that a Pod that already runs on the Node should stay. Continue is true whenever Run is true.
 	Continue bool
-	// Why lists the obstacles to running on the Node, and is empty if Run is true. Each reason's Object is the Node, and
-	// its Path the field of the Pod's spec not met by the Node. Why holds the first ten reasons, because a long spec would
-	// fill the memory for every unfit Node.
+	// Why lists why the Pod should not run on the Node, and is empty if Run is true. Each reason's Object is the Node,
+	// and its Path the field of the Pod's spec that the Node does not match. Why has at most ten reasons, because many
+	// Nodes times a long spec would need too much memory.
 	Why reason.List
 }
 
-// New compiles the requirements of Pods of the spec with the added tolerations. The spec may change afterwards.
+// New compiles the requirements of Pods with the given spec and the additional tolerations. The caller may modify the
+// spec afterwards.
 //
-// The error is a reason.List of InvalidNodeTerm and InvalidToleration, with a reason for each part that cannot be
-// compiled. The Requirements are valid even then, and decide like the scheduler: an uncompiled term fits no Node, an
-// uncompiled toleration tolerates nothing, and all remaining parts count. The caller decides whether to go on or to
-// refuse the spec.
+// The error is a reason.List of InvalidNodeTerm and InvalidToleration, with a reason for each part that is invalid. The
+// Requirements can be used even then, and decide like the scheduler: an invalid term matches no Node, an invalid
+// toleration tolerates nothing, and all valid parts count. The caller decides whether to continue or to refuse the
+// spec.
 func New(spec *corev1.PodSpec, tolerations ...corev1.Toleration) (*Requirements, error) {
 	var problems reason.List
 	r := &Requirements{nodeName: spec.NodeName, added: slices.Clone(tolerations)}
@@ -75,7 +76,7 @@ func New(spec *corev1.PodSpec, tolerations ...corev1.Toleration) (*Requirements,
 	return r, problems.Err()
 }
 
-// Fits says whether a Pod with the requirements may be on the Node.
+// Fits says whether a Pod with these requirements may run on the Node.
 func (r *Requirements) Fits(node *corev1.Node) Verdict {
 	v := Verdict{Run: true, Continue: true}
 	if r.nodeName != "" && r.nodeName != node.Name {
@@ -91,13 +92,13 @@ func (r *Requirements) Fits(node *corev1.Node) Verdict {
 	return v
 }
 
-// refuse notes why neither a new nor a present Pod should be on the Node.
+// refuse records a reason against both new and existing Pods on the Node.
 func (v *Verdict) refuse(node *corev1.Node, why reason.Reason) {
 	v.Continue = false
 	v.hold(node, why)
 }
 
-// hold notes why no new Pod should be on the Node.
+// hold records a reason against new Pods on the Node.
 func (v *Verdict) hold(node *corev1.Node, why reason.Reason) {
 	v.Run = false
 	if v.isFull() {
@@ -107,7 +108,7 @@ func (v *Verdict) hold(node *corev1.Node, why reason.Reason) {
 	v.Why = append(v.Why, why)
 }
 
-// maxReasons is how many reasons a verdict holds.
+// maxReasons is the largest number of reasons in a verdict.
 const maxReasons = 10
 
 func (v *Verdict) isFull() bool { return len(v.Why) >= maxReasons }
@@ -123,7 +124,7 @@ func (l *label) check(node *corev1.Node, v *Verdict) {
 	})
 }
 
-// has names the Node's value of a label.
+// has describes the value of a Node's label, for a reason.
 func has(value string, found bool) string {
 	if !found {
 		return "the Node has no such label"
@@ -131,7 +132,7 @@ func has(value string, found bool) string {
 	return "the Node has " + strconv.Quote(value)
 }
 
-// checkTaints checks each repelling taint, and cordoning.
+// checkTaints checks each taint of effect NoSchedule or NoExecute, and whether the Node is cordoned.
 func (r *Requirements) checkTaints(node *corev1.Node, v *Verdict) {
 	cordoned := node.Spec.Unschedulable
 	for i := range node.Spec.Taints {

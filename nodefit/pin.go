@@ -7,13 +7,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NotPinned means that a Pod is on no Node yet, and its affinity names no Node.
+// NotPinned means that a Pod is not bound to a Node, and that its affinity names no Node.
 const NotPinned reason.Code = "NotPinned"
 
-// Pin makes the spec's required node affinity name the Node, so the scheduler binds the Pod only there. The new term
-// replaces all earlier terms, because any single matching term would allow another Node. Requirements.Fits has judged
-// the earlier terms. The remaining affinity stays. The spec gets an affinity of its own, and may be a shallow copy of a
-// template's.
+// Pin makes the spec's required node affinity name the Node, so that the scheduler can bind the Pod only to this Node.
+// The new term replaces all earlier terms, because any single matching term would allow another Node. Requirements.Fits
+// has checked the earlier terms already. All other parts of the affinity are unchanged. Pin gives the spec a new
+// affinity, so the spec may be a shallow copy of a template's spec.
 func Pin(spec *corev1.PodSpec, node string) {
 	var affinity corev1.Affinity
 	if spec.Affinity != nil {
@@ -30,15 +30,15 @@ func Pin(spec *corev1.PodSpec, node string) {
 	spec.Affinity = &affinity
 }
 
-// Place puts a new Pod on the Node as judged by Fits: Place adds the tolerations given to New, and calls Pin. Place is
-// safe for concurrent use.
+// Place prepares a new Pod for a Node accepted by Fits: Place adds the tolerations given to New, and calls Pin. Place
+// is safe for concurrent use.
 func (r *Requirements) Place(pod *corev1.Pod, node string) {
 	Tolerate(&pod.Spec, r.added...)
 	Pin(&pod.Spec, node)
 }
 
-// NodeOf returns the name of the Pod's bound Node, or else of the Node named by the Pod's affinity. The error is a
-// reason, NotPinned.
+// NodeOf returns the name of the Node to which the Pod is bound, or else of the Node named by the Pod's affinity. The
+// error is a reason, NotPinned.
 func NodeOf(pod *corev1.Pod) (string, error) {
 	if pod.Spec.NodeName != "" {
 		return pod.Spec.NodeName, nil

@@ -13,10 +13,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NodeTooSmall means that a Pod requests more of a resource than the Node has for all its Pods together.
+// NodeTooSmall means that a Pod requests more of a resource than the Node offers to all its Pods together.
 const NodeTooSmall reason.Code = "NodeTooSmall"
 
-// Size is the requests of Pods of a spec, computed by SizeOf. The zero value fits every Node.
+// Size is the sum of a Pod's resource requests, computed by SizeOf. The zero value fits every Node.
 type Size struct{ requests []request }
 
 type request struct {
@@ -24,8 +24,8 @@ type request struct {
 	most resource.Quantity
 }
 
-// SizeOf returns the requests of a Pod of the spec, including overhead. Requests of the Pod as a whole count in place
-// of its containers' requests.
+// SizeOf returns the resource requests of a Pod with the spec, including overhead. If the spec has Pod-level requests,
+// they replace the containers' requests.
 func SizeOf(spec *corev1.PodSpec) Size {
 	sum := podstate.Requests(spec.InitContainers, spec.Containers)
 	if spec.Resources != nil {
@@ -46,8 +46,9 @@ func SizeOf(spec *corev1.PodSpec) Size {
 	return s
 }
 
-// Fits lists the resources of which the Node has too little even when empty. The list is empty if a Pod has room there
-// once other Pods make way. Fits ignores the Pods on the Node: room at the moment is the scheduler's affair.
+// Fits returns a reason for each resource of which the Node has too little even if no other Pod runs there. The list is
+// empty if the Pod would fit after other Pods have left the Node. Fits ignores the Pods on the Node: the scheduler
+// checks the free resources.
 func (s Size) Fits(node *corev1.Node) (problems reason.List) {
 	for _, r := range s.requests {
 		has := node.Status.Allocatable[r.name]
@@ -62,7 +63,7 @@ func (s Size) Fits(node *corev1.Node) (problems reason.List) {
 	return problems
 }
 
-// ChangedSize reports whether [Size.Fits] may answer differently for two states of a Node.
+// ChangedSize reports whether [Size.Fits] may give different results for two versions of a Node.
 func ChangedSize(before, after *corev1.Node) bool {
 	return !equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
 }

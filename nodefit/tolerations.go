@@ -10,11 +10,11 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// InvalidToleration means that a toleration tolerates nothing, because its operator is unknown or compares with a
-// non-integer.
+// InvalidToleration means that a toleration tolerates nothing, because its operator is unknown, or compares numbers and
+// the value is no integer.
 const InvalidToleration reason.Code = "InvalidToleration"
 
-// DaemonSetTolerations returns the tolerations added by Kubernetes to the Pods of a DaemonSet. Such Pods stay on Nodes
+// DaemonSetTolerations returns the tolerations that Kubernetes adds to the Pods of a DaemonSet. Such Pods stay on Nodes
 // that are not ready or cannot be reached, and start on Nodes that lack disk, memory or process ids or are cordoned.
 // Pods with the host's network also start on Nodes without a network.
 func DaemonSetTolerations(hostNetwork bool) []corev1.Toleration {
@@ -35,10 +35,10 @@ func DaemonSetTolerations(hostNetwork bool) []corev1.Toleration {
 	return all
 }
 
-// HealthTolerations returns tolerations of the taints given by Kubernetes itself to a Node of doubtful health: a Node
-// that is not ready, cannot be reached, has no network, or lacks disk, memory or process ids. Such taints often go
-// within seconds. Give HealthTolerations to New for running Pods that should survive such taints. If the trouble lasts,
-// Kubernetes evicts Pods without the toleration.
+// HealthTolerations returns tolerations of the taints that Kubernetes adds to an unhealthy Node: a Node that is not
+// ready, is unreachable, has no network, or lacks disk, memory or process ids. Such taints are often removed within
+// seconds. Pass HealthTolerations to New when judging running Pods that should survive such taints. If the problem
+// lasts, Kubernetes itself evicts Pods without the toleration.
 func HealthTolerations() (all []corev1.Toleration) {
 	for _, key := range []string{
 		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable,
@@ -49,12 +49,13 @@ func HealthTolerations() (all []corev1.Toleration) {
 	return all
 }
 
-// Tolerate adds tolerations to a Pod's spec. A toleration replaces an equal toleration with other tolerationSeconds.
+// Tolerate adds tolerations to a Pod's spec. A new toleration replaces a toleration that differs only in
+// tolerationSeconds.
 func Tolerate(spec *corev1.PodSpec, tolerations ...corev1.Toleration) {
 	spec.Tolerations = merged(spec.Tolerations, tolerations)
 }
 
-// merged returns a new slice unless there is nothing to add.
+// merged returns a new slice, or the given slice if there is nothing to add.
 func merged(have, add []corev1.Toleration) []corev1.Toleration {
 	if len(add) == 0 {
 		return have
@@ -74,7 +75,7 @@ func merged(have, add []corev1.Toleration) []corev1.Toleration {
 	return out
 }
 
-// toleration is compiled: number is the value of a comparing toleration.
+// toleration is a compiled toleration; number is the value if the operator compares numbers.
 type toleration struct {
 	key, value string
 	effect     corev1.TaintEffect
@@ -82,7 +83,7 @@ type toleration struct {
 	number     int64
 }
 
-// never is the operator of a toleration that cannot be compiled.
+// never is the operator of an invalid toleration.
 const never corev1.TolerationOperator = "never"
 
 func compileToleration(from corev1.Toleration, path string) (toleration, reason.List) {
@@ -113,7 +114,7 @@ func compileToleration(from corev1.Toleration, path string) (toleration, reason.
 	return t, reason.List{problem}
 }
 
-// integer reads the value of a taint or of a comparing toleration.
+// integer parses the value of a taint, or of a toleration that compares numbers.
 func integer(value string) (int64, bool) {
 	if len(content.IsDecimalInteger(value)) > 0 {
 		return 0, false

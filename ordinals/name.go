@@ -8,9 +8,10 @@ import (
 // Name returns the name of an owner's Pod: "web" and 3 give "web-3".
 func Name(owner string, ordinal int) string { return owner + "-" + strconv.Itoa(ordinal) }
 
-// ParseName takes a Pod's name apart: "web-3" gives "web" and 3. ParseName accepts exactly the names made by Name from
-// an ordinal from 0 to Max and an owner that neither is empty nor ends in "-". So no two names give the same owner and
-// ordinal: leading zeros and signs are refused. ParseName does not allocate.
+// ParseName splits a Pod's name into owner and ordinal: "web-3" gives "web" and 3. ParseName accepts exactly the names
+// that Name makes from an ordinal from 0 to Max and an owner's name that is not empty and does not end in "-". So
+// different names never give the same owner and ordinal: leading zeros and signs are refused. ParseName does not
+// allocate.
 func ParseName(podName string) (owner string, ordinal int, ok bool) {
 	at := strings.LastIndexByte(podName, '-')
 	if at <= 0 || podName[at-1] == '-' {
@@ -26,7 +27,7 @@ func ParseName(podName string) (owner string, ordinal int, ok bool) {
 	return podName[:at], ordinal, true
 }
 
-// digits reads an unsigned decimal number up to Max.
+// digits parses an unsigned decimal number up to Max.
 func digits(s string) (int, bool) {
 	if s == "" {
 		return 0, false

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// OfPod returns the ordinal of the owner's Pod, and false for a Pod without such a name. OfPod looks only at the name:
-// the caller must know whether the owner controls the Pod.
+// OfPod returns the ordinal of an owner's Pod, and false if the Pod's name is not of the form "owner-3". OfPod checks
+// only the name, not whether the owner controls the Pod.
 func OfPod(owner string, pod *corev1.Pod) (int, bool) {
 	name, ordinal, ok := ParseName(pod.Name)
 	if !ok || name != owner {
@@ -17,11 +17,12 @@ func OfPod(owner string, pod *corev1.Pod) (int, bool) {
 	return ordinal, true
 }
 
-// SortPods sorts the owner's Pods by ordinal, the lowest first. Pods without a name of the owner's Pods come last, in
-// their earlier order. SortPods reorders the slice and reads each Pod once. O(n log n).
+// SortPods sorts the owner's Pods by ordinal, the lowest first. Pods whose names have no ordinal of the owner come
+// last, in their previous order. SortPods reorders the slice in place, and parses each name once. SortPods takes O(n
+// log n).
 func SortPods(owner string, pods []*corev1.Pod) {
 	type numbered struct {
-		ordinal int64 // an int may be too small for Max+1
+		ordinal int64 // 64 bits because an int may be too small for Max+1
 		pod     *corev1.Pod
 	}
 	list := make([]numbered, len(pods))

@@ -1,14 +1,16 @@
 // Package ordinals answers "which numbers do Pods have, with a start and reserved ranges?" for workloads with numbered
 // Pods, like a StatefulSet.
 //
-// With a start, a number of replicas and reserved numbers, the Pods are start, start+1, ... without the reserved
-// numbers, up to the number of replicas. [Of] computes the ordinals as a [Set] of intervals, so a reserved range of a
-// million costs as much as a reserved number. [Name] makes a Pod's name of an ordinal, [ParseName] and [OfPod] go back.
+// Given a start, a number of replicas and reserved numbers, the Pods' ordinals are start, start+1, ... without the
+// reserved numbers, until there are as many as replicas. [Of] computes the ordinals as a [Set] of intervals, so a
+// reserved range of a million numbers costs as much as a single reserved number. [Name] makes a Pod's name from an
+// ordinal; [ParseName] and [OfPod] return the ordinal of a name.
 //
-// Package rollout/numbered decides the actions for the ordinals (create, delete, update): give the Set to its Plan.
+// Package rollout/numbered decides which Pods to create, delete and update: pass the Set to its Plan.
 //
 // All functions are pure. A Set never changes and is safe for concurrent use. The zero value is empty. [Set.IsZero]
-// tells the zero value from a set computed for no replicas, so a forgotten error does not read as "no Pods are wanted".
+// distinguishes the zero value from the set for zero replicas, so that a caller who ignores an error does not delete
+// all Pods.
 package ordinals
 
 import (
@@ -25,33 +27,34 @@ import (
 )
 
 const (
-	// InvalidOrdinal means that a reserved ordinal, a range, a start or a number of replicas cannot be read, is negative
-	// or runs backwards. Leave such a workload as is: with an empty list instead, Pods would be created and deleted.
+	// InvalidOrdinal means that a reserved ordinal, a range, a start or a number of replicas cannot be parsed or is
+	// negative, or that a range ends before its start. Do not change such a workload's Pods: treating the list as empty
+	// would create and delete Pods.
 	InvalidOrdinal reason.Code = "InvalidOrdinal"
-	// OrdinalOverflow means that there are not enough numbers: the last Pod would get a number above Max.
+	// OrdinalOverflow means that the last Pod would get an ordinal above Max.
 	OrdinalOverflow reason.Code = "OrdinalOverflow"
 )
 
-// Max is the largest ordinal, the largest int32 in an API.
+// Max is the largest ordinal: the largest int32.
 const Max = math.MaxInt32
 
-// Set is a set of ordinals, kept as intervals: the cost depends on the number of intervals, not of ordinals. Of and
-// ParseSet make a Set.
+// Set is a set of ordinals, stored as intervals: the cost of operations depends on the number of intervals, not of
+// ordinals. Of and ParseSet make a Set.
 type Set struct {
 	spans []span
 }
 
-// span is an interval including both ends. before counts the set's elements in front of the interval.
+// span is an interval that includes both ends. before is the number of the set's ordinals below the interval.
 type span struct {
 	first, last, before int
 }
 
-// ParseSet reads a list of single ordinals and ranges including both ends: 1, "7", "3-7". Entries may overlap and come
-// in any order. Leading zeros are accepted, as in OpenKruise: "0003-005" is 3, 4, 5. [Of] reads its list with ParseSet.
-// Call ParseSet if only the list matters, for example for validation.
+// ParseSet parses a list of single ordinals and ranges that include both ends: 1, "7", "3-7". Entries may overlap and
+// come in any order. Leading zeros are accepted, as in OpenKruise: "0003-005" is 3, 4, 5. [Of] calls ParseSet for its
+// list. Call ParseSet directly if only the list matters, for example in a validating webhook.
 //
-// path is the path of the list, for the error alone. The error is a reason.List with an InvalidOrdinal for each bad
-// entry, and the Set is then the zero Set. O(n log n).
+// path is the path of the list in the API object, used only in errors. The error is a reason.List with an
+// InvalidOrdinal for each invalid entry, and the Set is then the zero Set. ParseSet takes O(n log n).
 func ParseSet(path string, entries []intstr.IntOrString) (Set, error) {
 	var problems reason.List
 	spans := make([]span, 0, len(entries))
@@ -73,16 +76,18 @@ func ParseSet(path string, entries []intstr.IntOrString) (Set, error) {
 	return Set{merge(spans)}, nil
 }
 
-// Paths are the places of Of's numbers in an API, such as spec.replicas, for errors. Reserved is the path of the list.
+// Paths are the field paths of Of's arguments in the API object, such as spec.replicas, for errors. Reserved is the
+// path of the list of reserved ordinals.
 type Paths struct{ Start, Replicas, Reserved string }
 
-// Of returns the ordinals of a workload's Pods: the first replicas numbers from start on without the reserved numbers.
-// Reserved numbers below start have no effect, and entries of reserved may overlap and come in any order, as for
-// ParseSet.
+// Of returns the ordinals of a workload's Pods: the first numbers from start on that are not reserved, as many as
+// replicas. Reserved numbers below start have no effect, and entries of reserved may overlap and come in any order, as
+// for ParseSet.
 //
-// paths are for the error alone. The error is a reason.List: InvalidOrdinal for each bad entry, for a start outside of
-// the ordinals and for a negative number of replicas; OrdinalOverflow, at the path of the replicas, when the numbers
-// run out. The Set is then the zero Set. O(n log n) for n entries, for any number of replicas.
+// paths are used only in errors. The error is a reason.List: InvalidOrdinal for each invalid entry, for a start below 0
+// or above Max and for a negative number of replicas; OrdinalOverflow, at the path of the replicas, if there are not
+// enough ordinals up to Max. The Set is then the zero Set. Of takes O(n log n) for n entries, for any number of
+// replicas.
 func Of(paths Paths, start, replicas int, reserved ...intstr.IntOrString) (Set, error) {
 	skip, err := ParseSet(paths.Reserved, reserved)
 	problems := reason.From(err)
@@ -98,11 +103,13 @@ func Of(paths Paths, start, replicas int, reserved ...intstr.IntOrString) (Set, 
 	return skip.free(paths.Replicas, start, replicas)
 }
 
-// free returns the first replicas numbers from start on outside of the set. path is the path of the replicas.
+// free returns the first numbers from start on that are not in the set, as many as replicas. path is the path of the
+// replicas, for errors.
 func (s Set) free(path string, start, replicas int) (Set, error) {
 	reserved := s.spans[s.from(start):]
-	spans := make([]span, 0, min(len(reserved)+1, replicas)) // not nil: the set was computed
-	want := min(int64(replicas), Max+1)                      // there are no more numbers; 64 bits hold the sums below on every platform
+	spans := make([]span, 0, min(len(reserved)+1, replicas)) // not nil: nil would mean the zero value
+	// There are no ordinals above Max; int64 holds the sums below on every platform.
+	want := min(int64(replicas), Max+1)
 	next, have := start, 0
 	gap := func(last int) {
 		if last = int(min(int64(last), int64(next)+want-int64(have)-1)); last >= next {
@@ -128,11 +135,11 @@ func (s Set) free(path string, start, replicas int) (Set, error) {
 	return Set{spans}, nil
 }
 
-// IsZero reports whether the set is the zero value, never returned by Of or ParseSet without an error. Their set for no
-// replicas or no entries is empty and not zero.
+// IsZero reports whether the set is the zero value; Of and ParseSet return the zero value only together with an error.
+// The set for zero replicas or zero entries is empty, but IsZero is false.
 func (s Set) IsZero() bool { return s.spans == nil }
 
-// Len returns how many ordinals are in the set.
+// Len returns the number of ordinals in the set.
 func (s Set) Len() int {
 	if len(s.spans) == 0 {
 		return 0
@@ -141,19 +148,19 @@ func (s Set) Len() int {
 	return last.before + last.last - last.first + 1
 }
 
-// Contains reports whether the ordinal is in the set. O(log n) for n intervals, no allocation.
+// Contains reports whether the ordinal is in the set. Contains takes O(log n) for n intervals, and does not allocate.
 func (s Set) Contains(ordinal int) bool {
 	_, ok := s.Index(ordinal)
 	return ok
 }
 
-// Index returns the number of the set's ordinals below the given ordinal, which is its rank counted from 0, and whether
-// the ordinal is in the set. O(log n) for n intervals, no allocation.
+// Index returns the rank of the ordinal, which is the number of the set's ordinals below the given ordinal, and whether
+// the ordinal is in the set. Index takes O(log n) for n intervals, and does not allocate.
 func (s Set) Index(ordinal int) (int, bool) {
 	return s.index(s.from(ordinal), ordinal)
 }
 
-// index is Index for a known span i, the first that does not end below the ordinal.
+// index is Index for a known i, the index of the first span that does not end below the ordinal.
 func (s Set) index(i, ordinal int) (int, bool) {
 	if i == len(s.spans) {
 		return s.Len(), false
@@ -164,10 +171,11 @@ func (s Set) index(i, ordinal int) (int, bool) {
 	return s.spans[i].before, false
 }
 
-// Ascending returns a function with the answers of Index. The function takes less time for ascending ordinals: each
-// search begins at the last found span. The function is not safe for concurrent use. No allocation for each call.
+// Ascending returns a function with the same results as Index. The function is faster if called with ascending
+// ordinals: each search begins at the span found last. The function is not safe for concurrent use. A call does not
+// allocate.
 func (s Set) Ascending() func(ordinal int) (int, bool) {
-	i := 0 // all spans in front of i end below the last ordinal
+	i := 0 // all spans before i end below the last ordinal
 	return func(ordinal int) (int, bool) {
 		if i > 0 && s.spans[i-1].last >= ordinal {
 			i = 0
@@ -181,8 +189,8 @@ func (s Set) Ascending() func(ordinal int) (int, bool) {
 	}
 }
 
-// At returns the ordinal of rank n, counted from 0, and false when there is none: At(0) is the lowest. O(log n) for n
-// intervals, no allocation.
+// At returns the ordinal of rank n, counted from 0, and false if the set has no such ordinal: At(0) is the lowest. At
+// takes O(log n) for n intervals, and does not allocate.
 func (s Set) At(n int) (int, bool) {
 	if n < 0 || n >= s.Len() {
 		return 0, false
@@ -191,7 +199,7 @@ func (s Set) At(n int) (int, bool) {
 	return s.spans[i].first + n - s.spans[i].before, true
 }
 
-// All iterates over the ordinals in ascending order, the order of creation of Pods.
+// All iterates over the ordinals in ascending order, in which Pods are created.
 func (s Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, at := range s.spans {
@@ -204,7 +212,7 @@ func (s Set) All() iter.Seq[int] {
 	}
 }
 
-// Backward iterates over the ordinals in descending order, the order of deletion and update of Pods.
+// Backward iterates over the ordinals in descending order, in which Pods are deleted and updated.
 func (s Set) Backward() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, at := range slices.Backward(s.spans) {
@@ -217,7 +225,7 @@ func (s Set) Backward() iter.Seq[int] {
 	}
 }
 
-// String renders the set for people: "0,2-4". The empty set is "".
+// String formats the set for display: "0,2-4". The empty set is "".
 func (s Set) String() string {
 	var b strings.Builder
 	for i, at := range s.spans {
@@ -236,9 +244,9 @@ func (s Set) String() string {
 // from returns the index of the first span that does not end below the ordinal.
 func (s Set) from(ordinal int) int { return s.within(0, len(s.spans), ordinal) }
 
-// within is from for an index known to be from low to high.
+// within is from for a result known to be between low and high.
 func (s Set) within(low, high, ordinal int) int {
-	for low < high { // sort.Search would call a function for each step
+	for low < high { // a loop is faster than sort.Search, which would call a function for each step
 		if middle := (low + high) / 2; s.spans[middle].last >= ordinal {
 			high = middle
 		} else {
@@ -270,7 +278,7 @@ func parseSpan(entry *intstr.IntOrString) (span, string) {
 	return span{first: first, last: last}, ""
 }
 
-// merge sorts, joins overlapping or touching spans, and counts. merge works in place.
+// merge sorts the spans, joins spans that overlap or touch, and sets before. merge modifies the slice in place.
 func merge(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return a.first - b.first })
 	out := spans[:0]

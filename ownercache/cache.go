@@ -29,7 +29,7 @@ import (
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 )
 
-// Manager is the part of a controller-runtime manager needed by a Cache.
+// Manager is the part of a controller-runtime manager that a Cache needs.
 type Manager interface {
 	GetCache() cache.Cache
 	GetClient() client.Client
@@ -38,20 +38,22 @@ type Manager interface {
 	Add(manager.Runnable) error
 }
 
-// Options of a Cache. The zero value is usable.
+// Options are options of a Cache. The zero value is usable.
 type Options struct {
-	// Client is the client for writes. Nil stands for the manager's client.
+	// Client is the client for writes. If nil, the manager's client is used.
 	Client client.Client
-	// Claims says that owners, or their Pods with ordinals, have PersistentVolumeClaims: Cache.Claims has all of them.
+	// Claims says that owners, or their Pods with ordinals, have PersistentVolumeClaims: Cache.Claims then caches the
+	// claims.
 	Claims bool
-	// Nodes says that Pods are made for Nodes: an owner waits until the cache of Nodes is known to be new enough. A cache
-	// restricted to a namespace must not restrict Nodes, which have no namespace. Give ControllerOptions.Watch a source
-	// that wakes owners for a Node, such as WatchNodes.
+	// Nodes says that the controller creates Pods for Nodes: an owner's reconcile then waits until the cache of Nodes
+	// is new enough. If the manager's cache is restricted to a namespace, Nodes must not be restricted, because Nodes
+	// have no namespace. Set ControllerOptions.Watch to a source that wakes owners on changes of Nodes, such as
+	// WatchNodes.
 	Nodes bool
-	// Owned are the caches of objects that owners write and decide on instead of Pods and revisions, such as ConfigMaps.
-	// With Owned, Cache.Pods and Cache.Revisions are nil, a View has neither, and only its own changes wake an owner: give
-	// ControllerOptions.Watch. Everything about Pods is then forbidden: Claims, Nodes, Members, ObservePod, OwnerOf,
-	// IsNewest, AddPodController.
+	// Owned are caches of objects, such as ConfigMaps, that owners write and decide on in place of Pods and revisions.
+	// If Owned is set, Cache.Pods and Cache.Revisions are nil, a View has neither Pods nor revisions, and only changes
+	// of the owner itself wake the owner: set ControllerOptions.Watch. Options and methods for Pods must then not be
+	// used: Claims, Nodes, Members, ObservePod, OwnerOf, IsNewest, AddPodController.
 	Owned []trackedclient.Source
 	// Beside are the caches of objects that owners write and decide on beside Pods and revisions, such as requests to a
 	// node agent. Only the owners' own changes and their Pods wake an owner: give ControllerOptions.Watch a source for
@@ -62,28 +64,29 @@ type Options struct {
 	// nothing but the Pod. With Members, a View has the member Pods, whoever controls them, and the Pods wake the owner.
 	// If owners have a namespace, a View has only Pods of the owner's namespace. Nil stands for the Pod's controller.
 	Members func(*corev1.Pod) []string
-	// RevisionNamespace is the namespace for revisions of owners without a namespace. Objects of other namespaces with an
-	// owner reference to such an owner do not count: everybody with write access to a namespace can write owner references
-	// there. Without RevisionNamespace, owners without a namespace have no revisions.
+	// RevisionNamespace is the namespace in which revisions of cluster-scoped owners are stored. Objects of other
+	// namespaces with an owner reference to such an owner are ignored: anybody with write access to a namespace can
+	// write owner references there. If RevisionNamespace is empty, cluster-scoped owners have no revisions.
 	RevisionNamespace string
-	// Namespace is the namespace to which the manager's cache is restricted, empty for all.
+	// Namespace is the namespace to which the manager's cache is restricted; empty means all namespaces.
 	Namespace string
-	// Alarm is how long own writes may be missing from the cache before the Observer is told; 0 means a minute.
+	// Alarm is how long the cache may lack the controller's own writes before the Observer is notified; 0 means a
+	// minute.
 	Alarm time.Duration
-	// DropLate lets an owner go on after Alarm although its writes are not visible. DropLate is not safe: the owner may
-	// create Pods twice. If false, an owner waits, and a live read per Alarm finds out whether the cache holds everything
-	// after all.
+	// DropLate lets an owner's reconcile continue after Alarm although the cache does not show all of the owner's
+	// writes. DropLate is not safe: the owner may create Pods twice. If false, the owner waits, and after each Alarm a
+	// live read finds out whether the cache is complete nevertheless.
 	DropLate bool
-	// NoBarrier lets owners decide before the cache is known to show an earlier leader's writes. NoBarrier is for tests
-	// that never start the manager.
+	// NoBarrier lets reconciles begin before the cache is known to show the writes of an earlier leader. NoBarrier is
+	// for tests that never start the manager.
 	NoBarrier bool
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
-	// Observer of the waits for own writes; nil for none.
+	// Observer is notified of waits for own writes; nil for none.
 	Observer expectations.Observer
 }
 
-// complete fills in the defaults, and refuses contradictory options.
+// complete fills in defaults, and returns an error for contradictory options.
 func (o Options) complete(mgr Manager, kind string) (Options, error) {
 	if len(o.Owned) > 0 && (o.Claims || o.Nodes || o.Members != nil || len(o.Beside) > 0) {
 		return o, fmt.Errorf("ownercache: Options.Owned of %s is for owners without Pods; Claims, Nodes, Members and Beside are about Pods", kind)
@@ -97,11 +100,11 @@ func (o Options) complete(mgr Manager, kind string) (Options, error) {
 	return o, nil
 }
 
-// Cache knows the owners of a kind and their controlled objects. A Cache is safe for concurrent use. Make a Cache with
-// New.
+// Cache finds the owners of a kind and the objects that the owners control. A Cache is safe for concurrent use. Make a
+// Cache with New.
 type Cache[O client.Object] struct {
-	// Owners, Pods and Revisions look single objects up. Claims and Nodes are nil without their options, Pods and
-	// Revisions with Options.Owned.
+	// Owners, Pods and Revisions find single objects. Claims and Nodes are nil unless their options are set; Pods and
+	// Revisions are nil if Options.Owned is set.
 	Owners    *Index[O]
 	Pods      *Index[*corev1.Pod]
 	Revisions *Index[*appsv1.ControllerRevision]
@@ -112,7 +115,7 @@ type Cache[O client.Object] struct {
 	clients   *trackedclient.Clients
 	apiReader client.Reader
 	options   Options
-	queue     atomic.Pointer[queue] // of the owners' controller
+	queue     atomic.Pointer[queue] // queue of the owners' controller
 	paces     paces
 
 	mu       sync.RWMutex
@@ -120,12 +123,12 @@ type Cache[O client.Object] struct {
 	replaced []func(owner types.UID, pod *corev1.Pod)
 }
 
-// claimIndex is the name of the index of Pods by their claims.
+// claimIndex is the name of the index of Pods by the claims that the Pods use.
 const claimIndex = "workloadkit/claim"
 
-// New returns a cache for the kind of owner, which the manager's scheme must know. New adds a runnable to the manager
-// that holds all owners back until the cache is known to be new enough. Call New before the manager starts. The error
-// comes from NewIndex, or from the scheme.
+// New returns a cache for the owners of a kind, which the manager's scheme must know. New adds a runnable to the
+// manager that makes all owners wait until the cache shows the writes of an earlier leader. Call New before the manager
+// starts. The error comes from NewIndex, or from the scheme.
 func New[O client.Object](ctx context.Context, mgr Manager, owner O, options Options) (*Cache[O], error) {
 	kind, err := apiutil.GVKForObject(owner, mgr.GetScheme())
 	if err != nil {
@@ -173,7 +176,7 @@ func New[O client.Object](ctx context.Context, mgr Manager, owner O, options Opt
 	return c, nil
 }
 
-// index makes the indexes and the sources for the comparison with writes.
+// index makes the indexes, and the sources for trackedclient.
 func (c *Cache[O]) index(ctx context.Context, informers cache.Informers, owner O) (sources []trackedclient.Source, err error) {
 	if c.Owners, err = NewIndex(ctx, informers, owner); err != nil {
 		return nil, err
@@ -204,7 +207,7 @@ func (c *Cache[O]) index(ctx context.Context, informers cache.Informers, owner O
 	return append(sources, trackedclient.Claims(c.Claims)), nil
 }
 
-// claimsUsedBy returns a key for each claim named by a Pod, regardless of the Pod's owner.
+// claimsUsedBy returns an index key for each claim named in a Pod's volumes, whoever owns the Pod.
 func claimsUsedBy(pod *corev1.Pod) (keys []string) {
 	for i := range pod.Spec.Volumes {
 		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
@@ -219,48 +222,50 @@ func (c *Cache[O]) UsersOf(claim *corev1.PersistentVolumeClaim) []*corev1.Pod {
 	return c.Pods.By(claimIndex, claim.Namespace+"/"+claim.Name)
 }
 
-// Kind returns the owners' kind, in the version of the scheme's answer.
+// Kind returns the owners' kind, in the version that the scheme reports.
 func (c *Cache[O]) Kind() schema.GroupVersionKind { return c.kind }
 
-// Clients returns the maker of the views' clients, for writes outside of views, and for a look at awaited writes.
+// Clients returns the Clients behind the views, for writes outside of views and for checks of awaited writes.
 func (c *Cache[O]) Clients() *trackedclient.Clients { return c.clients }
 
-// APIReader returns a reader that does not read from a cache.
+// APIReader returns a reader that reads from the API server, not from a cache.
 func (c *Cache[O]) APIReader() client.Reader { return c.apiReader }
 
 // View is an owner and its controlled objects in the cache. Pods, revisions and claims are in no particular order. The
-// slices are the caller's, the objects are the cache's: read only. The claims of pvc.Numbered have no controller:
-// Cache.Claims finds them.
+// caller may modify the slices but not the objects, which belong to the cache. The claims of pvc.Numbered have no
+// controller, so a View does not contain them: use Cache.Claims.
 type View[O client.Object] struct {
-	// Owner is a copy.
+	// Owner is a copy of the cache's object.
 	Owner     O
 	Pods      []*corev1.Pod
 	Revisions []*appsv1.ControllerRevision
 	Claims    []*corev1.PersistentVolumeClaim
-	// Client writes for the owner: the next Observe waits until the cache shows the writes.
+	// Client writes for the owner: the next Observe waits until the cache shows these writes.
 	Client client.Client
-	// Now is when the view was taken.
+	// Now is the time at which the View was made.
 	Now time.Time
 
 	cache *Cache[O]
-	seen  O // the cache's own object
+	seen  O // the owner as an object of the cache
 
-	// sent is the last status that the view has written, and version the owner's version thereafter; empty for none.
+	// sent is the status last written through the view, and version the owner's version after this write; empty if
+	// there was none.
 	sent    []byte
 	version string
 }
 
-// Object returns the owner, for packages that are not specific to a kind.
+// Object returns the owner, for packages that do not know the owner's type.
 func (v *View[O]) Object() client.Object { return v.Owner }
 
 // Time returns Now.
 func (v *View[O]) Time() time.Time { return v.Now }
 
-// InDoubt reports whether a write of the pass got no answer. The effect of the write is unknown before the next
-// Observe, so go on with other objects, but begin no next phase.
+// InDoubt reports whether a write of the pass got no response. Only the next Observe finds out whether the write
+// happened: finish the work on other objects, but begin no next phase.
 func (v *View[O]) InDoubt() bool { return v.cache.clients.InDoubt(v.Owner) }
 
-// For returns a client for writes to a Pod of the owner for which the Pod's own loop must also wait. See ObservePod.
+// For returns a client for writes to a Pod of the owner: both the next Observe and the next ObservePod wait for these
+// writes. See ObservePod.
 func (v *View[O]) For(pod *corev1.Pod) client.Client {
 	return v.cache.clients.For(v.Owner.GetUID(), pod.UID)
 }
@@ -275,16 +280,16 @@ func (v *View[O]) Gone(object metav1.Object) bool {
 	return !exists
 }
 
-// WakeAfter has the owner reconciled once more after a while.
+// WakeAfter requeues the owner after the duration.
 func (v *View[O]) WakeAfter(d time.Duration) {
 	if q := v.cache.queue.Load(); q != nil {
 		(*q).AddAfter(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(v.Owner)}, d)
 	}
 }
 
-// Observe begins a reconcile of an owner. If the view is nil, return the result and the error: the owner is gone, or
-// the cache does not show all writes for the owner. Observe also returns an owner with a deletionTimestamp. The error
-// is the error of a read after an unanswered write.
+// Observe begins a reconcile of an owner, and returns the owner's View. If the view is nil, return the result and the
+// error from the reconciler: the owner was deleted, or the cache does not show all writes for the owner. Observe also
+// returns an owner with a deletionTimestamp. The error comes from a read after an unanswered write.
 func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctrl.Result, error) {
 	cached, ok := c.Owners.Get(req.Namespace, req.Name)
 	if !ok {
@@ -301,11 +306,11 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 		logr.FromContextOrDiscard(ctx).V(4).Info("waiting for the cache", "awaited", pending.Awaited)
 		return nil, ctrl.Result{RequeueAfter: pending.RequeueAfter}, nil
 	}
-	// Only now does the cache hold the last written status.
+	// The cache is sure to hold the last written status only after the check above.
 	if cached, ok = c.Owners.Get(req.Namespace, req.Name); !ok {
 		return nil, ctrl.Result{}, nil
 	}
-	owner := cached.DeepCopyObject().(O) //nolint:forcetypeassert // DeepCopyObject returns the same type.
+	owner := cached.DeepCopyObject().(O) //nolint:forcetypeassert // DeepCopyObject returns an object of the same type
 	namespace, uid := owner.GetNamespace(), owner.GetUID()
 	v := &View[O]{Owner: owner, seen: cached, Client: c.clients.For(uid), Now: c.options.Clock.Now(), cache: c}
 	if c.Pods != nil {
@@ -318,30 +323,32 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 	return v, ctrl.Result{}, nil
 }
 
-// dropLateRequeue is the time until an owner goes on after its writes were dropped.
+// dropLateRequeue is the time until the next reconcile of an owner whose awaited writes were dropped (DropLate).
 const dropLateRequeue = 10 * time.Second
 
-// PodView is a Pod and its owner in the cache: read only.
+// PodView is a Pod and its owner; do not modify objects of the cache.
 type PodView[O client.Object] struct {
 	Owner O
 	Pod   *corev1.Pod
-	// Client writes for the Pod alone: the Pod's own loop waits until the cache shows the writes. The owner does not wait
-	// for them.
+	// Client writes for the Pod only: the next ObservePod waits until the cache shows these writes. Observe of the
+	// owner does not wait for these writes.
 	Client client.Client
 	Now    time.Time
 }
 
-// podRetry is the time until another look at a Pod with a late cache. The Pod's own events come sooner.
+// podRetry is the time until the next reconcile of a Pod if the cache is stale. Usually an event of the Pod comes
+// earlier.
 const podRetry = 2 * time.Second
 
-// ObservePod begins a reconcile of a Pod. If the view is nil, return the result and the error: the Pod or its owner is
-// gone, the Pod has another controller, or the cache does not show the last writes to the Pod.
+// ObservePod begins a reconcile of a Pod, and returns the Pod's view. If the view is nil, return the result and the
+// error from the reconciler: the Pod or its owner was deleted, the Pod has another controller, or the cache does not
+// show the last writes to the Pod.
 func (c *Cache[O]) ObservePod(ctx context.Context, req ctrl.Request) (*PodView[O], ctrl.Result, error) {
 	pod, ok := c.Pods.Get(req.Namespace, req.Name)
 	if !ok || !c.isOwned(pod) {
 		return nil, ctrl.Result{}, nil
 	}
-	// A notification may come before the cache shows the last writes. A decision on the old state would only earn a
+	// An event may arrive before the cache shows the last writes. A decision on the old state would only lead to a
 	// conflict.
 	if pending, err := c.clients.Check(ctx, pod); pending != nil || err != nil {
 		return nil, ctrl.Result{RequeueAfter: podRetry}, err
@@ -356,9 +363,9 @@ func (c *Cache[O]) ObservePod(ctx context.Context, req ctrl.Request) (*PodView[O
 	return &PodView[O]{Owner: owner, Pod: pod, Client: c.clients.For(pod.UID), Now: c.options.Clock.Now()}, ctrl.Result{}, nil
 }
 
-// OwnerOf returns the owner that controls a Pod, for answers that must not miss an owner, such as a webhook's. If the
-// cache lacks the owner, OwnerOf asks the API server: a cache is empty until filled, and shows a new owner late. ok is
-// false without an owner of the kind. Beside an error nothing is known.
+// OwnerOf returns the owner that controls a Pod, for callers that must not miss an owner, such as webhooks. If the
+// cache does not have the owner, OwnerOf asks the API server: the cache may not be synced yet, or may not show a new
+// owner yet. ok is false if the Pod has no owner of the kind. If err is not nil, the answer is unknown.
 func (c *Cache[O]) OwnerOf(ctx context.Context, pod *corev1.Pod) (owner O, ok bool, err error) {
 	if owner, ok = c.cachedOwnerOf(pod); ok || !c.isOwned(pod) {
 		return owner, ok, nil
@@ -398,9 +405,9 @@ func (c *Cache[O]) RevisionsOf(owner O) []*appsv1.ControllerRevision {
 	return c.Revisions.Of(namespace, owner.GetUID())
 }
 
-// IsNewest reports whether a Pod of a view still is the cache's object, and the cache shows all writes to the Pod. Ask
-// before a change of fields that the Pod's own loop changes too: a decision on an older Pod would undo the loop's
-// change.
+// IsNewest reports whether a Pod of a view is still the cache's newest version of the Pod, and the cache shows all
+// writes to the Pod. Ask before changing fields that the Pods' own loop also changes: a decision on an older version
+// would undo the loop's change.
 func (c *Cache[O]) IsNewest(ctx context.Context, pod *corev1.Pod) bool {
 	pending, err := c.clients.Check(ctx, pod)
 	newest, _ := c.Pods.Get(pod.Namespace, pod.Name)

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// RetryConflicts returns a reconciler that tries conflicts again like errors, without reporting an error: somebody has
-// written in between, and the next pass decides on the new state. Conflicts are logged at V(1). AddController and
-// AddPodController wrap their reconcilers themselves.
+// RetryConflicts returns a reconciler that retries after a conflict with back-off, without reporting an error: somebody
+// else has written the object, and the next pass decides on the new state. Conflicts are logged at V(1). AddController
+// and AddPodController call RetryConflicts themselves.
 func RetryConflicts(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		result, err := r.Reconcile(ctx, req)
@@ -19,13 +19,13 @@ func RetryConflicts(r reconcile.Reconciler) reconcile.Reconciler {
 			return result, err
 		}
 		logr.FromContextOrDiscard(ctx).V(1).Info("A conflict is tried again", "conflict", err.Error())
-		return ctrl.Result{Requeue: true}, nil //nolint:staticcheck // RequeueAfter would forget the number of attempts.
+		return ctrl.Result{Requeue: true}, nil //nolint:staticcheck // RequeueAfter would reset the back-off.
 	})
 }
 
-// isConflict reports whether an error is a conflict, or several and nothing else.
+// isConflict reports whether an error is a conflict, or consists only of conflicts.
 func isConflict(err error) bool {
-	switch e := err.(type) { //nolint:errorlint // The tree itself is walked.
+	switch e := err.(type) { //nolint:errorlint // the code itself walks the tree of wrapped errors
 	case nil:
 		return false
 	case interface{ Unwrap() []error }:

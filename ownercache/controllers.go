@@ -19,24 +19,26 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/fairqueue"
 )
 
-// ControllerOptions say how a controller works through its queue. Namespaces take turns in the queue, so a namespace
-// with thousands of owners does not keep the other namespaces waiting (package fairqueue).
+// ControllerOptions say how a controller processes its queue. Namespaces take turns in the queue, so a namespace with
+// thousands of owners does not keep the other namespaces waiting (package fairqueue).
 type ControllerOptions struct {
-	// Workers is the number of objects of a namespace reconciled side by side; 0 means 1. The other namespaces have as
-	// many workers again, and at least eight, so slow webhooks in some namespaces do not hold up the rest.
+	// Workers is the number of objects of a namespace reconciled at the same time; 0 means 1. All other namespaces
+	// together have as many workers again, and at least eight, so slow webhooks in some namespaces do not delay other
+	// namespaces.
 	Workers int
-	// RateLimiter says when to try a failed request again. Nil stands for controller-runtime's limiter, separate for each
-	// namespace.
+	// RateLimiter says when a failed request is retried. If nil, each namespace has a limiter of controller-runtime's
+	// default kind.
 	RateLimiter workqueue.TypedRateLimiter[ctrl.Request]
-	// Numbered says that Pods have ordinals: an owner is also woken by uncontrolled Pods with a name of its own Pods.
-	// Numbered has no use in the Pods' own loop.
+	// Numbered says that Pods have ordinals: a Pod without a controller also wakes the owner if the Pod has the name of
+	// one of the owner's Pods. Numbered has no effect in AddPodController.
 	Numbered bool
-	// Watch adds event sources: WatchNodes, WatchOrphans, WatchStatus, several of them with Watches, or the
-	// caller's own; nil for none. Required for owners with Options.Nodes, because no other source wakes them for a Node.
+	// Watch adds event sources: WatchNodes, WatchOrphans, WatchStatus, several sources combined with Watches, or the
+	// caller's own; nil for none. Watch is required if Options.Nodes is set, because no other source wakes owners on
+	// changes of Nodes.
 	Watch func(*builder.Builder) *builder.Builder
 }
 
-// Queue returns the options of a loop that package ownercache does not add.
+// Queue returns the options of a controller that the caller builds without AddController.
 func (o ControllerOptions) Queue() controller.Options {
 	out := controller.Options{RateLimiter: o.RateLimiter}
 	workers := max(o.Workers, 1)
@@ -56,10 +58,10 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 	return b.Complete(RetryConflicts(r))
 }
 
-// AddController adds the loop of the owners to the manager. Changes of its spec, labels and annotations wake an owner,
-// but changes of its status do not. Its Pods, its claims, the claims of its numbered Pods by their names (pvc.Numbered)
-// and Wake also wake the owner. For an owner with 250 Pods or more, consecutive passes begin at least 50 us per Pod
-// apart, 0.5 s for 10,000 Pods. Events in between are gathered.
+// AddController adds the controller of the owners to the manager. Changes of an owner's spec, labels and annotations
+// wake the owner, but changes of its status do not. Events of its Pods and claims, of the claims of its numbered Pods
+// by their names (pvc.Numbered), and calls of Wake also wake the owner. For an owner with 250 Pods or more, passes
+// begin at least 50 us per Pod apart: 0.5 s for 10,000 Pods. Events that arrive in between lead to a single pass.
 func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
 	if c.Nodes != nil && o.Watch == nil {
 		return fmt.Errorf("ownercache: controller %s has Options.Nodes, and nothing that wakes its owners for a Node: give ControllerOptions.Watch, WatchNodes for example", name)
@@ -98,8 +100,9 @@ func (c *Cache[O]) forgetful(r reconcile.Reconciler) reconcile.Reconciler {
 	return &forgetful[O]{cache: c, inner: &paced[O]{c, r}, of: func(req ctrl.Request) (client.Object, bool) { return c.Owners.Get(req.Namespace, req.Name) }}
 }
 
-// AddPodController adds a second loop, for the owners' Pods. A Pod's own events wake the Pod and, if after reports
-// true, so does a change of its owner's spec: another hook may hold the Pod, and a refused write may be accepted now.
+// AddPodController adds a second controller, for the owners' Pods. A Pod's own events wake the Pod. If after returns
+// true for the Pod, a change of the owner's spec also wakes the Pod: a different hook may hold the Pod, and a refused
+// write may be accepted now.
 func (c *Cache[O]) AddPodController(
 	mgr manager.Manager, name string, r reconcile.Reconciler, after func(*corev1.Pod) bool, o ControllerOptions,
 ) error {
@@ -118,15 +121,15 @@ func (c *Cache[O]) AddPodController(
 	return nil
 }
 
-// forgetful drops the notes of a reconcile whose object was deleted meanwhile: the deletion's event came before, and no
-// other follows.
+// forgetful drops what a reconcile has recorded about an object that was deleted during the reconcile: the deletion's
+// event came before, and no other event follows.
 type forgetful[O client.Object] struct {
 	cache *Cache[O]
 	inner reconcile.Reconciler
 	of    func(ctrl.Request) (client.Object, bool)
 }
 
-// Reconcile passes the request on.
+// Reconcile calls the wrapped reconciler.
 func (f *forgetful[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	object, ok := f.of(req)
 	result, err := f.inner.Reconcile(ctx, req)
@@ -136,9 +139,10 @@ func (f *forgetful[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 	return result, err
 }
 
-// Wake has an owner reconciled soon, after news from the loop of its Pods: no event will wake the owner.
+// Wake requeues an owner soon, after the loop of its Pods has found something that no event reports.
 func (c *Cache[O]) Wake(owner client.Object) {
-	if q := c.queue.Load(); q != nil { // else the controller has not started yet, and begins with all owners
+	// If the queue is nil, the controller has not started yet, and will begin with all owners.
+	if q := c.queue.Load(); q != nil {
 		(*q).Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
 	}
 }

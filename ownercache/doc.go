@@ -1,11 +1,11 @@
 // Package ownercache answers "what does an owner have, and may I decide now?".
 //
 // Package ownercache is the kit's only adapter to informers. A [Cache] is made once for each kind of owner.
-// [Cache.Observe] begins a reconcile: Observe returns a [View] of an owner and its controlled objects, or the result to
-// return while the cache does not show all of the owner's own writes. The next Observe waits for every write through
-// View.Client. [Cache.ObservePod] is the same for a single Pod, for the second loop of a controller of Pods: the loop
-// that finishes begun actions without waiting for the owner. [Cache.AddController] and [Cache.AddPodController] add
-// both loops to the manager, with the event sources they need.
+// [Cache.Observe] begins a reconcile: Observe returns a [View] with the owner and the objects that the owner controls,
+// or, while the cache does not show all of the owner's own writes, the result to return from the reconciler. The next
+// Observe waits for every write through View.Client. [Cache.ObservePod] is the same for a single Pod, for the second
+// loop of a controller of Pods: the loop that finishes updates that have begun, without waiting for the owner.
+// [Cache.AddController] and [Cache.AddPodController] add both loops to the manager, with the event sources they need.
 //
 //	v, result, err := r.cache.Observe(ctx, req)
 //	if v == nil || v.Owner.DeletionTimestamp != nil { // what an owner leaves behind is collected as garbage
@@ -13,20 +13,23 @@
 //	}
 //	// decide on v.Owner, v.Pods, v.Revisions; write through v.Client
 //
-// The owner in a View is a copy, read after the check: only then does the cache hold the last written status. Its Pods,
-// revisions and claims are the cache's own objects, found by an index on the UID of their controller: no namespace is
-// scanned, no selector matched, nothing copied. Every reader of the cache shares the objects: read only.
+// The owner in a View is a copy made after the check, because only then is the cache sure to hold the last written
+// status. Its Pods, revisions and claims are the cache's own objects, found by an index on the UID of their controller:
+// no namespace is scanned, no selector matched, nothing copied. All readers of the cache share these objects, so do not
+// modify them.
 //
-// The Cache forgets its records of an owner or a Pod after the object is gone. [Cache.OnGone] tells further packages
-// with records.
+// The Cache drops its records of an owner or a Pod after the object's deletion. [Cache.OnGone] notifies other packages
+// that keep records about objects.
 //
-// A [Sharer] makes the Pods of an owner share their equal parts in memory.
+// A [Sharer] makes the Pods of an owner share equal strings, maps and slices in memory.
 //
-// If each Node has a Pod, Options.Nodes has owners wait for the cache of Nodes too, and [WatchNodes] wakes owners for a
-// Node. [WatchOrphans] wakes owners for Pods to adopt.
+// If owners run a Pod on each Node, set Options.Nodes, so that reconciles also wait for the cache of Nodes, and
+// [WatchNodes] to wake owners on changes of Nodes. [WatchOrphans] wakes owners for Pods without a controller, for
+// adoption.
 //
-// Owners of other objects than Pods and revisions name the objects in Options.Owned.
+// Owners of objects other than Pods and revisions list these objects in Options.Owned.
 //
 // RBAC: list and watch on the owner's kind, on Pods and on ControllerRevisions, on PersistentVolumeClaims if owners
-// have claims, and on Nodes with Options.Nodes; get on all written kinds, for unanswered writes.
+// have claims, and on Nodes if Options.Nodes is set; get on all kinds that the controller writes, for unanswered
+// writes.
 package ownercache

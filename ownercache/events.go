@@ -20,8 +20,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueueController returns an event handler that wakes the controller of a changed object, and both controllers after
-// a change of controller.
+// enqueueController returns an event handler that wakes the controller of a changed object; if the object's controller
+// has changed, both controllers.
 func enqueueController(kind schema.GroupKind) handler.EventHandler {
 	enqueue := func(obj client.Object, q queue) {
 		ref := metav1.GetControllerOfNoCopy(obj)
@@ -44,8 +44,8 @@ func enqueueController(kind schema.GroupKind) handler.EventHandler {
 	}
 }
 
-// specEvents passes the changes that matter for an owner's pass. The status does not matter, because the report of each
-// failure would otherwise wake the controller past its back-off.
+// specEvents lets only those changes of an owner pass that need a reconcile. Changes of the status are left out:
+// otherwise each report of a failure would wake the owner again in spite of the back-off.
 func specEvents() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -58,13 +58,13 @@ func specEvents() predicate.Predicate {
 	}
 }
 
-// isNewSpec reports whether the spec may have changed. Kinds such as ConfigMaps have no generation, and no status
+// isNewSpec reports whether the spec may have changed. Kinds without a generation, such as ConfigMaps, have no status
 // either.
 func isNewSpec(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0 && before.GetResourceVersion() != after.GetResourceVersion()
 }
 
-// owned passes the events of Pods controlled by an owner of the kind, except deletions.
+// owned lets events of Pods controlled by an owner of the kind pass, except deletions.
 func (c *Cache[O]) owned() predicate.Predicate {
 	events := predicate.NewPredicateFuncs(func(obj client.Object) bool { return c.isOwned(obj) })
 	events.DeleteFunc = func(event.DeleteEvent) bool { return false }
@@ -76,13 +76,13 @@ func (c *Cache[O]) isOwned(obj client.Object) bool {
 	return ref != nil && isKind(ref, c.kind.GroupKind())
 }
 
-// isKind compares only group and kind of a reference, because the reference may name another version.
+// isKind compares only group and kind of a reference, because the reference may name another API version.
 func isKind(ref *metav1.OwnerReference, kind schema.GroupKind) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// userGone wakes the owners of a gone Pod's claims: an owner may have spared a claim for the Pod.
+// userGone wakes the owners of the claims used by a deleted Pod: an owner may have kept a claim because of the Pod.
 func (c *Cache[O]) userGone(_ context.Context, e event.DeleteEvent, q queue) {
 	pod, ok := e.Object.(*corev1.Pod)
 	if !ok {
@@ -100,8 +100,8 @@ func (c *Cache[O]) userGone(_ context.Context, e event.DeleteEvent, q queue) {
 	}
 }
 
-// namesake wakes the owner after which a Pod is named, like Pods with ordinals, if the owner does not control the Pod:
-// the owner may adopt the Pod, or may want the name of a former Pod.
+// namesake wakes the owner whose numbered Pods include the Pod's name, if the owner does not control the Pod: the owner
+// may adopt the Pod, or may wait for the name to be free.
 func (c *Cache[O]) namesake() handler.EventHandler {
 	return handler.Funcs{CreateFunc: c.namesakeCreated, UpdateFunc: c.namesakeUpdated, DeleteFunc: c.namesakeDeleted}
 }
@@ -121,20 +121,20 @@ func (c *Cache[O]) namesakeUpdated(_ context.Context, e event.UpdateEvent, q que
 	}
 }
 
-// wakeNamesake is a method, and so are its callers: as function literals of this generic function, inlined by Go
-// 1.26.8, the literal for updates was called for deletions.
+// wakeNamesake is a method, as are its callers, because of a compiler bug: with function literals of this generic
+// function, inlined by Go 1.26.8, the literal for updates was called for deletions.
 func (c *Cache[O]) wakeNamesake(obj client.Object, q queue) {
 	name, _, ok := ordinals.ParseName(obj.GetName())
 	if ref := metav1.GetControllerOfNoCopy(obj); !ok || ref != nil && ref.Name == name && isKind(ref, c.kind.GroupKind()) {
-		return // its controller is woken anyway
+		return // the event wakes the Pod's controller anyway
 	}
 	if owner, ok := c.Owners.Get(obj.GetNamespace(), name); ok {
 		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
 	}
 }
 
-// specChanged wakes the Pods reported by look after a change of their owner's spec: another hook may hold a Pod, and a
-// refused write may be accepted now. No event of the Pods' own will wake them.
+// specChanged wakes those Pods for which look returns true after a change of their owner's spec: a different hook may
+// hold a Pod, and a refused write may be accepted now. No event of the Pods themselves will wake the Pods.
 func (c *Cache[O]) specChanged(look func(*corev1.Pod) bool) handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 		if !isNewSpec(e.ObjectOld, e.ObjectNew) {

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OnGone has f called with the UID of each owner and each Pod that is gone, for packages with records about the object.
-// The informers call f: f must return soon, and not call OnGone. A nil f is left out. Call OnGone before the manager
-// starts.
+// OnGone registers f to be called with the UID of each owner and each Pod that was deleted, for packages that keep
+// records about the object. The informers call f: f must return quickly, and must not call OnGone. A nil f is ignored.
+// Call OnGone before the manager starts.
 func (c *Cache[O]) OnGone(f func(uid types.UID)) {
 	if f == nil {
 		return
@@ -22,14 +22,14 @@ func (c *Cache[O]) OnGone(f func(uid types.UID)) {
 	c.gone = append(c.gone, f)
 }
 
-// Exists reports whether the cache has an owner of the UID.
+// Exists reports whether the cache has an owner with the UID.
 func (c *Cache[O]) Exists(uid types.UID) bool {
 	_, ok := c.Owners.ByUID(uid)
 	return ok
 }
 
-// OnReplaced has f called with each Pod object that the cache has replaced by a newer object or lost, and the UID of
-// its controller, for packages with records by pointer. In all else OnReplaced is like OnGone.
+// OnReplaced registers f to be called with each Pod object that the cache has replaced by a newer version or deleted,
+// and with the UID of its controller, for packages that keep records by pointer. Otherwise OnReplaced is like OnGone.
 func (c *Cache[O]) OnReplaced(f func(owner types.UID, pod *corev1.Pod)) {
 	if f == nil {
 		return
@@ -39,10 +39,10 @@ func (c *Cache[O]) OnReplaced(f func(owner types.UID, pod *corev1.Pod)) {
 	c.replaced = append(c.replaced, f)
 }
 
-// watchGone adds the handlers for forgetting.
+// watchGone adds the event handlers that call the functions registered by OnGone and OnReplaced.
 func (c *Cache[O]) watchGone() error {
 	if _, err := c.Owners.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: c.dropReplaced, DeleteFunc: c.drop, // methods: see wakeNamesake
+		UpdateFunc: c.dropReplaced, DeleteFunc: c.drop, // methods because of a compiler bug: see wakeNamesake
 	}); err != nil {
 		return fmt.Errorf("ownercache: watching %s: %w", c.kind.Kind, err)
 	}
@@ -67,7 +67,7 @@ func (c *Cache[O]) podDeleted(obj any) {
 	c.drop(obj)
 }
 
-// dropReplaced drops the records about an object replaced by a successor of the same name.
+// dropReplaced drops the records about an object replaced by another object of the same name.
 func (c *Cache[O]) dropReplaced(before, after any) {
 	was, ok := before.(client.Object)
 	is, alsoOK := after.(client.Object)
@@ -106,7 +106,7 @@ func (c *Cache[O]) replacedPod(obj any) {
 	}
 }
 
-// lastKnown returns the deleted object, even if the informer has missed the deletion.
+// lastKnown returns the deleted object of an event, even if the informer has missed the deletion itself.
 func lastKnown(obj any) any {
 	if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		return missed.Obj

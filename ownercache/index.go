@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Names of the indexes in the informer, unlikely to be anybody else's.
+// These are names of the indexes in the informer, chosen so that nobody else uses the same names.
 const (
 	indexName    = "workloadkit/controller-uid"
 	uidIndexName = "workloadkit/uid"
@@ -21,17 +21,17 @@ const (
 // orphanPrefix marks the index keys of objects without a controller. A UID never begins with orphanPrefix.
 const orphanPrefix = "orphans/"
 
-// Index looks up objects of a type by the UID of their controller. An Index is safe for concurrent use. The methods of
-// a nil Index, such as Cache.Claims without its option, panic and say so.
+// Index finds objects of a type by the UID of their controller. An Index is safe for concurrent use. The methods of a
+// nil Index, such as Cache.Claims if its option is not set, panic with a message that says so.
 type Index[T client.Object] struct {
 	informer toolscache.SharedIndexInformer
 }
 
-// NewIndex adds the index to the informer of obj's type, creating the informer if need be. Several calls for the same
+// NewIndex adds the index to the informer of obj's type, and creates the informer if needed. Several calls for the same
 // type share the index. Call NewIndex before the informers start. NewIndex returns an error if the cache is restricted
-// by a list of namespaces, even a list with a single namespace, because such a cache has no single store with
-// comparable progress. For a single namespace restrict the type by a field selector instead. controller-runtime turns
-// the selector into requests for the namespace:
+// to a list of namespaces, even to a list with a single namespace, because such a cache has no single store with a
+// comparable resourceVersion. For a single namespace, restrict the type by a field selector instead. controller-runtime
+// then requests only objects of the namespace:
 //
 //	cache.Options{ByObject: map[client.Object]cache.ByObject{
 //		&corev1.Pod{}: {Field: fields.OneTermEqualSelector("metadata.namespace", "team-a")},
@@ -77,10 +77,11 @@ func ownUID(obj any) ([]string, error) {
 	return []string{string(object.GetUID())}, nil
 }
 
-// Of returns the objects whose controller has the UID, in no particular order. The slice is the caller's, the objects
-// are the cache's. namespace is the owner's namespace. Objects of another namespace with a reference to the owner do
-// not count: Kubernetes has no owner references across namespaces, though everybody with write access there can write a
-// reference. An empty namespace stands for an owner without a namespace, which owns objects of any namespace.
+// Of returns the objects whose controller has the UID, in no particular order. The caller may modify the slice, but not
+// the objects, which belong to the cache. namespace is the owner's namespace. Objects of other namespaces with a
+// reference to the owner are left out: Kubernetes does not support owner references across namespaces, but anybody with
+// write access to a namespace can write such a reference. An empty namespace means a cluster-scoped owner, which may
+// own objects of any namespace.
 func (x *Index[T]) Of(namespace string, owner types.UID) []T {
 	found := x.lookup(indexName, string(owner))
 	if namespace == "" {
@@ -89,11 +90,11 @@ func (x *Index[T]) Of(namespace string, owner types.UID) []T {
 	return slices.DeleteFunc(found, func(obj T) bool { return obj.GetNamespace() != namespace })
 }
 
-// Orphans returns the objects of a namespace without a controller, for kinds that adopt.
+// Orphans returns the objects in a namespace that have no controller, for kinds that adopt orphans.
 func (x *Index[T]) Orphans(namespace string) []T { return x.lookup(indexName, orphanPrefix+namespace) }
 
-// ByUID returns the object with the UID, for questions about a deletion to which a successor of the same name is no
-// answer.
+// ByUID returns the object with the UID, for callers that must know whether this object was deleted, even if another
+// object has the same name now.
 func (x *Index[T]) ByUID(uid types.UID) (obj T, ok bool) {
 	if found := x.lookup(uidIndexName, string(uid)); len(found) > 0 {
 		return found[0], true
@@ -101,9 +102,9 @@ func (x *Index[T]) ByUID(uid types.UID) (obj T, ok bool) {
 	return obj, false
 }
 
-// Add adds an index of the caller's, for By. keys returns the index keys of an object, and must depend on the object
-// alone. Names belong to the informer, which several packages share: begin names with a prefix of your own. A taken
-// name is an error.
+// Add adds an index with a name and keys chosen by the caller, for By. keys returns the index keys of an object, and
+// must depend only on the object. Names are unique within the informer, which several packages share: begin names with
+// a prefix of your own. Add returns an error if the name is used already.
 func (x *Index[T]) Add(name string, keys func(T) []string) error {
 	if _, ok := x.indexer().GetIndexers()[name]; ok || name == "" {
 		return fmt.Errorf("adding the index %q: the name is empty or taken", name)
@@ -121,8 +122,8 @@ func (x *Index[T]) Add(name string, keys func(T) []string) error {
 	return nil
 }
 
-// Ensure is Add for an index shared by several parts of a manager: an existing index stays unchanged. Only a single
-// package should use the name, always with the same keys.
+// Ensure is Add for an index that several parts of a manager share: if the index exists, Ensure does nothing. Only a
+// single package should use the name, always with the same keys.
 func (x *Index[T]) Ensure(name string, keys func(T) []string) error {
 	if _, ok := x.indexer().GetIndexers()[name]; ok {
 		return nil
@@ -130,8 +131,8 @@ func (x *Index[T]) Ensure(name string, keys func(T) []string) error {
 	return x.Add(name, keys)
 }
 
-// By returns the objects under a key of an index, in no particular order. By panics if neither Add nor Ensure was
-// called for the index.
+// By returns the objects with a key in an index, in no particular order. By panics if neither Add nor Ensure was called
+// for the index.
 func (x *Index[T]) By(index, key string) []T { return x.lookup(index, key) }
 
 // In returns the objects of a namespace, in no particular order.
@@ -139,7 +140,8 @@ func (x *Index[T]) In(namespace string) []T {
 	if found, err := x.indexer().ByIndex(toolscache.NamespaceIndex, namespace); err == nil {
 		return typed[T](found)
 	}
-	return slices.DeleteFunc(x.All(), func(object T) bool { return object.GetNamespace() != namespace }) // an informer made by somebody else
+	// The informer was made by somebody else and lacks the index by namespace.
+	return slices.DeleteFunc(x.All(), func(object T) bool { return object.GetNamespace() != namespace })
 }
 
 // All returns all objects of the cache, in no particular order.
@@ -151,7 +153,7 @@ func (x *Index[T]) IsPresent(uid types.UID) bool {
 	return ok && obj.GetDeletionTimestamp() == nil
 }
 
-// indexer is the store of the informer. A nil Index has none.
+// indexer returns the store of the informer. A nil Index has no store.
 func (x *Index[T]) indexer() toolscache.Indexer {
 	if x == nil {
 		panic(fmt.Sprintf("ownercache: no index of %T; is an option of the Cache missing, such as Claims or Nodes?", *new(T)))
@@ -162,7 +164,7 @@ func (x *Index[T]) indexer() toolscache.Indexer {
 func (x *Index[T]) lookup(index, key string) []T {
 	found, err := x.indexer().ByIndex(index, key)
 	if err != nil {
-		// The only error is a missing index, and NewIndex added the index.
+		// The only possible error is a missing index, and NewIndex has added the index.
 		panic(err)
 	}
 	return typed[T](found)
@@ -178,7 +180,7 @@ func typed[T client.Object](objects []any) []T {
 	return out
 }
 
-// Get returns an object of the cache.
+// Get returns an object of the cache by namespace and name.
 func (x *Index[T]) Get(namespace, name string) (obj T, ok bool) {
 	key := name
 	if namespace != "" {
@@ -192,14 +194,14 @@ func (x *Index[T]) Get(namespace, name string) (obj T, ok bool) {
 	return obj, ok
 }
 
-// LastStoreSyncResourceVersion returns the resource version reached by the store, with all events applied. The version
-// is empty before the first sync, and always if client-go's feature AtomicFIFO is off.
+// LastStoreSyncResourceVersion returns the resourceVersion up to which the store has applied all events. The version is
+// empty before the first sync, and always if client-go's feature AtomicFIFO is off.
 func (x *Index[T]) LastStoreSyncResourceVersion() string {
 	return x.indexer().LastStoreSyncResourceVersion()
 }
 
-// Versions returns the resourceVersion of each matching object, by UID, for a comparison with a live list. A nil match
-// matches all.
+// Versions returns the resourceVersion of each matching object, by UID, for a comparison with a live list. If match is
+// nil, all objects match.
 func (x *Index[T]) Versions(match func(metav1.Object) bool) map[types.UID]string {
 	all := x.indexer().List()
 	versions := make(map[types.UID]string, len(all))
@@ -211,5 +213,5 @@ func (x *Index[T]) Versions(match func(metav1.Object) bool) map[types.UID]string
 	return versions
 }
 
-// HasSynced reports whether the store holds the first list.
+// HasSynced reports whether the store has received its first list.
 func (x *Index[T]) HasSynced() bool { return x.informer.HasSynced() }

@@ -12,10 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// memberIndex is the name of the index of Pods by the owners to which they belong without being controlled.
+// memberIndex is the name of the index of Pods by the owners that Options.Members returns.
 func (c *Cache[O]) memberIndex() string { return "workloadkit/members/" + c.kind.GroupKind().String() }
 
-// memberOf returns two keys for each owner of a Pod: the owner's name, alone and with the Pod's namespace.
+// memberOf returns two index keys for each owner that a Pod belongs to: the owner's name alone, and with the Pod's
+// namespace.
 func (c *Cache[O]) memberOf(pod *corev1.Pod) (keys []string) {
 	for _, name := range c.options.Members(pod) {
 		keys = append(keys, name, pod.Namespace+"/"+name)
@@ -23,7 +24,7 @@ func (c *Cache[O]) memberOf(pod *corev1.Pod) (keys []string) {
 	return keys
 }
 
-// podsOf returns the Pods of an owner.
+// podsOf returns the Pods of an owner: the controlled Pods, or the members if Options.Members is set.
 func (c *Cache[O]) podsOf(owner O) []*corev1.Pod {
 	namespace, name := owner.GetNamespace(), owner.GetName()
 	switch {
@@ -35,7 +36,7 @@ func (c *Cache[O]) podsOf(owner O) []*corev1.Pod {
 	return c.Pods.By(c.memberIndex(), namespace+"/"+name)
 }
 
-// podEvents wakes the owners of a Pod.
+// podEvents wakes the owners to which a Pod belongs.
 func (c *Cache[O]) podEvents() handler.EventHandler {
 	if c.options.Members == nil {
 		return enqueueController(c.kind.GroupKind())
@@ -59,8 +60,8 @@ func (c *Cache[O]) podEvents() handler.EventHandler {
 	})
 }
 
-// onEvents calls wake for each event, with nil for an object before its creation or after its deletion. onEvents is
-// apart because it is not generic: see wakeNamesake.
+// onEvents calls wake for each event; before is nil for a created object, after is nil for a deleted object. onEvents
+// is a separate function because it is not generic: see wakeNamesake.
 func onEvents(wake func(q queue, before, after client.Object)) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, nil, e.Object) },

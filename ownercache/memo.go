@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Memo remembers a value computed from the newest spec of each owner, for example the Pods' requirements for Nodes,
-// needed at each change of a Node. A Memo holds a value for each existing owner, so its size is in proportion to the
-// cache. Make a Memo with NewMemo. A Memo is safe for concurrent use.
+// Memo caches, for each owner, a value computed from the owner's newest spec, for example the Pods' requirements for
+// Nodes, which are needed at each change of a Node. A Memo holds a value for each existing owner, so its size grows
+// with the number of owners. Make a Memo with NewMemo. A Memo is safe for concurrent use.
 type Memo[O client.Object, V any] struct {
 	work func(owner O) V
 
@@ -22,7 +22,7 @@ type worked[V any] struct {
 	value      V
 }
 
-// NewMemo returns a Memo that computes values with work. work must depend on the owner's spec alone. Call NewMemo
+// NewMemo returns a Memo that computes values by calling work. work must depend only on the owner's spec. Call NewMemo
 // before the manager starts.
 func NewMemo[O client.Object, V any](cache *Cache[O], work func(owner O) V) *Memo[O, V] {
 	m := &Memo[O, V]{work: work, known: map[types.UID]worked[V]{}}
@@ -30,8 +30,8 @@ func NewMemo[O client.Object, V any](cache *Cache[O], work func(owner O) V) *Mem
 	return m
 }
 
-// Of returns the value for an owner. The value of an older generation than the remembered generation is computed, and
-// not kept.
+// Of returns the value for an owner's spec. If the owner's generation is older than the cached value's, the value is
+// computed but not cached.
 func (m *Memo[O, V]) Of(owner O) V {
 	uid, generation := owner.GetUID(), owner.GetGeneration()
 	m.mu.Lock()
@@ -49,7 +49,7 @@ func (m *Memo[O, V]) Of(owner O) V {
 	return value
 }
 
-// Len returns of how many owners something is remembered.
+// Len returns the number of owners with a cached value.
 func (m *Memo[O, V]) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

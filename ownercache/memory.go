@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Followed are objects that come and go, such as the owners of a Cache. OnGone has f called for each object that is
-// gone; Exists reports whether an object still exists.
+// Followed reports the existence and the deletion of objects, such as the owners of a Cache. OnGone registers f to be
+// called for each object that is deleted; Exists reports whether an object still exists.
 type Followed interface {
 	Exists(object types.UID) bool
 	OnGone(f func(object types.UID))
 }
 
-// Memory is a process's knowledge of objects, until the objects are gone. Make a Memory with NewMemory; the zero Memory
-// remembers nothing. A Memory is safe for concurrent use.
+// Memory stores what a process knows about objects, until the objects are deleted. Make a Memory with NewMemory; the
+// zero Memory remembers nothing. A Memory is safe for concurrent use.
 type Memory[T any] struct {
 	exists func(types.UID) bool
 
@@ -22,7 +22,7 @@ type Memory[T any] struct {
 	of map[types.UID]T
 }
 
-// NewMemory returns an empty Memory for the owners of a Cache, or other objects. Call NewMemory before the manager
+// NewMemory returns an empty Memory for the owners of a Cache, or for other objects. Call NewMemory before the manager
 // starts.
 func NewMemory[T any](objects Followed) *Memory[T] {
 	m := &Memory[T]{of: map[types.UID]T{}, exists: objects.Exists}
@@ -30,16 +30,16 @@ func NewMemory[T any](objects Followed) *Memory[T] {
 	return m
 }
 
-// Of returns the knowledge of an object, or the zero value.
+// Of returns what is stored about an object, or the zero value.
 func (m *Memory[T]) Of(object types.UID) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.of[object]
 }
 
-// Change changes the knowledge of an object. For an object already gone the result is dropped: nobody would ever forget
-// the object. Change calls change with the Memory locked: change must not call Of or Change of the same Memory, which
-// would wait for ever. The present knowledge is in its argument.
+// Change calls change to modify what is stored about an object. If the object was deleted already, the result is
+// dropped: nobody would ever remove the entry. Change calls change with the Memory locked: change must not call Of or
+// Change of the same Memory, which would block for ever. The argument of change points to the stored value.
 func (m *Memory[T]) Change(object types.UID, change func(*T)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// perPod is the least time per Pod between the beginnings of two passes of an owner with many Pods: half a second for
-// 10,000 Pods. A pass reads all Pods of its owner, and each event of a Pod asks for a pass. With perPod, large owners
-// take only a small part of a core and leave the rest to other users of the process.
+// perPod is the least time, per Pod of an owner, between the beginnings of two passes of an owner with many Pods: half
+// a second for 10,000 Pods. A pass reads all Pods of its owner, and each event of a Pod triggers a pass. Because of
+// perPod, large owners use only a small part of a core.
 const perPod = 50 * time.Microsecond
 
-// fewPods need no pacing.
+// fewPods is the number of Pods below which passes are not delayed.
 const fewPods = 250
 
-// paces is when the last pass of each owner with many Pods began, by UID.
+// paces records, for each owner with many Pods, when its last pass began, by UID.
 type paces struct {
 	clock clock.PassiveClock
 
@@ -33,7 +33,7 @@ type pace struct {
 	pods  int
 }
 
-// begin notes the beginning of a pass.
+// begin records the beginning of a pass.
 func (p *paces) begin(owner types.UID, pods int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,7 +44,7 @@ func (p *paces) begin(owner types.UID, pods int, now time.Time) {
 	p.at[owner] = pace{now, pods}
 }
 
-// rest is how long the next pass of an owner waits, 0 for not at all.
+// rest is how long the next pass of an owner must wait; 0 if not at all.
 func (p *paces) rest(owner types.UID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,13 +61,13 @@ func (p *paces) forget(owner types.UID) {
 	delete(p.at, owner)
 }
 
-// paced holds passes of owners with many Pods apart. A failed pass is paced by its own back-off.
+// paced delays passes of owners with many Pods. A failed pass is delayed only by its own back-off.
 type paced[O client.Object] struct {
 	cache *Cache[O]
 	inner reconcile.Reconciler
 }
 
-// Reconcile passes the request on, or puts the request off.
+// Reconcile calls the wrapped reconciler, or requeues the request for later.
 func (p *paced[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	owner, ok := p.cache.Owners.Get(req.Namespace, req.Name)
 	if !ok {

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Share makes a Pod use the equal strings, maps and slices of another Pod, so thousands of Pods made from the same
-// template take less memory and are read faster: a comparison of strings at the same address reads no bytes. Share does
-// not change the Pod's content. The Pod must not be in use yet, and neither Pod may be modified from then on, as with
-// objects of a cache. So call Share once for a Pod.
+// Share makes a Pod use the equal strings, maps and slices of another Pod. Thousands of Pods made from the same
+// template then take less memory and are compared faster, because comparing strings at the same address reads no bytes.
+// Share does not change the Pod's content. Nobody else may use the Pod yet, and neither Pod may be modified afterwards,
+// as is the rule for objects of a cache. Call Share only once for a Pod.
 func Share(pod, like *corev1.Pod) {
 	shareEntries(pod.Labels, like.Labels)
 	shareEntries(pod.Annotations, like.Annotations)
@@ -25,7 +25,7 @@ func Share(pod, like *corev1.Pod) {
 	shareStatus(pod, like)
 }
 
-// shareStatus shares nothing that another Pod holds, and may be called again.
+// shareStatus replaces nothing that another Pod may already share, so shareStatus may be called again.
 func shareStatus(pod, like *corev1.Pod) {
 	shareString((*string)(&pod.Status.Phase), string(like.Status.Phase))
 	shareString((*string)(&pod.Status.QOSClass), string(like.Status.QOSClass))
@@ -68,7 +68,7 @@ func shareSpec(spec, like *corev1.PodSpec) {
 	for _, containers := range [][2][]corev1.Container{{spec.Containers, like.Containers}, {spec.InitContainers, like.InitContainers}} {
 		for i := range min(len(containers[0]), len(containers[1])) {
 			if &containers[0][i] == &containers[1][i] {
-				break // shared as a whole
+				break // the whole value is shared
 			}
 			c, other := &containers[0][i], &containers[1][i]
 			shareString(&c.Name, other.Name)
@@ -92,7 +92,8 @@ func shareString(s *string, like string) {
 	}
 }
 
-// shareEntries shares keys even if values differ. An assignment to an existing string key replaces the key.
+// shareEntries shares the keys of maps even if the values differ. An assignment to a map keeps the old key, so the
+// entry is deleted first.
 func shareEntries(m, like map[string]string) {
 	for key, other := range like {
 		value, ok := m[key]
@@ -111,33 +112,33 @@ func share[T any](value *T, like T) {
 }
 
 const (
-	// maxModels bounds the owners remembered by a Sharer.
+	// maxModels limits the number of owners remembered by a Sharer.
 	maxModels = 10_000
-	// maxUID is longer than UIDs are. Owner references are anybody's to write.
+	// maxUID is longer than any real UID. Anybody may write owner references with any text as UID.
 	maxUID = 64
 )
 
-// Sharer has the Pods of each controller share memory with an earlier Pod, as long as another user holds the earlier
-// Pod: the preceding one, and the preceding one with reported containers. The zero value is ready. A Sharer is safe for
-// concurrent use.
+// Sharer makes each Pod of a controller share memory with an earlier Pod of the controller: the previous Pod, or the
+// previous Pod with container statuses, as long as these Pods are in memory. The zero value is ready. A Sharer is safe
+// for concurrent use.
 type Sharer struct {
 	mu     sync.Mutex
 	models map[types.UID]models
 }
 
-// models are the earlier Pods of a controller. Reports of nodes come between creations, so that the preceding Pod alone
-// would have no container statuses to share.
+// models are earlier Pods of a controller. Status reports of nodes arrive between creations, and the previous Pod may
+// be a new Pod without container statuses to share.
 type models struct{ last, reported weak.Pointer[corev1.Pod] }
 
-// Transform is a transform for a cache of Pods (client-go's TransformFunc). Transform also drops managed fields. Other
-// objects stay unchanged.
+// Transform is a transform function for a cache of Pods (client-go's TransformFunc). Transform also drops managed
+// fields. Objects of other types are not modified.
 func (s *Sharer) Transform(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil
 	}
 	pod.ManagedFields = nil
-	if n := len(pod.Status.Conditions); n > 0 { // decoded with room for more
+	if n := len(pod.Status.Conditions); n > 0 { // the decoder allocates slices with spare capacity
 		pod.Status.Conditions = append(make([]corev1.PodCondition, 0, n), pod.Status.Conditions...)
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
@@ -148,14 +149,16 @@ func (s *Sharer) Transform(obj any) (any, error) {
 	defer s.mu.Unlock()
 	known, ok := s.models[owner.UID]
 	if s.models == nil || !ok && len(s.models) >= maxModels {
-		s.models = map[types.UID]models{} // owners come and go; who is still there comes again
+		// The models are dropped when there are too many owners; existing owners get new models with their next Pods.
+		s.models = map[types.UID]models{}
 	}
 	last, reported := known.last.Value(), known.reported.Value()
 	if last != nil {
 		Share(pod, last)
 	}
 	if reported != nil && reported != last {
-		shareStatus(pod, reported) // the containers of the spec may be those of the last Pod by now, and must not be written to
+		// The containers of the spec may be shared with the last Pod by now, and must not be modified.
+		shareStatus(pod, reported)
 	}
 	known.last = weak.Make(pod)
 	if len(pod.Status.ContainerStatuses) > 0 {

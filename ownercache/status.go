@@ -18,17 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WriteStatus replaces the owner's status if status differs from the status in the cache, or from the one written by
-// the view before, regardless of later changes to Owner. Calls must not overlap. status is a value of the type of the
-// owner's field Status. A missing or replaced owner is no error. WriteStatus returns the newest known resourceVersion
-// of the owner with the observed spec. The version of another spec must not become a precondition, because a write
-// decided on the observed spec would then undo the other spec.
+// WriteStatus replaces the owner's status if status differs from the status in the cache, or from the status that the
+// view has written before; later changes to View.Owner do not matter. Calls must not overlap. status is a value of the
+// type of the owner's field Status. If the owner was deleted or replaced, WriteStatus writes nothing and returns no
+// error. WriteStatus returns the newest known resourceVersion of the owner that still has the observed spec. The
+// version of a newer spec must not become a precondition, because a write decided on the observed spec would then undo
+// the newer spec.
 //
-// WriteStatus is for a status with a single writing controller. Writes of others, such as webhooks that spend from a
-// budget, are lost: see WriteSharedStatus.
+// Use WriteStatus only for a status that nobody else writes. It would overwrite what others, such as webhooks that
+// spend from a budget, have written: see WriteSharedStatus.
 //
 // The write is a JSON patch with a test of the UID. A merge patch would not do: the API server ignores the UID in a
-// patch of a custom resource's status, so a successor would get the status.
+// patch of a custom resource's status, so another object of the same name would get the status.
 func (v *View[O]) WriteStatus(ctx context.Context, status any) (version string, err error) {
 	changed, err := v.patchStatus(ctx, status)
 	switch {
@@ -40,15 +41,15 @@ func (v *View[O]) WriteStatus(ctx context.Context, status any) (version string, 
 	return cmp.Or(v.version, v.Owner.GetResourceVersion()), nil
 }
 
-// sharedRetry is the time until another look at an owner whose status somebody else has written meanwhile: the event of
-// a status wakes nobody.
+// sharedRetry is the time until the next reconcile of an owner whose status somebody else has written: an event about a
+// status wakes no owner.
 const sharedRetry = 100 * time.Millisecond
 
 // WriteSharedStatus is WriteStatus for a status with several writers, such as a status with a disruption.Ledger: the
-// status is written only if nobody has written the owner since the view. Otherwise written is false, and the owner is
-// reconciled again soon. An unchanged status counts as written, and so does that of a missing or replaced owner.
+// status is written only if nobody has written the owner since the view was made. Otherwise written is false, and the
+// owner is requeued soon. written is also true if the status is unchanged, or if the owner was deleted or replaced.
 func (v *View[O]) WriteSharedStatus(ctx context.Context, status any) (written bool, err error) {
-	// The API server answers another resourceVersion with a conflict.
+	// If the resourceVersion has changed, the API server answers with a conflict.
 	version := cmp.Or(v.version, v.Owner.GetResourceVersion())
 	changed, err := v.patchStatus(ctx, status, map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": version})
 	switch {
@@ -61,8 +62,8 @@ func (v *View[O]) WriteSharedStatus(ctx context.Context, status any) (written bo
 	return err == nil, err
 }
 
-// patchStatus replaces a status that differs from the last one known, on condition of the operations. It returns nil if
-// nothing was written: for the same status, and for a missing or replaced owner.
+// patchStatus replaces the status if it differs from the last known status, provided that the given test operations
+// succeed. It returns nil if nothing was written: if the status is unchanged, or if the owner was deleted or replaced.
 func (v *View[O]) patchStatus(ctx context.Context, status any, conditions ...map[string]any) (changed *O, err error) {
 	old, err := v.seenStatus(status)
 	if err != nil {
@@ -87,7 +88,7 @@ func (v *View[O]) patchStatus(ctx context.Context, status any, conditions ...map
 	err = v.Client.Status().Patch(ctx, owner, client.RawPatch(types.JSONPatchType, body))
 	switch {
 	case apierrors.IsNotFound(err), isReplaced(err):
-		return nil, nil //nolint:nilnil // no owner, no error
+		return nil, nil //nolint:nilnil // a missing owner is no error
 	case err != nil:
 		return nil, fmt.Errorf("writing %s: %w", name, err)
 	}
@@ -104,9 +105,9 @@ func (v *View[O]) seenStatus(status any) (any, error) {
 	return field.Interface(), nil
 }
 
-// PatchSpec merges fields into the owner's spec, for the few fields written by a controller itself. version is the
-// result of WriteStatus: then only a foreign change is a conflict, recognised by apierrors.IsConflict. A missing owner
-// is no error.
+// PatchSpec merges fields into the owner's spec, for the few spec fields that a controller itself writes. version is
+// the result of WriteStatus, so only somebody else's change leads to a conflict, recognised by apierrors.IsConflict. A
+// missing owner is no error.
 func (v *View[O]) PatchSpec(ctx context.Context, version string, fields map[string]any) error {
 	name := fmt.Sprintf("%s %s/%s", v.cache.kind.Kind, v.Owner.GetNamespace(), v.Owner.GetName())
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": v.Owner.GetUID(), "resourceVersion": version}, "spec": fields})
@@ -122,9 +123,9 @@ func (v *View[O]) PatchSpec(ctx context.Context, version string, fields map[stri
 	return nil
 }
 
-// SetFinalizer adds a finalizer to the owner, or removes the finalizer, unless the owner is as wanted already. The
-// owner must be as seen, or as last written by the view: otherwise the error is a conflict. The view has the new
-// finalizers and version afterwards. A missing owner is no error.
+// SetFinalizer adds a finalizer to the owner, or removes the finalizer; it writes nothing if the owner is as wanted
+// already. If the owner has changed since the view was made, or since the view's last write, the error is a conflict.
+// Afterwards View.Owner has the new finalizers and resourceVersion. A missing owner is no error.
 func (v *View[O]) SetFinalizer(ctx context.Context, finalizer string, wanted bool) (changed bool, err error) {
 	finalizers := v.Owner.GetFinalizers()
 	if slices.Contains(finalizers, finalizer) == wanted {
@@ -158,8 +159,8 @@ func (v *View[O]) SetFinalizer(ctx context.Context, finalizer string, wanted boo
 	return true, nil
 }
 
-// isReplaced recognises the answer to a JSON patch with a failed test of the UID. The API server then names no field,
-// whereas an invalid value has a named field. A denying webhook may name no field either.
+// isReplaced recognises the API server's error if the test of the UID in a JSON patch fails. This error names no field,
+// whereas an error about an invalid value names the field. The error of a webhook may name no field either.
 func isReplaced(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return errors.As(err, &status) && apierrors.IsInvalid(err) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0) &&

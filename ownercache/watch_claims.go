@@ -11,9 +11,10 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 )
 
-// numberedClaims wakes owners for the claims of Pods with ordinals (pvc.Numbered): such claims outlive their Pods and
-// have no controller. A claim's name is the name of its template, a hyphen and the name of the Pod, which begins with
-// the name of the owner. Both names may contain hyphens, so a claim wakes each existing owner for which its name fits.
+// numberedClaims wakes owners on events of claims of Pods with ordinals (pvc.Numbered): such claims have no controller,
+// and still exist after their Pods are deleted. A claim's name is the name of its template, a hyphen and the name of
+// the Pod, which begins with the name of the owner. Both names may contain hyphens, so a claim wakes each existing
+// owner whose name fits.
 func (c *Cache[O]) numberedClaims() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, claim client.Object) (out []reconcile.Request) {
 		for _, name := range numberedOwners(claim.GetName()) {
@@ -25,7 +26,7 @@ func (c *Cache[O]) numberedClaims() handler.EventHandler {
 	})
 }
 
-// numberedOwners returns the possible names of the owner of a claim.
+// numberedOwners returns the possible names of the owner to whose Pods a claim belongs.
 func numberedOwners(claim string) (names []string) {
 	name, _, found := ordinals.ParseName(claim)
 	for found {

@@ -11,11 +11,12 @@ import (
 	"github.com/workloadkit/workloadkit/nodefit"
 )
 
-// WatchNodes returns a ControllerOptions.Watch that wakes owners for changes of Nodes, for owners of which each Node
-// has a Pod. claim says how an owner uses a Node: whether a Pod is to run there and whether a Pod may stay, for
-// example. The zero value of C means no use. A changed claim wakes the owner, without a look at any Pod. WatchNodes
-// calls claim for each owner when a Node comes, goes or changes in the view of nodefit.Changed or any function of also,
-// so claim must not compile the requirements each time. claim must be safe for concurrent use.
+// WatchNodes returns a ControllerOptions.Watch that wakes owners on changes of Nodes, for owners that run a Pod on each
+// Node. claim says how an owner uses a Node: for example whether a Pod must run there and whether a Pod may stay. The
+// zero value of C means that the owner does not use the Node. If the claim of an owner has changed, WatchNodes wakes
+// the owner, without reading any Pod. WatchNodes calls claim for each owner when a Node is created or deleted, or when
+// nodefit.Changed or a function of also reports a change, so claim must be fast: compile requirements beforehand. claim
+// must be safe for concurrent use.
 func WatchNodes[O client.Object, C comparable](
 	cache *Cache[O], claim func(owner O, node *corev1.Node) C, also ...func(before, after *corev1.Node) bool,
 ) func(*builder.Builder) *builder.Builder {

@@ -12,9 +12,9 @@ import (
 )
 
 // WatchOrphans returns a ControllerOptions.Watch that wakes owners for selected Pods without a controller, for
-// adoption: a Pod's own events wake only its controller. Such a Pod wakes an owner when the Pod appears, when its
-// labels change, and when its controller releases the Pod. WatchOrphans calls selects for the owners of the Pod's
-// namespace; nil selects all Pods. selects must be safe for concurrent use.
+// adoption: a Pod's own events wake only its controller. Such a Pod wakes an owner when the Pod is created, when its
+// labels change, and when its controller releases the Pod. WatchOrphans calls selects for the owners in the Pod's
+// namespace; if selects is nil, every owner is woken. selects must be safe for concurrent use.
 func WatchOrphans[O client.Object](cache *Cache[O], selects func(owner O, pod *corev1.Pod) bool) func(*builder.Builder) *builder.Builder {
 	return func(b *builder.Builder) *builder.Builder {
 		return b.Watches(&corev1.Pod{}, orphanEvents(cache, selects))

@@ -7,10 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// WatchStatus returns a ControllerOptions.Watch that wakes an owner for a change of its status, for a status that
-// others write as well, such as webhooks that spend from a budget: a change of the status alone wakes nobody otherwise.
-// changed compares the part of the status that matters; nil stands for any change of the owner. The owner's own writes
-// of that part wake the owner once more. changed must be safe for concurrent use.
+// WatchStatus returns a ControllerOptions.Watch that wakes an owner when its status changes, for a status with further
+// writers, such as webhooks that spend from a budget. Otherwise a change of the status alone wakes no owner. changed
+// reports whether the relevant part of the status differs; nil means that any change of the owner counts. The
+// controller's own writes of this part also wake the owner. changed must be safe for concurrent use.
 func WatchStatus[O client.Object](changed func(before, after O) bool) func(*builder.Builder) *builder.Builder {
 	return func(b *builder.Builder) *builder.Builder { return b.Watches(newOwner[O](), statusEvents(changed)) }
 }
@@ -25,7 +25,7 @@ func statusEvents[O client.Object](changed func(before, after O) bool) handler.E
 	})
 }
 
-// Watches returns a ControllerOptions.Watch that adds several event sources; nil is left out.
+// Watches returns a ControllerOptions.Watch that combines several event sources; nil sources are ignored.
 func Watches(all ...func(*builder.Builder) *builder.Builder) func(*builder.Builder) *builder.Builder {
 	return func(b *builder.Builder) *builder.Builder {
 		for _, watch := range all {

@@ -12,43 +12,45 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Orders say which Pods come first. The zero value takes the order of package podorder alone.
+// Orders say which Pods are deleted or updated first. With the zero value, only the order of package podorder counts.
 type Orders struct {
-	// Priority and Scatter refine the order of updates. The zero values change nothing.
+	// Priority and Scatter refine the order of updates. The zero values do not affect the order.
 	Priority podorder.Priority
 	Scatter  podorder.Scatter
-	// Constraints are the topology spread constraints of the Pods' template, and NodeLabels finds the labels of a node:
-	// deletions take Pods from crowded places. Both may be nil.
+	// Constraints are the topology spread constraints of the Pods' template, and NodeLabels returns the labels of a
+	// node: deletions prefer Pods in crowded topology domains. Both may be nil.
 	Constraints []corev1.TopologySpreadConstraint
 	NodeLabels  func(node string) (labels map[string]string, ok bool)
-	// Busy reports Pods that must not be updated now, because an update is about to start. Nil for none.
+	// Busy reports whether a Pod must not be updated now, because another update of the Pod is about to start. Nil for
+	// none.
 	Busy func(*corev1.Pod) bool
-	// Rest is the remaining rest of a Pod whose attempt was refused or whose state cannot be read. Resting Pods are
-	// updated last, so that they do not use up the budget of other Pods. Nil for none. See executor.Executor.Rest.
+	// Rest returns how long a Pod must still wait because an attempt was refused or because the Pod's state cannot be
+	// read. Pods that must wait are updated last, so that they do not use up the budget of other Pods. Nil for none.
+	// See executor.Executor.Rest.
 	Rest func(*Pod) time.Duration
 }
 
-// Choice names the Pods of a step. Work on each list in its order.
+// Choice names the Pods for the actions of a step. Process each list in its order.
 type Choice struct {
-	// Leaving Pods wait for their hook before their deletion. Call executor.Turn.Delete for them first: the call deletes a
-	// Pod whose hook has ended. Leaving is empty if owners have no hooks.
+	// Leaving are Pods that wait until their hook releases them for deletion. Call executor.Turn.Delete for these Pods
+	// first: the call deletes a Pod whose hook has released the Pod. Leaving is empty if owners have no hooks.
 	Leaving []*corev1.Pod
-	// Delete has the Pods to delete now, within the budget: Pods whose deletion somebody has requested or, if there are
+	// Delete are the Pods to delete now, within the budget: Pods whose deletion a user has requested or, if there are
 	// neither such Pods nor Leaving Pods, surplus Pods.
 	Delete []*corev1.Pod
-	// Settle has Pods whose hook holds them before an update, although the update is no longer wanted.
+	// Settle are the Pods that a hook holds before an update that is no longer wanted.
 	Settle []*corev1.Pod
-	// Update has the Pods to take to the update revision or, with Back, to the earlier revision. Their number is within
-	// the budget.
+	// Update are the Pods to update to the update revision or, if Back is set, to the earlier revision. Their number
+	// stays within the budget.
 	Update []*corev1.Pod
-	// Back says that Pods are taken back to the earlier revision.
+	// Back says that Update takes Pods back to the earlier revision.
 	Back bool
 }
 
-// ChooseDeletions returns the Pods to delete in a step, as Leaving and Delete of the choice. Of the surplus Pods, old
-// Pods come first, up to Step.DeleteOld, whether they serve or not: a scale-in in the middle of a rollout takes the
-// Pods that the rollout would have replaced. Within a revision unready and young Pods come first, see
-// podorder.Deletion.
+// ChooseDeletions returns the Pods to delete in a step, as Leaving and Delete of the choice. Among the surplus Pods,
+// Pods of the old revision come first, up to Step.DeleteOld, whether available or not: if a user scales in during a
+// rollout, the deletions hit Pods that the rollout would have replaced. Within a revision, unready Pods and young Pods
+// come first, see podorder.Deletion.
 func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 	c.Leaving = s.Select(func(p *Pod) bool { return p.Leaving })
 	order := podorder.Deletion{
@@ -62,7 +64,7 @@ func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 		first := func(updated bool, n int) []*corev1.Pod {
 			pods := s.Select(func(p *Pod) bool { return p.Updated == updated })
 			if n = min(max(n, 0), len(pods)); n > 0 {
-				order.Sort(pods) // even if all go: the budget may not have room for all now
+				order.Sort(pods) // sort even if all Pods are to be deleted: the budget may not allow all deletions now
 			}
 			return pods[:n]
 		}
@@ -73,7 +75,7 @@ func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 }
 
 // ChooseUpdates returns the Pods to update in a step, as Settle, Update and Back of the choice. Prepared Pods,
-// unavailable Pods and Pods with the longest wait come first, see podorder. ChooseUpdates settles a Pod in
+// unavailable Pods, and Pods that have waited longest come first, see podorder. ChooseUpdates settles a Pod in
 // PreparingUpdate if the Pod has its wanted revision, or if a partition keeps the Pod at its revision.
 func (s *Set) ChooseUpdates(step rollout.Step, o Orders) (c Choice) {
 	c.Back = step.Back
@@ -92,7 +94,7 @@ func (s *Set) ChooseUpdates(step rollout.Step, o Orders) (c Choice) {
 	return c
 }
 
-// updateOrder returns the Pods that may be updated, or taken back, in order.
+// updateOrder returns, in order, the Pods that may be updated, or taken back.
 func (s *Set) updateOrder(back bool, o Orders) []*corev1.Pod {
 	waiting := s.Select(func(p *Pod) bool {
 		return p.Updated == back && !p.Leaving && !p.Specified && (o.Busy == nil || !o.Busy(p.Pod))
@@ -134,9 +136,10 @@ func (s *Set) ChooseCancellations(spec rollout.Spec, hooks lifecycle.Hooks) []*c
 			return p.Leaving && !p.Named && p.Unreadable == nil && !p.Marked
 		}
 		if spec.OneRevision {
-			return p.Updated // a Pod at any other revision is still to be recreated
+			return p.Updated // a Pod of any other revision still has to be recreated
 		}
-		missing := &old // an update that takes the Pod elsewhere is over only if Pods of its revision are wanted again
+		// A Pod that was to be deleted for an update returns only if more Pods of its revision are wanted.
+		missing := &old
 		if p.Updated {
 			missing = &updated
 		}
@@ -146,8 +149,8 @@ func (s *Set) ChooseCancellations(spec rollout.Spec, hooks lifecycle.Hooks) []*c
 	return cancellable[:hooks.CancelDeletions(spec.Replicas, staying, len(cancellable))]
 }
 
-// WhollyInPlace reports whether every outdated Pod can be updated in place: a rollout then has no use for surge Pods.
-// plan returns the plan for the Pods with the given revision label.
+// WhollyInPlace reports whether every outdated Pod can be updated in place: a rollout then needs no surge Pods. plan
+// returns the plan for the Pods whose label names the given revision.
 func (s *Set) WhollyInPlace(plan func(revision string) *inplaceupdate.Plan) bool {
 	possible := map[string]bool{}
 	for i := range s.Active {

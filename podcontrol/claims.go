@@ -9,12 +9,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ClaimsLacking means that Pods were made without a claim from their owner's present templates. Either the Pods are
-// older than the template, or the owner adopted the Pods.
+// ClaimsLacking means that Pods do not have all claims of their owner's present templates. Either the Pods are older
+// than the template, or the owner adopted the Pods.
 const ClaimsLacking reason.Code = "ClaimsLacking"
 
-// LackedClaims returns the claims that a Pod would lack after an update in place, because volumes of a Pod never
-// change: see inplaceupdate.Plan.Blocked.
+// LackedClaims returns the claims that a Pod would still lack after an in-place update, because the volumes of a Pod
+// never change: see inplaceupdate.Plan.Blocked.
 func LackedClaims(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) (why reason.List) {
 	for _, name := range pvc.Lacking(pod, templates) {
 		why = append(why, reason.Reason{
@@ -24,8 +24,8 @@ func LackedClaims(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) (wh
 	return why
 }
 
-// LackedClaims returns the templates with claims missing in Pods at the update revision. Such Pods count as updated:
-// claim templates are no part of a revision.
+// LackedClaims returns the claim templates for which Pods of the update revision have no claim. Such Pods count as
+// updated, because claim templates are not part of a revision.
 func (s *Set) LackedClaims(templates []corev1.PersistentVolumeClaim) (told reason.List) {
 	for i := range templates {
 		lacking := s.Select(func(pod *Pod) bool { return pod.Updated && len(pvc.Lacking(pod.Pod, templates[i:i+1])) > 0 })
@@ -42,8 +42,8 @@ func (s *Set) LackedClaims(templates []corev1.PersistentVolumeClaim) (told reaso
 
 func claimPath(name string) string { return "spec.volumeClaimTemplates[" + name + "]" }
 
-// MissingClaims returns at most limit missing claims of Pods that cannot start without the claims. missing returns the
-// claims used by a Pod and missing.
+// MissingClaims returns at most limit claims that do not exist although Pods need them to start. missing returns the
+// claims that a Pod uses and that do not exist.
 func (s *Set) MissingClaims(limit int, missing func(*corev1.Pod) []*corev1.PersistentVolumeClaim) (out []*corev1.PersistentVolumeClaim) {
 	for i := range s.Active {
 		if pod := s.Active[i].Pod; pod.Status.Phase == corev1.PodPending && len(pvc.UsedBy(pod)) > 0 {

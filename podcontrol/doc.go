@@ -1,22 +1,25 @@
 // Package podcontrol answers "what does a single Pod need now?".
 //
 // The package composes packages lifecycle, inplaceupdate and podreadiness. A [Control] is made once for a controller
-// and knows the controller's names on Pods. [Rules] are an owner's wishes for its Pods. Each method takes a Pod and
-// returns a [Step]: nothing, a patch, a deletion, or an obstacle.
+// and knows the names of the labels, annotations and conditions that the controller uses on Pods. [Rules] are what an
+// owner's spec says about its Pods: hooks and update strategy. Each method takes a Pod and returns a [Step]: nothing to
+// do, a patch, a deletion, or a reason why the action is impossible.
 //
-//   - [Control.Update] takes a Pod to another revision: in place, with its hooks and its readiness gate, or by its
+//   - [Control.Update] takes a Pod to another revision: by an in-place update, with its hooks and its readiness gate,
+//     or by deletion.
+//   - [Control.Delete] deletes a Pod, or marks the Pod to wait for its hook first. [Control.Cancel] cancels such a
 //     deletion.
-//   - [Control.Delete] deletes a Pod, or has the Pod wait for its hook first. [Control.Cancel] takes the deletion back.
-//   - [Control.Settle] takes a Pod back from waiting for an update no longer wanted.
-//   - [Control.Next] takes the actions without need for a budget: the end of a grace period, the next batch of
-//     containers, opening the readiness gate again, the states of the lifecycle.
+//   - [Control.Settle] returns a Pod to normal that waits for an update no longer wanted.
+//   - [Control.Next] takes the actions that need no budget: the end of a grace period, the next batch of containers,
+//     opening the readiness gate again, and changes of the lifecycle state.
 //
-// Update, Delete, Cancel and Settle are for the owner's pass, which has a budget. Next is for the Pods' own loop. The
-// loop never waits for the owner, so many updates at once do not prolong a Pod's time out of service.
+// Update, Delete, Cancel and Settle are for the owner's pass, which has a budget. Next is for the controller's second
+// loop, over single Pods. This loop never waits for the owner, so many concurrent updates do not prolong a Pod's time
+// out of service.
 //
-// [Control.Read] reads an owner's facts about a Pod. A [Reader] reads all Pods of an owner, each Pod once as long as
-// the Pod does not change.
+// [Control.Read] derives from a Pod the facts that the owner's decision needs. A [Reader] does so for all Pods of an
+// owner, and reads a Pod again only if the Pod has changed.
 //
-// All functions are pure and safe for concurrent use, and never modify Pods. Package podcontrol/executor carries steps
-// out.
+// All functions are pure and safe for concurrent use, and never modify Pods. Package podcontrol/executor carries out
+// the steps.
 package podcontrol

@@ -16,13 +16,15 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// Numbered is the Pods of an owner with ordinals, in the form for numbered.Plan. Only Sort modifies a Numbered.
+// Numbered describes the Pods of an owner by ordinal, for numbered.Plan. Only Sort modifies a Numbered.
 type Numbered struct {
-	// Pods are all Pods that hold an ordinal, including terminating, ended and no longer selected Pods.
+	// Pods are all Pods that occupy an ordinal, including terminating and ended Pods and Pods that the selector no
+	// longer matches.
 	Pods []numbered.Pod
-	// Unnumbered Pods are controlled by the owner, but have no name of the owner's Pods. No step concerns them.
+	// Unnumbered Pods are controlled by the owner, but their names have no ordinal of the owner. No plan creates,
+	// updates or deletes these Pods.
 	Unnumbered []*corev1.Pod
-	// NextBroken is the time until a Starting Pod counts as broken, without an event; zero for never.
+	// NextBroken is the time until a Starting Pod counts as broken although no event occurs; zero for never.
 	NextBroken time.Duration
 
 	byOrdinal map[int]*corev1.Pod
@@ -30,19 +32,19 @@ type Numbered struct {
 
 // NumberedOptions say how Pods are described. The zero value counts every unready Pod as broken.
 type NumberedOptions struct {
-	// StartTime is the time for a Pod to become ready, after its creation or the begin of its update in place, before the
-	// Pod counts as broken. A Pod ready for less than Want.MinReady is starting, too.
+	// StartTime is how long a Pod may take to become ready, after its creation or the begin of its in-place update,
+	// before the Pod counts as broken. A Pod that has been ready for less than Want.MinReady also counts as starting.
 	StartTime time.Duration
-	// Rest is as in Orders; nil for none.
+	// Rest is used as in Orders; nil for none.
 	Rest func(*Pod) time.Duration
-	// Ended is the remaining time to keep an ended Pod, so that quickly ending Pods are not made in a loop; nil for none.
-	// executor.Turn.Numbered sets Ended.
+	// Ended returns how long an ended Pod must still be kept, so that Pods that end quickly are not recreated in a fast
+	// loop; nil for none. executor.Turn.Numbered sets Ended.
 	Ended func(*corev1.Pod) time.Duration
 }
 
-// Numbered describes the Pods by their ordinals. owner is the name of the owner, now the time of the Set's read. A Pod
-// not matched by the selector counts as terminating: the Pod holds its ordinal, and only somebody else can end the
-// hold. O(n).
+// Numbered describes the Pods by their ordinals. owner is the name of the owner, and now the time at which the Set was
+// read. A Pod that the selector does not match counts as terminating: the Pod occupies its ordinal, and only somebody
+// else can delete the Pod. O(n).
 func (s *Set) Numbered(owner string, o NumberedOptions, now time.Time) *Numbered {
 	n := &Numbered{byOrdinal: make(map[int]*corev1.Pod, len(s.Active)+len(s.Inactive))}
 	for i := range s.Active {
@@ -94,7 +96,7 @@ func (n *Numbered) describe(p *Pod, o NumberedOptions, now time.Time) numbered.P
 	return described
 }
 
-// restOf is for how much longer a Pod rests.
+// restOf returns how long a Pod's back-off still lasts.
 func restOf(p *Pod, rest func(*Pod) time.Duration) time.Duration {
 	if rest == nil {
 		return 0
@@ -102,11 +104,11 @@ func restOf(p *Pod, rest func(*Pod) time.Duration) time.Duration {
 	return rest(p)
 }
 
-// maxWhy is how many bytes of a Pod's own words are repeated.
+// maxWhy is the number of bytes of a Pod's own message that are repeated.
 const maxWhy = 300
 
-// Explain returns the limits of a step. Explain adds the awaited Pod and the Pod's reason for not being ready to
-// OrderedWait.
+// Explain returns the reasons why a step is not larger. To OrderedWait, Explain adds the Pod that the step waits for,
+// and why this Pod is not ready.
 func (n *Numbered) Explain(step *numbered.Step) reason.List {
 	limits := slices.Clone(step.Limits)
 	if step.Awaited == nil || n.byOrdinal[*step.Awaited] == nil {
@@ -125,8 +127,8 @@ func (n *Numbered) Explain(step *numbered.Step) reason.List {
 	return limits
 }
 
-// Of returns the Pods of ordinals, in the order of list, a list of a numbered.Step. Ordinals without a Pod are
-// left out.
+// Of returns the Pods with the given ordinals, in the order of list, which is a list of a numbered.Step. Ordinals
+// without a Pod are left out.
 func (n *Numbered) Of(list []int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(list))
 	for _, ordinal := range list {
@@ -169,7 +171,7 @@ func (n *Numbered) Order(sorted bool) []*corev1.Pod {
 // Then the update revision becomes the current revision.
 func (n *Numbered) IsComplete(wanted ordinals.Set) bool {
 	if wanted.IsZero() {
-		return false // nobody has computed the wanted ordinals
+		return false // wanted was never computed
 	}
 	complete := 0
 	for i := range n.Pods {

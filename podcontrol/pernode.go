@@ -11,12 +11,14 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// PerNode is the Pods of an owner with a Pod per Node, in the form for pernode.Plan.
+// PerNode describes the Pods of an owner by Node, for pernode.Plan.
 type PerNode struct {
-	// Pods are the owner's Pods, including terminating, ended and no longer selected Pods, and Pods without a Node.
+	// Pods are the owner's Pods, including terminating and ended Pods, Pods that the selector no longer matches, and
+	// Pods without a Node.
 	Pods []pernode.Pod
 
-	// Nodeless Pods are on no Node and name none: they were not made by CreatePerNode. No step concerns them.
+	// Nodeless Pods are neither bound nor pinned to a Node: CreatePerNode did not create them. No plan updates or
+	// deletes these Pods.
 	Nodeless []*corev1.Pod
 
 	objects []*corev1.Pod
@@ -24,17 +26,17 @@ type PerNode struct {
 
 // PerNodeOptions say how Pods are described.
 type PerNodeOptions struct {
-	// Rest is as in Orders; nil for none.
+	// Rest is used as in Orders; nil for none.
 	Rest func(*Pod) time.Duration
-	// Ended is the remaining time to keep an ended Pod, so that quickly ending Pods are not made in a loop; nil for none.
-	// executor.Turn.PerNode sets Ended.
+	// Ended returns how long an ended Pod must still be kept, so that Pods that end quickly are not recreated in a fast
+	// loop; nil for none. executor.Turn.PerNode sets Ended.
 	Ended func(pod *corev1.Pod, node string) time.Duration
 }
 
-// PerNode describes the Pods by their Nodes. A Pod not matched by the selector counts as terminating: the Pod holds its
-// Node, and only somebody else can end the hold. Ended and terminating Pods are left out: even with a finalizer nothing
-// of such a Pod is left on the Node. Kubernetes does the same (getNodesToDaemonPods in
-// pkg/controller/daemon/daemon_controller.go). O(n).
+// PerNode describes the Pods by their Nodes. A Pod that the selector does not match counts as terminating: the Pod
+// occupies its Node, and only somebody else can delete the Pod. Pods that have ended and are terminating are left out:
+// even if a finalizer keeps such a Pod, nothing of the Pod runs on the Node. Kubernetes does the same
+// (getNodesToDaemonPods in pkg/controller/daemon/daemon_controller.go). O(n).
 func (s *Set) PerNode(o PerNodeOptions) *PerNode {
 	all := len(s.Active) + len(s.Inactive) + len(s.NotSelected)
 	n := &PerNode{Pods: make([]pernode.Pod, 0, all), objects: make([]*corev1.Pod, 0, all)}
@@ -78,7 +80,7 @@ func (n *PerNode) add(pod *corev1.Pod, described pernode.Pod) {
 	n.objects = append(n.objects, pod)
 }
 
-// Of returns the Pods at positions, a list of a pernode.Step.
+// Of returns the Pods at the given positions, which are a list of a pernode.Step.
 func (n *PerNode) Of(positions []int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, len(positions))
 	for i, at := range positions {

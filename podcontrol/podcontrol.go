@@ -19,49 +19,52 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Config names a controller's keys on its Pods. Only InPlace and RevisionLabel are required. The labels must be among
-// inplaceupdate.Keys.Reserved, so no template changes them.
+// Config names the labels, annotations and conditions that a controller uses on its Pods. Only InPlace and
+// RevisionLabel are required. All labels must be among inplaceupdate.Keys.Reserved, so that no template changes these
+// labels.
 type Config struct {
-	// InPlace updates Pods in place. New Pods get the gate of InPlace, if InPlace has a gate.
+	// InPlace makes in-place updates. If InPlace has a readiness gate, new Pods get the gate.
 	InPlace *inplaceupdate.Updater
-	// RevisionLabel holds the name of a Pod's revision without the owner's name, in order to fit a label.
+	// RevisionLabel is the label with the name of a Pod's revision, without the owner's name, so that the value fits
+	// into a label.
 	RevisionLabel string
-	// FullRevisions has RevisionLabel hold the whole name, as OpenKruise does. A label has 63 characters at most: the API
-	// server refuses the Pods of owners with names longer than about 52.
+	// FullRevisions puts the whole name of the revision into RevisionLabel, as OpenKruise does. A label value has at
+	// most 63 characters: the API server refuses the Pods of owners with names longer than about 52 characters.
 	FullRevisions bool
-	// HashLabel also holds the revision's name without the owner's name; empty for none.
+	// HashLabel is a second label with the revision's name without the owner's name; empty for none.
 	HashLabel string
-	// DeleteLabel is the label by which a user, or Update, asks for a Pod's deletion; empty for none. Update sets the
-	// value RecreateMark, which is void once the Pod is at its wanted revision; any other value is a user's. After the
-	// removal of the label a Pod waiting for its hook is taken back, unless a hook has MarkNotReady.
+	// DeleteLabel is the label by which a user, or Update, requests a Pod's deletion; empty for none. Update sets the
+	// value RecreateMark, which is ignored once the Pod is at its wanted revision; any other value comes from a user.
+	// If the label is removed while the Pod waits for its hook, the deletion is cancelled, unless a hook has
+	// MarkNotReady.
 	DeleteLabel string
-	// Lifecycle decides about the states of a Pod's hooks. The zero Machine is for owners without hooks: Pods have no
-	// state then.
+	// Lifecycle decides about the states of a Pod's hooks. The zero Machine is for owners without hooks: their Pods
+	// have no state.
 	Lifecycle lifecycle.Machine
-	// HookGate is the readiness gate closed by hooks with MarkNotReady, to take a Pod out of service. New Pods get the
-	// gate. Older Pods without the gate stay in service while they wait. Holder names the gate's holder, a different
-	// holder for each kind of hook. Both fields or none are needed.
+	// HookGate is the readiness gate that hooks with MarkNotReady close to take a Pod out of service. New Pods get the
+	// gate. Older Pods without the gate stay in service while they wait for a hook. Holder returns the gate's holder
+	// for a hook, a different holder for each kind of hook. Set both fields or neither.
 	HookGate corev1.PodConditionType
 	Holder   func(lifecycle.HookName) podreadiness.Holder
-	// CountUnscheduled lets new Pods count as normal before they have a node. Pods are created as normal, unless a
-	// preNormal hook waits for a mark missing in their template.
+	// CountUnscheduled lets new Pods be Normal before they are bound to a node. Pods are created as Normal, unless a
+	// preNormal hook waits for a label or finalizer that their template lacks.
 	CountUnscheduled bool
-	// OnlyPreDelete leaves Pods without a state, except Pods waiting for their hook before a deletion: for owners with no
-	// further hook.
+	// OnlyPreDelete writes no lifecycle state on Pods, except on Pods that wait for their hook before a deletion: for
+	// owners that have no other hook.
 	OnlyPreDelete bool
-	// NeedsGate recreates Pods without the gate of InPlace instead of updating them in place: nothing would take them out
-	// of service first, or tell the end of their update.
+	// NeedsGate recreates Pods that lack InPlace's gate in place of updating them in place: otherwise nothing would
+	// take such a Pod out of service first, or show the end of its update.
 	NeedsGate bool
-	// GateWhereUpdated gives new Pods the gate of InPlace only if the rules update Pods in place, so all further Pods need
-	// no write to open a gate. A Pod without the gate stays in service before an update in place. A template may list the
-	// gate itself.
+	// GateWhereUpdated gives new Pods InPlace's gate only if the rules update Pods in place, so that other Pods need no
+	// write to open the gate. A Pod without the gate stays in service during an in-place update. A template may list
+	// the gate itself.
 	GateWhereUpdated bool
 }
 
 // Control decides about single Pods. A Control is safe for concurrent use. Make a Control with New.
 type Control struct{ config Config }
 
-// New returns a Control. The error names the missing or contradictory part of the config.
+// New returns a Control. The error names the missing or contradictory field of the config.
 func New(config Config) (*Control, error) {
 	switch {
 	case config.InPlace == nil:
@@ -87,7 +90,7 @@ func New(config Config) (*Control, error) {
 	return &Control{config: config}, nil
 }
 
-// checkLabels refuses labels open to templates, and labels with two uses.
+// checkLabels returns an error for labels that are not reserved, and for labels with two uses.
 func checkLabels(config *Config) error {
 	users := map[string]string{}
 	for _, label := range []struct{ field, key string }{
@@ -115,40 +118,41 @@ func isReserved(updater *inplaceupdate.Updater, label string) bool {
 	return len(updater.ValidateTemplate(template)) > 0
 }
 
-// InvalidRules means that nothing is done to a Pod, because the rules have an unknown policy, a hook that never holds a
-// Pod, or hooks without names in the Config: see Validate.
+// InvalidRules means that nothing is done to a Pod because the rules have an unknown policy, a hook that never holds a
+// Pod, or hooks although the Config has no names for hooks: see Validate.
 const InvalidRules reason.Code = "InvalidRules"
 
-// GateMissing means that a Pod is not updated in place because the Pod lacks the readiness gate for updates: at the
-// Pod's creation its owner recreated Pods for updates.
+// GateMissing means that a Pod is not updated in place because the Pod lacks the readiness gate for updates: when the
+// Pod was created, its owner's rules were to recreate Pods.
 const GateMissing reason.Code = "GateMissing"
 
-// Policy says how Pods are taken to another revision.
+// Policy says how Pods are updated to another revision.
 type Policy string
 
 const (
-	// Recreate deletes Pods, for their owner to make new ones. The empty Policy means the same.
+	// Recreate deletes Pods, and the owner creates new Pods. The empty Policy means the same.
 	Recreate Policy = "Recreate"
-	// InPlaceIfPossible updates Pods in place, and recreates a Pod if the change or the API server does not allow an
-	// update in place.
+	// InPlaceIfPossible updates Pods in place, and recreates a Pod if its change cannot be made in place or if the API
+	// server refuses the change.
 	InPlaceIfPossible Policy = "InPlaceIfPossible"
-	// InPlaceOnly never deletes a Pod for an update.
+	// InPlaceOnly never deletes a Pod because of an update.
 	InPlaceOnly Policy = "InPlaceOnly"
 )
 
 // Recreates reports whether the policy always recreates Pods.
 func (p Policy) Recreates() bool { return p == Recreate || p == "" }
 
-// Rules are an owner's wishes for its Pods. The zero value recreates Pods for updates and has no hooks.
+// Rules are what an owner's spec says about its Pods: update policy and hooks. The zero value recreates Pods for
+// updates and has no hooks.
 type Rules struct {
 	Hooks  lifecycle.Hooks
 	Policy Policy
-	// GracePeriod is a Pod's time out of service before its update in place, in whole seconds, rounded up.
+	// GracePeriod is how long a Pod is out of service before its in-place update, in whole seconds, rounded up.
 	GracePeriod time.Duration
 }
 
-// RevisionLabels returns the labels of a Pod at a revision, also for inplaceupdate.Target. Without a name there are
-// none.
+// RevisionLabels returns the labels that mark a Pod's revision, also for inplaceupdate.Target. If name is empty, there
+// are none.
 func (c *Control) RevisionLabels(name string) map[string]string {
 	if name == "" {
 		return map[string]string{}
@@ -165,9 +169,9 @@ func (c *Control) RevisionLabels(name string) map[string]string {
 }
 
 // NewPod returns a Pod of a revision for its owner, from the revision's template. The Pod has the readiness gates, the
-// labels of the revision, the first state, and the labels and finalizers of hooks, see lifecycle.Machine.Stamp. The Pod
-// lacks all keys that only the controller may write. An empty revisionName stands for Pods without revisions. Name or
-// GenerateName are left to the caller. NewPod does not modify the template.
+// revision labels, the first lifecycle state, and the labels and finalizers of hooks, see lifecycle.Machine.Stamp.
+// Labels and annotations that only the controller may write are removed from the template's. An empty revisionName
+// means that Pods have no revisions. The caller must set Name or GenerateName. NewPod does not modify the template.
 func (c *Control) NewPod(
 	template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, rules Rules, revisionName string, now time.Time,
 ) *corev1.Pod {
@@ -193,13 +197,13 @@ func (c *Control) NewPod(
 // RevisionOf returns the value of the Pod's revision label.
 func (c *Control) RevisionOf(pod *corev1.Pod) string { return pod.Labels[c.config.RevisionLabel] }
 
-// StateOf returns the Pod's state in its lifecycle; empty for a Pod without a state.
+// StateOf returns the Pod's lifecycle state; empty if the Pod has none.
 func (c *Control) StateOf(pod *corev1.Pod) lifecycle.State {
 	return c.config.Lifecycle.State(pod)
 }
 
-// IsUpdating reports whether an update of the Pod has begun and not ended. Without a state of its lifecycle, the gate
-// tells.
+// IsUpdating reports whether an update of the Pod has begun and has not ended. If the Pod has no lifecycle state,
+// IsUpdating judges by the gate.
 func (c *Control) IsUpdating(pod *corev1.Pod) bool {
 	if state := c.StateOf(pod); state != "" {
 		return state == lifecycle.Updating
@@ -207,16 +211,18 @@ func (c *Control) IsUpdating(pod *corev1.Pod) bool {
 	return !podstate.GateOpen(pod, c.config.InPlace.Gate())
 }
 
-// IsMarked reports whether the Pod's label asks for its deletion.
+// IsMarked reports whether a label of the Pod requests the Pod's deletion.
 func (c *Control) IsMarked(pod *corev1.Pod) bool {
 	_, ok := pod.Labels[c.config.DeleteLabel]
 	return ok && c.config.DeleteLabel != ""
 }
 
-// RecreateMark is the value of Config.DeleteLabel on a Pod that waits for its hook to be recreated for an update.
+// RecreateMark is the value of Config.DeleteLabel on a Pod that waits for its hook because an update will recreate the
+// Pod.
 const RecreateMark = "recreate"
 
-// mark asks for a Pod's deletion, so nobody cancels the deletion. A user's mark stays, also one not seen yet.
+// mark sets the label that requests a Pod's deletion, so that nobody cancels the deletion. A user's value of the label
+// is not overwritten, even if the cache does not show the value yet.
 func (c *Control) mark(pod *corev1.Pod) podpatch.Change {
 	if c.config.DeleteLabel == "" || c.IsMarked(pod) {
 		return podpatch.Change{}
@@ -225,7 +231,7 @@ func (c *Control) mark(pod *corev1.Pod) podpatch.Change {
 	return podpatch.Change{ResourceVersion: pod.ResourceVersion, Labels: map[string]*string{c.config.DeleteLabel: &value}}
 }
 
-// unmark removes the mark of an update.
+// unmark removes the label if an update has set the label.
 func (c *Control) unmark(pod *corev1.Pod) podpatch.Change {
 	if !c.isRecreated(pod) {
 		return podpatch.Change{}
@@ -233,12 +239,12 @@ func (c *Control) unmark(pod *corev1.Pod) podpatch.Change {
 	return podpatch.Change{ResourceVersion: pod.ResourceVersion, Labels: map[string]*string{c.config.DeleteLabel: nil}}
 }
 
-// isRecreated reports whether the mark of a Pod is that of an update.
+// isRecreated reports whether an update, not a user, has set the Pod's delete label.
 func (c *Control) isRecreated(pod *corev1.Pod) bool {
 	return c.config.DeleteLabel != "" && pod.Labels[c.config.DeleteLabel] == RecreateMark
 }
 
-// missingHash adds the label not written by older controllers.
+// missingHash adds the hash label, which older controllers do not write.
 func (c *Control) missingHash(pod *corev1.Pod) podpatch.Change {
 	label := c.RevisionOf(pod)
 	if c.config.HashLabel == "" || label == "" || pod.Labels[c.config.HashLabel] != "" {

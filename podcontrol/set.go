@@ -18,30 +18,30 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Facts are an owner's facts about a Pod, independent of time and of other Pods.
+// Facts are what an owner needs to know about a Pod, independent of time and of other Pods.
 type Facts struct {
-	// Active Pods have neither ended nor a deletionTimestamp.
+	// Active Pods have not ended and are not being deleted.
 	Active bool
-	// Ready Pods are ready, and no update in place is under way.
+	// Ready Pods are ready and not being updated in place.
 	Ready bool
-	// Updating Pods have a begun, unfinished update.
+	// Updating Pods are being updated.
 	Updating bool
-	// Gated Pods have the readiness gate of updates in place, so they are not ready before the end of an update.
+	// Gated Pods have the readiness gate for in-place updates, so they are not ready before an update has ended.
 	Gated bool
-	// Marked Pods carry the label for a requested deletion. Recreated says that the label is that of an update, and not a
-	// user's: the Pod waits for its hook to be recreated.
+	// Marked Pods have the label that requests their deletion. Recreated says that an update, not a user, has set the
+	// label: the Pod waits for its hook and will then be recreated.
 	Marked, Recreated bool
 	State             lifecycle.State
 	// Revision is the value of the Pod's revision label.
 	Revision string
-	// Began is the Pod's creation or, if later, the begin of its last update in place.
+	// Began is when the Pod was created or, if later, when its last in-place update began.
 	Began time.Time
-	// Unreadable says why the state of the Pod's update, or the holders of its gate, cannot be read. Such a Pod is not
-	// updated in place, but can be deleted.
+	// Unreadable says why the annotations with the state of the Pod's update, or the holders of its gate, cannot be
+	// parsed. Such a Pod is not updated in place, but can be deleted.
 	Unreadable error
 }
 
-// Read reads a Pod. The result depends on the Pod alone.
+// Read derives Facts from a Pod. The result depends only on the Pod.
 func (c *Control) Read(pod *corev1.Pod) Facts {
 	began := pod.CreationTimestamp.Time
 	state, err := c.config.InPlace.State(pod)
@@ -55,36 +55,36 @@ func (c *Control) Read(pod *corev1.Pod) Facts {
 	}
 }
 
-// Pod is an active Pod with its owner's facts.
+// Pod is an active Pod with what its owner knows about the Pod.
 type Pod struct {
 	*corev1.Pod
 	Facts
 
 	// Updated Pods are at the update revision.
 	Updated bool
-	// Available Pods count as serving: ready for long enough, in a counting state.
+	// Available Pods count as in service: ready for long enough, and in a lifecycle state that counts.
 	Available bool
-	// Leaving Pods wait for their hook before their deletion.
+	// Leaving Pods wait for their hook and will then be deleted.
 	Leaving bool
-	// Named Pods are among Want.Delete.
+	// Named Pods are listed in Want.Delete.
 	Named bool
-	// Specified Pods have a requested deletion, by label or name, and are not Leaving.
+	// Specified Pods are requested to be deleted, by label or by name, and are not Leaving yet.
 	Specified bool
 }
 
-// Serves reports whether the Pod is ready now, for any length of time.
+// Serves reports whether the Pod is ready now, no matter for how long.
 func (p *Pod) Serves() bool { return p.Ready && p.Facts.State.Available() }
 
-// Want is the wanted state of an owner's Pods.
+// Want is what an owner's spec says about its Pods.
 type Want struct {
-	// Update is the name of the update revision. Without a name every Pod counts as updated, so no Pod is updated to
-	// nothing.
+	// Update is the name of the update revision. If empty, every Pod counts as updated, so that no Pod is updated to an
+	// empty revision.
 	Update string
 	// MinReady is how long a Pod must have been ready to count as available.
 	MinReady time.Duration
-	// Delete names Pods to delete.
+	// Delete are the names of Pods to delete.
 	Delete []string
-	// Selector is the owner's selector. Nil selects all of the owner's Pods.
+	// Selector is the owner's selector. If nil, all of the owner's Pods are selected.
 	Selector labels.Selector
 	// Away reports active Pods about to leave service for a cause outside of the Pod, such as a restart of containers.
 	// Such a Pod does not count as available, whether ready or not. Nil for none.
@@ -95,15 +95,15 @@ func (w *Want) isUpdated(facts *Facts) bool {
 	return w.Update == "" || revision.Same(facts.Revision, w.Update)
 }
 
-// Set is the Pods of an owner at an instant. A Set never changes after its creation.
+// Set describes the Pods of an owner at a given time. A Set never changes after its creation.
 type Set struct {
-	// Active Pods, in no particular order: see ByName.
+	// Active are the active Pods, in no particular order: see ByName.
 	Active []Pod
-	// Inactive Pods have ended or have a deletionTimestamp.
+	// Inactive Pods have ended or are being deleted.
 	Inactive []*corev1.Pod
-	// NotSelected Pods are controlled by the owner, but not matched by its selector. They are in no other list.
+	// NotSelected Pods are controlled by the owner, but not matched by its selector. No other list contains these Pods.
 	NotSelected []*corev1.Pod
-	// NextAvailable is the time until another Pod may become available without an event; zero for never.
+	// NextAvailable is the time until another Pod may become available although no event occurs; zero for never.
 	NextAvailable time.Duration
 
 	// inactive and notSelected say which Pods of Inactive and NotSelected are at the update revision.
@@ -113,9 +113,9 @@ type Set struct {
 	byName map[string]*Pod
 }
 
-// Of returns the facts about an active Pod, nil for any other Pod. Safe for concurrent use.
+// Of returns the facts about an active Pod, or nil if the Pod is not active. Safe for concurrent use.
 func (s *Set) Of(pod *corev1.Pod) *Pod {
-	s.index.Do(func() { // most passes choose no Pod, and never ask
+	s.index.Do(func() { // most passes need no index, so the index is made only when needed
 		s.byName = make(map[string]*Pod, len(s.Active))
 		for i := range s.Active {
 			s.byName[s.Active[i].Name] = &s.Active[i]
@@ -133,7 +133,7 @@ func (s *Set) Names(yield func(name string) bool) {
 	}
 }
 
-// Counts sums the active Pods up for package rollout. preparingIsUpdated counts Pods waiting for their hook before an
+// Counts counts the active Pods for package rollout. preparingIsUpdated counts Pods that wait for their hook before an
 // update as updated.
 func (s *Set) Counts(preparingIsUpdated bool) rollout.Counts {
 	var c rollout.Counts
@@ -159,7 +159,7 @@ func (s *Set) Counts(preparingIsUpdated bool) rollout.Counts {
 	return c
 }
 
-// Totals are numbers of active Pods in the form of statuses.
+// Totals are the numbers of Pods that a status reports.
 type Totals struct{ Pods, Ready, Available, Updated, UpdatedReady, UpdatedAvailable int32 }
 
 // Totals counts the active Pods.
@@ -181,12 +181,13 @@ func (s *Set) Totals() Totals {
 	return t
 }
 
-// Uses reports whether an active Pod was made from a revision, or updated to the revision.
+// Uses reports whether an active Pod was created from a revision, or updated to the revision.
 func (s *Set) Uses(rev *appsv1.ControllerRevision) bool {
 	return slices.ContainsFunc(s.Active, func(p Pod) bool { return revision.Same(p.Revision, rev.Name) })
 }
 
-// Select returns the active Pods that pass the test, by name, so equal sets give equal decisions.
+// Select returns the active Pods for which test returns true, sorted by name, so that equal sets lead to equal
+// decisions.
 func (s *Set) Select(test func(*Pod) bool) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range s.Active {
@@ -198,10 +199,10 @@ func (s *Set) Select(test func(*Pod) bool) []*corev1.Pod {
 	return out
 }
 
-// Reader reads the Pods of owners, each Pod once as long as a cache holds the same object. A Reader knows Pods by their
-// pointer. The pointer is safe because a cache replaces a changed object and never modifies an object. A Reader is safe
-// for concurrent use. Make a Reader with NewReader, and have the Reader forget gone objects:
-// ownercache.Cache.OnReplaced takes Drop, and OnGone takes Forget.
+// Reader reads the Pods of owners, and reads a Pod again only if the cache has a new object for the Pod. A Reader
+// identifies a Pod by its pointer. This is safe because a cache replaces a changed object and never modifies an object.
+// A Reader is safe for concurrent use. Make a Reader with NewReader, and let the cache report deleted objects: pass
+// Drop to ownercache.Cache.OnReplaced, and Forget to OnGone.
 type Reader struct {
 	control *Control
 
@@ -209,14 +210,15 @@ type Reader struct {
 	owners map[types.UID]*known
 }
 
-// known is the memory about an owner.
+// known is what a Reader remembers about an owner.
 type known struct {
 	mu       sync.Mutex
 	selector basis
 	facts    map[*corev1.Pod]selectedFacts
 }
 
-// basis is the selector of the remembered reads. The text alone is the same for selectors of everything and of nothing.
+// basis is the selector with which the remembered Pods were read. The selector's text alone is not enough: the text is
+// the same for a selector of everything and of nothing.
 type basis struct {
 	text string
 	all  bool
@@ -228,7 +230,7 @@ type selectedFacts struct {
 	selected bool
 }
 
-// NewReader returns a Reader without any reads.
+// NewReader returns a Reader that remembers nothing yet.
 func NewReader(control *Control) *Reader {
 	return &Reader{control: control, owners: map[types.UID]*known{}}
 }
@@ -259,11 +261,11 @@ func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.T
 	return s
 }
 
-// read adds the facts that depend on the owner and on the time.
+// read adds what depends on the owner and on the time to the Facts of a Pod.
 func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod {
 	p := Pod{Pod: pod, Facts: facts, Updated: want.isUpdated(&facts), Leaving: facts.State == lifecycle.PreparingDelete}
 	p.Named = len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name)
-	p.Marked = p.Marked && (!p.Recreated || !p.Updated) // the update that has marked the Pod is taken back
+	p.Marked = p.Marked && (!p.Recreated || !p.Updated) // the update for which the Pod was marked is no longer wanted
 	p.Specified = !p.Leaving && (p.Marked || p.Named)
 	if p.Serves() && (want.Away == nil || !want.Away(pod)) {
 		var wait time.Duration
@@ -274,7 +276,7 @@ func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod 
 	return p
 }
 
-// selectBy forgets reads under another selector.
+// selectBy forgets all reads if the selector has changed.
 func (k *known) selectBy(selector labels.Selector, pods int) {
 	now := basis{all: true}
 	if selector != nil {
@@ -285,7 +287,7 @@ func (k *known) selectBy(selector labels.Selector, pods int) {
 	}
 }
 
-// available looks at the Pod only where time matters.
+// available reads the Pod's conditions only if the time matters.
 func available(pod *corev1.Pod, minReady time.Duration, now time.Time) (ok bool, wait time.Duration) {
 	if minReady <= 0 {
 		return true, 0
@@ -307,7 +309,7 @@ func (r *Reader) known(owner types.UID, pods int) *known {
 	return k
 }
 
-// shrink drops Pods no longer shown, if nobody calls Drop.
+// shrink forgets Pods that the cache no longer has, in case nobody calls Drop.
 func (k *known) shrink(pods []*corev1.Pod) {
 	if len(k.facts) <= len(pods)+len(pods)/16 {
 		return
@@ -319,7 +321,7 @@ func (k *known) shrink(pods []*corev1.Pod) {
 	k.facts = kept
 }
 
-// Drop forgets an object replaced or lost by the cache. Dropping an unknown object does nothing.
+// Drop forgets an object that the cache has replaced or deleted. If the object is unknown, Drop does nothing.
 func (r *Reader) Drop(owner types.UID, pod *corev1.Pod) {
 	r.mu.Lock()
 	k := r.owners[owner]
@@ -332,14 +334,14 @@ func (r *Reader) Drop(owner types.UID, pod *corev1.Pod) {
 	delete(k.facts, pod)
 }
 
-// Forget drops the memory about a gone owner.
+// Forget drops everything remembered about a deleted owner.
 func (r *Reader) Forget(owner types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.owners, owner)
 }
 
-// Len returns of how many owners something is remembered.
+// Len returns the number of owners about which a Reader remembers anything.
 func (r *Reader) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Act is the action of a step.
+// Act is what must be done to a Pod.
 type Act string
 
 const (
@@ -26,30 +26,32 @@ const (
 	Nothing Act = ""
 	// Patch writes Step.Changes.
 	Patch Act = "Patch"
-	// Start writes Step.Changes and so begins an update in place. Nobody else may change the Pod's gates meanwhile.
+	// Start writes Step.Changes, which begins an in-place update. Nobody else may change the Pod's gates at the same
+	// time.
 	Start Act = "Start"
 	// Delete deletes the Pod.
 	Delete Act = "Delete"
-	// Blocked does nothing. Step.Why names the obstacle.
+	// Blocked means that nothing can be done. Step.Why says why.
 	Blocked Act = "Blocked"
 )
 
-// Step is a Pod's need now.
+// Step is what a Pod needs now.
 type Step struct {
 	Act     Act
 	Changes []podpatch.Change
-	// Recreate is set if a Pod is deleted, or waits for its deletion, in place of an update.
+	// Recreate is set if the Pod is deleted, or waits for its deletion, because of an update.
 	Recreate bool
-	// Why says why the Pod waits, is blocked or is recreated.
+	// Why says why the Pod waits, cannot be updated or is recreated.
 	Why reason.List
-	// RequeueAfter, when positive, is when to look again; nothing else may wake the caller.
+	// RequeueAfter, if positive, is the time after which the caller must ask again; there may be no event.
 	RequeueAfter time.Duration
 }
 
-// Update takes a Pod to the target of the plan: in place if the plan allows, otherwise by its deletion, or not at all
-// if the rules forbid the deletion. A Pod held by its hook waits first. A Pod at the revision needs nothing: Next ends
-// a begun update. The plan may be nil if the rules recreate Pods. The error is InvalidRules, or concerns a Pod with
-// unreadable annotations or gate, which cannot be updated in place until somebody repairs the Pod.
+// Update takes a Pod to the revision of the plan: in place if the plan allows, otherwise by deletion, or not at all if
+// the rules forbid the deletion. If a hook holds the Pod, the Pod waits first. If the Pod is at the revision already,
+// Update does nothing: Next finishes an update that has begun. The plan may be nil if the rules always recreate Pods.
+// The error is InvalidRules, or says that the Pod's annotations or gate cannot be parsed; such a Pod cannot be updated
+// in place until somebody repairs the Pod.
 func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
 	switch {
 	case revisionName == "":
@@ -73,7 +75,7 @@ func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan,
 		if !errors.Is(err, inplaceupdate.UpdateBlocked) {
 			return step, err
 		}
-		why, _ = errors.AsType[reason.List](err) // the reasons for this Pod alone
+		why, _ = errors.AsType[reason.List](err) // reasons that concern only this Pod
 	}
 	if rules.Policy == InPlaceOnly {
 		return Step{Act: Blocked, Why: why}, nil
@@ -85,11 +87,12 @@ func invalidRules(value, detail, remedy string) error {
 	return reason.Reason{Code: InvalidRules, New: value, Detail: detail, Remedy: remedy}
 }
 
-// isIdle reports whether a hook is given and never holds a Pod.
+// isIdle reports whether a hook is configured that never holds a Pod.
 func isIdle(hook *lifecycle.Hook) bool { return hook != nil && hook.IsEmpty() }
 
-// Validate says why a Pod cannot be handled by the rules: a hook that never holds a Pod, or a hook without its names in
-// the Config. The error is InvalidRules. Rules made from a user's spec may be such.
+// Validate returns an error if no Pod can be handled by the rules: a hook never holds a Pod, or the rules have a hook
+// for which the Config has no names. The error is InvalidRules. Rules made from a user's spec may be invalid in this
+// way.
 func (c *Control) Validate(rules Rules) error {
 	hooks := rules.Hooks
 	switch {
@@ -110,7 +113,8 @@ func (c *Control) Validate(rules Rules) error {
 }
 
 func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
-	if err := errors.Join(c.Validate(rules), c.unreadable(pod)); err != nil { // otherwise the Pod would leave service for a hook, and stay out
+	// Otherwise the Pod would be taken out of service for a hook, and would stay so.
+	if err := errors.Join(c.Validate(rules), c.unreadable(pod)); err != nil {
 		return Step{}, err
 	}
 	t := c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Update})
@@ -130,8 +134,8 @@ func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, 
 	return step, nil
 }
 
-// Recreate deletes a Pod in place of an update, for its owner to make a new Pod. A Pod held by its hook is marked for
-// deletion. why says why the Pod is not updated in place.
+// Recreate deletes a Pod because of an update, so that its owner creates a new Pod. If a hook holds the Pod, the Pod is
+// marked for deletion and waits. why says why the Pod is not updated in place.
 func (c *Control) Recreate(pod *corev1.Pod, rules Rules, why reason.List, now time.Time) (Step, error) {
 	step, err := c.Delete(pod, rules, now)
 	if step.Act == Patch {
@@ -141,7 +145,8 @@ func (c *Control) Recreate(pod *corev1.Pod, rules Rules, why reason.List, now ti
 	return step, err
 }
 
-// Delete deletes a Pod, or has the Pod wait for its hook. The error is InvalidRules, or concerns an unreadable gate.
+// Delete deletes a Pod, or marks the Pod to wait for its hook. The error is InvalidRules, or says that the gate's
+// holders cannot be parsed.
 func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	if err := c.Validate(rules); err != nil {
 		return Step{}, err
@@ -153,13 +158,15 @@ func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 	return c.move(pod, rules, t, false, now)
 }
 
-// Cancel takes a Pod back from waiting for its hook before a deletion or update, because the Pod is wanted unchanged. A
-// hook with MarkNotReady lets no Pod come back: such a Pod is deleted when the hook lets it go.
+// Cancel cancels a deletion or update of a Pod that waits for its hook, because the owner wants to keep the Pod
+// unchanged. If the hook has MarkNotReady, the deletion cannot be cancelled: the Pod is deleted when the hook releases
+// the Pod.
 func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	return c.takeBack(pod, rules, c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Cancel, Settled: true}), now)
 }
 
-// takeBack carries the transition of a wanted Pod out. The mark of an earlier update goes with the wait for its hook.
+// takeBack carries out the transition of a Pod that the owner wants to keep. When the Pod stops waiting for its hook,
+// the delete label of an earlier update is removed.
 func (c *Control) takeBack(pod *corev1.Pod, rules Rules, t lifecycle.Transition, now time.Time) (Step, error) {
 	if t.Act == lifecycle.DeletePod { // nobody else would delete the Pod
 		return Step{Act: Delete}, c.Validate(rules)
@@ -171,19 +178,19 @@ func (c *Control) takeBack(pod *corev1.Pod, rules Rules, t lifecycle.Transition,
 	return step, err
 }
 
-// Settle is Cancel for updates alone, if an update is no longer wanted after a rollback, or because a partition keeps
-// the Pod at its revision. The deletion of a Pod goes on.
+// Settle cancels only updates, if an update is no longer wanted after a rollback, or because a partition keeps the Pod
+// at its revision. A deletion of the Pod continues.
 func (c *Control) Settle(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	return c.move(pod, rules, c.next(pod, rules, lifecycle.Want{Settled: true, Complete: true}), false, now)
 }
 
-// settleTime is the longest wait for a new Pod's ready containers before its gates are opened anyway. Opening the gates
-// when the containers become ready spares a conflict with the kubelet, which writes until then.
+// settleTime is how long a new Pod's gates stay closed, at most, until its containers are ready. Opening the gates when
+// the containers become ready avoids conflicts with the kubelet, which writes the status until then.
 const settleTime = 10 * time.Second
 
-// Next takes the actions without need for a budget. Its changes demand the Pod as read: a conflict means that a newer
-// Pod is on its way, and its event brings the Pod back. The error is as for Update. Next takes a Pod without a state
-// for a Pod without any update: ask Lost before.
+// Next takes the actions that need no budget. Its changes carry the Pod's resourceVersion: a conflict means that the
+// Pod has changed, and the event of the change will wake the Pod again. The errors are the same as Update's. Next
+// treats a Pod without a recorded state as a Pod that was never updated: ask Lost first.
 func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	next, err := c.config.InPlace.Next(pod, now)
 	if err != nil {
@@ -196,7 +203,7 @@ func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error
 	}
 	t := c.next(pod, rules, lifecycle.Want{Complete: next.Complete, AnyNode: c.config.CountUnscheduled})
 	if t.Act == lifecycle.DeletePod {
-		return Step{}, nil // the owner deletes, within its budget
+		return Step{}, nil // the owner deletes the Pod, within its budget
 	}
 	step, err := c.move(pod, rules, t, true, now)
 	if err != nil {
@@ -221,20 +228,20 @@ func (c *Control) HeldBy(pod *corev1.Pod, rules Rules) reason.List {
 	return slices.DeleteFunc(why, func(r reason.Reason) bool { return r.Code != lifecycle.HookHolds && r.Code != lifecycle.HookMissing })
 }
 
-// Lost says that somebody has removed or replaced the state of a running update, judged by the Pod's gate or the state
-// of its lifecycle. Lost returns nil for any other Pod. The code is inplaceupdate.StateLost.
+// Lost returns an error if somebody has removed or replaced the recorded state of a running update, judged by the Pod's
+// gate or lifecycle state. Lost returns nil for all other Pods. The code is inplaceupdate.StateLost.
 func (c *Control) Lost(pod *corev1.Pod) error {
 	err := c.config.InPlace.Lost(pod, c.RevisionOf(pod), c.StateOf(pod) == lifecycle.Updating)
 	if errors.Is(err, inplaceupdate.StateLost) {
 		return err
 	}
-	return nil // Next reports all other errors
+	return nil // Next returns all other errors
 }
 
-// Redo begins the Lost update of a Pod anew. template is the template of the revision in the Pod's label. Redo needs no
-// budget: the Pod has used its share when the update began. Labels of hooks stay as the hooks' owners left them: a
-// label restored from the template would hold a Pod that was let go. The error is as for Update, or
-// inplaceupdate.UpdateBlocked.
+// Redo begins the update of a Pod again whose state is Lost. template is the template of the revision in the Pod's
+// label. Redo needs no budget: the Pod was counted in the budget when the update began. Labels of hooks are not
+// restored from the template: a restored label would hold a Pod that its hook had released. The errors are the same as
+// Update's, or inplaceupdate.UpdateBlocked.
 func (c *Control) Redo(pod *corev1.Pod, rules Rules, template *corev1.PodTemplateSpec, now time.Time) (Step, error) {
 	if err := errors.Join(c.Validate(rules), c.unreadableGate(pod)); err != nil {
 		return Step{}, err
@@ -262,23 +269,24 @@ func withoutHooks(template *corev1.PodTemplateSpec, hooks lifecycle.Hooks) *core
 	return &out
 }
 
-// target is the target of an update in place.
+// target returns the target of an in-place update.
 func (c *Control) target(revisionName string, rules Rules) inplaceupdate.Target {
 	labels := c.RevisionLabels(revisionName)
 	return inplaceupdate.Target{Revision: labels[c.config.RevisionLabel], Labels: labels, GracePeriod: rules.GracePeriod}
 }
 
-// isNew reports whether the Pod waits for its first conditions.
+// isNew reports whether the Pod's gates have no conditions yet.
 func (c *Control) isNew(pod *corev1.Pod) bool {
 	gate := c.config.InPlace.Gate()
 	return gate != "" && podstate.HasGate(pod, gate) && podstate.Condition(pod, gate) == nil
 }
 
-// settling returns how long to wait before a new Pod's gates are opened; event is set while only an event can tell.
+// settling returns how long to wait before a new Pod's gates are opened; event is set if the wait ends only with an
+// event.
 func settling(pod *corev1.Pod, now time.Time) (wait time.Duration, event bool) {
 	scheduled := podstate.Condition(pod, corev1.PodScheduled)
 	switch {
-	case !podstate.IsScheduled(pod), !podstate.IsReported(pod): // nor would inplaceupdate open the gate
+	case !podstate.IsScheduled(pod), !podstate.IsReported(pod): // inplaceupdate would not open the gate yet either
 		return 0, true
 	case podstate.IsTrue(pod, corev1.ContainersReady), scheduled == nil:
 		return 0, false
@@ -287,7 +295,7 @@ func settling(pod *corev1.Pod, now time.Time) (wait time.Duration, event bool) {
 	}
 }
 
-// move writes a transition of the lifecycle, with the demanded holders of the gate.
+// move writes a transition of the lifecycle, with the required holders of the gate.
 func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, initialize bool, now time.Time) (Step, error) {
 	if err := c.Validate(rules); err != nil {
 		return Step{}, err
@@ -314,7 +322,7 @@ func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, ini
 	return step, nil
 }
 
-// next is the next transition in the life of a Pod.
+// next returns the next transition of a Pod's lifecycle.
 func (c *Control) next(pod *corev1.Pod, rules Rules, want lifecycle.Want) lifecycle.Transition {
 	t := c.machine(rules).Next(pod, want)
 	if c.config.OnlyPreDelete && t.From == "" && t.To != lifecycle.PreparingDelete {
@@ -327,7 +335,7 @@ func (c *Control) machine(rules Rules) lifecycle.Machine {
 	return c.config.Lifecycle.With(rules.Hooks)
 }
 
-// unreadable says why the state of a Pod's update, or the holders of its gate, cannot be read.
+// unreadable returns an error if the state of a Pod's update, or the holders of its gate, cannot be parsed.
 func (c *Control) unreadable(pod *corev1.Pod) error {
 	_, err := c.config.InPlace.State(pod)
 	return errors.Join(err, c.unreadableGate(pod))

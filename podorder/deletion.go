@@ -10,25 +10,25 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Deletion ranks Pods for scale-in. The zero value spreads over nodes.
+// Deletion sorts Pods for scale-in. The zero value spreads the remaining Pods over nodes.
 type Deletion struct {
 	// Available reports whether a Pod counts as available; nil stands for podstate.IsReady.
 	Available func(*corev1.Pod) bool
-	// Constraints are the Pod template's topologySpreadConstraints. With Constraints, crowded domains shrink first;
-	// without, nodes with several Pods shrink first.
+	// Constraints are the Pod template's topologySpreadConstraints. If there are Constraints, Pods in crowded topology
+	// domains are deleted first; otherwise Pods on nodes with several Pods.
 	Constraints []corev1.TopologySpreadConstraint
-	// NodeLabels returns a node's labels, and false for an unknown node. Sort calls NodeLabels once per node. NodeLabels
-	// may be nil without Constraints.
+	// NodeLabels returns a node's labels, and false if the node is unknown. Sort calls NodeLabels once per node.
+	// NodeLabels may be nil without Constraints.
 	NodeLabels func(node string) (map[string]string, bool)
-	// StateAlone leaves out deletion costs, crowded nodes and Constraints. A caller that computes deletion costs from the
-	// order must not read the costs again.
+	// StateAlone ignores deletion costs, crowded nodes and Constraints. Use StateAlone to compute deletion costs from
+	// the order: the order must then not depend on these costs.
 	StateAlone bool
 }
 
 // Sort orders Pods for deletion, the first Pod to delete in front: not assigned to a node; phase Pending, then Unknown,
 // then Running; not available; not ready; lower annotation controller.kubernetes.io/pod-deletion-cost (0 if invalid or
-// missing); more crowded; ready for less time; more container restarts; newer. The sort is stable and ranks within the
-// given Pods only.
+// missing); more crowded; ready for less time; more container restarts; newer. The sort is stable, and compares only
+// the given Pods with each other.
 func (d Deletion) Sort(pods []*corev1.Pod) {
 	if len(pods) < 2 {
 		return
@@ -49,7 +49,7 @@ func (d Deletion) Sort(pods []*corev1.Pod) {
 	}
 	compare := func(a, b int32) int { return facts[a].compare(&facts[b]) }
 
-	// Sorting once without ranks sorts within each node, too.
+	// A single sort without ranks also gives the order within each node.
 	unranked := sorted(len(pods), compare)
 	if d.StateAlone {
 		arrange(pods, unranked)
@@ -70,9 +70,9 @@ func (d Deletion) Sort(pods []*corev1.Pod) {
 	arrange(pods, order)
 }
 
-// spreadRanks returns each Pod's rank by topology: the sum over the constraints of the Pod's position from the end of
-// its domain, weighted by the logarithm of the number of domains. Within a host the order without ranks counts,
-// elsewhere the order with the ranks by node.
+// spreadRanks returns each Pod's rank by topology: for each constraint the Pod's position, counted from the end of its
+// domain and weighted by the logarithm of the number of domains, summed over the constraints. Within a host, the order
+// without ranks counts; within other domains, the order with the ranks by node.
 func (d Deletion) spreadRanks(pods []*corev1.Pod, unranked, byNode []int32) []float64 {
 	ranks := make([]float64, len(pods))
 	if d.NodeLabels == nil {
@@ -123,7 +123,7 @@ func fromEnd(order []int32, domainOf func(i int32) (string, bool)) places {
 	return p
 }
 
-// deletionCost reads the annotation as validated by the API server: no plus sign, no leading zeros.
+// deletionCost parses the annotation as the API server validates the annotation: no plus sign, no leading zeros.
 func deletionCost(pod *corev1.Pod) int32 {
 	value, ok := pod.Annotations[corev1.PodDeletionCost]
 	if !ok || value == "" || value[0] == '+' || (value[0] == '0' && value != "0") {

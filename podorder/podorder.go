@@ -1,14 +1,13 @@
 // Package podorder answers "which Pod first, to update and to delete?"
 //
-// Each answer is a value with a Sort method: [Update] for Pods waiting for their update, [Deletion] for the candidates
-// of a deletion. Their parts ([Priority], [Scatter]) are compiled once from users' input, and senseless input is
-// refused with an error.
+// Each order is a value with a Sort method: [Update] for Pods waiting for their update, [Deletion] for Pods that may be
+// deleted. Their parts ([Priority], [Scatter]) are compiled once from users' input; invalid input gives an error.
 //
 // # Priority and Pods without a key
 //
-// With an order priority, Pods without any of the keys come before all Pods with a key. The descriptions of
-// OpenKruise's API say the opposite (Pods with a key first), but every release of OpenKruise behaves like package
-// podorder, and rollouts were tuned to the behavior.
+// With an order priority, Pods that have none of the labels come before all Pods that have one. The descriptions of
+// OpenKruise's API say the opposite (Pods with a label first), but every release of OpenKruise behaves like package
+// podorder, and users have configured rollouts for this behavior.
 //
 // Sort reorders the given slice, never copies or modifies a Pod, and takes O(n log n). Compiled values are immutable
 // and safe for concurrent use; no function reads a clock or an API.
@@ -25,10 +24,10 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// facts are the compared facts, read once per Pod. Facts only for deletion are zero for updates, and so decide nothing
-// there.
+// facts are the compared properties of a Pod, read once per Pod. Properties that only deletions compare are zero for
+// updates, and so do not affect the order.
 type facts struct {
-	stage      uint8 // the Pod's progress, the most telling first: assigned, phase, available, ready
+	stage      uint8 // bits for assigned, phase, available and ready, the most significant first
 	restarts   int32
 	cost       int32
 	rank       float64
@@ -36,7 +35,7 @@ type facts struct {
 	created    int64
 }
 
-// The bits of facts.stage; the phase has two.
+// The bits of facts.stage; the phase takes two bits.
 const (
 	stageReady     = 1 << 0
 	stageAvailable = 1 << 1
@@ -63,7 +62,7 @@ func factsOf(pod *corev1.Pod) facts {
 	return f
 }
 
-// instant makes a time comparable. An unset time counts as later than all set times.
+// instant makes a time comparable as a number. An unset time counts as later than all set times.
 func instant(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MaxInt64
@@ -71,8 +70,7 @@ func instant(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// compare puts first the lower stage and cost; then the higher rank, the later
-// readiness, more restarts and the later creation.
+// compare orders by lower stage and cost first, then by higher rank, later readiness, more restarts and later creation.
 func (f *facts) compare(g *facts) int {
 	switch {
 	case f.stage != g.stage:
@@ -89,7 +87,7 @@ func (f *facts) compare(g *facts) int {
 	return cmp.Compare(g.created, f.created)
 }
 
-// sorted returns the numbers 0 to n-1 in a stable order.
+// sorted returns the numbers 0 to n-1, sorted stably by compare.
 func sorted(n int, compare func(a, b int32) int) []int32 {
 	order := make([]int32, n)
 	for i := range order {

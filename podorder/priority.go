@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// InvalidTerm means that a term of a priority or scatter strategy cannot be used. The reason has the term's field and
+// InvalidTerm means that a term of a priority or scatter strategy is invalid. The reason has the term's field and
 // value, and the allowed values.
 const InvalidTerm reason.Code = "InvalidTerm"
 
@@ -25,13 +25,13 @@ type WeightTerm struct {
 	Weight   int32
 }
 
-// OrderTerm orders Pods by the number at the end of the value of a label.
+// OrderTerm orders Pods by the number at the end of a label's value.
 type OrderTerm struct {
 	Key string
 }
 
-// Priority is a compiled priority of either kind, for Update. CompileWeights and CompileOrder make a Priority. The zero
-// value changes no order.
+// Priority is a compiled priority, by weight or by order, for Update. CompileWeights and CompileOrder make a Priority.
+// The zero value does not change the order.
 type Priority struct {
 	weights []weight
 	keys    []string
@@ -43,8 +43,8 @@ type weight struct {
 }
 
 // CompileWeights makes a priority by weight: the weights of all matching terms are added up and larger sums come first.
-// path is the path of the list, for the error alone. The error is a reason.List with an InvalidTerm for each nil, empty
-// or invalid selector and each weight outside 0 to MaxWeight.
+// path is the field path of the list, used only in the error. The error is a reason.List with an InvalidTerm for each
+// nil, empty or invalid selector and each weight outside 0 to MaxWeight.
 func CompileWeights(path string, terms []WeightTerm) (Priority, error) {
 	var problems reason.List
 	p := Priority{weights: make([]weight, 0, len(terms))}
@@ -76,10 +76,10 @@ func CompileWeights(path string, terms []WeightTerm) (Priority, error) {
 	return p, nil
 }
 
-// CompileOrder makes a priority by order: the first term with a label of the Pod is the Pod's level. Pods without any
-// come first, then level by level; within a level a larger number at the end of the label's value comes first ("sts-10"
-// is 10, "abc" is 0). path is the path of the list, for the error alone. The error is a reason.List with an InvalidTerm
-// for each empty key.
+// CompileOrder makes a priority by order: the index of the first term whose label the Pod has is the Pod's level. Pods
+// without any of the labels come first, then level by level; within a level, Pods with a larger number at the end of
+// the label's value come first ("sts-10" is 10, "abc" is 0). path is the field path of the list, used only in the
+// error. The error is a reason.List with an InvalidTerm for each empty key.
 func CompileOrder(path string, terms []OrderTerm) (Priority, error) {
 	var problems reason.List
 	p := Priority{keys: make([]string, 0, len(terms))}
@@ -97,7 +97,7 @@ func CompileOrder(path string, terms []OrderTerm) (Priority, error) {
 	return p, nil
 }
 
-// sort puts the Pods of higher priority first. The sort is stable.
+// sort moves the Pods of higher priority to the front. The sort is stable.
 func (p Priority) sort(pods []*corev1.Pod) {
 	if len(p.weights) == 0 && len(p.keys) == 0 || len(pods) < 2 {
 		return
@@ -141,7 +141,8 @@ func (p Priority) level(pod *corev1.Pod) (int, int64) {
 	return -1, 0
 }
 
-// trailingNumber reads the digits at the end of s, 0 without any. Numbers too large for an int64 are all the largest.
+// trailingNumber parses the digits at the end of s, 0 if there are none. A number too large for an int64 counts as the
+// largest int64.
 func trailingNumber(s string) int64 {
 	start := len(s)
 	for start > 0 && s[start-1] >= '0' && s[start-1] <= '9' {

@@ -10,20 +10,20 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ScatterTerm names Pods by a label's value. Their updates are spread over the whole rollout.
+// ScatterTerm selects Pods by a label's value. The updates of these Pods are spread over the whole rollout.
 type ScatterTerm struct {
 	Key, Value string
 }
 
 // Scatter spreads the Pods of each term evenly over the order of an Update. The term with the most waiting Pods is
-// applied first. A term changes nothing if fewer than two Pods match, or if at most a single Pod does not match. Make a
-// Scatter with CompileScatter; the zero value changes no order.
+// applied first. A term has no effect if fewer than two Pods match, or if at most a single Pod does not match. Make a
+// Scatter with CompileScatter; the zero value does not change the order.
 type Scatter struct {
 	terms []ScatterTerm
 }
 
-// CompileScatter checks the terms. path is the path of the list, for the error alone. The error is a reason.List with
-// an InvalidTerm for each empty key and each repeated pair.
+// CompileScatter checks the terms. path is the field path of the list, used only in the error. The error is a
+// reason.List with an InvalidTerm for each empty key and each key and value that occurs twice.
 func CompileScatter(path string, terms []ScatterTerm) (Scatter, error) {
 	var problems reason.List
 	for i, term := range terms {
@@ -43,10 +43,11 @@ func CompileScatter(path string, terms []ScatterTerm) (Scatter, error) {
 	return Scatter{slices.Clone(terms)}, nil
 }
 
-// apply spreads the Pods that match a term evenly among the rest of waiting, the Pods still to be updated in the
-// present order. all are all Pods of the workload, waiting Pods included: their proportion keeps the spread the same in
-// each step of a rollout. Terms with more matching waiting Pods are applied first. A term with fewer than two matching
-// Pods, or with all Pods but a single Pod matching, changes nothing. O(n) per term.
+// apply spreads the Pods that match a term evenly among the other Pods in waiting, which are the Pods still to be
+// updated, in their present order. all are all Pods of the workload, including the waiting Pods: the proportion of
+// matching Pods among all keeps the spread the same in each step of a rollout. Terms with more matching waiting Pods
+// are applied first. A term has no effect if fewer than two Pods match, or if at most one does not match. O(n) per
+// term.
 func (s Scatter) apply(waiting, all []*corev1.Pod) {
 	type counted struct {
 		ScatterTerm
@@ -82,8 +83,8 @@ func (t ScatterTerm) count(pods []*corev1.Pod) int {
 	return n
 }
 
-// spread interleaves the matched Pods, at least two, with the unmatched Pods, at least two as well. The last matched
-// Pod ends the list, so the whole rollout lies between the first and the last.
+// spread interleaves the matching Pods with the other Pods; there are at least two of each. A matching Pod is last, so
+// that the whole rollout lies between the first and the last matching Pod.
 func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Pod) {
 	matched := make([]*corev1.Pod, 0, matches)
 	others := make([]*corev1.Pod, 0, len(waiting)-matches)
@@ -98,7 +99,7 @@ func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Po
 	matched = matched[:len(matched)-1]
 	m, n := len(matched), len(others)
 	totalMatched := t.count(all)
-	// Where all lacks some of waiting, the waiting Pods alone decide.
+	// If all lacks some of the waiting Pods, only the waiting Pods count.
 	tm, tn := max(totalMatched-1, m), max(len(all)-totalMatched, n)
 
 	out := waiting[:0]
@@ -108,7 +109,8 @@ func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Po
 		*from = (*from)[size:]
 	}
 	count, sizeMatched, sizeOthers := groups(m, n)
-	if tn*m < n*tm { // fewer unmatched Pods per matched Pod in the workload than are waiting: the surplus goes first
+	// The workload has fewer other Pods per matching Pod than are waiting: the surplus of other Pods comes first.
+	if tn*m < n*tm {
 		_, sizeMatched, sizeOthers = groups(tm, tn)
 		count = min(m/sizeMatched, n/sizeOthers)
 		take(&others, n-count*sizeOthers)
@@ -122,7 +124,7 @@ func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Po
 	_ = append(out, last)
 }
 
-// groups divides a and b into as many groups as the smaller has, and returns the rounded share of each.
+// groups divides a and b into as many groups as the smaller number, and returns the rounded size of a group of each.
 func groups(a, b int) (count, sizeA, sizeB int) {
 	count = min(a, b)
 	return count, (2*a + count) / (2 * count), (2*b + count) / (2 * count)

@@ -7,28 +7,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Update is the order of updates. With the zero value, Pods that do not serve come first.
+// Update is the order in which Pods are updated. With the zero value, Pods that are out of service come first.
 //
-// The order is made in steps. Each step is stable: a step without an opinion keeps the order of the step before.
+// Sort orders the Pods in several steps. Each step is a stable sort: Pods that a step considers equal keep the order of
+// the previous step.
 type Update struct {
-	// AsGiven begins with the given order, for Pods with an order of their own, such as ordinals. If false, Pods are
-	// sorted first: not assigned to a node; phase Pending, then Unknown, then Running; not ready; ready more recently;
-	// more container restarts; newer.
+	// AsGiven keeps the given order as the start, for Pods with an order of their own, such as ordinals. If false, Pods
+	// are sorted first: not assigned to a node; phase Pending, then Unknown, then Running; not ready; ready more
+	// recently; more container restarts; newer.
 	AsGiven bool
-	// Priority goes next. The zero value changes nothing.
+	// Priority is the second step. The zero value does not change the order.
 	Priority Priority
-	// Scatter goes after Priority. The zero value changes nothing.
+	// Scatter is the step after Priority. The zero value does not change the order.
 	Scatter Scatter
-	// First reports Pods that go before all others, such as Pods with a begun update. Nil reports none.
+	// First reports Pods that come before all other Pods, such as Pods whose update has begun. Nil means none.
 	First func(*corev1.Pod) bool
-	// Rest is the remaining rest of a Pod, for example after a refused update. Resting Pods go behind all others, even if
-	// First reports them, the shortest rest first, so that resting Pods do not use up the budget of others. Nil is none.
+	// Rest returns how long a Pod's back-off still lasts, for example after a refused update. Pods in back-off come
+	// after all other Pods, even if First reports them, and the shortest back-off comes first, so that these Pods do
+	// not use up the budget of other Pods. Nil means that no Pod is in back-off.
 	Rest func(*corev1.Pod) time.Duration
 }
 
-// Sort puts the first Pods to update to the front. waiting are the Pods still to be updated. all are all Pods of the
-// workload, waiting Pods included, for Scatter: their proportion keeps the spread the same in each step of a rollout.
-// all may be nil without Scatter.
+// Sort moves the Pods to update first to the front of waiting. waiting are the Pods still to be updated. all are all
+// Pods of the workload, including the waiting Pods, for Scatter: the proportion of matching Pods among all keeps the
+// spread the same in each step of a rollout. all may be nil if there is no Scatter.
 func (u Update) Sort(waiting, all []*corev1.Pod) {
 	if !u.AsGiven {
 		byService(waiting)
@@ -55,7 +57,7 @@ func (u Update) restLast(pods []*corev1.Pod) {
 	}
 }
 
-// byService sorts by service, the least serving Pods first.
+// byService sorts Pods by how far each is from being in service, the farthest first.
 func byService(pods []*corev1.Pod) {
 	if len(pods) < 2 {
 		return

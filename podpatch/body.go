@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// body is the JSON of a strategic merge patch of a Pod, limited to the fields of a Change.
+// body is the JSON of a strategic merge patch of a Pod, with only the fields of a Change.
 type body struct {
 	Metadata metaBody    `json:"metadata"`
 	Spec     *specBody   `json:"spec,omitempty"`
@@ -65,7 +65,7 @@ type statusBody struct {
 	Conditions []conditionBody `json:"conditions"`
 }
 
-// conditionBody sends null for an empty reason or message, because an absent field would leave the old value in place.
+// conditionBody encodes an empty reason or message as null, because an absent field would keep the old value.
 type conditionBody struct {
 	Type               corev1.PodConditionType `json:"type"`
 	Status             corev1.ConditionStatus  `json:"status"`

@@ -11,14 +11,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ReadinessGatesNotReady is the kubelet's reason in a Pod's Ready condition if its containers are ready and a readiness
-// gate is not.
+// ReadinessGatesNotReady is the reason that the kubelet writes in a Pod's Ready condition if all containers are ready
+// and a readiness gate is not.
 const ReadinessGatesNotReady = "ReadinessGatesNotReady"
 
-// Ready computes the Pod's Ready condition like the kubelet once the given conditions are in place: status, reason and
-// message agree byte for byte. The kubelet compares exactly status, reason and message, and so has no reason to write
-// again. known is false while the containers are not ready: the kubelet's own answer then stands already and does not
-// depend on gates.
+// Ready computes the Pod's Ready condition as the kubelet does once the given conditions are set: status, reason and
+// message agree byte for byte. The kubelet compares exactly status, reason and message, and so finds nothing to write.
+// known is false while the containers are not ready: the Pod's Ready condition is then False already, whatever the
+// gates.
 func Ready(pod *corev1.Pod, conditions []corev1.PodCondition) (ready corev1.PodCondition, known bool) {
 	if !podstate.IsTrue(pod, corev1.ContainersReady) {
 		return corev1.PodCondition{}, false
@@ -50,8 +50,8 @@ func overlaid(pod *corev1.Pod, conditions []corev1.PodCondition, t corev1.PodCon
 	return podstate.Condition(pod, t)
 }
 
-// changedConditions returns the conditions to send: unequal or forced conditions, and Ready if a gate among them ends
-// readiness.
+// changedConditions returns the conditions to send: conditions that differ or are forced, and the Ready condition if a
+// changed gate makes the Pod unready.
 func (m *merge) changedConditions() []conditionBody {
 	if len(m.conditions) == 0 {
 		return nil
@@ -73,9 +73,9 @@ func (m *merge) changedConditions() []conditionBody {
 	if !gate {
 		return out
 	}
-	// Ready ends with the gate, so traffic ends with the same write. Only the kubelet sets Ready True again. The kubelet
-	// remembers its last computed Ready, would see no change if somebody else wrote True, and would send its old False
-	// with the next status write.
+	// The patch that closes a gate also sets Ready to False, so traffic ends with the same write. Only the kubelet sets
+	// Ready True again. The kubelet remembers the Ready condition that it computed last. If somebody else wrote True,
+	// the kubelet would see no change, and would write its old False with its next status update.
 	if ready, known := Ready(m.pod, m.conditions); known && ready.Status != corev1.ConditionTrue {
 		have := podstate.Condition(m.pod, corev1.PodReady)
 		if force || have == nil || have.Status == corev1.ConditionTrue {

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Ephemeral returns the request that adds ephemeral containers to a Pod, if the Pod is as seen: neither relabelled nor
-// deleted since, for example. The API server refuses a present name, unless the container is the same. So a request
-// sent again after a lost answer adds nothing.
+// Ephemeral returns the request that adds ephemeral containers to a Pod, on condition that the Pod has not changed
+// since it was read, for example by a label or a deletion. The API server refuses a name that exists already, unless
+// the container is the same. So a request that is repeated after a lost response adds nothing.
 func Ephemeral(pod *corev1.Pod, containers []corev1.EphemeralContainer) (Patches, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},

@@ -1,28 +1,29 @@
 // Package podpatch answers "which requests carry out all of these decisions?".
 //
-// Several deciders have an opinion about a Pod: the in-place updater wants another image, the lifecycle machine another
-// label, a readiness writer another condition. Each returns a [Change]. [Merge] turns all changes for a Pod into the
-// fewest requests: at most a patch each for pods/status, pods and pods/resize, without values already on the Pod, and
-// no patch at all without a difference.
+// Several deciders want to change a Pod: the in-place updater its images, the lifecycle machine its labels, a readiness
+// writer its conditions. Each returns a [Change]. [Merge] turns all changes of a Pod into the fewest requests: at most
+// one patch each for pods/status, pods and pods/resize, without values that the Pod has already, and no patch if
+// nothing differs.
 //
 // # Ready
 //
-// The patch that closes a readiness gate sets the Pod's Ready condition False as well, with the kubelet's own reason
+// The patch that closes a readiness gate also sets the Pod's Ready condition to False, with the kubelet's own reason
 // and message, so traffic ends at once and the kubelet finds nothing to correct. The patch that opens a gate leaves
-// Ready to the kubelet, which sets Ready True within about a second. If the patch set Ready True, the kubelet would see
-// no change, keep the False in its own memory, and take the Pod out of service again with its next status write.
+// Ready to the kubelet, which sets Ready True within about a second. If the patch set Ready to True, the kubelet would
+// not notice: its memory would still say False, and its next status write would take the Pod out of service again.
 //
 // # Metadata
 //
-// Labels, annotations and finalizers travel with a spec change if any, otherwise with a status change if any, otherwise
-// alone. pods/status keeps metadata (pods/status resets only spec, deletionTimestamp and owner references), so a single
-// request replaces two. Cluster owners should know two consequences: the right to patch pods/status is the right to
-// label Pods, and an admission policy for the resource pods alone does not see such writes.
+// Labels, annotations and finalizers are sent in the patch of the spec if there is one, otherwise in the patch of the
+// status if there is one, otherwise in a patch of their own. A patch of pods/status may change metadata (the API server
+// resets only spec, deletionTimestamp and owner references), so a single request replaces two. Cluster administrators
+// should know two consequences: whoever may patch pods/status may set labels of Pods, and an admission policy for the
+// resource pods alone does not see such writes.
 //
 // # Preconditions
 //
-// Every patch carries the Pod's UID, so a successor of the same name is safe. A patch demands a resourceVersion only if
-// a change says that a lost update would matter, and then only the first patch of the sequence.
+// Every patch carries the Pod's UID, so the patch never changes another Pod of the same name. A patch carries a
+// resourceVersion only if a change says that a lost update would matter, and then only the first patch of the sequence.
 //
 // Every function of the package is pure and safe for concurrent use; package podpatch/podwrite sends the patches.
 package podpatch
@@ -44,44 +45,47 @@ import (
 
 const (
 	// ConflictingChange means that two deciders want different values for the same field of a Pod: Old is the earlier
-	// change's value, New the later value. ConflictingChange is an error of the calling program; nothing is written.
+	// change's value, New the later change's. ConflictingChange is a bug of the calling program; nothing is written.
 	ConflictingChange reason.Code = "ConflictingChange"
-	// StaleDecision means that a change was decided on another Pod than the Pod of the merge: another UID, or another
-	// resourceVersion if the change demands a resourceVersion.
+	// StaleDecision means that a change was decided for another Pod than the Pod passed to Merge: the UID differs, or
+	// the resourceVersion if the change has one.
 	StaleDecision reason.Code = "StaleDecision"
-	// NoSuchContainer means that a change names a container missing in the Pod.
+	// NoSuchContainer means that a change names a container that the Pod does not have.
 	NoSuchContainer reason.Code = "NoSuchContainer"
-	// InvalidChange means that a change asks for an impossible value: a condition without type or status, a container
-	// without image, or a condition's transition at the zero time. InvalidChange is an error of the calling program;
+	// InvalidChange means that a change has an impossible value: a condition without type or status, a container
+	// without image, or a zero time for a condition's transition. InvalidChange is a bug of the calling program;
 	// nothing is written.
 	InvalidChange reason.Code = "InvalidChange"
 )
 
-// Change is a decider's wish for a Pod. The zero value wants nothing. Changes are plain data, and Merge does not modify
-// them.
+// Change is what a decider wants to change in a Pod. The zero value changes nothing. Changes are plain data, and Merge
+// does not modify them.
 type Change struct {
-	// UID of the Pod the decision was made on; empty skips the check against the Pod given to Merge.
+	// UID is the UID of the Pod for which the change was decided; empty skips the check against the Pod passed to
+	// Merge.
 	UID types.UID
-	// ResourceVersion is set only where a lost update would matter, such as a read-modify-write of a condition's message.
+	// ResourceVersion is set only if a lost update would matter, for example when a condition's message is read,
+	// modified and written.
 	ResourceVersion string
-	// Labels and Annotations are set to the value, or removed where the value is nil.
+	// Labels and Annotations are set to the value, or removed if the value is nil.
 	Labels, Annotations map[string]*string
-	// AddFinalizers and RemoveFinalizers name single finalizers. All further finalizers are left alone.
+	// AddFinalizers and RemoveFinalizers name single finalizers. All other finalizers are unchanged.
 	AddFinalizers, RemoveFinalizers []string
-	// Conditions are set by type. Merge fills in LastTransitionTime: now if the status changes, otherwise the old time.
-	// Status, reason and message replace the values of the Pod's condition. LastProbeTime and ObservedGeneration are left
-	// alone.
+	// Conditions are replaced by type. Merge fills in LastTransitionTime: now if the status changes, otherwise the old
+	// time. Status, reason and message replace the values of the Pod's condition. LastProbeTime and ObservedGeneration
+	// are unchanged.
 	Conditions []corev1.PodCondition
-	// ForceConditions sends Conditions even if the Pod already shows them, because the Pod may come from a stale cache.
+	// ForceConditions sends Conditions even if the Pod has the same conditions already, because the given Pod may come
+	// from a stale cache.
 	ForceConditions bool
-	// Images by name of a container or native sidecar.
+	// Images are the new images, by name of the container or native sidecar.
 	Images map[string]string
-	// Resources by name of a container or native sidecar: only the changed entries. Resources go through pods/resize,
-	// unless Merger.ResizeInSpec is set.
+	// Resources are the changed requests and limits, by name of the container or native sidecar. Resources are sent to
+	// pods/resize, unless Merger.ResizeInSpec is set.
 	Resources map[string]corev1.ResourceRequirements
 }
 
-// IsEmpty reports whether the change wants nothing done.
+// IsEmpty reports whether the change changes nothing.
 func (c *Change) IsEmpty() bool {
 	return len(c.Labels) == 0 && len(c.Annotations) == 0 && len(c.AddFinalizers) == 0 && len(c.RemoveFinalizers) == 0 &&
 		len(c.Conditions) == 0 && len(c.Images) == 0 && len(c.Resources) == 0
@@ -95,13 +99,14 @@ type Patch struct {
 	Body []byte
 }
 
-// Patches are the requests for a Pod, in sending order: status first, so traffic is off before a container restarts.
+// Patches are the requests for a Pod, in the order in which they must be sent: status first, so that traffic is off
+// before a container restarts.
 type Patches struct {
-	// Pod names the Pod the patches are for.
+	// Pod is the name of the Pod to patch.
 	Pod types.NamespacedName
-	// UID is the precondition in every body.
+	// UID is a precondition in every patch.
 	UID types.UID
-	// Requests holds at most a patch each for status, the Pod and resize.
+	// Requests has at most one patch each for the status, the Pod and the resize.
 	Requests []Patch
 }
 
@@ -110,7 +115,8 @@ func (p Patches) IsEmpty() bool { return len(p.Requests) == 0 }
 
 // Merger merges changes for an API server. The zero value is for API servers since Kubernetes 1.32.
 type Merger struct {
-	// ResizeInSpec sends Change.Resources with the Pod's spec, for API servers before 1.32, which have no pods/resize.
+	// ResizeInSpec sends Change.Resources in the patch of the Pod's spec, for API servers before 1.32, which do not
+	// have pods/resize.
 	ResizeInSpec bool
 }
 
@@ -119,25 +125,25 @@ func Merge(pod *corev1.Pod, now time.Time, changes ...Change) (Patches, error) {
 	return Merger{}.Merge(pod, now, changes...)
 }
 
-// Merge combines the changes into the fewest patches that turn the Pod into the wanted Pod of all changes. Merge does
-// not modify the Pod. now becomes the transition time of conditions with a changed status, in whole seconds. If the
-// changes cannot be merged, Merge returns no patches, and the error is a reason.List with every obstacle by path, with
-// the codes ConflictingChange, StaleDecision, NoSuchContainer and InvalidChange. A stale change is reported once, and
-// its wishes are not compared with other wishes.
+// Merge combines the changes into the fewest patches that give the Pod the values of all changes. Merge does not modify
+// the Pod. now, in whole seconds, becomes the transition time of conditions whose status changes. If the changes cannot
+// be merged, Merge returns no patches, and the error is a reason.List with every problem by path, with the codes
+// ConflictingChange, StaleDecision, NoSuchContainer and InvalidChange. A stale change is reported once, and its values
+// are not compared with other changes.
 func (o Merger) Merge(pod *corev1.Pod, now time.Time, changes ...Change) (Patches, error) {
 	m := merge{pod: pod, now: now, resizeInSpec: o.ResizeInSpec}
 	for i := range changes {
 		m.add(&changes[i])
 	}
 	if len(m.problems) > 0 {
-		// Go visits maps in random order, but the same changes always give the same error.
+		// Go iterates over maps in random order, but the same changes must always give the same error.
 		slices.SortStableFunc(m.problems, func(a, b reason.Reason) int { return strings.Compare(a.Path, b.Path) })
 		return Patches{}, m.problems
 	}
 	return m.patches()
 }
 
-// merge collects changes and drops values already on the Pod.
+// merge combines changes and drops values that the Pod has already.
 type merge struct {
 	pod              *corev1.Pod
 	now              time.Time
@@ -162,7 +168,7 @@ func (m *merge) invalid(path, detail string) {
 	m.problem(reason.Reason{Code: InvalidChange, Path: path, Detail: detail})
 }
 
-// problem adds a problem of the Pod unless known already.
+// problem adds a problem about the Pod unless the same problem is listed already.
 func (m *merge) problem(why reason.Reason) {
 	why.Object = reason.Object{Kind: "Pod", Namespace: m.pod.Namespace, Name: m.pod.Name, UID: m.pod.UID}
 	if !slices.Contains(m.problems, why) {
@@ -283,14 +289,14 @@ func (m *merge) addContainers(c *Change) {
 	}
 }
 
-// patches drops values already on the Pod and encodes the rest.
+// patches drops values that the Pod has already, and encodes all other values.
 func (m *merge) patches() (Patches, error) {
 	out := Patches{Pod: types.NamespacedName{Namespace: m.pod.Namespace, Name: m.pod.Name}, UID: m.pod.UID}
 	meta := m.metadata()
 	conditions := m.changedConditions()
 	spec, resize := m.specs()
 
-	var bodies [3]*body // status, pod, resize
+	var bodies [3]*body // patches of status, Pod and resize
 	if len(conditions) > 0 {
 		bodies[0] = &body{Status: &statusBody{Conditions: conditions}}
 	}
@@ -361,8 +367,9 @@ func changedKeys(have map[string]string, want map[string]*string) map[string]*st
 	return changed
 }
 
-// specs returns the changes for the Pod and for its subresource resize. Containers are listed in the Pod's order: the
-// API server takes the order of a patch's entries for the wanted order, and refuses to change the order on a live Pod.
+// specs returns the changes for the Pod's spec and for its subresource resize. Containers are listed in the Pod's
+// order: the API server takes the order of a patch's entries as the wanted order, and refuses to reorder the containers
+// of an existing Pod.
 func (m *merge) specs() (spec, resize *specBody) {
 	var direct, resized specBody
 	for _, list := range [][]corev1.Container{m.pod.Spec.InitContainers, m.pod.Spec.Containers} {
@@ -414,10 +421,10 @@ func changedQuantities(have, want corev1.ResourceList) corev1.ResourceList {
 	return changed
 }
 
-// Texts of a conflict without a value to show.
+// These texts stand for a value in a conflict if there is no value to show.
 const added, removed = "(added)", "(removed)"
 
-// rendered shows requests and limits in a user's notation.
+// rendered formats requests and limits as users write them.
 func rendered(r corev1.ResourceRequirements) string {
 	raw, err := json.Marshal(r)
 	if err != nil {

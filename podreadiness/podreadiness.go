@@ -1,20 +1,20 @@
 // Package podreadiness answers "who keeps this Pod from being ready?".
 //
-// A Pod's readiness gate is a condition with a single status, but several parties may have a reason to keep the Pod out
-// of service. They share the gate by a list of holders in the condition's message: the status is False as long as the
-// list is not empty. Each party adds and removes only its own [Holder]. The gate must not be inplaceupdate.Keys.Gate,
-// which has a single writer and no list.
+// A Pod's readiness gate is a condition with a single status, but several controllers may have a reason to keep the Pod
+// out of service. These controllers share the gate by a list of holders in the condition's message: the status is False
+// as long as the list is not empty. Each controller adds and removes only its own [Holder]. Do not share
+// inplaceupdate.Keys.Gate, which has a single writer and no list.
 //
 //	[{"userAgent":"Lifecycle","key":"preDeleteHook"}]
 //
-// The list is sorted by userAgent, then key, and is "[]" after the removal of the last holder.
+// The list is sorted by userAgent, then by key, and is "[]" after the last holder was removed.
 //
-// Adding and removing is a read-modify-write of the message. The returned changes therefore demand the resourceVersion
-// of the Pod as read, so concurrent edits do not lose a holder. Package podreadiness/gatewriter retries changes on a
-// fresh Pod. An unreadable message is an error and stays unchanged.
+// To add or remove a holder, the message is read, modified and written. The returned changes therefore carry the
+// resourceVersion of the given Pod, so that concurrent edits do not lose a holder. Package podreadiness/gatewriter
+// retries such a change after a conflict. A message that cannot be parsed is an error, and is not changed.
 //
-// A condition is never written without a status. The next edit repairs a condition without a status (OpenKruise leaves
-// the status empty when it adds a holder before the condition exists).
+// A condition is never written without a status. If a condition has no status, the next edit sets the status
+// (OpenKruise leaves the status empty when it adds a holder before the condition exists).
 //
 // All functions are pure and safe for concurrent use, and never modify Pods.
 package podreadiness
@@ -36,32 +36,33 @@ import (
 
 const (
 	// UnreadableMessage means that the message of a shared readiness gate is not a list of holders. Writing a new list
-	// could lose a holder, so the message is left for somebody to correct.
+	// could lose a holder, so somebody has to correct the message.
 	UnreadableMessage reason.Code = "UnreadableMessage"
-	// InvalidGate means that a function was called without the name of a readiness gate. InvalidGate is an error of the
+	// InvalidGate means that a function was called without the name of a readiness gate. InvalidGate is a bug of the
 	// program.
 	InvalidGate reason.Code = "InvalidGate"
-	// InvalidHolder means that an edit has a holder without UserAgent. InvalidHolder is an error of the program.
+	// InvalidHolder means that an edit has a holder without UserAgent. InvalidHolder is a bug of the program.
 	InvalidHolder reason.Code = "InvalidHolder"
 )
 
-// Holder is a reason to keep a Pod out of service. Both fields are part of the identity.
+// Holder is a reason to keep a Pod out of service. Both fields together identify a Holder.
 type Holder struct {
-	// UserAgent is the party with the reason. Required.
+	// UserAgent is the controller that keeps the Pod out of service. Required.
 	UserAgent string `json:"userAgent"`
-	// Key tells several reasons of a party apart.
+	// Key distinguishes several reasons of a controller.
 	Key string `json:"key"`
 }
 
-// Edit is a decision's edit of a readiness gate. The zero value adds and removes nobody.
+// Edit says which holders to add to a readiness gate and which to remove. The zero value changes no holders.
 type Edit struct {
-	// Hold lists the holders to add. The gate is closed while there is any.
+	// Hold lists the holders to add. The gate is closed while there is any holder.
 	Hold []Holder
-	// Release lists the holders to remove, unless Hold lists them as well. The gate opens when no holder is left.
+	// Release lists the holders to remove, unless Hold lists them as well. The gate opens when the last holder is
+	// removed.
 	Release []Holder
-	// Initialize also sets a missing condition True if there is no holder. Initialize is for the owner of the Pod; a
-	// terminating Pod is not initialised. If nobody else writes the gate, the owner may clear the ResourceVersion of the
-	// change, to avoid conflicts with scheduler and kubelet.
+	// Initialize also sets a missing condition to True if there is no holder. Initialize is for the controller that
+	// owns the Pod; a terminating Pod gets no condition. If nobody else writes the gate, the owner may clear the
+	// ResourceVersion of the change, to avoid conflicts with scheduler and kubelet.
 	Initialize bool
 }
 
@@ -76,8 +77,8 @@ func Release(pod *corev1.Pod, gate corev1.PodConditionType, holder Holder) (podp
 }
 
 // Change returns the change that carries out the edit. The change is empty if the Pod's spec does not list the gate, or
-// if there is nothing to write. Two changes of the same gate cannot be merged, so use a single Edit for all of a
-// decision's changes of a gate. The error carries the code UnreadableMessage, InvalidGate or InvalidHolder.
+// if there is nothing to write. Two changes of the same gate cannot be merged, so put all changes of a gate into a
+// single Edit. The error carries the code UnreadableMessage, InvalidGate or InvalidHolder.
 func (e Edit) Change(pod *corev1.Pod, gate corev1.PodConditionType) (podpatch.Change, error) {
 	if err := e.validate(pod, gate); err != nil || !podstate.HasGate(pod, gate) {
 		return podpatch.Change{}, err
@@ -95,8 +96,9 @@ func (e Edit) Change(pod *corev1.Pod, gate corev1.PodConditionType) (podpatch.Ch
 		return podpatch.Change{}, nil
 	case have == nil:
 		return changeTo(pod, want), nil
-	case have.Status == "": // repaired
-	case len(e.Hold) > 0 && have.Status == corev1.ConditionTrue: // opened by somebody although there are holders
+	case have.Status == "": // sets the missing status
+	// Somebody has opened the gate although there are holders.
+	case len(e.Hold) > 0 && have.Status == corev1.ConditionTrue:
 	default:
 		return podpatch.Change{}, nil
 	}
@@ -114,7 +116,7 @@ func changeTo(pod *corev1.Pod, condition corev1.PodCondition) podpatch.Change {
 	return podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Conditions: []corev1.PodCondition{condition}}
 }
 
-// apply returns the list after the edit, and whether the list differs. The list belongs to the caller.
+// apply returns the list after the edit, and whether the edit has changed the list. The caller may modify the list.
 func (e Edit) apply(list []entry) (edited []entry, changed bool) {
 	before := len(list)
 	list = slices.DeleteFunc(list, func(have entry) bool {
@@ -164,8 +166,8 @@ func object(pod *corev1.Pod) reason.Object {
 	return reason.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }
 
-// Holders returns who holds the gate, sorted by UserAgent and Key, nil if nobody does. The error carries the code
-// UnreadableMessage or InvalidGate.
+// Holders returns the holders of the gate, sorted by UserAgent and Key, nil if there are none. The error carries the
+// code UnreadableMessage or InvalidGate.
 func Holders(pod *corev1.Pod, gate corev1.PodConditionType) ([]Holder, error) {
 	if err := named(pod, gate); err != nil {
 		return nil, err
@@ -182,7 +184,7 @@ func Holders(pod *corev1.Pod, gate corev1.PodConditionType) ([]Holder, error) {
 	return holders, nil
 }
 
-// entry is a holder as found. Unknown fields are kept.
+// entry is a holder in the message. Fields unknown to the code are kept.
 type entry struct {
 	Holder
 
@@ -193,10 +195,10 @@ func (e entry) compare(f entry) int {
 	return cmp.Or(cmp.Compare(e.UserAgent, f.UserAgent), cmp.Compare(e.Key, f.Key))
 }
 
-// read returns the holders in the gate's message, each once.
+// read parses the holders in the gate's message; duplicates are dropped.
 func read(pod *corev1.Pod, gate corev1.PodConditionType) ([]entry, error) {
 	condition := podstate.Condition(pod, gate)
-	if condition == nil || condition.Message == "" || condition.Message == "[]" { // the usual case, without a decoder
+	if condition == nil || condition.Message == "" || condition.Message == "[]" { // the usual case needs no decoder
 		return nil, nil
 	}
 	unreadable := func(err error) error {
@@ -215,7 +217,7 @@ func read(pod *corev1.Pod, gate corev1.PodConditionType) ([]entry, error) {
 	list := make([]entry, 0, len(raws))
 	for _, raw := range raws {
 		e := entry{raw: raw}
-		if string(raw) == "null" { // no error to encoding/json, but no holder either
+		if string(raw) == "null" { // encoding/json accepts null, but null is no holder
 			return nil, unreadable(errors.New("an entry is null"))
 		}
 		if err := json.Unmarshal(raw, &e.Holder); err != nil {

@@ -6,29 +6,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Outcome is how far ephemeral containers of a Pod have come.
+// Outcome is the state of ephemeral containers of a Pod.
 type Outcome string
 
 const (
-	// Absent means that the Pod has no such container.
+	// Absent means that the Pod has no such ephemeral container.
 	Absent Outcome = ""
-	// Unreported means that a container has not ended, and the node has reported neither a start nor a wait.
+	// Unreported means that the node has reported neither that a container waits nor that the container has started,
+	// and no container has failed.
 	Unreported Outcome = "Unreported"
-	// Waiting means that a container waits for its start, and none runs.
+	// Waiting means that a container is waiting to be started, and no container runs.
 	Waiting Outcome = "Waiting"
 	// Running means that a container runs.
 	Running Outcome = "Running"
-	// Succeeded means that all containers have ended well.
+	// Succeeded means that all containers have ended successfully.
 	Succeeded Outcome = "Succeeded"
-	// Failed means that a container has ended otherwise, or cannot be run by the node's runtime.
+	// Failed means that a container has ended with an error, or that the node's runtime cannot run the container.
 	Failed Outcome = "Failed"
 )
 
-// HasEnded reports whether nothing is to come.
+// HasEnded reports whether all containers have ended.
 func (o Outcome) HasEnded() bool { return o == Succeeded || o == Failed }
 
-// Ephemeral returns the outcome of the ephemeral containers chosen by mine, taken together. Kubernetes never restarts
-// such a container. obstacle names the first container that cannot start, with the node's reason.
+// Ephemeral returns the combined outcome of those ephemeral containers for which mine returns true. Kubernetes never
+// restarts such a container. obstacle names the first container that cannot start, with the reason reported by the
+// node.
 func Ephemeral(pod *corev1.Pod, mine func(*corev1.EphemeralContainer) bool) (is Outcome, obstacle string) {
 	n, count := 0, map[Outcome]int{}
 	for i := range pod.Spec.EphemeralContainers {
@@ -57,7 +59,8 @@ func Ephemeral(pod *corev1.Pod, mine func(*corev1.EphemeralContainer) bool) (is 
 	return Unreported, ""
 }
 
-// outcomeOf reads the state of a container. why is the reason of a wait for more than the usual work.
+// outcomeOf reads the state of a container. why is the reason why the container waits, unless the wait is the usual
+// preparation.
 func outcomeOf(pod *corev1.Pod, name string) (is Outcome, why string) {
 	at := slices.IndexFunc(pod.Status.EphemeralContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
 	if at < 0 {

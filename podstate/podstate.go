@@ -2,8 +2,8 @@
 // the kit and every controller built from the kit reads a Pod through package podstate, so no two of them disagree
 // about a Pod.
 //
-// All functions are pure readings of an object, except FromTemplate, which makes a Pod. The reading functions take
-// pointers to cached objects and never modify them.
+// All functions only read an object, except FromTemplate, which makes a Pod. The reading functions take pointers to
+// cached objects and never modify them.
 package podstate
 
 import (
@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsActive reports whether the Pod counts for its owner: a Pod not being deleted and not ended.
+// IsActive reports whether the Pod counts for its owner: the Pod has not ended and is not being deleted.
 func IsActive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !HasEnded(pod) }
 
 // HasEnded reports whether the Pod's containers have stopped for good: the phase is Succeeded or Failed.
@@ -26,7 +26,7 @@ func HasEnded(pod *corev1.Pod) bool {
 func IsScheduled(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 
 // IsReported reports whether the Pod's node has reported any container, in any state. Until then scheduler and kubelet
-// are about to write the Pod, and a foreign status write collides with theirs.
+// are about to write the Pod, and a status write by another client would conflict with their writes.
 func IsReported(pod *corev1.Pod) bool { return len(pod.Status.ContainerStatuses) > 0 }
 
 // IsReady reports whether the Pod runs and the Ready condition is True.
@@ -34,8 +34,8 @@ func IsReady(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && IsTrue(pod, corev1.PodReady)
 }
 
-// Available reports whether the Pod has been ready for at least minReady at the instant now. For a Pod not ready for
-// long enough, wait is the missing time; otherwise wait is zero.
+// Available reports whether the Pod has been ready for at least minReady at the instant now. If the Pod has not been
+// ready for long enough, wait is the missing time; otherwise wait is zero.
 func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (ok bool, wait time.Duration) {
 	if !IsReady(pod) {
 		return false, 0
@@ -53,8 +53,8 @@ func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (ok bool,
 	return true, 0
 }
 
-// FromTemplate returns a Pod made from a template for the owner, with gates as additional readiness gates. The template
-// is not modified. Name or GenerateName are left to the caller.
+// FromTemplate returns a Pod made from a template for the owner; gates are added as readiness gates. The template is
+// not modified. The caller must set Name or GenerateName.
 func FromTemplate(template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, gates ...corev1.PodConditionType) *corev1.Pod {
 	t := template.DeepCopy()
 	pod := &corev1.Pod{
@@ -75,7 +75,8 @@ func FromTemplate(template *corev1.PodTemplateSpec, namespace string, owner meta
 	return pod
 }
 
-// Condition returns the Pod's condition of a type, nil when there is none. The pointer is into the Pod: read only.
+// Condition returns the Pod's condition of a type, nil if the Pod has none. The pointer refers into the Pod, so do not
+// modify the condition.
 func Condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == t {
@@ -101,14 +102,14 @@ func HasGate(pod *corev1.Pod, gate corev1.PodConditionType) bool {
 	return false
 }
 
-// GateOpen reports whether a readiness gate does not hold the Pod back: the condition is absent or True.
+// GateOpen reports whether a readiness gate does not keep the Pod from being ready: the condition is absent or True.
 func GateOpen(pod *corev1.Pod, gate corev1.PodConditionType) bool {
 	c := Condition(pod, gate)
 	return c == nil || c.Status == corev1.ConditionTrue
 }
 
 // Container returns the spec of a container or of a native sidecar (an init container with restart policy Always), nil
-// if the Pod has no container of the name. The pointer is into the Pod: read only.
+// if the Pod has no container of the name. The pointer refers into the Pod, so do not modify the container.
 func Container(pod *corev1.Pod, name string) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == name {
@@ -123,8 +124,8 @@ func Container(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// ContainerStatus returns the status of a container or init container, nil if not reported by the node. The pointer is
-// into the Pod: read only.
+// ContainerStatus returns the status of a container or init container, nil if the node has not reported the container.
+// The pointer refers into the Pod, so do not modify the status.
 func ContainerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if pod.Status.ContainerStatuses[i].Name == name {
@@ -153,7 +154,7 @@ func MaxRestarts(pod *corev1.Pod) int32 {
 	return highest
 }
 
-// ReadySince returns the time when the Pod's Ready condition last became True, the zero time for an unready Pod.
+// ReadySince returns when the Pod's Ready condition last became True, or the zero time if the Pod is not ready.
 func ReadySince(pod *corev1.Pod) metav1.Time {
 	if c := Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
 		return c.LastTransitionTime
@@ -161,15 +162,15 @@ func ReadySince(pod *corev1.Pod) metav1.Time {
 	return metav1.Time{}
 }
 
-// IsRestarted reports whether the kubelet restarts a container after an end with the exit code. The container's first
-// matching rule decides, then the container's policy, then the Pod's policy (ContainerShouldRestart in
-// pkg/api/v1/pod/util.go, KEP-5307). An unknown policy means Always.
+// IsRestarted reports whether the kubelet restarts a container that has ended with the exit code. The container's first
+// matching restart rule decides, then the container's restart policy, then the Pod's restart policy
+// (ContainerShouldRestart in pkg/api/v1/pod/util.go, KEP-5307). An unknown policy means Always.
 func IsRestarted(pod *corev1.Pod, container *corev1.Container, exitCode int32) bool {
 	policy := pod.Spec.RestartPolicy
 	if container.RestartPolicy != nil {
 		for i := range container.RestartPolicyRules {
 			if rule := &container.RestartPolicyRules[i]; matches(rule.ExitCodes, exitCode) {
-				return true // all actions restart the container
+				return true // all actions that rules can name restart the container
 			}
 		}
 		policy = corev1.RestartPolicy(*container.RestartPolicy)

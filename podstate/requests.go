@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Requests returns the joint requests of containers: the containers side by side, or an init container with the earlier
-// native sidecars, whichever is more (AggregateContainerRequests in k8s.io/component-helpers, KEP-753).
+// Requests returns the total resource requests of containers: the sum of all containers that run at the same time, or
+// an init container with the native sidecars started before, whichever is more (AggregateContainerRequests in
+// k8s.io/component-helpers, KEP-753).
 func Requests(init, containers []corev1.Container) corev1.ResourceList {
 	most, sidecars := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range init {
@@ -29,7 +30,7 @@ func Requests(init, containers []corev1.Container) corev1.ResourceList {
 	return most
 }
 
-// addRequests adds a container's requests. The API server takes a limit for a missing request.
+// addRequests adds a container's requests to a sum. If a request is missing, the limit counts, as for the API server.
 func addRequests(sum corev1.ResourceList, c *corev1.Container) {
 	add := func(name corev1.ResourceName, more resource.Quantity) {
 		total := sum[name].DeepCopy()

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// WhyNotReady says why an active or terminating Pod does not serve, judged by its status and metadata: finalizers, the
-// scheduler, a container, a readiness gate. The result is empty if the Pod gives no reason.
+// WhyNotReady says why an active or terminating Pod is not ready, judged by its status and metadata: finalizers, the
+// scheduler, a container, a readiness gate. The result is empty if the Pod's status gives no reason.
 func WhyNotReady(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		if len(pod.Finalizers) == 0 {
@@ -36,7 +36,7 @@ func WhyNotReady(pod *corev1.Pod) string {
 	return ""
 }
 
-// sentence puts a message behind a reason; either may be empty.
+// sentence joins a reason and a message; either may be empty.
 func sentence(reason, message string) string {
 	if reason == "" || message == "" {
 		return reason + message

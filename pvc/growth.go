@@ -12,23 +12,26 @@ import (
 )
 
 const (
-	// ClaimDiffers means that a claim cannot become like its template, because only the size of a claim can change.
+	// ClaimDiffers means that a claim cannot be changed to match its template, because only the size of a claim can
+	// change.
 	ClaimDiffers reason.Code = "ClaimDiffers"
-	// ClaimOfAnother means that a claim is not made to grow, because somebody else than the owner of the Pods controls the
-	// claim, or has Pods that use the claim.
+	// ClaimOfAnother means that a claim is not resized, because somebody else than the owner of the Pods controls the
+	// claim, or uses the claim in Pods.
 	ClaimOfAnother reason.Code = "ClaimOfAnother"
-	// ClassCannotExpand means that a claim cannot grow, because its StorageClass does not exist or does not allow growth.
+	// ClassCannotExpand means that a claim cannot be resized, because its StorageClass does not exist or does not allow
+	// expansion.
 	ClassCannotExpand reason.Code = "ClassCannotExpand"
 )
 
-// IsSmaller reports whether a claim asks for less storage than its template. A larger claim is never made smaller.
+// IsSmaller reports whether a claim requests less storage than its template. Claims larger than their template are
+// never shrunk.
 func IsSmaller(claim, template *corev1.PersistentVolumeClaim) bool {
 	has, wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage], template.Spec.Resources.Requests[corev1.ResourceStorage]
 	return has.Cmp(wanted) < 0
 }
 
-// Differences returns the obstacles between a claim and its template: the storage class, if the template names a class,
-// and the access modes. Differences returns nil if at most the size differs.
+// Differences returns the reasons why a claim cannot be made equal to its template: the storage class, if the template
+// names a class, and the access modes. Differences returns nil if at most the size differs.
 func Differences(claim, template *corev1.PersistentVolumeClaim) (list reason.List) {
 	differs := func(path, old, wanted string) {
 		if old != wanted {
@@ -54,8 +57,8 @@ func modes(claim *corev1.PersistentVolumeClaim) string {
 	return strings.Join(slices.Compact(names), ",")
 }
 
-// MayGrow returns why claims of a StorageClass cannot grow, nil if they can. class is nil if no class has the name.
-// Without a name there is no class to ask, and the API server decides.
+// MayGrow returns why claims of a StorageClass cannot be resized, nil if they can. class is nil if no class of the name
+// exists. If the name is empty, the class is unknown, and the API server decides.
 func MayGrow(path, name string, class *storagev1.StorageClass) error {
 	switch {
 	case name == "":
@@ -74,20 +77,20 @@ func MayGrow(path, name string, class *storagev1.StorageClass) error {
 	return nil
 }
 
-// Expands reports whether a StorageClass lets claims grow. A class without a word on growth does not, and nor does a
-// missing class.
+// Expands reports whether a StorageClass allows claims to be resized. A class that does not set allowVolumeExpansion
+// does not, nor does a missing class.
 func Expands(class *storagev1.StorageClass) bool {
 	return class != nil && ptr.Deref(class.AllowVolumeExpansion, false)
 }
 
-// HasGrown reports whether the volume of a claim is as large as the claim asks for.
+// HasGrown reports whether the volume of a claim is as large as the claim requests.
 func HasGrown(claim *corev1.PersistentVolumeClaim) bool {
 	has, wanted := claim.Status.Capacity[corev1.ResourceStorage], claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	return has.Cmp(wanted) >= 0
 }
 
-// NeedsRestart reports whether a claim waits for a new start of its Pod: the volume has grown, but not the file system
-// on the volume. If kubelet and driver can grow the file system under a running Pod, the condition goes away by itself.
+// NeedsRestart reports whether a claim waits for a restart of its Pod: the volume has grown, but not the file system on
+// the volume. If kubelet and driver can grow the file system while the Pod runs, the condition disappears by itself.
 func NeedsRestart(claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
 		return c.Type == corev1.PersistentVolumeClaimFileSystemResizePending && c.Status == corev1.ConditionTrue

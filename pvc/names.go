@@ -10,29 +10,29 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Names finds names for new Pods made from claim templates without fixed names. All fields but Claims and Leaving are
-// required.
+// Names chooses names for new Pods that are made from claim templates and have no fixed names. All fields but Claims
+// and Leaving are required.
 type Names struct {
 	Known
 
-	// Claims are the owner's.
+	// Claims are the owner's claims.
 	Claims []*corev1.PersistentVolumeClaim
-	// Taken are the names of the owner's active Pods, and Leaving the names of the owner's remaining Pods.
+	// Taken are the names of the owner's active Pods, and Leaving the names of all other Pods of the owner.
 	Taken, Leaving sets.Set[string]
-	// MayReturn reports lost Pods that may be made again for their remaining claims.
+	// MayReturn reports whether a lost Pod may be created again because of its remaining claims.
 	MayReturn func(pod string) bool
-	// Fresh returns a random name. A foreign claim must not have the name of a claim of such a Pod: foreign claims are not
-	// in Claims.
+	// Fresh returns a random name. Fresh must avoid names for which a claim of another owner exists: Claims does not
+	// contain such claims.
 	Fresh func() string
 }
 
-// NameAwaited means that a Pod is to be made again under the name of a former Pod, for the claims of the former Pod,
-// which is still on its way out.
+// NameAwaited means that a new Pod needs the name of an earlier Pod, whose claims exist, and that the earlier Pod is
+// still terminating.
 const NameAwaited reason.Code = "NameAwaited"
 
-// New returns names for up to n new Pods: first names of lost Pods with reusable claims, then fresh names that neither
-// a Pod nor a claim has. New returns fewer than n names if the Pod of such claims is still on its way out: its
-// successor is to have the same name. Zero and less ask for none.
+// New returns names for up to n new Pods: first names of lost Pods whose claims can be used again, then random names
+// that neither a Pod nor a claim has. New returns fewer than n names if a Pod whose claims can be used again is still
+// terminating: the new Pod needs its name. If n is zero or less, New returns none.
 func (x *Names) New(n int) []string {
 	if n <= 0 {
 		return nil
@@ -56,7 +56,7 @@ func (x *Names) New(n int) []string {
 	return names
 }
 
-// Awaited says which Pods on their way out keep New from n names, nil if no Pod does.
+// Awaited says which terminating Pods keep New from returning n names; nil if there are none.
 func (x *Names) Awaited(n int) reason.List {
 	names, awaited := x.reusable()
 	short := min(n-len(names), len(awaited))
@@ -75,14 +75,16 @@ func (x *Names) Awaited(n int) reason.List {
 	return reason.List{why}
 }
 
-// reusable returns the names of lost Pods with reusable claims: names free now, and names of Pods on their way out.
+// reusable returns the names of lost Pods whose claims can be used again: names free now, and names of Pods still
+// terminating.
 func (x *Names) reusable() (names, awaited []string) {
 	for _, name := range x.Reusable(x.Claims, x.MayReturn) {
 		pod, exists := x.Pod(name)
 		switch {
 		case !exists && !x.Taken.Has(name) && !x.Leaving.Has(name):
 			names = append(names, name)
-		case !exists && x.Leaving.Has(name): // the Pod has gone since the caller looked, and its event is about to wake the owner
+		// The Pod was deleted after Leaving was read, and its event is about to wake the owner.
+		case !exists && x.Leaving.Has(name):
 			awaited = append(awaited, name)
 		case exists && pod.DeletionTimestamp != nil && x.isOwned(pod):
 			awaited = append(awaited, name)

@@ -10,35 +10,36 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ClaimInTheWay means that a Pod must not be created yet: a claim of its name is on its way out, and the Pod would have
-// no claim.
+// ClaimInTheWay means that a Pod must not be created yet: a claim of the Pod's name is being deleted, and the Pod would
+// lose the claim.
 const ClaimInTheWay reason.Code = "ClaimInTheWay"
 
-// NoLookup means that nothing is known about the claims of a Pod, because Numbered.Claim is missing. NoLookup is an
-// error of the program.
+// NoLookup means that a Pod's claims cannot be found because Numbered.Claim is not set. NoLookup is a bug of the
+// program.
 const NoLookup reason.Code = "NoLookup"
 
-// Numbered is the claims of Pods made again under the same name, like the Pods of a StatefulSet. Templates and Claim
-// are required. Numbered only reads. Answers hold as long as the answers of Claim. Without Claim no Pod may be created
-// and no claim is missing or grows (NoLookup).
+// Numbered decides about the claims of Pods recreated with the same name, like the Pods of a StatefulSet.
+// Templates and Claim are required. The methods of Numbered only read. A result is as up to date as the results of
+// Claim. If Claim is nil, no Pod may be created, and no claim counts as missing or is resized (NoLookup).
 type Numbered struct {
 	Templates []corev1.PersistentVolumeClaim
-	// Claim looks a claim up in the owner's namespace, regardless of the claim's owner: Pods use any claim of the name. An
-	// ownercache.Cache has such claims in Claims; the claims of a View are those with a controller.
+	// Claim finds a claim in the owner's namespace by name, whoever owns the claim: a Pod uses any claim of the name.
+	// ownercache.Cache.Claims has these claims; a View has only claims with a controller.
 	Claim func(name string) (*corev1.PersistentVolumeClaim, bool)
-	// Namespace and Labels go to new claims. Labels are added to the labels of the templates.
+	// Namespace and Labels are set on new claims. Labels are added to the labels of the templates.
 	Namespace string
 	Labels    map[string]string
-	// Retention says with whom claims go. Nil leaves their owner references alone. Owner refers to the owner of the Pods,
-	// not as a controller: claims outlive the owner unless Retention says otherwise. Owner is required for Owned and
-	// Sizes.
+	// Retention says with which object claims are deleted. If nil, the owner references of claims are not changed.
+	// Owner is the reference to the owner of the Pods, without controller: claims are kept after the owner's deletion
+	// unless Retention says otherwise. Owner is required for Owned and Sizes.
 	Retention *Retention
 	Owner     metav1.OwnerReference
-	// Shared reports whether somebody else's Pods use a claim. Sharing happens if two owners and their templates give the
-	// same claim name. A shared claim goes with nobody, and does not grow. Nil means never. Numbered calls Shared if
-	// Retention has claims go, and before growth.
+	// Shared reports whether another owner's Pods use a claim. This happens if the names of two owners and their
+	// templates give the same claim name. A shared claim is not deleted with any Pod or owner, and is not resized. Nil
+	// means that claims are never shared. Numbered calls Shared if Retention would delete claims, and before a resize.
 	Shared func(claim *corev1.PersistentVolumeClaim) bool
-	// Rest is the remaining rest of a claim whose last attempt to grow was refused, or zero. Nil for no rest.
+	// Rest returns how long the back-off of a claim still lasts after a refused resize, or zero. Nil means that there
+	// is no back-off.
 	Rest func(claim *corev1.PersistentVolumeClaim) time.Duration
 }
 
@@ -49,37 +50,38 @@ type Owned struct {
 	Owners []metav1.OwnerReference
 }
 
-// Small is a claim to grow to the size of its template.
+// Small is a claim to resize to the size in its template.
 type Small struct {
 	*corev1.PersistentVolumeClaim
 
 	Template *corev1.PersistentVolumeClaim
 }
 
-// Sizes compares the claims of a Pod with their enlarged templates. Missing claims and claims on their way out do not
-// count.
+// Sizes compares the claims of a Pod with the sizes in their templates. Missing claims and claims that are being
+// deleted do not count.
 type Sizes struct {
-	// Small claims are to grow. Rest is the longest of their rests.
+	// Small are the claims to resize. Rest is the longest of their back-offs.
 	Small []Small
 	Rest  time.Duration
-	// Stuck says which claims are too small and cannot become like their templates.
+	// Stuck says which claims are too small and cannot be resized to match their templates.
 	Stuck reason.List
-	// Growing says that a volume is smaller than its claim asks for. NeedsRestart says that only a start of the Pod is
-	// missing for all such volumes.
+	// Growing says that a volume is smaller than its claim requests. NeedsRestart says that all such volumes only wait
+	// for a restart of the Pod.
 	Growing, NeedsRestart bool
 }
 
-// Fit reports whether all claims ask for at least the size in their templates.
+// Fit reports whether all claims request at least the size in their templates.
 func (s *Sizes) Fit() bool { return len(s.Small) == 0 && len(s.Stuck) == 0 }
 
-// Ready reports whether no claim keeps the Pod from an update. An update may start the Pod again.
+// Ready reports whether no claim delays an update of the Pod. A claim that waits for a restart does not delay the
+// update, because the update may restart the Pod.
 func (s *Sizes) Ready() bool { return s.Fit() && (!s.Growing || s.NeedsRestart) }
 
 func (n *Numbered) isShared(claim *corev1.PersistentVolumeClaim) bool {
 	return n.Shared != nil && n.Shared(claim)
 }
 
-// each calls f with the claims of Pods of the name.
+// each calls f for each claim template with the claim of the Pod, nil if missing.
 func (n *Numbered) each(pod string, f func(template, claim *corev1.PersistentVolumeClaim)) {
 	if n.Claim == nil {
 		return
@@ -91,17 +93,17 @@ func (n *Numbered) each(pod string, f func(template, claim *corev1.PersistentVol
 	}
 }
 
-// Missing returns the missing claims of a new Pod.
+// Missing returns the claims that must be created for a new Pod.
 func (n *Numbered) Missing(pod string) []*corev1.PersistentVolumeClaim {
 	return Missing(n.Templates, n.Namespace, pod, n.Labels, n.owner(), n.exists)
 }
 
-// MissingOf returns the missing claims of an existing Pod.
+// MissingOf returns the claims of an existing Pod that do not exist.
 func (n *Numbered) MissingOf(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
 	return MissingOf(pod, n.Templates, n.Labels, n.owner(), n.exists)
 }
 
-// exists reports whether a claim exists, or may exist.
+// exists reports whether a claim exists, or might exist because Claim is nil.
 func (n *Numbered) exists(name string) bool {
 	if n.Claim == nil {
 		return true
@@ -110,7 +112,7 @@ func (n *Numbered) exists(name string) bool {
 	return exists
 }
 
-// unknown says that nothing is known about claims, nil if Claim tells.
+// unknown returns the reason if Claim is not set, otherwise nil.
 func (n *Numbered) unknown(pod string) reason.List {
 	if n.Claim != nil || len(n.Templates) == 0 {
 		return nil
@@ -118,7 +120,7 @@ func (n *Numbered) unknown(pod string) reason.List {
 	return reason.List{{Code: NoLookup, Object: reason.Object{Kind: "Pod", Namespace: n.Namespace, Name: pod}, Detail: "Numbered.Claim is missing"}}
 }
 
-// owner is the owner of new claims of wanted Pods.
+// owner returns the owner reference for new claims of wanted Pods.
 func (n *Numbered) owner() *metav1.OwnerReference {
 	if n.Retention != nil && n.Retention.WithOwner {
 		return &n.Owner
@@ -126,15 +128,15 @@ func (n *Numbered) owner() *metav1.OwnerReference {
 	return nil
 }
 
-// With returns the claims of Pods with other templates.
+// With returns a copy of Numbered for other templates.
 func (n *Numbered) With(templates []corev1.PersistentVolumeClaim) *Numbered {
 	other := *n
 	other.Templates = templates
 	return &other
 }
 
-// InTheWay says which claims keep a Pod from being created: claims on their way out, and claims going with an earlier
-// Pod. The claims' events need not wake the owner.
+// InTheWay says which claims delay the creation of a Pod: claims that are being deleted, and claims that will be
+// deleted with an earlier Pod of the same name. Events of these claims may not wake the owner.
 func (n *Numbered) InTheWay(pod string) (list reason.List) {
 	list = n.unknown(pod)
 	n.each(pod, func(_, claim *corev1.PersistentVolumeClaim) {
@@ -147,8 +149,8 @@ func (n *Numbered) InTheWay(pod string) (list reason.List) {
 	return list
 }
 
-// Owned returns the claims of a Pod with changed owners. pod is nil while missing. wanted says that there is to be a
-// Pod.
+// Owned returns the claims of a Pod whose owner references must change. pod is nil if the Pod does not exist. wanted
+// says that the owner wants a Pod of this name.
 func (n *Numbered) Owned(name string, pod *corev1.Pod, wanted bool) (out []Owned) {
 	if n.Retention == nil {
 		return nil
@@ -156,7 +158,7 @@ func (n *Numbered) Owned(name string, pod *corev1.Pod, wanted bool) (out []Owned
 	n.each(name, func(_, claim *corev1.PersistentVolumeClaim) {
 		retention := *n.Retention
 		if retention != (Retention{}) && n.isShared(claim) {
-			retention = Retention{} // a shared claim must not go with the owner's Pods
+			retention = Retention{} // a shared claim must not be deleted with the owner's Pods
 		}
 		if owners, differ := retention.Owners(claim, n.Owner, name, pod, wanted); differ && claim.DeletionTimestamp == nil {
 			out = append(out, Owned{claim, owners})
@@ -191,7 +193,7 @@ func (n *Numbered) Sizes(pod string) (s Sizes) {
 	return s
 }
 
-// obstacles says why a claim of a Pod cannot grow to the size of its template.
+// obstacles says why a claim of a Pod cannot be resized to the size in its template.
 func (n *Numbered) obstacles(claim, template *corev1.PersistentVolumeClaim, pod string) reason.List {
 	list := Differences(claim, template)
 	if other := controllerBeside(claim, n.Owner.UID, pod); other != nil {
@@ -208,8 +210,8 @@ func (n *Numbered) obstacles(claim, template *corev1.PersistentVolumeClaim, pod 
 	return list
 }
 
-// Count counts, among the Pods with the given names, the Pods whose claim of a template has at least the template's
-// size (fit), and the fit Pods whose volume has followed (grown).
+// Count returns, among the named Pods, the number whose claim of a template requests at least the template's size
+// (fit), and the number of these whose volume has that size (grown).
 func (n *Numbered) Count(template *corev1.PersistentVolumeClaim, pods iter.Seq[string]) (fit, grown int32) {
 	if n.Claim == nil {
 		return 0, 0

@@ -1,23 +1,24 @@
 // Package pvc answers "which claims does a Pod need, which of them are missing, and which may go?".
 //
-// A Pod made from an owner's claim templates uses a PersistentVolumeClaim per template. The claim's name consists of
-// the names of template and Pod: [Name]. [Mount] puts the claims into a new Pod, and [Missing] returns the claims to
-// create before the Pod.
+// A Pod made from an owner's claim templates uses a PersistentVolumeClaim per template. The claim's name is made of the
+// names of template and Pod: [Name]. [Mount] puts the claims into a new Pod, and [Missing] returns the claims that must
+// be created before the Pod.
 //
-// The owner chooses the fate of a claim without Pod. For Pods never made again under the same name, [Known.Release] and
-// [Known.Lost] decide: a claim follows the Pod still using the claim, and is deleted if no Pod does. A claim used by
-// another Pod is left alone. For Pods made again under the same name, like the Pods of a StatefulSet, a [Retention]
-// says which owner references a claim has, and the garbage collector does the rest. [IsStale] recognises a claim going
-// with an earlier Pod.
+// The owner decides what happens to a claim whose Pod no longer exists. For Pods that are not recreated with the same
+// name, [Known.Release] and [Known.Lost] decide: a claim is deleted together with the Pod that still uses the claim, or
+// at once if no Pod does. A claim that a Pod of another owner uses is not changed. For Pods that are recreated with the
+// same name, like the Pods of a StatefulSet, a [Retention] says which owner references a claim needs, and the garbage
+// collector deletes the claim. [IsStale] recognises a claim that will be deleted with an earlier Pod.
 //
-// A claim can grow after its template, if the StorageClass allows growth ([IsSmaller], [Differences], [MayGrow]). Leave
-// the Pod alone until the volume has followed ([HasGrown], [NeedsRestart]).
+// If a template's size is raised, its claims can be resized, provided that the StorageClass allows expansion
+// ([IsSmaller], [Differences], [MayGrow]). Do not restart the Pod until the volume has been resized ([HasGrown],
+// [NeedsRestart]).
 //
-// Claim templates change while Pods go on running: [MissingOf] and [Lacking] compare an existing Pod with claim
-// templates, and [Former] finds the claim templates of an earlier Pod template. Package revision keeps claim templates
-// with revisions.
+// Claim templates may change while Pods run: [MissingOf] and [Lacking] compare an existing Pod with claim templates,
+// and [Former] finds the claim templates of an earlier Pod template. Package revision records claim templates with
+// revisions.
 //
-// Package pvc/claimwriter writes the decisions.
+// Package pvc/claimwriter carries out the decisions.
 package pvc
 
 import (
@@ -34,8 +35,8 @@ import (
 // Name returns the name of the claim of a template for a Pod, as StatefulSets name claims.
 func Name(template, pod string) string { return template + "-" + pod }
 
-// Mount has a new, already named Pod use the claims of the templates. Mount replaces a volume with the name of a
-// template.
+// Mount adds the claims of the templates to the volumes of a new Pod, which must have its name. Mount replaces a volume
+// with the name of a template.
 func Mount(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) {
 	for i := range templates {
 		volume := corev1.Volume{Name: templates[i].Name, VolumeSource: corev1.VolumeSource{
@@ -75,7 +76,7 @@ func Missing(
 	return claims
 }
 
-// UsedBy returns the names of a Pod's claims.
+// UsedBy returns the names of the claims that a Pod uses.
 func UsedBy(pod *corev1.Pod) (names []string) {
 	for i := range pod.Spec.Volumes {
 		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
@@ -85,26 +86,26 @@ func UsedBy(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// Transfer hands a claim over to a Pod. The claim goes together with the Pod.
+// Transfer hands a claim to a Pod as its owner. The claim is then deleted together with the Pod.
 type Transfer struct {
 	Claim *corev1.PersistentVolumeClaim
 	Pod   *corev1.Pod
 }
 
-// Known is the knowledge about the Pods of an owner's claims. All fields are required.
+// Known is what the caller knows about the Pods that use an owner's claims. All fields are required.
 type Known struct {
 	// Owner is the UID of the owner of claims and Pods.
 	Owner types.UID
-	// PodOf returns the name of the Pod for which a claim was made, empty for a claim not made by the owner.
+	// PodOf returns the name of the Pod for which a claim was made, empty if the owner did not make the claim.
 	PodOf func(*corev1.PersistentVolumeClaim) string
-	// Pod returns the Pod of a name, regardless of its owner.
+	// Pod returns the Pod of a name, whoever owns the Pod.
 	Pod func(name string) (*corev1.Pod, bool)
-	// Users returns the Pods that use a claim, regardless of their owners.
+	// Users returns the Pods that use a claim, whoever owns the Pods.
 	Users func(*corev1.PersistentVolumeClaim) []*corev1.Pod
 }
 
-// Release returns the claims that follow a Pod released by their owner: claims made for the Pod and used by the Pod.
-// Somebody who has relabelled the Pod, to look into a fault, needs the claims.
+// Release returns the claims to hand to a Pod that its owner has released: claims that were made for the Pod and that
+// the Pod uses. A user who has relabelled the Pod, to investigate a fault, needs these claims.
 func (k Known) Release(claims []*corev1.PersistentVolumeClaim) (out []Transfer) {
 	for _, claim := range claims {
 		pod, ok := k.Pod(k.PodOf(claim))
@@ -120,7 +121,7 @@ func (k Known) isOwned(pod *corev1.Pod) bool {
 	return ref != nil && ref.UID == k.Owner
 }
 
-// SetOf returns the names of claims.
+// SetOf returns the set of the claims' names.
 func SetOf(claims []*corev1.PersistentVolumeClaim) sets.Set[string] {
 	out := make(sets.Set[string], len(claims))
 	for _, claim := range claims {
@@ -129,8 +130,9 @@ func SetOf(claims []*corev1.PersistentVolumeClaim) sets.Set[string] {
 	return out
 }
 
-// Lost decides about the claims of Pods no longer active. The claims of a still existing Pod go to the Pod, and unused
-// claims are to be deleted. active and inactive are the owner's Pods. keep reports Pods still to be made.
+// Lost decides about the claims of Pods that are no longer active. If such a Pod still exists, its claims are handed to
+// the Pod; claims that no Pod uses must be deleted. active and inactive are the owner's Pods. keep reports Pods that
+// are still to be created.
 func (k Known) Lost(claims []*corev1.PersistentVolumeClaim, active func(pod string) bool, inactive []*corev1.Pod, keep func(pod string) bool) (handOver []Transfer, remove []*corev1.PersistentVolumeClaim) {
 	byName := make(map[string]*corev1.Pod, len(inactive))
 	for _, pod := range inactive {
@@ -153,8 +155,8 @@ func (k Known) Lost(claims []*corev1.PersistentVolumeClaim, active func(pod stri
 	return handOver, remove
 }
 
-// Of returns the claims made for a Pod that go with the Pod when its owner deletes the Pod. The claim's own protection
-// keeps the claim until the Pod is gone.
+// Of returns the claims made for a Pod that are deleted when the owner deletes the Pod. The API server's protection of
+// claims in use keeps each claim until the Pod is gone.
 func (k Known) Of(claims []*corev1.PersistentVolumeClaim, pod *corev1.Pod) (out []*corev1.PersistentVolumeClaim) {
 	for _, claim := range claims {
 		if k.PodOf(claim) == pod.Name && claim.DeletionTimestamp == nil && !k.isUsed(claim, pod) {
@@ -164,9 +166,9 @@ func (k Known) Of(claims []*corev1.PersistentVolumeClaim, pod *corev1.Pod) (out 
 	return out
 }
 
-// Reusable returns, sorted, the names of lost Pods whose claims another Pod of the name may have: all claims exist, and
-// none is on its way out. wanted reports Pods that may be made again. A claim with a label changed by somebody is not
-// reusable.
+// Reusable returns the sorted names of lost Pods whose claims a new Pod of the same name can use: all claims exist, and
+// none is being deleted. wanted reports whether a Pod may be created again. If somebody has changed a label of a claim,
+// the claim cannot be used again.
 func (k Known) Reusable(claims []*corev1.PersistentVolumeClaim, wanted func(pod string) bool) []string {
 	usable := map[string]bool{}
 	for _, claim := range claims {

@@ -8,21 +8,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Retention says with whom the claims of Pods go if the Pods are made again under the same name. Owner references carry
-// the Retention out: the garbage collector deletes a claim when all its named owners are gone. The zero value keeps
-// claims for ever. See KEP-1847.
+// Retention says with which object the claims of Pods are deleted, if Pods are recreated with the same name. Retention
+// works by owner references: the garbage collector deletes a claim when all its owners are deleted. The zero value
+// keeps claims after the deletion of Pods and owner. See KEP-1847.
 type Retention struct {
-	// WithOwner has claims go when the owner is deleted.
+	// WithOwner deletes claims when the owner is deleted.
 	WithOwner bool
-	// WithPod has the claims of an unwanted Pod go with the Pod. Claims of a replaced Pod stay.
+	// WithPod deletes the claims of a Pod that is no longer wanted together with the Pod. If a Pod is replaced, its
+	// claims are kept.
 	WithPod bool
 }
 
-// Owners returns the wanted owner references of a claim, and whether they differ from the present references. name is
-// the name of the Pod using the claim. pod is the Pod, or nil if missing. wanted is true if the owner wants a Pod of
-// this name. Owners removes references to earlier Pods of the name: the claim would go with them, although another Pod
-// uses the claim. References to other owners stay, and a claim controlled by somebody else keeps all its references.
-// Write the references before deleting an unwanted Pod. See IsStale before creating a Pod.
+// Owners returns the owner references that a claim should have, and whether they differ from the present references.
+// name is the name of the Pod using the claim. pod is this Pod, or nil if the Pod does not exist. wanted is true if the
+// owner wants a Pod of this name. Owners removes references to earlier Pods of the name: otherwise the claim would be
+// deleted with such a Pod, although the new Pod uses the claim. References to other owners are kept, and if somebody
+// else controls a claim, all its references are kept. Write the references before deleting an unwanted Pod. See IsStale
+// before creating a Pod.
 func (r Retention) Owners(
 	claim *corev1.PersistentVolumeClaim, owner metav1.OwnerReference, name string, pod *corev1.Pod, wanted bool,
 ) (refs []metav1.OwnerReference, differ bool) {
@@ -61,14 +63,14 @@ func has(refs []metav1.OwnerReference, uid types.UID) bool {
 	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return ref.UID == uid })
 }
 
-// IsStale reports whether a claim goes with an earlier Pod of the name: the claim refers to a Pod of the name with
-// another UID than uid. Do not create a Pod before the claim is gone: the Pod would lose its volume. uid is empty if no
-// Pod of the name exists.
+// IsStale reports whether a claim will be deleted with an earlier Pod of the name: the claim refers to a Pod of the
+// name whose UID is not uid. Do not create a Pod before the claim is deleted: the Pod would lose its volume. uid is
+// empty if no Pod of the name exists.
 func IsStale(claim *corev1.PersistentVolumeClaim, pod string, uid types.UID) bool {
 	return slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return isPod(ref, pod) && ref.UID != uid })
 }
 
-// controllerBeside returns the controller of a claim, unless the controller is the owner or a Pod of the name.
+// controllerBeside returns the controller of a claim, unless the controller is the owner or a Pod of the given name.
 func controllerBeside(claim *corev1.PersistentVolumeClaim, owner types.UID, pod string) *metav1.OwnerReference {
 	if ref := metav1.GetControllerOfNoCopy(claim); ref != nil && ref.UID != owner && !isPod(*ref, pod) {
 		return ref

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Unmounted returns, sorted, the names of volumes used by containers but missing in both the Pod's volumes and the
-// claim templates. The API server refuses such a Pod.
+// Unmounted returns the sorted names of volumes that containers mount but that neither the Pod's volumes nor the claim
+// templates have. The API server refuses such a Pod.
 func Unmounted(spec *corev1.PodSpec, templates []corev1.PersistentVolumeClaim) (names []string) {
 	use := func(c *corev1.Container) {
 		for i := range c.VolumeMounts {
@@ -32,8 +32,8 @@ func Unmounted(spec *corev1.PodSpec, templates []corev1.PersistentVolumeClaim) (
 	})
 }
 
-// Lacking returns the names of the claim templates whose claims the Pod does not use. Volumes of a Pod never change:
-// the Pod gets such a claim only when made again.
+// Lacking returns the names of the claim templates whose claims the Pod does not use. The volumes of a Pod never
+// change: the Pod gets such a claim only when recreated.
 func Lacking(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) (names []string) {
 	for i := range templates {
 		if !uses(pod, Name(templates[i].Name, pod.Name)) {
@@ -43,15 +43,15 @@ func Lacking(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) (names [
 	return names
 }
 
-// MissingOf is Missing for an existing Pod. Claims of templates added after the Pod's creation do not belong to the
-// Pod.
+// MissingOf is Missing for an existing Pod. Claims of templates added after the Pod's creation do not count.
 func MissingOf(
 	pod *corev1.Pod, templates []corev1.PersistentVolumeClaim, labels map[string]string, owner *metav1.OwnerReference, exists func(name string) bool,
 ) []*corev1.PersistentVolumeClaim {
 	return Missing(templates, pod.Namespace, pod.Name, labels, owner, func(name string) bool { return !uses(pod, name) || exists(name) })
 }
 
-// Union returns the claim templates of the first list, and the templates of the second list with other names.
+// Union returns the claim templates of the first list, and those templates of the second list whose names are not in
+// the first.
 func Union(templates, more []corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaim {
 	out := slices.Clip(templates)
 	for i := range more {
@@ -62,28 +62,30 @@ func Union(templates, more []corev1.PersistentVolumeClaim) []corev1.PersistentVo
 	return out
 }
 
-// Former finds the claim templates of an earlier Pod template if nobody has written them down. A Former is for a single
-// pass, because it remembers its findings. All fields are required.
+// Former reconstructs the claim templates of an earlier Pod template if nobody has recorded the claim templates. Use a
+// Former for a single pass only, because a Former caches what it has found. All fields are required.
 type Former struct {
-	// Today are the claim templates of today.
+	// Today are the present claim templates.
 	Today []corev1.PersistentVolumeClaim
-	// Claim looks a claim up in the owner's namespace.
+	// Claim finds a claim in the owner's namespace by name.
 	Claim func(name string) (*corev1.PersistentVolumeClaim, bool)
 	// Pods are the names of the owner's Pods.
 	Pods iter.Seq[string]
 
-	mu     sync.Mutex
-	others map[string]*corev1.PersistentVolumeClaim // the claim found through other Pods for a template; nil for none
+	mu sync.Mutex
+	// The claim of another Pod found for a template; nil if none was found.
+	others map[string]*corev1.PersistentVolumeClaim
 }
 
-// mostAsked is the number of Pods to ask for a claim of a template. All Pods of a revision have the same claims.
+// mostAsked is the number of other Pods whose claims are tried for a template. All Pods of a revision have the same
+// claims.
 const mostAsked = 50
 
-// Templates returns the claim templates for a Pod of the name made from an earlier template. For volumes mounted by the
-// template but missing in today's claim templates, Templates reads a claim: the claim of the Pod's own name or, if
-// missing, another Pod's claim, from a few asked Pods. Templates leaves out the data source of another Pod's claim.
-// unknown names the volumes without any claim. A Former used for several Pods asks other Pods only once. A Former is
-// safe for concurrent use.
+// Templates returns the claim templates for a Pod of the given name made from an earlier Pod template. If the Pod
+// template mounts a volume that the present claim templates lack, Templates derives the claim template from an existing
+// claim: the claim of the Pod's own name or, if missing, a claim of a few other Pods. If the claim belongs to
+// another Pod, its data source is left out. unknown names the volumes for which no claim was found. If a Former is used
+// for several Pods, the claims of other Pods are read only once. A Former is safe for concurrent use.
 func (f *Former) Templates(spec *corev1.PodSpec, pod string) (templates []corev1.PersistentVolumeClaim, unknown []string) {
 	templates = slices.Clip(f.Today)
 	for _, name := range Unmounted(spec, f.Today) {
@@ -91,7 +93,8 @@ func (f *Former) Templates(spec *corev1.PodSpec, pod string) (templates []corev1
 			templates = append(templates, templateOf(name, claim))
 		} else if claim := f.ofOthers(name); claim != nil {
 			template := templateOf(name, claim)
-			template.Spec.DataSource, template.Spec.DataSourceRef = nil, nil // somebody may have restored only the other Pod
+			// The other Pod's volume may have been restored from a backup, for this Pod alone.
+			template.Spec.DataSource, template.Spec.DataSourceRef = nil, nil
 			templates = append(templates, template)
 		} else {
 			unknown = append(unknown, name)
@@ -124,7 +127,7 @@ func (f *Former) ofOthers(template string) *corev1.PersistentVolumeClaim {
 	return found
 }
 
-// templateOf returns the template of a claim, without later additions to the claim.
+// templateOf derives a template from a claim, without fields that were set later on the claim.
 func templateOf(name string, claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaim {
 	template := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: claim.Labels}, Spec: *claim.Spec.DeepCopy()}
 	template.Spec.VolumeName = ""

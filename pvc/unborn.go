@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Unborn remembers, by owner, the names of Pods whose creation failed although their claims may exist. Trying such
-// names first avoids an endless creation and deletion of claims while a quota has no room for Pods. Unborn is memory of
-// a single process: after a restart such claims belong to lost Pods. The zero value is ready. An Unborn is safe for
-// concurrent use.
+// Unborn remembers, for each owner, the names of Pods whose creation failed after their claims may have been created.
+// If these names are tried first, claims are not created and deleted again and again while a quota allows no more Pods.
+// Unborn is lost with the process: after a restart such claims count as claims of lost Pods. The zero value is ready
+// for use. An Unborn is safe for concurrent use.
 type Unborn struct {
 	mu   sync.Mutex
 	pods map[types.UID]sets.Set[string]
@@ -36,8 +36,8 @@ func (u *Unborn) Remove(owner types.UID, pod string) {
 	u.drop(owner, func(name string) bool { return name == pod })
 }
 
-// Of returns the Pods of an owner whose creation failed, without Pods that exist after all: the answer to their
-// creation was lost.
+// Of returns the Pods of an owner whose creation failed, without Pods that exist after all because only the response
+// was lost.
 func (u *Unborn) Of(owner types.UID, exists func(pod string) bool) sets.Set[string] {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -45,7 +45,7 @@ func (u *Unborn) Of(owner types.UID, exists func(pod string) bool) sets.Set[stri
 	return u.pods[owner].Clone()
 }
 
-// Forget drops the memory of an owner, because the owner is gone or wants no more Pods.
+// Forget drops all Pods of an owner, because the owner was deleted or wants no more Pods.
 func (u *Unborn) Forget(owner types.UID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

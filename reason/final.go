@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Final marks an error not repaired by another attempt: a bad value, a remembered refusal, or a fault for somebody to
-// repair. A controller reports a final error and waits for an event, or for the time requested by the error's source,
-// and does not return the error to its queue. Final reads as err and wraps err; nil stays nil.
+// Final marks an error that a retry does not repair: an invalid value, a remembered refusal, or a fault that somebody
+// must repair. A controller reports a final error and waits for an event, or for the time that the source of the error
+// has asked for, and does not return the error to its queue. The returned error has the same text as err and wraps err;
+// for nil, Final returns nil.
 func Final(err error) error {
 	if err == nil {
 		return nil
@@ -19,17 +20,17 @@ type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// IsFinal reports whether no part of err is worth another attempt. IsFinal is false for nil.
+// IsFinal reports whether no part of err deserves a retry. IsFinal is false for nil.
 func IsFinal(err error) bool { return err != nil && !retryable(err) }
 
-// Retryable returns the errors worth another attempt, joined, or nil. A joined error is worth another attempt if any
-// part is: a final error about a Pod says nothing about the next Pod.
+// Retryable returns those errors that deserve a retry, joined, or nil. A joined error deserves a retry if any part
+// does: a final error about a Pod says nothing about other Pods.
 func Retryable(errs ...error) error {
 	return errors.Join(slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return !retryable(err) })...)
 }
 
 func retryable(err error) bool {
-	switch e := err.(type) { //nolint:errorlint // The tree itself is walked.
+	switch e := err.(type) { //nolint:errorlint // the code itself walks the tree of wrapped errors
 	case nil, final:
 		return false
 	case *withCause:

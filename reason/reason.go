@@ -1,13 +1,13 @@
 // Package reason answers "why did it decide that?" with a value instead of a log line.
 //
-// Every refusal, wait and fallback in the kit returns a [Reason]: a stable code, the field path or object, the found
-// value, and a remedy. The same value becomes an event, a condition, a metric label, an error and a line of command
-// output, so all of them agree.
+// Every refusal, wait and fallback in the kit returns a [Reason]: a stable code, the field path or object, the value
+// found, and a remedy. The same value is used for an event, a condition, a metric label, an error and command output,
+// so all of these agree.
 //
-// Codes are API: once released a code keeps its spelling and meaning. The table of all codes is generated into
-// docs/reasons.md.
+// Codes are part of the API: once released, a code keeps its spelling and meaning. The table of all codes is generated
+// into docs/reasons.md.
 //
-// A Reason is an error and so is a [Code], so callers branch with the standard library:
+// A Reason is an error, and so is a [Code], so callers can use the standard library:
 //
 //	if errors.Is(err, inplaceupdate.ImmutableField) { ... }
 package reason
@@ -26,11 +26,11 @@ import (
 // event or condition. Packages declare their codes as constants.
 type Code string
 
-// Error makes a Code a target for errors.Is.
+// Error makes a Code usable as a target of errors.Is.
 func (c Code) Error() string { return string(c) }
 
-// Object names the object of a reason. The UID tells an object from a successor of the same name. Fields that do not
-// apply stay empty.
+// Object identifies the object of a reason. The UID distinguishes the object from a later object of the same name.
+// Fields that do not apply are empty.
 type Object struct {
 	Kind      string
 	Namespace string
@@ -38,7 +38,8 @@ type Object struct {
 	UID       types.UID
 }
 
-// ObjectOf names an object. kind is the API's kind, such as "Pod": objects from a cache do not carry theirs.
+// ObjectOf returns the Object for an API object. kind is the API's kind, such as "Pod": objects from a cache do not
+// contain their kind.
 func ObjectOf(kind string, object metav1.Object) Object {
 	return Object{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()}
 }
@@ -55,20 +56,20 @@ func (o Object) String() string {
 	return o.Kind + " " + name
 }
 
-// Reason explains a decision. A Reason is a plain value: comparable, safe to copy and to use from several goroutines.
-// Only Code is mandatory.
+// Reason explains a decision. A Reason is a plain value: comparable, and safe to copy and for concurrent use. Only Code
+// is required.
 type Reason struct {
 	// Code is the stable constant.
 	Code Code
-	// Object is the object of the reason, if not clear from the context.
+	// Object is the object of the reason, unless clear from the context.
 	Object Object
-	// Path is the field in question, with list entries by name: spec.template.spec.containers[app].env.
+	// Path is the path of the field; list entries are written by name: spec.template.spec.containers[app].env.
 	Path string
-	// Old and New are the found values, shortened by the filling code. For a bad value only New is set.
+	// Old and New are the values found, shortened by the caller. For an invalid value only New is set.
 	Old, New string
-	// Detail adds words to the code.
+	// Detail explains the code in words.
 	Detail string
-	// Remedy says how to change the answer.
+	// Remedy says what to change for another result.
 	Remedy string
 }
 
@@ -105,13 +106,13 @@ func (r Reason) String() string {
 	return b.String()
 }
 
-// Is matches a Code, so errors.Is(err, SomeCode) works on a Reason and on every wrapper of a Reason.
+// Is matches a Code, so errors.Is(err, SomeCode) works for a Reason and for every error that wraps a Reason.
 func (r Reason) Is(target error) bool {
 	code, ok := target.(Code)
 	return ok && code == r.Code
 }
 
-// List holds several reasons for a decision, in the order found.
+// List holds several reasons for the same decision, in the order found.
 type List []Reason
 
 // Err returns the list as an error, nil for an empty list.
@@ -134,7 +135,7 @@ func (l List) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Unwrap lets errors.Is and errors.As look at each reason.
+// Unwrap lets errors.Is and errors.As examine each reason.
 func (l List) Unwrap() []error {
 	errs := make([]error, len(l))
 	for i, r := range l {
@@ -143,7 +144,7 @@ func (l List) Unwrap() []error {
 	return errs
 }
 
-// Summary renders at most limit reasons and the number of the rest, for places with little room such as events.
+// Summary renders at most limit reasons, and how many are left out, for short texts such as events.
 func (l List) Summary(limit int) string {
 	if limit <= 0 || len(l) <= limit {
 		return l.String()
@@ -151,8 +152,8 @@ func (l List) Summary(limit int) string {
 	return fmt.Sprintf("%s; and %d more", l[:limit], len(l)-limit)
 }
 
-// With returns an error that reads as the reason and wraps the cause too, so errors.Is and errors.As find either. A nil
-// cause leaves the reason alone.
+// With returns an error that has the reason's text and also wraps the cause, so errors.Is and errors.As find both. If
+// the cause is nil, With returns the reason itself.
 func (r Reason) With(cause error) error {
 	if cause == nil {
 		return r
@@ -168,8 +169,8 @@ type withCause struct {
 
 func (w *withCause) Unwrap() []error { return []error{w.Reason, w.cause} }
 
-// Add appends the reasons in err. An error without reasons becomes a reason of the given code, with the error's text as
-// its detail. Nil adds nothing.
+// Add appends the reasons in err. If err has no reasons, Add appends a reason of the given code, with the error's text
+// as its detail. If err is nil, Add does nothing.
 func (l *List) Add(code Code, err error) {
 	if err == nil {
 		return
@@ -181,9 +182,9 @@ func (l *List) Add(code Code, err error) {
 	*l = append(*l, Reason{Code: code, Detail: err.Error()})
 }
 
-// From returns the reasons in err, in order, each once. From looks at everything wrapped by err, including all errors
-// of errors.Join. Of an error made by With, From returns the reason alone, because the reason stands for its cause.
-// From returns nil for an error without reasons.
+// From returns the reasons in err, in order, each once. From examines everything that err wraps, including all errors
+// of errors.Join. For an error made by With, From returns only the reason, because the reason replaces its cause. From
+// returns nil for an error without reasons.
 func From(err error) List {
 	var out List
 	seen := map[Reason]bool{}
@@ -197,7 +198,7 @@ func From(err error) List {
 }
 
 func collect(err error, add func(Reason)) {
-	switch e := err.(type) { //nolint:errorlint // The tree itself is walked.
+	switch e := err.(type) { //nolint:errorlint // the code itself walks the tree of wrapped errors
 	case Reason:
 		add(e)
 	case List:
@@ -215,7 +216,8 @@ func collect(err error, add func(Reason)) {
 	}
 }
 
-// Shorten cuts a value to at most limit bytes for display, marking the cut. Shorten never cuts inside a UTF-8 sequence.
+// Shorten cuts a value to at most limit bytes for display, and marks the cut. Shorten never cuts inside a UTF-8
+// sequence.
 func Shorten(value string, limit int) string {
 	if len(value) <= limit {
 		return value
@@ -227,16 +229,16 @@ func Shorten(value string, limit int) string {
 	return value[:cut] + "..."
 }
 
-// inMessage is how many reasons, and maxMessage how many bytes, a message of Explain has at most.
+// inMessage is the largest number of reasons in a message of Explain, and maxMessage the largest number of bytes.
 const (
 	inMessage  = 5
 	maxMessage = 1024
 )
 
-// Explain returns the text of a condition or an event about an error: the code of the first reason, and a message of at
-// most 1,024 bytes with the first reasons. For an error without reasons, the code is the API server's word
-// ("InternalError", "Forbidden"), or "Error", and the message is the error's own text, cut to the first lines after
-// errors.Join of many errors. Nil has neither.
+// Explain returns the text for a condition or an event about an error: the code of the first reason, and a message of
+// at most 1,024 bytes with the first reasons. For an error without reasons, the code is the API server's reason
+// ("InternalError", "Forbidden"), or "Error", and the message is the error's own text; of many errors joined by
+// errors.Join, only the first lines. For nil, both are empty.
 func Explain(err error) (code Code, message string) {
 	if err == nil {
 		return "", ""
@@ -252,8 +254,8 @@ func Explain(err error) (code Code, message string) {
 	return code, Shorten(strings.Join(lines, "\n"), maxMessage)
 }
 
-// ForCondition is Explain for an object with the code in its own field, such as a condition: the message does not
-// repeat the code, unless the code is the whole text.
+// ForCondition is Explain for a text beside which the code is shown, such as the message of a condition: the message
+// does not repeat the code, unless the code is the whole text.
 func ForCondition(err error) (code Code, message string) {
 	code, message = Explain(err)
 	if rest, found := strings.CutPrefix(message, string(code)+": "); found && rest != "" {
@@ -263,7 +265,7 @@ func ForCondition(err error) (code Code, message string) {
 }
 
 // Condition returns a condition with status True and the texts of ForCondition for an error, and status False with
-// reason "AsExpected" for nil. generation is the owner's observed generation.
+// reason "AsExpected" for nil. generation is the owner's generation for observedGeneration.
 func Condition(kind string, generation int64, err error) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "AsExpected", ObservedGeneration: generation}
 	if err != nil {

@@ -16,17 +16,18 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ClaimTemplateUnknown means that a Pod of an earlier revision cannot be made: the Pod mounts the volume of a claim
-// template removed without a record.
+// ClaimTemplateUnknown means that a Pod of an earlier revision cannot be created: the Pod mounts the volume of a claim
+// template that was removed and not recorded.
 const ClaimTemplateUnknown reason.Code = "ClaimTemplateUnknown"
 
-// maxAnnotations is how many bytes the keys and values of an object's annotations have at most: the API server refuses
-// more.
+// maxAnnotations is the largest number of bytes of keys and values of an object's annotations that the API server
+// accepts.
 const maxAnnotations = 256 << 10
 
-// ClaimTemplatesAt returns the claim templates of a Pod at a revision: today's at Update and for nil, otherwise the
-// templates recorded by RecordClaims. Without a record, because somebody else has written the revision, former finds
-// the templates. The error is ClaimTemplateUnknown, or an error of Decode. Callers share the result: read only.
+// ClaimTemplatesAt returns the claim templates of a Pod at a revision: the present templates if rev is Update or nil,
+// otherwise the templates recorded by RecordClaims. If somebody else has written the revision and there is no record,
+// former derives the templates from existing claims. The error is ClaimTemplateUnknown, or an error of Decode. Callers
+// share the result, so do not modify the templates.
 func (h *History) ClaimTemplatesAt(rev *appsv1.ControllerRevision, pod string, former *pvc.Former) ([]corev1.PersistentVolumeClaim, error) {
 	if rev == nil || h.Update != nil && rev.Name == h.Update.Name {
 		return former.Today, nil
@@ -49,8 +50,8 @@ func (h *History) ClaimTemplatesAt(rev *appsv1.ControllerRevision, pod string, f
 	return templates, nil
 }
 
-// ClaimTemplatesOf returns the claim templates of the revision in a Pod's label, like ClaimTemplatesAt, and today's
-// templates after an error.
+// ClaimTemplatesOf is ClaimTemplatesAt for the revision named in a Pod's label; if an error occurs, the result is the
+// present templates.
 func (h *History) ClaimTemplatesOf(label, pod string, former *pvc.Former) []corev1.PersistentVolumeClaim {
 	templates, err := h.ClaimTemplatesAt(h.Find(label), pod, former)
 	if err != nil {
@@ -59,7 +60,7 @@ func (h *History) ClaimTemplatesOf(label, pod string, former *pvc.Former) []core
 	return templates
 }
 
-// recorded returns the claim templates recorded with a revision. known says that a readable record exists.
+// recorded returns the claim templates recorded with a revision. known says that a record exists and can be parsed.
 func (h *History) recorded(rev *appsv1.ControllerRevision) (templates []corev1.PersistentVolumeClaim, known bool) {
 	recorded := rev.Annotations[h.keys.ClaimTemplatesAnnotation]
 	if recorded == "" {
@@ -68,14 +69,15 @@ func (h *History) recorded(rev *appsv1.ControllerRevision) (templates []corev1.P
 	return h.decoder.claimTemplates(rev, recorded)
 }
 
-// RecordClaims has a decision record today's claim templates with the revision of today's Pod template, under
-// Keys.ClaimTemplatesAnnotation. The record does not matter for the equality of revisions. Call RecordClaims after
-// Decide.
+// RecordClaims adds to a decision that the present claim templates are recorded with the revision of the present Pod
+// template, under Keys.ClaimTemplatesAnnotation. The record is ignored when revisions are compared. Call RecordClaims
+// after Decide.
 //
-// Claim templates change without a new revision, and the record follows, as long as the Pod template can be used with
-// the claim templates: a user who removes a claim template before its mount does not spoil the templates of earlier
-// Pods. A revision written by somebody else stays unchanged unless changed says that its owner's spec has changed, so
-// taking a workload over writes nothing. Claim templates too large for an annotation are not recorded.
+// If claim templates change, no new revision is made, and the record is updated, as long as the Pod template fits the
+// claim templates: a user who removes a claim template before removing its mount does not destroy the record for
+// earlier Pods. A revision written by another controller is not changed unless changed says that the owner's spec has
+// changed, so that taking a workload over writes nothing. Claim templates that are too large for an annotation are not
+// recorded.
 func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, today []corev1.PersistentVolumeClaim, changed bool) error {
 	key := h.keys.ClaimTemplatesAnnotation
 	if key == "" || len(pvc.Unmounted(&template.Spec, today)) > 0 {
@@ -95,11 +97,11 @@ func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, to
 			size += len(k) + len(v)
 		}
 	}
-	if size > maxAnnotations/2 { // others write annotations, too
+	if size > maxAnnotations/2 { // half, because others write annotations, too
 		if !known {
 			return nil
 		}
-		recorded = "" // the record is wrong
+		recorded = "" // a record that does not match would be wrong
 	}
 	if d.Action == Create {
 		d.Revision.Annotations[key] = recorded
@@ -112,7 +114,7 @@ func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, to
 	return nil
 }
 
-// recordedClaim is the record of a claim template: the source of claims.
+// recordedClaim is the recorded part of a claim template: whatever determines new claims.
 type recordedClaim struct {
 	Metadata recordedMeta                     `json:"metadata"`
 	Spec     corev1.PersistentVolumeClaimSpec `json:"spec"`
@@ -141,20 +143,21 @@ func encodeClaims(templates []corev1.PersistentVolumeClaim) (string, error) {
 	return string(raw), nil
 }
 
-// sameClaims reports whether both lists give the same claims, however serialized.
+// sameClaims reports whether both lists lead to the same claims, however encoded.
 func sameClaims(a, b []corev1.PersistentVolumeClaim) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.PersistentVolumeClaim) bool {
 		return equality.Semantic.DeepEqual(recordOf(&a), recordOf(&b))
 	})
 }
 
-// recordKey names the record of a revision. Unlike a revision's data, the record changes.
+// recordKey identifies the record of a revision in the cache of decoded records. Unlike a revision's data, the record
+// may change, so the key contains the resourceVersion.
 type recordKey struct {
 	uid     types.UID
 	version string
 }
 
-// claimTemplates decodes the record of a revision, once for each version.
+// claimTemplates decodes the record of a revision, once for each version of the revision.
 func (d *Decoder) claimTemplates(rev *appsv1.ControllerRevision, recorded string) ([]corev1.PersistentVolumeClaim, bool) {
 	key := recordKey{rev.UID, rev.ResourceVersion}
 	if rev.UID != "" {

@@ -15,20 +15,21 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// UnreadableRevision means that a ControllerRevision's data is not a Pod template. Such a revision is compared with
-// nothing and never deleted as unreadable. A Pod of the revision cannot be updated in place.
+// UnreadableRevision means that a ControllerRevision's data cannot be decoded as a Pod template. Such a revision never
+// equals a template, and is not deleted for being unreadable. A Pod of the revision cannot be updated in place.
 const UnreadableRevision reason.Code = "UnreadableRevision"
 
-// Content is the decoded content of a ControllerRevision. Callers share a Content: read only.
+// Content is the decoded content of a ControllerRevision. Callers share a Content, so do not modify a Content.
 type Content struct {
 	// Template is the Pod template.
 	Template *corev1.PodTemplateSpec
-	// Outside holds, as JSON, the data beside spec.template; nil in every revision written by the kit. A difference in
-	// Outside is never delivered in place.
+	// Outside is the data beside spec.template, as JSON; nil in every revision written by the kit. If Outside differs,
+	// an in-place update is impossible.
 	Outside []byte
 }
 
-// Decode reads a revision. The error is a reason.Reason with code UnreadableRevision and the revision as its object.
+// Decode decodes a revision's data. The error is a reason.Reason with code UnreadableRevision and the revision as its
+// object.
 func Decode(rev *appsv1.ControllerRevision) (*Content, error) {
 	content, err := readData(rev.Data.Raw)
 	if err != nil {
@@ -63,7 +64,8 @@ func readData(raw []byte) (*Content, error) {
 	delete(spec, "template")
 	delete(data, "spec")
 	if len(spec)+len(data) > 0 {
-		outside, err := json.Marshal([]any{data, spec}) // maps are written in key order: equal content, equal bytes
+		// JSON maps are encoded in the order of keys, so equal content gives equal bytes.
+		outside, err := json.Marshal([]any{data, spec})
 		if err != nil {
 			return nil, fmt.Errorf("data: %w", err)
 		}
@@ -72,9 +74,9 @@ func readData(raw []byte) (*Content, error) {
 	return content, nil
 }
 
-// SameTemplate reports whether two templates mean the same: absent and empty lists and maps are equal, quantities
-// compare by value, everything else must agree, fields unknown to the code included. defaults, unless nil, is applied
-// to copies of both first. The templates are not modified.
+// SameTemplate reports whether two templates mean the same: absent and empty lists and maps are equal, and quantities
+// are compared by value; everything else must be equal, including fields unknown to the code. defaults, unless nil, is
+// applied to copies of both templates first. The templates are not modified.
 func SameTemplate(a, b *corev1.PodTemplateSpec, defaults func(*corev1.PodTemplateSpec)) bool {
 	if equality.Semantic.DeepEqual(a, b) {
 		return true
@@ -88,21 +90,21 @@ func SameTemplate(a, b *corev1.PodTemplateSpec, defaults func(*corev1.PodTemplat
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// Decoder decodes each revision once. A ControllerRevision's data never changes after its creation (the API server
-// refuses changes), so the UID is enough of a key. Safe for concurrent use.
+// Decoder decodes each revision only once. The API server refuses changes of a ControllerRevision's data, so the UID is
+// a sufficient key. A Decoder is safe for concurrent use.
 type Decoder struct {
 	defaults func(*corev1.PodTemplateSpec)
 	contents *lru.Cache
-	claims   *lru.Cache // by recordKey
+	claims   *lru.Cache // decoded records, by recordKey
 }
 
-// NewDecoder returns a Decoder that remembers up to size revisions. defaults is the argument for SameTemplate and may
-// be nil.
+// NewDecoder returns a Decoder that keeps up to size decoded revisions. defaults is the argument of SameTemplate, and
+// may be nil.
 func NewDecoder(size int, defaults func(*corev1.PodTemplateSpec)) *Decoder {
 	return &Decoder{defaults: defaults, contents: lru.New(size), claims: lru.New(size)}
 }
 
-// Content returns the content of the revision. Errors are the errors of Decode.
+// Content returns the decoded content of the revision. The errors are those of Decode.
 func (d *Decoder) Content(rev *appsv1.ControllerRevision) (*Content, error) {
 	if rev.UID != "" {
 		if known, ok := d.contents.Get(rev.UID); ok {
@@ -119,7 +121,7 @@ func (d *Decoder) Content(rev *appsv1.ControllerRevision) (*Content, error) {
 	return content, nil
 }
 
-// holds reports whether the revision is of the given template. An unreadable revision is of none.
+// holds reports whether the revision has the given template. The result is false for a revision that cannot be decoded.
 func (d *Decoder) holds(rev *appsv1.ControllerRevision, template *corev1.PodTemplateSpec, encoded []byte) bool {
 	if bytes.Equal(rev.Data.Raw, encoded) {
 		return true

@@ -12,19 +12,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// HashVersion names the recipe of Encode and Hash. HashVersion changes whenever Encode or Hash would give another
-// result for the same template.
+// HashVersion is the version of Encode and Hash. HashVersion changes whenever Encode or Hash would give another result
+// for the same template.
 const HashVersion = "1"
 
-// maxNamePrefix leaves room for "-" and the hash in a name of at most 253 characters, as Kubernetes' controllers do.
+// maxNamePrefix limits the owner's name in a revision's name, so that "-" and the hash fit into 253 characters, as in
+// Kubernetes' controllers.
 const maxNamePrefix = 223
 
-// Encode returns the data of a ControllerRevision for a Pod template:
+// Encode encodes a Pod template as the data of a ControllerRevision:
 //
 //	{"spec":{"template":{"$patch":"replace","metadata":{...},"spec":{...}}}}
 //
-// Keys are sorted, so equal templates give equal bytes. Encode returns an error only for a template with a value
-// without a form in JSON.
+// Keys are sorted, so equal templates give equal bytes. Encode returns an error only if the template has a value that
+// cannot be encoded in JSON.
 func Encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 	raw, err := json.Marshal(template)
 	if err != nil {
@@ -39,10 +40,10 @@ func Encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 }
 
 // Hash returns the hash of a revision's data: FNV-32 over the bytes and, unless nil, the collision count, in an
-// alphabet without words.
+// alphabet that forms no words.
 func Hash(data []byte, collisions *int32) string {
 	h := fnv.New32()
-	_, _ = h.Write(data) // a hash never fails
+	_, _ = h.Write(data) // Write of a hash never returns an error
 	var digits [20]byte
 	if collisions != nil {
 		_, _ = h.Write(strconv.AppendInt(digits[:0], int64(*collisions), 10))
@@ -58,18 +59,18 @@ func Name(owner, hash string) string {
 	return owner + "-" + hash
 }
 
-// sorter rewrites JSON of encoding/json (compact and valid) with the keys of every object sorted. Sorting the bytes
-// costs a fraction of decoding into maps and encoding again.
+// sorter rewrites JSON written by encoding/json (compact and valid) so that the keys of every object are sorted.
+// Sorting the bytes is much cheaper than decoding into maps and encoding again.
 type sorter struct {
 	src     []byte
 	members []member
 }
 
-// member is a key and value of an object, as offsets into the source. The key's quotes are included.
+// member is a key and value of an object, as byte offsets into the source. The offsets of the key include its quotes.
 type member struct{ key, keyEnd, value, valueEnd int }
 
-// object appends the object at src[at]. A metadata object gets the "creationTimestamp":null written by older types.
-// bare leaves out the opening and closing brace.
+// object appends the object that begins at src[at]. A metadata object gets the "creationTimestamp":null that older Go
+// types wrote. bare omits the opening and closing brace.
 func (s *sorter) object(out []byte, at int, metadata, bare bool) []byte {
 	base := len(s.members)
 	s.scan(at)
@@ -166,7 +167,7 @@ func (s *sorter) skip(at int) int {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return i // the end of a number or literal inside an object or list
+				return i // the number or literal ends at the end of the enclosing object or list
 			}
 			if depth--; depth == 0 {
 				return i + 1

@@ -17,13 +17,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Keys are the metadata names used by the history. The kit has no default names.
+// Keys are the names of labels and annotations used by the history. The kit has no default names.
 type Keys struct {
-	// HashLabel carries the hash on each revision. Required.
+	// HashLabel is the label with the hash on each revision. Required.
 	HashLabel string
-	// HashVersionAnnotation, unless empty, carries HashVersion on each revision created by the kit.
+	// HashVersionAnnotation, unless empty, is the annotation with HashVersion on each revision that the kit creates.
 	HashVersionAnnotation string
-	// ClaimTemplatesAnnotation, unless empty, carries the claim templates for Pods of a revision: see
+	// ClaimTemplatesAnnotation, unless empty, is the annotation with the claim templates of a revision's Pods: see
 	// History.RecordClaims.
 	ClaimTemplatesAnnotation string
 }
@@ -33,14 +33,14 @@ type Owner struct {
 	Namespace, Name string
 	// Reference is the controller reference of each revision.
 	Reference metav1.OwnerReference
-	// Annotations are copied to each new revision, so a user finds change causes there.
+	// Annotations are copied to each new revision, so that users find the change cause there.
 	Annotations map[string]string
-	// Deleting is set while the owner has a deletionTimestamp. Nothing is written then.
+	// Deleting is set if the owner is being deleted. Then nothing is written.
 	Deleting bool
 }
 
-// OwnerOf describes an object as the owner of a history. kind is the object's API kind, missing on objects from a
-// cache.
+// OwnerOf describes an object as the owner of a history. kind is the object's API kind, because objects from a cache do
+// not contain their kind.
 func OwnerOf(object metav1.Object, kind schema.GroupVersionKind) Owner {
 	return Owner{
 		Namespace: object.GetNamespace(), Name: object.GetName(), Reference: *metav1.NewControllerRef(object, kind),
@@ -48,15 +48,15 @@ func OwnerOf(object metav1.Object, kind schema.GroupVersionKind) Owner {
 	}
 }
 
-// Histories reads the histories of the owners of a kind. A Histories is safe for concurrent use. Make a Histories with
+// Histories makes the History of each owner of a kind. A Histories is safe for concurrent use. Make a Histories with
 // NewHistories.
 type Histories struct {
 	keys    Keys
 	decoder *Decoder
 }
 
-// NewHistories returns a reader of histories kept under the keys. The decoder may be shared with an
-// inplaceupdate.Planner. The error names the missing argument.
+// NewHistories returns a Histories that uses the keys. The decoder may be shared with an inplaceupdate.Planner. The
+// error names a missing argument.
 func NewHistories(keys Keys, decoder *Decoder) (*Histories, error) {
 	switch {
 	case keys.HashLabel == "":
@@ -67,30 +67,32 @@ func NewHistories(keys Keys, decoder *Decoder) (*Histories, error) {
 	return &Histories{keys: keys, decoder: decoder}, nil
 }
 
-// IsNamedFor reports whether a revision's name follows the naming for an owner of the name: a revision without an owner
-// may then belong to a deleted owner.
+// IsNamedFor reports whether a revision's name has the form of a revision of the named owner: a revision without an
+// owner reference may then belong to a deleted owner of this name.
 func (h *Histories) IsNamedFor(rev *appsv1.ControllerRevision, owner string) bool {
 	hash := rev.Labels[h.keys.HashLabel]
 	return hash != "" && rev.Name == Name(owner, hash)
 }
 
-// Of returns the history of an owner. collisions is the count of hash collisions in the owner's status; nil leaves the
-// count out of the hash. revisions are the owner's, in any order. Of does not modify the slice.
+// Of returns the history of an owner. collisions is the collisionCount in the owner's status; if nil, the hash does not
+// include a count. revisions are the owner's revisions, in any order. Of does not modify the slice.
 func (h *Histories) Of(owner Owner, collisions *int32, revisions []*appsv1.ControllerRevision) *History {
 	return &History{owner: owner, keys: h.keys, decoder: h.decoder, Collisions: collisions, Revisions: Sort(revisions)}
 }
 
-// History is the history of an owner. A History is not safe for concurrent use while package revision/history writes.
+// History is the history of an owner. A History is not safe for concurrent use while package revision/history writes to
+// it.
 type History struct {
-	// Revisions are all revisions, from oldest to newest. The objects are read only.
+	// Revisions are all revisions, from oldest to newest. Do not modify the objects.
 	Revisions []*appsv1.ControllerRevision
-	// Update is the revision of today's template, nil before history.Sync.
+	// Update is the revision of the present template, nil before history.Sync.
 	Update *appsv1.ControllerRevision
-	// Collisions is the count to keep in the owner's status. The count grows when other data has taken a name.
+	// Collisions is the collisionCount for the owner's status. The count grows when the name of a new revision is taken
+	// by a revision with other data.
 	Collisions *int32
-	// Left reports whether a revision without a controller was left by an earlier owner of the name, and is used for the
-	// owner of today. history.Write asks when the name of a new revision is taken, by data equal to its own: a cache may
-	// still show the earlier owner. Optional: without Left, no such revision is used.
+	// Left reports whether a revision without a controller was left by an earlier owner of the same name and may be
+	// used for the present owner. history.Write calls Left if the name of a new revision is taken by a revision with
+	// equal data: a cache may still show the earlier owner. Optional: if nil, no such revision is used.
 	Left func(*appsv1.ControllerRevision) bool
 
 	owner   Owner
@@ -101,8 +103,8 @@ type History struct {
 // Owner returns the owner of the history.
 func (h *History) Owner() Owner { return h.owner }
 
-// Find returns the revision named in a Pod's revision label, by full name or by hash alone, nil if the history has no
-// such revision.
+// Find returns the revision named in a Pod's revision label, by its full name or by the hash alone; nil if the history
+// has no such revision.
 func (h *History) Find(label string) *appsv1.ControllerRevision {
 	for _, rev := range h.Revisions {
 		if Same(label, rev.Name) {
@@ -112,8 +114,8 @@ func (h *History) Find(label string) *appsv1.ControllerRevision {
 	return nil
 }
 
-// Current returns the revision being replaced by Update, under the name kept in the owner's status. Without a known
-// revision, Current returns Update.
+// Current returns the revision that Update replaces, by the name stored in the owner's status. If the name is unknown,
+// Current returns Update.
 func (h *History) Current(name string) *appsv1.ControllerRevision {
 	if h.Update != nil && name == h.Update.Name {
 		return h.Update
@@ -126,8 +128,8 @@ func (h *History) Current(name string) *appsv1.ControllerRevision {
 	return h.Update
 }
 
-// Twins returns further revisions of the owner with the same template as Update, written by somebody else: Pods at a
-// twin need no update, but a change of their label. Without Update there are none.
+// Twins returns other revisions of the owner with the same template as Update, written by somebody else: Pods of such a
+// revision need no update, only a change of their label. If Update is nil, there are none.
 func (h *History) Twins() (twins []*appsv1.ControllerRevision) {
 	if h.Update == nil {
 		return nil
@@ -148,8 +150,8 @@ func (h *History) Twins() (twins []*appsv1.ControllerRevision) {
 // UnknownRevision means that a requested revision is not in the history: Find returns nil.
 const UnknownRevision reason.Code = "UnknownRevision"
 
-// Template returns the Pod template of a revision, shared with other callers: read only. The error is UnknownRevision
-// for nil, otherwise an error of Decode.
+// Template returns the Pod template of a revision; other callers share the template, so do not modify the template. The
+// error is UnknownRevision if rev is nil, otherwise an error of Decode.
 func (h *History) Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 	if rev == nil {
 		return nil, reason.Reason{
@@ -164,37 +166,40 @@ func (h *History) Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateS
 	return content.Template, nil
 }
 
-// Action is an action on the history.
+// Action is what must be done to the history.
 type Action string
 
 const (
-	// Keep says that the newest revision already has today's template. Only Decision.Annotations are written.
+	// Keep says that the newest revision already has the present template. Only Decision.Annotations are written.
 	Keep Action = "Keep"
-	// Bump says that an older revision has today's template. The revision gets the highest number and keeps name and hash.
+	// Bump says that an older revision has the present template. The revision gets the highest revision number, and
+	// keeps its name and hash.
 	Bump Action = "Bump"
-	// Create says that no revision has today's template.
+	// Create says that no revision has the present template.
 	Create Action = "Create"
 )
 
-// Decision is the answer of History.Decide.
+// Decision is the result of History.Decide.
 type Decision struct {
 	Action Action
-	// Revision is the existing object for Keep and Bump (read only, from the caller's slice) and the new object for
-	// Create.
+	// Revision is the existing object for Keep and Bump (from the caller's slice, so do not modify the object), and a
+	// new object for Create.
 	Revision *appsv1.ControllerRevision
-	// Number is the present or new number of Revision.
+	// Number is the present revision number for Keep, and the new number for Bump and Create.
 	Number int64
-	// Annotations are written on the revision of a Keep or Bump. The caller may add annotations with further dependencies
+	// Annotations must be written on the revision for Keep and Bump. The caller may add annotations that depend on more
 	// than the template.
 	Annotations map[string]string
 }
 
-// maxNumber is the highest number given to a revision. Nobody counts so far: somebody else has given any higher number.
+// maxNumber is the highest revision number that the kit assigns. Counting never gets so far, so a higher number was set
+// by somebody else.
 const maxNumber = math.MaxInt64/2 - 1
 
-// Decide finds the revision for a template. Numbers start at 1. Two revisions of equal content are tolerated: the newer
-// revision is taken. Revisions with a number too high for a successor do not count in the choice of numbers. If such a
-// revision has the same template, the revision is kept. The only error is a template that cannot be encoded.
+// Decide finds the revision with the given template, or makes a new revision. Numbers start at 1. If two revisions have
+// equal content, the newer revision is used. Revisions whose number is above maxNumber are ignored when the next number
+// is chosen. If such a revision has the same template, Decide keeps the revision. The only error is that the template
+// cannot be encoded.
 func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 	data, err := Encode(template)
 	if err != nil {
@@ -203,12 +208,14 @@ func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 	return h.DecideData(data, template.Labels, func(rev *appsv1.ControllerRevision) bool { return h.decoder.holds(rev, template, data) }), nil
 }
 
-// DecideData is Decide for owners whose revisions hold something else than a Pod template. data is the present content
-// as JSON, and same reports whether the content of a revision is equivalent. A new revision gets labels in addition to
-// the label with the hash.
+// DecideData is Decide for owners whose revisions contain something other than a Pod template. data is the present
+// content as JSON, and same reports whether the content of a revision is equivalent to data. A new revision gets labels
+// in addition to the hash label.
 func (h *History) DecideData(data []byte, labels map[string]string, same func(*appsv1.ControllerRevision) bool) Decision {
 	next := int64(1)
-	var newest, numbered *appsv1.ControllerRevision // newest counted revision; revision of the same content with an uncounted number
+	// newest is the newest revision with a regular number; numbered is a revision of the same content with a number
+	// above maxNumber.
+	var newest, numbered *appsv1.ControllerRevision
 	for _, rev := range slices.Backward(h.Revisions) {
 		counts := rev.Revision <= maxNumber
 		if counts && newest == nil {
@@ -218,7 +225,7 @@ func (h *History) DecideData(data []byte, labels map[string]string, same func(*a
 		case !same(rev):
 		case !counts:
 			numbered = cmp.Or(numbered, rev)
-		case rev == newest, rev.Revision >= next: // no revision is above
+		case rev == newest, rev.Revision >= next: // no other revision has a higher number
 			return Decision{Action: Keep, Revision: rev, Number: rev.Revision}
 		default:
 			return Decision{Action: Bump, Revision: rev, Number: next}
@@ -230,7 +237,7 @@ func (h *History) DecideData(data []byte, labels map[string]string, same func(*a
 	return Decision{Action: Create, Revision: h.build(labels, data, next), Number: next}
 }
 
-// Rename counts a further collision and returns a copy of a revision to create, under the name for the new count.
+// Rename increases the collision count, and returns a copy of a revision to create, with the name for the new count.
 func (h *History) Rename(rev *appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	collisions := int32(1)
 	if h.Collisions != nil {
@@ -268,8 +275,8 @@ func (h *History) build(more map[string]string, data []byte, number int64) *apps
 	}
 }
 
-// Sort returns the revisions from oldest to newest: by number, then creation, then name, so equal numbers (perhaps made
-// by a user by hand) still have an order. Sort does not modify the given slice.
+// Sort returns the revisions from oldest to newest: by number, then by creation, then by name, so that equal numbers
+// (set by hand, for example) are also ordered. Sort does not modify the given slice.
 func Sort(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	return slices.SortedFunc(slices.Values(revisions), func(a, b *appsv1.ControllerRevision) int {
 		return cmp.Or(
@@ -280,20 +287,20 @@ func Sort(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	})
 }
 
-// Counting says which revisions count for a history limit.
+// Counting says which revisions count towards a history limit.
 type Counting string
 
 const (
-	// CountUnused makes the limit the number of unused revisions to keep.
+	// CountUnused limits the number of unused revisions that are kept.
 	CountUnused Counting = "Unused"
-	// CountAllOld makes the limit count every revision except the protected revisions, in use or not. A used revision is
-	// never deleted.
+	// CountAllOld makes every revision except the update revision and the kept revisions count, whether used or not. A
+	// used revision is never deleted.
 	CountAllOld Counting = "AllOld"
 )
 
-// Excess returns the revisions to delete, oldest first: unneeded revisions beyond the limit. The update revision and
-// the revisions named in keep are never history; keep the current revision. inUse reports revisions with a Pod. Excess
-// leaves revisions of other owners in Revisions alone. A negative limit counts as zero.
+// Excess returns the revisions to delete, oldest first: revisions beyond the limit that are not needed. The update
+// revision and the revisions named in keep never count; name the current revision in keep. inUse reports whether a Pod
+// has a revision. Excess ignores revisions of other owners in Revisions. A negative limit counts as zero.
 func (h *History) Excess(limit int, counting Counting, inUse func(*appsv1.ControllerRevision) bool, keep ...string) []*appsv1.ControllerRevision {
 	var unused []*appsv1.ControllerRevision
 	old := 0

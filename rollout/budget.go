@@ -1,9 +1,9 @@
 package rollout
 
-// updateBudget decides, Pod by Pod in update order, whether a further Pod may be updated now. updateBudget holds two
-// limits beside the step's number. First, the unavailable Pods at the target revision plus the Pods chosen now stay
-// within the budget, so a revision that never becomes available stops early. Second, available Pods are taken only
-// while fewer than the budget are unavailable in all.
+// updateBudget decides, for each Pod in update order, whether the Pod may be updated now. Besides the
+// step's number of updates, updateBudget enforces two limits. First, the unavailable Pods at the target revision plus
+// the Pods chosen now stay within the budget, so that a revision whose Pods never become available stops the rollout
+// early. Second, an available Pod is chosen only while fewer Pods than the budget are unavailable in total.
 type updateBudget struct {
 	left        int
 	limit       int
@@ -23,10 +23,10 @@ func newUpdateBudget(step Step, c Counts) updateBudget {
 	}
 }
 
-// down is the number of Pods of the group that are not available, for any reason.
+// down is the number of Pods of the group that are unavailable, for any reason.
 func (g Group) down() int { return g.PreDeleting + g.SpecifiedUnavailable + g.Unavailable }
 
-// admit reports whether the next candidate may be updated, and reduces the budget if so.
+// admit reports whether the next Pod may be updated, and if so reduces the budget.
 func (b *updateBudget) admit(available bool) bool {
 	if b.left <= 0 || b.atTarget >= b.targetLimit {
 		return false
@@ -42,12 +42,13 @@ func (b *updateBudget) admit(available bool) bool {
 	return true
 }
 
-// ToUpdate returns the waiting Pods to update now. c are the counts with which the step was planned. waiting are all
-// Pods at the old revision (with Step.Back: at the new revision) without a wish for deletion, in update order. The last
-// waiting Pods stay, so do not leave out any Pod. available tells whether a Pod serves.
+// ToUpdate returns the waiting Pods to update now. c are the counts with which Plan computed the
+// step. waiting are all Pods at the old revision (if Step.Back is set: at the new revision) whose deletion nobody has
+// requested, in update order. The last Pods of the list are kept as the partition wants, so the list must be complete.
+// available reports whether a Pod is available.
 //
-// An available Pod without room in the budget does not end the round. A later unavailable Pod loses nothing by its
-// update, and may be the reason why the budget is used up.
+// If the budget does not allow the update of an available Pod, later Pods are still considered. A later Pod that is
+// unavailable loses nothing by its update, and may be the reason why the budget is used up.
 func ToUpdate[T any](step Step, c Counts, waiting []T, available func(T) bool) []T {
 	budget := newUpdateBudget(step, c)
 	var out []T
@@ -59,13 +60,13 @@ func ToUpdate[T any](step Step, c Counts, waiting []T, available func(T) bool) [
 	return out
 }
 
-// ToKeep returns the waiting Pods that stay, as a partition wants: the last Step.Keep. waiting is the same list as for
-// ToUpdate. The slice is shared.
+// ToKeep returns the waiting Pods that a partition keeps at their revision: the last Step.Keep Pods. waiting is the
+// same list as for ToUpdate. The result shares memory with waiting.
 func ToKeep[T any](step Step, waiting []T) []T { return waiting[max(len(waiting)-step.Keep, 0):] }
 
-// ToDelete returns the candidates for deletion, in order, without the ready Pods for which Step.DeleteReady has no
-// room. The candidates are Pods with a decided deletion: the Pods named by somebody or, if nobody named any,
-// Step.Delete Pods in deletion order, Step.DeleteOld of them from the old revision. ready tells whether a Pod serves
+// ToDelete returns the Pods to delete now, in order: all candidates, but at most Step.DeleteReady of the ready Pods.
+// The candidates are the Pods whose deletion is decided: the Pods that users have named or, if there are none,
+// Step.Delete Pods in deletion order, Step.DeleteOld of these at the old revision. ready reports whether a Pod is ready
 // now.
 func ToDelete[T any](step Step, candidates []T, ready func(T) bool) []T {
 	var out []T

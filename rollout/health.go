@@ -1,16 +1,17 @@
 package rollout
 
-// Health is a Pod's service for its ordinal or Node. Health has no usable zero value: a Pod without Health is refused.
+// Health says whether a Pod serves its ordinal or Node. Health has no usable zero value: Plan returns an error for a
+// Pod without Health.
 type Health uint8
 
-// The states of a Pod's health.
+// These are the states of a Pod's health.
 const (
-	// Available Pods serve: they are ready and have been for as long as the workload demands.
+	// Available Pods are in service: ready for as long as the workload requires.
 	Available Health = iota + 1
-	// Unavailable Pods do not serve, or not yet.
+	// Unavailable Pods are not in service, or not for long enough.
 	Unavailable
-	// Ended Pods have phase Failed or Succeeded. The step deletes and recreates them.
+	// Ended Pods have phase Failed or Succeeded. A plan deletes and recreates these Pods.
 	Ended
-	// Terminating Pods have a deletion timestamp. A terminating Pod holds its ordinal or Node until gone.
+	// Terminating Pods are being deleted. A terminating Pod occupies its ordinal or Node until the Pod is gone.
 	Terminating
 )

@@ -2,31 +2,32 @@
 //
 // # Which plan
 //
-// Use [Plan] for Pods that are all alike and have names that nobody chooses, like the Pods of a Deployment or a
-// CloneSet. Plan is arithmetic over counts: a terminating Pod no longer counts, because its replacement has another
-// name and can be created at once. Order the candidates with package podorder.
+// Use [Plan] for Pods that are identical and have generated names, like the Pods of a Deployment or a CloneSet. Plan
+// only counts Pods: a terminating Pod no longer counts, because its replacement has another name and can be created at
+// once. Package podorder decides which Pods to delete or update first.
 //
 // Use package rollout/numbered for Pods with names of their own, like the Pods of a StatefulSet, and package
-// rollout/pernode for Pods of which each Node has a single Pod, like the Pods of a DaemonSet. There a terminating Pod
-// holds its name or its Node. Plan would miss terminating Pods, and would take all Pods down if Pods are slow to end.
+// rollout/pernode for Pods of which each Node has a single Pod, like the Pods of a DaemonSet. In these packages a
+// terminating Pod occupies its name or its Node. Plan would ignore terminating Pods, and would take all Pods down if
+// Pods take long to terminate.
 //
-// All three plans are pure: they know nothing of clients or time. Resolve percentages with package rollout/partition,
-// describe the Pods, ask for the next step, act, and ask again after a change of the cluster. Every call decides from
-// scratch, so a crash between two steps costs nothing. The plans are safe for concurrent use, and share the Paths, the
-// Health and the reasons of this package.
+// All three plans are pure: they use neither a client nor a clock. Resolve percentages with package rollout/partition,
+// describe the Pods, ask for the next step, act, and ask again when the cluster has changed. Every call decides from
+// the present state alone, so a crash between two steps does no harm. The plans are safe for concurrent use, and share
+// the Paths, the Health and the reasons of this package.
 //
-// Promises of every step of all three, fuzzed over whole rollouts:
+// All three plans guarantee for every step, and fuzz tests over whole rollouts check:
 //
-//   - By its own action no step takes available Pods below the wanted number less MaxUnavailable.
-//   - A rollout that can end does end. After a step that changes nothing, no later step changes anything unless the
-//     cluster changed.
+//   - No step itself reduces the number of available Pods below the wanted number minus MaxUnavailable.
+//   - Every rollout completes if possible. If a step changes nothing, later steps change nothing either
+//     unless the cluster changes.
 //
-// Plan never has more than Replicas + MaxSurge Pods.
+// Plan never creates more than Replicas + MaxSurge Pods.
 //
 // # In place
 //
-// A change deliverable wholly in place uses no surge Pods as long as MaxUnavailable leaves room for at least a single
-// Pod: a surge Pod would stand in for nothing.
+// If all changes can be made in place, no surge Pods are created as long as MaxUnavailable allows at least one Pod to
+// be unavailable: the surge Pods would replace nothing.
 package rollout
 
 import (
@@ -36,54 +37,54 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/internal/limits"
 )
 
-// Spec is the wanted state, in absolute numbers.
+// Spec is the wanted state, with percentages resolved to numbers.
 type Spec struct {
 	// Replicas is the number of Pods wanted.
 	Replicas int
 	// Partition is the number of Pods kept at the old revision.
 	Partition int
-	// MaxUnavailable is how many Pods the controller itself may make unavailable.
+	// MaxUnavailable is how many Pods the controller may make unavailable.
 	MaxUnavailable int
-	// MaxSurge is how many Pods there may be beyond Replicas. Zero while a rollout is paused.
+	// MaxSurge is how many Pods may exist beyond Replicas. Set zero while a rollout is paused.
 	MaxSurge int
-	// ScaleMaxUnavailable limits how many Pods may be unavailable while Pods are created. Nil is no limit; with zero no
-	// Pod is ever created.
+	// ScaleMaxUnavailable limits how many Pods may be unavailable while Pods are created. Nil means no limit; with zero
+	// no Pod is ever created.
 	ScaleMaxUnavailable *int
-	// OneRevision is set if the current revision is the new revision: every created Pod is new, regardless of the
-	// partition, and nothing is taken back.
+	// OneRevision is set if the current revision is the new revision: every Pod is created at the new revision,
+	// regardless of the partition, and no Pod is taken back.
 	OneRevision bool
-	// Rollback allows a grown partition to take Pods back to the old revision.
+	// Rollback allows Pods to be taken back to the old revision if the partition is raised.
 	Rollback bool
-	// InPlace is set if every Pod due for an update can be updated in place.
+	// InPlace is set if every Pod that must be updated can be updated in place.
 	InPlace bool
-	// ExcludePreDeleting replaces Pods waiting for a hook before their deletion without waiting for their end. If
-	// false, a hook that nobody ends keeps their places taken.
+	// ExcludePreDeleting creates replacements at once for Pods that wait for their hook before a deletion. If false, a
+	// hook that nobody releases keeps such a Pod counted, and no replacement is created.
 	ExcludePreDeleting bool
 
-	// Paths are the paths of the numbers in the workload's API.
+	// Paths are the field paths of the numbers in the workload's API.
 	Paths Paths
 }
 
 // Paths are the paths of the fields that limit a rollout, as in "spec.updateStrategy.maxUnavailable", used only in
-// reasons. An empty path stands for "partition", "maxUnavailable", "maxSurge", "scaleStrategy.maxUnavailable", "paused"
-// or "podManagementPolicy".
+// reasons. An empty path means "partition", "maxUnavailable", "maxSurge", "scaleStrategy.maxUnavailable", "paused" or
+// "podManagementPolicy".
 type Paths struct {
 	Partition, MaxUnavailable, MaxSurge, ScaleMaxUnavailable, Paused string
-	// Parallel is the path of the field behind numbered.Spec.Parallel.
+	// Parallel is the path of the field from which numbered.Spec.Parallel comes.
 	Parallel string
 }
 
 func (s *Spec) paths() limits.Paths { return limits.Paths(s.Paths).OrDefaults() }
 
-// Group counts the active Pods of a revision. Each Pod is in Total and in at most a single count of PreDeleting,
+// Group counts the active Pods of a revision. Each Pod is counted in Total, and at most once in PreDeleting,
 // Specified and Unavailable.
 type Group struct {
 	Total int
-	// PreDeleting Pods are to be deleted and wait for a hook.
+	// PreDeleting Pods will be deleted and wait for their hook.
 	PreDeleting int
 	// Specified Pods were chosen for deletion by a user, by name or label, and are not PreDeleting.
 	Specified int
-	// SpecifiedUnavailable is how many of the Specified ones are not available.
+	// SpecifiedUnavailable is the number of Specified Pods that are not available.
 	SpecifiedUnavailable int
 	// Unavailable Pods are neither PreDeleting nor Specified, and not available.
 	Unavailable int
@@ -94,7 +95,7 @@ func (g Group) staying() int { return g.Total - g.PreDeleting }
 // Counts are the active Pods by revision.
 type Counts struct{ Old, New Group }
 
-// Add counts a Pod without a wish for deletion. updated says whether the Pod is at the new revision.
+// Add counts a Pod whose deletion nobody has requested. updated says whether the Pod is at the new revision.
 func (c *Counts) Add(updated, available bool) {
 	group := &c.Old
 	if updated {
@@ -109,13 +110,13 @@ func (c *Counts) Add(updated, available bool) {
 // Total is the number of active Pods.
 func (c Counts) Total() int { return c.Old.Total + c.New.Total }
 
-// Unavailable is the number of Pods that are not available or wait for a hook before their deletion. Specified Pods are
-// excluded: they count once they are gone.
+// Unavailable is the number of Pods that are not available or wait for their hook before a deletion. Specified Pods are
+// excluded: they count once they have been deleted.
 func (c Counts) Unavailable() int {
 	return c.Old.PreDeleting + c.New.PreDeleting + c.Old.Unavailable + c.New.Unavailable
 }
 
-// leaving says how many of the unavailable Pods wait for their hook, for a reason.
+// leaving says, for a reason's text, how many of the unavailable Pods wait for their hook.
 func (c Counts) leaving() string {
 	if n := c.Old.PreDeleting + c.New.PreDeleting; n > 0 {
 		return fmt.Sprintf(" (%d wait for a hook before they are deleted)", n)
@@ -127,36 +128,38 @@ func (c Counts) specifiedUnavailable() int {
 	return c.Old.SpecifiedUnavailable + c.New.SpecifiedUnavailable
 }
 
-// Step says what to do now. Numbers are never negative.
+// Step says what the caller must do now. Numbers are never negative.
 type Step struct {
-	// Create Pods, CreateOld of them at the old revision.
+	// Create this number of Pods, CreateOld of these at the old revision.
 	Create, CreateOld int
-	// Delete Pods that nobody named, DeleteOld of them from the old revision. Pods beyond the partition go first, even
-	// if they serve and new Pods do not. The caller must wait while any Pod is Specified or PreDeleting.
+	// Delete this number of Pods whose deletion nobody has requested, DeleteOld of these at the old revision. Pods
+	// beyond the partition are deleted first, even if they are available and new Pods are not. The caller must wait
+	// while any Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
-	// DeleteReady is the number of ready Pods that may go among the Pods with a decided deletion, by Delete or by name.
-	// Unready Pods may go at once. See ToDelete.
+	// DeleteReady is how many ready Pods may be deleted, of all Pods whose deletion is decided by Delete or was
+	// requested. Pods that are not ready may be deleted at once. See ToDelete.
 	DeleteReady int
-	// Candidates is how many Pods are to change their revision, whether the budget has room or not. ToUpdate, or
-	// ChooseUpdates of package podcontrol, picks the Pods to take to the new revision now or, with Back, to the old
-	// revision.
+	// Candidates is the number of Pods that must change their revision, whether the budget allows the change now or
+	// not. ToUpdate, or ChooseUpdates of package podcontrol, chooses the Pods to take to the new revision now or, if
+	// Back is set, to the old revision.
 	Candidates int
 	Back       bool
-	// Keep is the number of Pods that stay at their revision: the last in update order.
+	// Keep is the number of Pods that stay at their revision: the last Pods in update order.
 	Keep int
-	// UpdateUnavailable is how many Pods may be unavailable for an available Pod to be updated. Missing Pods count.
+	// UpdateUnavailable is the number of unavailable Pods below which an available Pod may be updated. Missing Pods
+	// count as unavailable.
 	UpdateUnavailable int
-	// UpdateAtTarget is the number of Pods at the target revision that may be unavailable for any Pod to be updated.
-	// Missing Pods do not count: the update of an unavailable Pod may be the precondition for their creation.
+	// UpdateAtTarget is the number of unavailable Pods at the target revision below which any Pod may be updated.
+	// Missing Pods do not count: the update of an unavailable Pod may be needed before they can be created.
 	UpdateAtTarget int
-	// Surge is the used part of MaxSurge, SurgeOld the surge Pods at the old revision.
+	// Surge is how much of MaxSurge is used, and SurgeOld the number of surge Pods at the old revision.
 	Surge, SurgeOld int
-	// Limits are the reasons why the step is not larger.
+	// Limits are the reasons why the step does not change more Pods.
 	Limits reason.List
 }
 
-// Plan returns the next step. Plan allocates only to explain a limit. With a negative number, or impossible counts, the
-// step does nothing, and its limits have the code InvalidRollout.
+// Plan returns the next step. Plan allocates memory only to explain a limit. If a number is negative, or the counts are
+// impossible, the step is empty, and its limits have the code InvalidRollout.
 func Plan(s Spec, c Counts) Step {
 	if s.isInvalid() || c.Old.isInvalid() || c.New.isInvalid() {
 		return Step{Limits: s.problems(c)}
@@ -192,22 +195,22 @@ func Plan(s Spec, c Counts) Step {
 		step.Delete = extra
 		step.DeleteOld = min(max(old-c.Old.Specified-wantOld, 0), extra)
 	}
-	// Beyond Replicas a ready Pod can go without loss. Unavailable Pods have used the budget up, even Pods due for
-	// deletion.
+	// Ready Pods beyond Replicas can be deleted without loss. Unavailable Pods count against the budget, even if they
+	// will be deleted.
 	step.DeleteReady = max(s.MaxUnavailable+c.Total()-s.Replicas-c.Unavailable()-c.specifiedUnavailable(), 0)
 	explainDelete(s, c, &step)
 	planUpdate(s, c, missing, &step)
 	return step
 }
 
-// Missing returns the numbers of Pods that each revision lacks. Pods that wait for a hook before their deletion are
-// lacking. Without Rollback, the old revision lacks none.
+// Missing returns how many Pods each revision lacks. Pods that wait for their hook before a deletion count as missing.
+// If Rollback is false, the old revision lacks none.
 func (s Spec) Missing(c Counts) (old, updated int) {
 	oldDiff, newDiff := diffs(s, c.Old.staying(), c.New.staying())
 	return max(-oldDiff, 0), max(-newDiff, 0)
 }
 
-// diffs says how many Pods too many (positive) or too few each revision has.
+// diffs returns how many Pods each revision has too many (positive) or too few (negative).
 func diffs(s Spec, old, updated int) (oldDiff, newDiff int) {
 	oldDiff = old - s.Partition
 	newDiff = updated - (s.Replicas - s.Partition)
@@ -217,9 +220,9 @@ func diffs(s Spec, old, updated int) (oldDiff, newDiff int) {
 	return oldDiff, newDiff
 }
 
-// exchange returns the number of Pods to move from old to new, negative for back: the surplus of the first revision, up
-// to the lack of the second. If both have too few or too many Pods, creation or scale-in must end the imbalance. An
-// update would only move the lack from revision to revision (with a rollback, for ever).
+// exchange returns the number of Pods to update from old to new, negative for the other direction: the surplus of one
+// revision, up to the lack of the other. If both revisions have too few or too many Pods, Pods must be created or
+// deleted. An update would only move the lack from one revision to the other (with Rollback, for ever).
 func exchange(oldDiff, newDiff int) int {
 	switch {
 	case oldDiff > 0 && newDiff < 0:
@@ -231,8 +234,8 @@ func exchange(oldDiff, newDiff int) int {
 	}
 }
 
-// surge returns the number of useful Pods beyond Replicas now: stand-ins for ready Pods asked to be deleted, or for
-// recreated Pods, the larger of both.
+// surge returns how many Pods beyond Replicas are useful now: replacements for ready Pods whose deletion is requested,
+// or for Pods being recreated, whichever is more.
 func surge(s Spec, c Counts, oldDiff, newDiff int) (use, useOld int) {
 	if s.MaxSurge <= 0 {
 		return 0, 0
@@ -271,8 +274,8 @@ func scaleUp(s Spec, c Counts, missing int, step *Step) int {
 	return create
 }
 
-// explainDelete adds a reason if the budget has no room for all Pods due for deletion. Scale-in waits for specified
-// Pods and for hooks, and takes unavailable Pods first.
+// explainDelete adds a reason if the budget does not allow all decided deletions now. Scale-in waits for requested
+// deletions and for hooks, and deletes unavailable Pods first.
 func explainDelete(s Spec, c Counts, step *Step) {
 	available := c.Old.Specified + c.New.Specified - c.specifiedUnavailable()
 	if c.Old.Specified+c.New.Specified+c.Old.PreDeleting+c.New.PreDeleting == 0 {
@@ -288,8 +291,8 @@ func explainDelete(s Spec, c Counts, step *Step) {
 	})
 }
 
-// planUpdate counts Specified Pods as gone: neither they nor their stand-ins are updated, because a stand-in would
-// otherwise be created at a revision and taken to another for ever.
+// planUpdate counts Specified Pods as deleted: neither they nor their replacements are updated, because otherwise a
+// replacement would be created at one revision and updated to the other again and again.
 func planUpdate(s Spec, c Counts, missing int, step *Step) {
 	change := exchange(diffs(s, c.Old.staying()-c.Old.Specified, c.New.staying()-c.New.Specified))
 	step.Candidates, step.Back = abs(change), change < 0

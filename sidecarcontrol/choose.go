@@ -15,27 +15,28 @@ import (
 type Rollout struct {
 	// Selector selects the Pods to upgrade. Nil selects all.
 	Selector labels.Selector
-	// Partition is the number of waiting Pods to leave as is.
+	// Partition is the number of waiting Pods that are not upgraded.
 	Partition int
-	// MaxUnavailable is the limit of the set's Pods out of service through upgrades. A Pod not in service anyway is
-	// upgraded in any case, and counts until the Pod serves.
+	// MaxUnavailable is the largest number of the set's Pods that may be out of service because of upgrades. A Pod that
+	// is out of service already is upgraded in any case, and counts until the Pod is in service.
 	MaxUnavailable int
-	// Order of the Pods. The zero value upgrades the least serving Pods first.
+	// Order is the order in which Pods are upgraded. The zero value upgrades first the Pods that are farthest from
+	// being in service.
 	Order podorder.Update
-	// PartitionPath and MaxUnavailablePath are the paths of Partition and MaxUnavailable, for the limits alone.
+	// PartitionPath and MaxUnavailablePath are the field paths of Partition and MaxUnavailable, used only in Limits.
 	PartitionPath, MaxUnavailablePath string
 }
 
-// Choice says what to do now with the Pods of a set.
+// Choice says which Pods of a set to upgrade now.
 type Choice struct {
 	// Upgrade are the Pods to upgrade, in order.
 	Upgrade []*Standing
-	// Limits say why the remaining Pods are not upgraded: rollout.PartitionReached and rollout.UpdateLimited.
+	// Limits say why other Pods are not upgraded now: rollout.PartitionReached and rollout.UpdateLimited.
 	Limits reason.List
 }
 
-// Choose returns the Pods of a set to upgrade now. pods are the Pods' standings with the set. Choose leaves out Pods
-// without the set's sidecars. A Pod counts as out of service during any upgrade of its sidecars, by the set or by
+// Choose returns the Pods of a set to upgrade now. pods are the Standings of the Pods with the set. Choose leaves out
+// Pods without the set's sidecars. A Pod counts as out of service during any upgrade of its sidecars, by this set or by
 // another set.
 func Choose(pods []Standing, r Rollout) Choice {
 	byPod := map[*corev1.Pod]*Standing{}
@@ -64,9 +65,9 @@ func Choose(pods []Standing, r Rollout) Choice {
 	for i, pod := range waiting {
 		s := byPod[pod]
 		switch {
-		case s.IsAway(): // counted already; a newer image may mend the Pod
+		case s.IsAway(): // counted already; a newer image may repair the Pod
 		case !s.Ready:
-			away++ // the Pod costs nothing, and counts from now on
+			away++ // the Pod is out of service already, and counts as such from now on
 		case away >= r.MaxUnavailable:
 			choice.limit(rollout.UpdateLimited, r.MaxUnavailablePath, r.MaxUnavailable, len(waiting)-i)
 			return choice
@@ -78,13 +79,13 @@ func Choose(pods []Standing, r Rollout) Choice {
 	return choice
 }
 
-// wants reports whether a Pod is to be upgraded sooner or later.
+// wants reports whether a Pod must be upgraded, now or later.
 func (r *Rollout) wants(s *Standing) bool {
 	return !s.Updated && len(s.Blocked) == 0 && (r.Selector == nil || r.Selector.Matches(labels.Set(s.Pod.Labels)))
 }
 
-// IsAway reports whether an upgrade takes, or may take, the Pod out of service. A Pod that can never be Ready again,
-// because a container has ended for good, holds nobody up.
+// IsAway reports whether the Pod is, or may be, out of service because of an upgrade. A Pod that can never be Ready
+// again, because a container has ended for good, does not count.
 func (s *Standing) IsAway() bool {
 	return s.Busy || len(s.Failing) > 0 || len(s.Waiting) > 0 || s.Updated && !s.Ready && !s.ended
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Reasons of the condition, as in OpenKruise.
+// These are the reasons of the condition, as in OpenKruise.
 const (
 	allUpgradable = "AllSidecarsetUpgradable"
 	notUpgradable = "UpdateImmutableField"
 )
 
-// Tell returns the change of the Pod's condition that says whether the set's sidecars can be upgraded in place. The
-// change is empty if the condition is right already. A Pod whose sidecars can be upgraded needs no condition before its
-// first upgrade: Tell first writes the condition when that upgrade, by any set, has ended.
+// Tell returns the change of the Pod condition that says whether the set's sidecars can be upgraded in place. The
+// change is empty if the condition is up to date. A Pod whose sidecars can be upgraded needs no condition before its
+// first upgrade: Tell writes the condition only when this upgrade, by any set, has ended.
 func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 	if c.keys.Condition == "" || !s.Injected {
 		return podpatch.Change{}
@@ -37,7 +37,7 @@ func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 	said[set.spec.Name] = upgradable
 	message, err := json.Marshal(said)
 	if err != nil {
-		return podpatch.Change{} // a map of booleans can be written
+		return podpatch.Change{} // a map of booleans can always be encoded
 	}
 	next := corev1.PodCondition{Type: c.keys.Condition, Status: corev1.ConditionTrue, Reason: allUpgradable, Message: string(message)}
 	for each := range maps.Values(said) {

@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// build makes a sidecar's container for the Pod. twin is the number of the container if the sidecar is hot.
+// build makes a sidecar's container for the Pod. twin is the number (1 or 2) of the container if the sidecar is hot.
 func (d *draft) build(set *Set, s *sidecar, twin int, name string) corev1.Container {
 	c := s.Container
 	c.Name = name
@@ -33,7 +33,7 @@ func (d *draft) build(set *Set, s *sidecar, twin int, name string) corev1.Contai
 	return c
 }
 
-// share adds the mounts of the Pod's own containers, and then their devices.
+// share adds the volume mounts of the Pod's own containers, and then their volume devices.
 func (d *draft) share(s *sidecar, c *corev1.Container) {
 	taken := placesOf(c)
 	for _, own := range d.own {
@@ -48,12 +48,13 @@ func (d *draft) share(s *sidecar, c *corev1.Container) {
 	}
 }
 
-// firstOfEach drops env variables with an earlier name. Kubernetes would take the last variable of a name.
+// firstOfEach drops each env variable whose name an earlier variable has. Kubernetes would use the last variable of a
+// name.
 func firstOfEach(env []corev1.EnvVar) []corev1.EnvVar {
 	return appendEnv(make([]corev1.EnvVar, 0, len(env)), env)
 }
 
-// few is the number of elements up to which a map is not worth its memory.
+// few is the number of elements up to which a loop is cheaper than a map.
 const few = 20
 
 func appendEnv(env, more []corev1.EnvVar) []corev1.EnvVar {
@@ -78,8 +79,8 @@ func appendEnv(env, more []corev1.EnvVar) []corev1.EnvVar {
 	return env
 }
 
-// transferred returns the env variables that a sidecar wants from the Pod's own container. Before each variable come
-// the variables in its value, because a variable expands only earlier variables.
+// transferred returns the env variables that a sidecar copies from the Pod's own containers. Before each variable come
+// the variables that its value refers to, because a value can only refer to earlier variables.
 func (d *draft) transferred(t transfer) (env []corev1.EnvVar) {
 	from := t.container
 	switch {
@@ -100,7 +101,7 @@ func (d *draft) transferred(t transfer) (env []corev1.EnvVar) {
 	return env
 }
 
-// withReferences appends the variable of a name, after the earlier variables in its value.
+// withReferences appends the variable of a name, after the earlier variables that its value refers to.
 func withReferences(env, own []corev1.EnvVar, name string, taken map[string]bool) []corev1.EnvVar {
 	i := slices.IndexFunc(own, func(e corev1.EnvVar) bool { return e.Name == name })
 	if i < 0 || taken[name] {
@@ -113,7 +114,8 @@ func withReferences(env, own []corev1.EnvVar, name string, taken map[string]bool
 	return append(env, own[i])
 }
 
-// places are the paths and volumes already in a container. A Pod may have thousands of mounts.
+// places are the mount paths and volumes that a container uses already. They are kept in maps because a Pod may have
+// thousands of mounts.
 type places struct{ paths, mounted, mapped map[string]bool }
 
 func placesOf(c *corev1.Container) places {
@@ -131,8 +133,9 @@ func (p places) mount(m *corev1.VolumeMount) { p.paths[m.MountPath], p.mounted[m
 
 func (p places) device(d *corev1.VolumeDevice) { p.paths[d.DevicePath], p.mapped[d.Name] = true, true }
 
-// shareMounts adds the mounts of the Pod's own container, except taken paths and volumes mapped as devices by the
-// sidecar. shareMounts also adds the env variables expanded in the mounts' paths, with the variables in their values.
+// shareMounts adds the volume mounts of the Pod's own container, except paths in use and volumes that the sidecar maps
+// as devices. shareMounts also adds the env variables used in the mounts' paths, with the variables that their values
+// refer to.
 func shareMounts(c *corev1.Container, taken places, own *corev1.Container) {
 	wanted := map[string]bool{}
 	for i := range own.VolumeMounts {
@@ -143,7 +146,8 @@ func shareMounts(c *corev1.Container, taken places, own *corev1.Container) {
 		taken.mount(mount)
 		shared := *mount
 		if p := shared.MountPropagation; p != nil && *p == corev1.MountPropagationBidirectional && !isPrivileged(c) {
-			shared.MountPropagation = new(corev1.MountPropagationHostToContainer) // an unprivileged container may not have more
+			// An unprivileged container may not have Bidirectional.
+			shared.MountPropagation = new(corev1.MountPropagationHostToContainer)
 		}
 		c.VolumeMounts = append(c.VolumeMounts, shared)
 		for _, name := range expanded(mount.SubPathExpr) {
@@ -153,7 +157,7 @@ func shareMounts(c *corev1.Container, taken places, own *corev1.Container) {
 	if len(wanted) == 0 {
 		return
 	}
-	for i := range slices.Backward(own.Env) { // a variable refers to earlier variables
+	for i := range slices.Backward(own.Env) { // a variable may refer to earlier variables
 		if wanted[own.Env[i].Name] {
 			for _, name := range expanded(own.Env[i].Value) {
 				wanted[name] = true
@@ -167,7 +171,8 @@ func isPrivileged(c *corev1.Container) bool {
 	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 }
 
-// shareDevices adds the devices of the Pod's own container, except taken paths and volumes already in the sidecar.
+// shareDevices adds the volume devices of the Pod's own container, except paths in use and volumes that the sidecar
+// uses already.
 func shareDevices(c *corev1.Container, taken places, own *corev1.Container) {
 	for i := range own.VolumeDevices {
 		device := &own.VolumeDevices[i]
@@ -178,7 +183,8 @@ func shareDevices(c *corev1.Container, taken places, own *corev1.Container) {
 	}
 }
 
-// expanded returns the names of the env variables in an expression such as "a/$(NAME)". "$$(NAME)" expands none.
+// expanded returns the names of the env variables that an expression such as "a/$(NAME)" refers to. "$$(NAME)" refers
+// to none.
 func expanded(expression string) (names []string) {
 	for {
 		_, rest, found := strings.Cut(expression, "$")
@@ -197,7 +203,7 @@ func expanded(expression string) (names []string) {
 	}
 }
 
-// computeResources sets the resources computed by the sidecar's policy.
+// computeResources sets the container's resources by the sidecar's policy.
 func (d *draft) computeResources(set *Set, s *sidecar, c *corev1.Container) {
 	var targets []corev1.ResourceRequirements
 	add := func(list []corev1.Container, native bool) {
@@ -216,7 +222,7 @@ func (d *draft) computeResources(set *Set, s *sidecar, c *corev1.Container) {
 	c.Resources = resources
 }
 
-// mounts reports whether a sidecar of the set mounts the volume itself, or reads env from the volume.
+// mounts reports whether a sidecar of the set itself mounts the volume, or uses the volume in its env.
 func (s *Set) mounts(volume string) bool {
 	for side := range s.all() {
 		if slices.ContainsFunc(side.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume }) ||

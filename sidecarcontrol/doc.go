@@ -1,33 +1,34 @@
 // Package sidecarcontrol answers "which sidecars does a Pod get, and may the Pod get newer sidecars now?".
 //
-// A set of sidecars is defined once and injected into Pods at their creation, by any creator. Later upgrades change the
-// set's images in running Pods, without a restart of any other container.
+// A set of sidecars is defined once and injected into Pods when they are created, whoever creates the Pods. Later
+// upgrades change the set's images in running Pods, without a restart of any other container.
 //
-//   - [Index.Match] finds the sets of a Pod among thousands.
-//   - [Control.Inject] puts the sets' sidecars into a Pod: containers, native sidecars, init containers, shares of the
-//     Pod's own containers, volumes, pull secrets and annotations. A Pod gets all sidecars or is refused.
-//   - [Control.Read] returns a Pod's standing with a set: whether the Pod has the newest sidecars, why an upgrade in
-//     place is impossible, and why an upgrade waits.
-//   - [Choose] names the next Pods to upgrade, and the limits.
+//   - [Index.Match] finds the sets for a Pod among thousands of sets.
+//   - [Control.Inject] puts the sets' sidecars into a Pod: containers, native sidecars, init containers, mounts and env
+//     copied from the Pod's own containers, volumes, pull secrets and annotations. A Pod gets all of its sidecars, or
+//     its creation is refused.
+//   - [Control.Read] compares a Pod with a set: whether the Pod has the newest sidecars, why an in-place upgrade is
+//     impossible, and why an upgrade waits.
+//   - [Choose] returns the next Pods to upgrade, and why not more.
 //   - [Control.Upgrade] and [Control.Flip] return the changes, each a single patch of the Pod.
 //
-// All functions are pure. Package podwebhook below answers the API server, and package upgrader carries upgrades out. A
-// whole operator for its own sidecar, webhook included, has 200 lines: examples/embed/sidecars.
+// All functions are pure. Package podwebhook below answers the API server's requests, and package upgrader carries out
+// upgrades. A whole operator for a sidecar of its own, including the webhook, takes 200 lines: examples/embed/sidecars.
 //
 // # What can be upgraded in place
 //
-// Images can be upgraded. The API server lets no other field of a container change while the Pod lives. If the sidecars
-// differ in another field, the Pod is left alone until somebody recreates the Pod, and a condition of the Pod says so.
-// Native sidecars (init containers with restartPolicy Always) are upgraded like ordinary containers. Ended init
-// containers are not upgraded.
+// Only images can be upgraded. The API server lets nobody change other fields of a container in an existing Pod. If the
+// sidecars differ in another field, the Pod is not changed until somebody recreates the Pod, and a condition of the Pod
+// says so. Native sidecars (init containers with restartPolicy Always) are upgraded like ordinary containers. Init
+// containers that have ended are not upgraded.
 //
 // An upgrade is done when the node reports the new image, judged by package inplaceupdate. An annotation keeps, for
 // each set, the record of each container's earlier image.
 //
 // # Hot upgrades
 //
-// A sidecar without any allowed gap is injected twice, as <name>-1 and <name>-2. The working twin runs the sidecar, and
-// the idle twin runs an empty image.
+// A sidecar that must run without any gap is injected twice, as <name>-1 and <name>-2. One of the twins is working and
+// runs the sidecar's image; the other is idle and runs an empty image.
 //
 //	                 <name>-1   <name>-2   works
 //	injected         v1         empty      1
@@ -36,16 +37,17 @@
 //	Upgrade to v3    v3         v2         1
 //	Flip             v3         empty      1
 //
-// Annotations tell each container its version and its twin's version. A container reads the annotations through env
-// variables when the container starts. An upgrade to a bad image stays in the second row: the old container works on. A
-// better image goes to the failing container. A return to the working image ends the upgrade.
+// Annotations give each container its own version and its twin's version. A container reads these annotations through
+// env variables when the container starts. If the new image is bad, the upgrade stays in the second row of the table:
+// the old container continues to work. A corrected image is given to the failing container. If the set returns to the
+// working image, the upgrade ends.
 //
-// During an upgrade at least a single twin is ready at any time. The Pod is not: a Pod's condition Ready covers all
-// containers. A hot sidecar with a readiness probe therefore takes the Pod out of Services twice in each upgrade, while
-// the new container starts and while the empty container starts.
+// During an upgrade at least one of the twins is ready at any time. The Pod as a whole is not: a Pod's Ready condition
+// covers all containers. A hot sidecar with a readiness probe therefore takes the Pod out of Services twice in each
+// upgrade, while the new container starts and while the empty container starts.
 //
 // # Wire format
 //
-// Records on Pods are JSON in annotations with names from [Keys]. The JSON is OpenKruise's, so OpenKruise and the
-// package take over each other's upgrades.
+// Records on Pods are JSON in annotations with names from [Keys]. The JSON is OpenKruise's format, so OpenKruise and
+// the package can continue each other's upgrades.
 package sidecarcontrol

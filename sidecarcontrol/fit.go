@@ -9,23 +9,25 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Why a sidecar does not fit into a Pod. The API server refuses such a Pod, and does not name the sidecar as the cause.
+// These are reasons why a sidecar does not fit into a Pod. The API server refuses such a Pod, and its error does not
+// name the sidecar as the cause.
 const (
-	// HostPortTaken means that two containers of the Pod want the same port of the Node, or that a sidecar of a Pod in the
-	// Node's network wants a host port different from its container port.
+	// HostPortTaken means that two containers of the Pod use the same port of the Node, or that a sidecar of a Pod in
+	// the Node's network has a host port different from its container port.
 	HostPortTaken reason.Code = "HostPortTaken"
-	// NoDevice means that a sidecar maps a volume as a device, but the Pod's own volume of the same name is no claim.
+	// NoDevice means that a sidecar uses a volume as a block device, but the Pod's own volume of the same name is not a
+	// PersistentVolumeClaim.
 	NoDevice reason.Code = "NoDevice"
-	// PodResourcesExceeded means that the containers, together with sidecars, ask for more than the Pod as a whole
-	// (spec.resources). If a Pod has limits but no requests as a whole, the API server derives the Pod's requests from its
-	// own containers (KEP-2837).
+	// PodResourcesExceeded means that the containers, including sidecars, request more than the Pod-level resources
+	// (spec.resources). If a Pod has Pod-level limits but no requests, the API server derives the Pod-level requests
+	// from its own containers (KEP-2837).
 	PodResourcesExceeded reason.Code = "PodResourcesExceeded"
-	// PodForbids means that a setting of the Pod as a whole forbids a sidecar's setting: a short grace period forbids a
-	// longer sleep before the end, and restartPolicy Never forbids a resize that restarts containers.
+	// PodForbids means that a Pod-level field forbids a setting of a sidecar: a short grace period forbids a longer
+	// preStop sleep, and restartPolicy Never forbids a resize that restarts containers.
 	PodForbids reason.Code = "PodForbids"
 )
 
-// fit finds refusals by the API server of a right Pod with right sidecars (ValidatePodSpec in
+// fit finds combinations that the API server refuses although Pod and sidecars are each valid (ValidatePodSpec in
 // pkg/apis/core/validation/validation.go).
 func (d *draft) fit() {
 	d.fitPorts()
@@ -50,7 +52,7 @@ type hostPort struct {
 	number   int32
 }
 
-// fitPorts compares the containers side by side, native sidecars aside, as the API server does.
+// fitPorts compares the host ports of all containers, but not of native sidecars, as the API server does.
 func (d *draft) fitPorts() {
 	taken := map[hostPort]string{}
 	list := d.containers.placed()
@@ -83,7 +85,7 @@ func (d *draft) fitPorts() {
 	}
 }
 
-// whose names a container and the container's set.
+// whose describes a container and the set from which the container comes.
 func (d *draft) whose(container string) string {
 	if set := d.injected[container]; set != nil {
 		return "container " + container + " of the set " + set.spec.Name
@@ -91,7 +93,7 @@ func (d *draft) whose(container string) string {
 	return "container " + container
 }
 
-// fitDevices checks the Pod's earlier volumes.
+// fitDevices checks the devices of a sidecar against the Pod's own volumes.
 func (d *draft) fitDevices(set *Set, c *corev1.Container) {
 	for _, device := range c.VolumeDevices {
 		for i := range d.pod.Spec.Volumes {
@@ -102,8 +104,7 @@ func (d *draft) fitDevices(set *Set, c *corev1.Container) {
 	}
 }
 
-// fitSettings compares a sidecar with the Pod's settings for all containers (validateSleepAction and
-// validateResizePolicy).
+// fitSettings checks a sidecar against Pod-level fields (validateSleepAction and validateResizePolicy).
 func (d *draft) fitSettings(set *Set, c *corev1.Container) {
 	const usual = 30
 	grace, spec := int64(usual), &d.pod.Spec

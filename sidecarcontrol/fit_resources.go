@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// fitRequests compares the requests of all containers with the requests of the Pod as a whole, as
-// validatePodResourceConsistency does in pkg/apis/core/validation/validation.go.
+// fitRequests compares the requests of all containers with the Pod-level requests, as validatePodResourceConsistency
+// does in pkg/apis/core/validation/validation.go.
 func (d *draft) fitRequests(whole corev1.ResourceList) {
 	needs := podstate.Requests(d.init.placed(), d.containers.placed())
 	for _, name := range slices.Sorted(maps.Keys(whole)) {
@@ -23,7 +23,7 @@ func (d *draft) fitRequests(whole corev1.ResourceList) {
 	}
 }
 
-// fitLimits compares the limits of sidecars with the limits of the Pod as a whole.
+// fitLimits compares the limits of sidecars with the Pod-level limits.
 func (d *draft) fitLimits(whole corev1.ResourceList) {
 	list := d.containers.placed()
 	for i := range list {
@@ -41,7 +41,7 @@ func (d *draft) fitLimits(whole corev1.ResourceList) {
 	}
 }
 
-// names lists the sets.
+// names returns the names of the sets, for reasons.
 func (d *draft) names() string {
 	names := make([]string, len(d.sets))
 	for i, set := range d.sets {

@@ -10,13 +10,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Values of a version annotation for a container before its first upgrade, and for an idle container.
+// These are the values of a version annotation for a container before its first upgrade, and for an idle container.
 const (
 	firstVersion = "1"
 	idleVersion  = "0"
 )
 
-// working names, by sidecar, the working container of the two twins.
+// working maps each hot sidecar to the name of its working container.
 type working map[string]string
 
 func readWorking(annotations map[string]string, keys *Keys) (working, error) {
@@ -40,7 +40,7 @@ func (w working) into(annotations map[string]string, keys *Keys) error {
 	return err
 }
 
-// addTwin makes a container a twin of a hot sidecar: the first twin works, the second twin is idle.
+// addTwin makes a container a twin of a hot sidecar: the first twin is working, the second is idle.
 func (d *draft) addTwin(set *Set, s *sidecar, c *corev1.Container, twin int) {
 	keys := &d.control.keys.Hot
 	if *keys == (HotKeys{}) {
@@ -68,14 +68,14 @@ func fromAnnotation(name, key string) corev1.EnvVar {
 	}}
 }
 
-// pair is a hot sidecar in a Pod: two containers, a single working container.
+// pair is a hot sidecar in a Pod: two containers, of which one is working.
 type pair struct {
 	s       *sidecar
 	twins   [2]twin
 	working int
 }
 
-// twin is a container of a pair.
+// twin is one of the two containers of a pair.
 type twin struct {
 	name, image string
 	// isEmpty says that the twin is idle, judged by its version. The image does not count, because the set may name
@@ -83,19 +83,21 @@ type twin struct {
 	isEmpty, settled bool
 }
 
-// move is an action on a pair.
+// move is what must be done to a pair.
 type move int
 
 const (
-	// stay does nothing: the working twin has the image already.
+	// stay does nothing: the working twin has the wanted image already.
 	stay move = iota
-	// start gives the target the new image and makes the target work. Both twins run a real image from then on.
+	// start gives the target the new image and makes the target the working twin. From then on, both twins run a real
+	// image.
 	start
-	// turnBack gives the target the empty image. The second twin still has the wanted image and works again.
+	// turnBack gives the target the empty image. The other twin still has the wanted image and becomes the working twin
+	// again.
 	turnBack
 )
 
-// target returns the twin for the new image. The first rule that applies decides.
+// target returns the index of the twin that gets the new image. The first rule that applies decides.
 func (p *pair) target() int {
 	for _, rule := range []struct {
 		applies bool
@@ -113,7 +115,7 @@ func (p *pair) target() int {
 	return 1 - p.working
 }
 
-// next returns the move of an upgrade to the set's image, and the target.
+// next returns the move of an upgrade to the set's image, and the index of the target twin.
 //
 //	the second twin has it        the target is empty   move
 //	yes                           yes                   stay
@@ -130,14 +132,14 @@ func (p *pair) next() (move, int) {
 	return turnBack, target
 }
 
-// idle returns the twin that does not work.
+// idle returns the twin that is not the working twin.
 func (p *pair) idle() *twin { return &p.twins[1-p.working] }
 
-// isFlipping reports whether an upgrade has begun and not ended: the idle twin still runs a real image.
+// isFlipping reports whether an upgrade has begun and has not ended: the idle twin still runs a real image.
 func (p *pair) isFlipping() bool { return !p.idle().isEmpty }
 
-// pairs returns the hot sidecars of a set in a Pod. ok is false if a hot sidecar is missing in the Pod, or the Pod does
-// not name the working twin.
+// pairs returns the hot sidecars of a set in a Pod. ok is false if the Pod lacks a hot sidecar, or does not say which
+// twin is working.
 func (c *Control) pairs(pod *corev1.Pod, set *Set, settled func(*corev1.Container) bool) (pairs []pair, ok bool, err error) {
 	var w working
 	for i := range set.containers {
@@ -167,8 +169,8 @@ func (c *Control) pairs(pod *corev1.Pod, set *Set, settled func(*corev1.Containe
 	return pairs, true, nil
 }
 
-// othersFlip reports whether a hot upgrade of another set goes on and will restart a container at its end: a twin that
-// does not work still has a version.
+// othersFlip reports whether a hot upgrade of another set is in progress, whose end will restart a container: an idle
+// twin still has a version.
 func (c *Control) othersFlip(pod *corev1.Pod, set *Set) bool {
 	w, err := readWorking(pod.Annotations, &c.keys)
 	if err != nil {
@@ -181,7 +183,7 @@ func (c *Control) othersFlip(pod *corev1.Pod, set *Set) bool {
 		}
 		twins := twinsOf(name)
 		if podstate.Container(pod, twins[0]) == nil || podstate.Container(pod, twins[1]) == nil {
-			continue // nothing to upgrade
+			continue // no upgrade needed
 		}
 		for _, twin := range twins {
 			if version := pod.Annotations[c.keys.Hot.VersionPrefix+twin]; twin != works && version != "" && version != idleVersion {
@@ -195,7 +197,7 @@ func (c *Control) othersFlip(pod *corev1.Pod, set *Set) bool {
 // twinsOf returns the names of the two containers of a hot sidecar.
 func twinsOf(name string) []string { return []string{name + "-1", name + "-2"} }
 
-// isIdle reports whether a container is the idle twin of a pair.
+// isIdle reports whether a container is the idle twin of one of the pairs.
 func isIdle(pairs []pair, container string) bool {
 	return slices.ContainsFunc(pairs, func(p pair) bool { return p.idle().name == container })
 }

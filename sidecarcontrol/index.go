@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Index finds the sets of a Pod without a look at each of thousands of sets. The zero value is empty. An Index is safe
+// Index finds the sets for a Pod without testing each of thousands of sets. The zero value is empty. An Index is safe
 // for concurrent use.
 type Index struct {
 	mu   sync.RWMutex
 	sets map[string]*entry
-	// byLabel has each set under labels of which a matching Pod must have at least a single label. rest has the sets
-	// without any required label.
+	// byLabel lists each set under labels of which a matching Pod must have at least one. rest are the sets whose
+	// selectors require no particular label.
 	byLabel map[label]map[string]*Set
 	rest    map[string]*Set
 }
@@ -42,8 +42,8 @@ func NewIndex(sets ...*Set) *Index {
 	return x
 }
 
-// Put adds a set and replaces the set of the same name. Put ignores a set not made with NewSet, because such a set
-// matches no Pod.
+// Put adds a set and replaces the set of the same name. Put ignores a set that was not made by NewSet, because such a
+// set matches no Pod.
 func (x *Index) Put(set *Set) {
 	if set == nil || set.selector == nil {
 		return
@@ -93,8 +93,8 @@ func (x *Index) delete(name string) {
 	}
 }
 
-// rarest looks at the requirements of a selector with named values, and returns the labels of the requirement that
-// finds the fewest further sets.
+// rarest returns the labels under which a set with the selector should be listed: of the requirements with a list of
+// values, the one whose labels list the fewest other sets.
 func (x *Index) rarest(selector labels.Selector, ofNamespace bool) (best []label) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
@@ -114,7 +114,7 @@ func (x *Index) rarest(selector labels.Selector, ofNamespace bool) (best []label
 	return best
 }
 
-// crowd is the highest number of sets found by a label of the list.
+// crowd returns the largest number of sets listed under a label of the list.
 func (x *Index) crowd(labels []label) (n int) {
 	for _, l := range labels {
 		n = max(n, len(x.byLabel[l]))
@@ -122,14 +122,14 @@ func (x *Index) crowd(labels []label) (n int) {
 	return n
 }
 
-// Len returns how many sets there are.
+// Len returns the number of sets.
 func (x *Index) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return len(x.sets)
 }
 
-// Match returns the sets of a Pod in a namespace with the given labels, sorted by name.
+// Match returns the sets that match a Pod in a namespace with the given labels, sorted by name.
 func (x *Index) Match(pod *corev1.Pod, namespace map[string]string) []*Set {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -16,39 +16,42 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Why a Pod is refused.
+// These are reasons why the creation of a Pod is refused.
 const (
-	// PinnedSetMissing means that the version of a set pinned for the Pod does not exist.
+	// PinnedSetMissing means that a Pod is pinned to a version of a set that does not exist.
 	PinnedSetMissing reason.Code = "PinnedSetMissing"
 	// SetsConflict means that two sets inject a container of the same name, or different volumes of the same name.
 	SetsConflict reason.Code = "SetsConflict"
-	// NameTaken means that the Pod has an init container with the name of an ordinary sidecar, or the reverse.
+	// NameTaken means that the Pod has an init container with the name of an ordinary sidecar, or a container with the
+	// name of an init container of the set.
 	NameTaken reason.Code = "NameTaken"
-	// UnreadableRecord means that an annotation of the package on a Pod is not in the package's format.
+	// UnreadableRecord means that an annotation of the package on a Pod cannot be parsed.
 	UnreadableRecord reason.Code = "UnreadableRecord"
-	// InvalidPatch means that an annotation cannot be merged, because the old or the new value is not JSON.
+	// InvalidPatch means that an annotation cannot be merged, because the old or the new value is not valid JSON.
 	InvalidPatch reason.Code = "InvalidPatch"
 )
 
-// Facts are the inputs of an injection beside the Pod and the sets.
+// Facts are further inputs of an injection.
 type Facts struct {
-	// Now is recorded, in whole seconds.
+	// Now is the time that the annotations record, in whole seconds.
 	Now time.Time
-	// Seed decides, with the sets' names, which version of a pinned set the Pod gets. Give each Pod another seed.
+	// Seed decides, together with the set's name, which version of a pinned set the Pod gets. Use a different seed for
+	// each Pod.
 	Seed uint64
 }
 
-// Inject puts the sidecars of the sets into a Pod at its creation, and returns the injected sets, sorted by name. sets
-// are the sets of the Pod as returned by Index.Match, in any order. A Pod that has ended or is being deleted gets
-// nothing.
+// Inject puts the sidecars of the sets into a Pod that is being created, and returns the injected sets, sorted by name.
+// sets are the sets that match the Pod, as returned by Index.Match, in any order. Inject does nothing to a Pod that has
+// ended or is being deleted.
 //
-// Inject replaces the Pod's containers with a sidecar's name in place, so a second injection changes nothing. The Pod
-// gets all sidecars or none: after an error the Pod is unchanged. The error is a reason.List with the codes above,
-// NoTargetContainer or InvalidExpression. InvalidConfig and InvalidSet mean a Control or a set not made with its
-// constructor.
+// If a container of the Pod has the name of a sidecar, Inject replaces this container, so a second injection changes
+// nothing. The Pod gets all sidecars or none: if an error is returned, the Pod is unchanged. The error is a reason.List
+// with the codes above, NoTargetContainer or InvalidExpression. InvalidConfig and InvalidSet mean that the Control or a
+// set was not made with its constructor.
 //
-// Inject replaces slices of the Pod and writes to none. The injected parts share memory with the sets: replace the
-// targets of pointers, slices and maps in the Pod's containers and volumes, but never change them.
+// Inject gives the Pod new slices and does not write to old slices. The injected containers share memory with the sets:
+// later code may replace pointers, slices and maps in the Pod's containers and volumes, but must not modify what they
+// point to.
 func (c *Control) Inject(pod *corev1.Pod, sets []*Set, facts Facts) ([]*Set, error) {
 	if c.updater == nil {
 		return nil, reason.List{{Code: InvalidConfig, Detail: "the Control was not made with New"}}
@@ -73,7 +76,8 @@ func (c *Control) Inject(pod *corev1.Pod, sets []*Set, facts Facts) ([]*Set, err
 	return chosen, nil
 }
 
-// choose returns the Pod's version of each set, sorted by name. Two sets of the same name count as a single set.
+// choose returns the version of each set that the Pod gets, sorted by name. Two sets of the same name count as a single
+// set.
 func choose(pod *corev1.Pod, sets []*Set, seed uint64) ([]*Set, error) {
 	var chosen []*Set
 	var problems reason.List
@@ -106,7 +110,7 @@ func choose(pod *corev1.Pod, sets []*Set, seed uint64) ([]*Set, error) {
 	}), nil
 }
 
-// versionFor returns the set's version for a Pod, nil if missing.
+// versionFor returns the version of the set that a Pod gets, nil if this version does not exist.
 func (s *Set) versionFor(pod *corev1.Pod, seed uint64) *Set {
 	pin := s.spec.Pin
 	if pin == nil {
@@ -121,26 +125,27 @@ func (s *Set) versionFor(pod *corev1.Pod, seed uint64) *Set {
 // draw returns a number from 0 to 1. The number depends only on the seed and the set's name.
 func draw(seed uint64, name string) float64 {
 	h := sha256.Sum256(strconv.AppendUint([]byte(name+"/"), seed, 10))
-	const bits = 53 // the precision of a float64
+	const bits = 53 // the number of bits of a float64's fraction
 	return float64(binary.BigEndian.Uint64(h[:])>>(64-bits)) / (1 << bits)
 }
 
-// draft is the Pod after the injection.
+// draft is the Pod as it will be after the injection.
 type draft struct {
 	control *Control
 	pod     *corev1.Pod
 	sets    []*Set
 
-	// own are the Pod's containers not injected by any set. Sidecars share with them.
+	// own are the Pod's containers that no set has injected. Sidecars copy mounts, devices and env from these
+	// containers.
 	own         []*corev1.Container
-	injected    map[string]*Set // the set of a container
-	volumes     map[string]*Set // the set of an added volume
+	injected    map[string]*Set // set by container name
+	volumes     map[string]*Set // set by name of the added volume
 	annotations map[string]string
 
 	init, containers placement
 	addVolumes       []corev1.Volume
 	addSecrets       []corev1.LocalObjectReference
-	hot              map[string]string // the working containers
+	hot              map[string]string // name of the working container by hot sidecar
 
 	problems reason.List
 }
@@ -166,7 +171,7 @@ func newDraft(c *Control, pod *corev1.Pod, sets []*Set) *draft {
 	return d
 }
 
-// claim notes the set of a container.
+// claim records to which set a container belongs.
 func (d *draft) claim(set *Set, name string) {
 	if other := d.injected[name]; other != nil && other != set {
 		d.refuse(SetsConflict, "spec.containers["+name+"]", "the sets "+other.spec.Name+" and "+set.spec.Name+" both inject a container of this name")
@@ -174,7 +179,7 @@ func (d *draft) claim(set *Set, name string) {
 	d.injected[name] = set
 }
 
-// podObject names a Pod. A new Pod may have no name yet.
+// podObject returns the Object of a Pod for reasons. A new Pod may have no name yet.
 func podObject(pod *corev1.Pod) reason.Object {
 	about := reason.ObjectOf("Pod", pod)
 	if about.Name == "" && pod.GenerateName != "" {
@@ -187,9 +192,9 @@ func (d *draft) refuse(code reason.Code, path, detail string) {
 	d.problems = append(d.problems, reason.Reason{Code: code, Object: podObject(d.pod), Path: path, Detail: detail})
 }
 
-// Replaced returns the paths of the Pod's own containers, such as spec.initContainers[setup], replaced in an injection
-// by sidecars of the same name. before and after are the Pod before and after the injection. Replaced leaves out
-// sidecars in before, as in a Pod made from another Pod's manifest.
+// Replaced returns the paths of the Pod's own containers, such as spec.initContainers[setup], that an injection has
+// replaced by sidecars of the same name. before and after are the Pod before and after the injection. Replaced leaves
+// out containers that were sidecars already in before, as in a Pod created from another Pod's manifest.
 func (c *Control) Replaced(before, after *corev1.Pod) (paths []string) {
 	for _, list := range []struct {
 		path          string
@@ -209,15 +214,15 @@ func (c *Control) Replaced(before, after *corev1.Pod) (paths []string) {
 	return paths
 }
 
-// isMarked reports whether a container was injected.
+// isMarked reports whether a container was injected, by its env variable Keys.InjectedEnv.
 func (c *Control) isMarked(container *corev1.Container) bool {
 	return slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == c.keys.InjectedEnv && e.Value == marked })
 }
 
-// marked is the value of Keys.InjectedEnv.
+// marked is the value of the env variable Keys.InjectedEnv.
 const marked = "true"
 
-// add adds a set to the draft.
+// add adds the sidecars of a set to the draft.
 func (d *draft) add(set *Set) {
 	d.problems = append(d.problems, set.patch(d.annotations, podObject(d.pod))...)
 	for i := range set.init {
@@ -234,7 +239,7 @@ func (d *draft) add(set *Set) {
 	}
 }
 
-// place builds the containers of a sidecar and places each. A container of the second list must not have the same name.
+// place builds the containers of a sidecar and adds each to a list. No container in others may have the same name.
 func (d *draft) place(into *placement, others []corev1.Container, set *Set, s *sidecar) {
 	for i, name := range s.injectedNames() {
 		if slices.ContainsFunc(others, func(other corev1.Container) bool { return other.Name == name }) {
@@ -244,7 +249,7 @@ func (d *draft) place(into *placement, others []corev1.Container, set *Set, s *s
 	}
 }
 
-// mount adds the volumes mounted by the set's sidecars themselves. A volume already in the Pod is kept.
+// mount adds the volumes that the set's sidecars themselves mount. A volume that the Pod has already is kept.
 func (d *draft) mount(set *Set) {
 	for i := range set.spec.Volumes {
 		volume := &set.spec.Volumes[i]
@@ -267,10 +272,10 @@ func (d *draft) mount(set *Set) {
 	}
 }
 
-// apply changes the Pod to the draft.
+// apply writes the draft into the Pod.
 func (d *draft) apply() {
 	spec := &d.pod.Spec
-	d.init.sortAdded() // init containers run in sequence: their order must not depend on the order of sets
+	d.init.sortAdded() // init containers run one after the other: their order must not depend on the order of sets
 	if d.control.sort {
 		d.containers.sortAdded()
 	}

@@ -11,39 +11,40 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Keys are the names under which the package writes on Pods. The kit has no default names. No two names may be the
-// same.
+// Keys are the names of annotations, env variables and the condition that the package uses on Pods. The kit has no
+// default names. No two names may be the same.
 type Keys struct {
-	// HashAnnotation holds, by set, the hash of the last injection. HashWithoutImagesAnnotation holds the same without
-	// images: only a Pod with the set's hash there can be upgraded in place. Both are required.
+	// HashAnnotation holds, for each set, the hash of the sidecars injected or upgraded last.
+	// HashWithoutImagesAnnotation holds the hash without images: a Pod can be upgraded in place only if this hash is
+	// the set's hash. Both are required.
 	HashAnnotation, HashWithoutImagesAnnotation string
-	// InjectedAnnotation lists the names of the sets in a Pod, with commas. Required.
+	// InjectedAnnotation lists the names of the sets in a Pod, separated by commas. Required.
 	InjectedAnnotation string
-	// StateAnnotation holds, by set, the progress of an upgrade. Required.
+	// StateAnnotation holds, for each set, the progress of an upgrade. Required.
 	StateAnnotation string
 	// RuntimeMetaAnnotation carries the node agent's report about started containers, as for inplaceupdate.Keys. Optional.
 	RuntimeMetaAnnotation string
 	// InjectedEnv is the env variable that marks an injected container with "true". Required.
 	InjectedEnv string
-	// Condition says of a Pod, by set, whether the sidecars can be upgraded in place. Optional: without a name nothing is
-	// written.
+	// Condition is the Pod condition that says, for each set, whether the sidecars can be upgraded in place. Optional:
+	// if empty, no condition is written.
 	Condition corev1.PodConditionType
-	// Hot are the names for hot upgrades. Optional: without names a set with a hot sidecar is refused.
+	// Hot are the names used for hot upgrades. Optional: if not set, Inject refuses a set with a hot sidecar.
 	Hot HotKeys
 }
 
-// HotKeys are the names for hot upgrades, all or none.
+// HotKeys are the names used for hot upgrades; set all or none.
 type HotKeys struct {
-	// WorkingAnnotation names, by sidecar, the working container of the two.
+	// WorkingAnnotation maps each hot sidecar to the name of its working container.
 	WorkingAnnotation string
-	// VersionPrefix and VersionAltPrefix begin annotations that end in a container's name: the container's version and its
-	// twin's version. "0" stands for an idle container.
+	// VersionPrefix and VersionAltPrefix are prefixes of annotation names that end in a container's name; the
+	// annotations hold the container's version and its twin's version. "0" means that the container is idle.
 	VersionPrefix, VersionAltPrefix string
 	// VersionEnv and VersionAltEnv are the env variables by which a container reads both annotations.
 	VersionEnv, VersionAltEnv string
 }
 
-// Config says how sidecars are injected. New makes a Control of a Config.
+// Config says how sidecars are injected. New makes a Control from a Config.
 type Config struct {
 	Keys Keys
 	// SortContainers sorts the injected containers of all sets by name. If false, the containers are in the order of the
@@ -59,8 +60,8 @@ type Control struct {
 	updater *inplaceupdate.Updater
 }
 
-// InvalidConfig means that a key is missing, has an illegal name or a name used twice. InvalidConfig is an error of the
-// program.
+// InvalidConfig means that a key is missing, has an invalid name, or has a name that is used twice. InvalidConfig is a
+// bug of the program.
 const InvalidConfig reason.Code = "InvalidConfig"
 
 // New returns a Control. The error is a reason.List with code InvalidConfig and names every problem.
@@ -80,11 +81,11 @@ func New(config Config) (*Control, error) {
 	return &Control{keys: k, sort: config.SortContainers, updater: updater}, nil
 }
 
-// noGrace completes the name of an annotation required by inplaceupdate. Upgrades of sidecars have no grace period, so
-// no Pod ever has the annotation.
+// noGrace is the suffix of a name for the grace annotation that inplaceupdate requires. Upgrades of sidecars have no
+// grace period, so no Pod ever has the annotation.
 const noGrace = "-grace"
 
-// problems lists the faults of all names. All names must differ.
+// problems lists what is invalid in the names. All names must differ.
 func (k *Keys) problems() (problems reason.List) {
 	seen := map[string]string{}
 	check := func(path, name string, required bool, illegal []string) {
@@ -123,7 +124,7 @@ func (k *Keys) problems() (problems reason.List) {
 	return problems
 }
 
-// suffixed completes a prefix to a checkable name.
+// suffixed adds a suffix to a prefix, so that the result can be checked as a name.
 func suffixed(prefix string) string {
 	if prefix == "" {
 		return ""

@@ -9,18 +9,19 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// lostPatience limits how long after an upgrade with a lost state another image in the status counts. Afterwards the
-// other image counts as a second name of the same image, because a kubelet ends a container within the grace period.
+// lostPatience is how long after an upgrade whose state was lost another image in the container status counts as the
+// old image. Afterwards the reported image counts as another name of the new image, because a kubelet stops a container
+// within the grace period.
 const lostPatience = 10 * time.Minute
 
-// given are the records of a Pod about its sidecars, by set. The zero value reads them when a set needs them, once for
-// all sets: a user with access to the Pod decides their length.
+// given are the annotations in which a Pod records its sidecars, by set. They are decoded only when a set needs them,
+// and once for all sets: any user who may write the Pod determines their length.
 type given struct {
 	read                  bool
 	hashes, withoutImages records
 }
 
-// load reads the records. Unreadable ones are empty, and Control.Read reports why.
+// load decodes the annotations. Annotations that cannot be parsed count as empty, and Control.Read reports why.
 func (g *given) load(pod *corev1.Pod, keys *Keys) {
 	if !g.read {
 		g.hashes, _ = readRecords(pod.Annotations, keys.HashAnnotation)
@@ -29,8 +30,8 @@ func (g *given) load(pod *corev1.Pod, keys *Keys) {
 	}
 }
 
-// upgradedAt returns the time of a set's last upgrade of images, the zero time for none. Injection writes both records
-// at once, an upgrade of images the first alone. Call load first.
+// upgradedAt returns when a set last upgraded images, or the zero time if never. An injection writes both hash
+// annotations at once, an upgrade of images only the first. Call load first.
 func (g *given) upgradedAt(set string) time.Time {
 	if len(g.hashes[set]) == 0 || len(g.withoutImages[set]) == 0 {
 		return time.Time{}
@@ -41,13 +42,13 @@ func (g *given) upgradedAt(set string) time.Time {
 	return time.Time{}
 }
 
-// lost returns the sidecars of a set that do not run their image, in a Pod whose upgrade has no state: somebody has
-// removed the state. again is when the time alone may change the answer.
+// lost returns the sidecars of a set that do not run their image, in a Pod whose upgrade state somebody has removed.
+// again is the time after which the answer may change without an event.
 func (c *Control) lost(pod *corev1.Pod, set string, g *given, now time.Time) (waiting reason.List, again time.Duration) {
 	g.load(pod, &c.keys)
 	begun := g.upgradedAt(set)
 	since := now.Sub(begun)
-	if begun.IsZero() || since >= lostPatience || since < -time.Minute { // clocks differ by less
+	if begun.IsZero() || since >= lostPatience || since < -time.Minute { // clocks differ by less than a minute
 		return nil, 0
 	}
 	names := sets.New[string]()

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// record is the Pod's record about a set. The JSON is OpenKruise's.
+// record is what a Pod's annotation records about a set. The JSON has OpenKruise's format.
 type record struct {
 	UpdateTimestamp    metav1.Time `json:"updateTimestamp"`
 	Hash               string      `json:"hash"`
@@ -25,10 +25,10 @@ type record struct {
 	ControllerRevision string      `json:"controllerRevision,omitempty"`
 }
 
-// records are the content of a Pod's annotation, by set. Records of other sets stay unchanged.
+// records are the content of a Pod's annotation, by set. Records of other sets are kept unchanged.
 type records map[string]json.RawMessage
 
-// readRecords reads an annotation. A missing annotation is empty.
+// readRecords parses an annotation. A missing annotation counts as empty.
 func readRecords(annotations map[string]string, key string) (records, error) {
 	text := annotations[key]
 	if text == "" {
@@ -44,19 +44,19 @@ func readRecords(annotations map[string]string, key string) (records, error) {
 	return r, nil
 }
 
-// of returns the record of a set, the zero value if missing or without meaning. Early releases of OpenKruise wrote the
-// hash alone.
+// of returns the record of a set, or the zero value if the record is missing or cannot be parsed. Early releases of
+// OpenKruise recorded only the hash.
 func (r records) of(set string) (out record) {
 	raw, ok := r[set]
 	if !ok || json.Unmarshal(raw, &out) == nil {
 		return out
 	}
 	out = record{SidecarSetName: set}
-	_ = json.Unmarshal(raw, &out.Hash) // neither an object nor a hash: the Pod is at no known version
+	_ = json.Unmarshal(raw, &out.Hash) // if the record is neither an object nor a hash, the Pod has no known version
 	return out
 }
 
-// put writes the record of a set, unless only the time would change.
+// put writes the record of a set, unless only the time differs.
 func (r records) put(set string, next record) error {
 	was := r.of(set)
 	if was.Hash == next.Hash && was.ControllerRevision == next.ControllerRevision && slices.Equal(was.SidecarList, next.SidecarList) &&
@@ -76,9 +76,9 @@ func (r records) String() (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
-// records returns the records of a Pod with the set, for both annotations.
+// records returns the records for both hash annotations of a Pod that has the set.
 func (s *Set) records(now time.Time) (with, without record) {
-	// In UTC and whole seconds, as in a read back from the API server.
+	// The time is in UTC and whole seconds, as read from the API server.
 	at := metav1.NewTime(now.UTC().Truncate(time.Second))
 	with = record{
 		UpdateTimestamp: at, Hash: s.spec.Hash, SidecarSetName: s.spec.Name, SidecarList: s.names, ControllerRevision: s.spec.Revision,
@@ -113,12 +113,12 @@ func (k *Keys) recordIn(annotations map[string]string, sets []*Set, now time.Tim
 	return err
 }
 
-// maxSets is the limit of sets named by a Pod. Every writer of Pods can write the list, and each name costs every
-// watcher of Pods.
+// maxSets is the largest number of sets that a Pod may name. Everybody who may write Pods can write the list, and every
+// name costs memory in everything that watches Pods.
 const maxSets = 100
 
-// Injected returns the names of the sets injected into a Pod according to the Pod's annotation, sorted. A Pod with more
-// than 100 names belongs to no set.
+// Injected returns the sorted names of the sets injected into a Pod, according to the Pod's annotation. If a Pod has
+// more than 100 names, the result is empty.
 func (c *Control) Injected(pod *corev1.Pod) []string {
 	list := pod.Annotations[c.keys.InjectedAnnotation]
 	if strings.Count(list, ",") >= maxSets {
@@ -136,7 +136,7 @@ func namesIn(list string) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
-// RevisionOf returns the revision of a set on a Pod, empty if the Pod has no record of the set.
+// RevisionOf returns the revision of a set recorded on a Pod, empty if the Pod has no record of the set.
 func (c *Control) RevisionOf(pod *corev1.Pod, set string) string {
 	r, err := readRecords(pod.Annotations, c.keys.HashAnnotation)
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *Control) RevisionOf(pod *corev1.Pod, set string) string {
 	return r.of(set).ControllerRevision
 }
 
-// record writes down the injected sets.
+// record writes the annotations that record the injected sets.
 func (d *draft) record(now time.Time) {
 	keys := &d.control.keys
 	d.addProblems(podObject(d.pod), "", keys.recordIn(d.annotations, d.sets, now))
@@ -167,8 +167,8 @@ func (d *draft) record(now time.Time) {
 	d.addProblems(podObject(d.pod), "", working.into(d.annotations, keys))
 }
 
-// addProblems adds the reasons of an error about an object: the Pod, or the set at fault. path goes before the paths of
-// the error.
+// addProblems adds the reasons of an error about an object: the Pod, or the set that caused the error. path is prefixed
+// to the paths of the error.
 func (d *draft) addProblems(about reason.Object, path string, err error) {
 	var list reason.List
 	list.Add(UnreadableRecord, err)
@@ -181,7 +181,8 @@ func (d *draft) addProblems(about reason.Object, path string, err error) {
 	}
 }
 
-// patch adds the set's annotations to a Pod's annotations, and returns a reason for each failed annotation.
+// patch adds the set's annotations to a Pod's annotations, and returns a reason for each annotation that cannot be
+// added.
 func (s *Set) patch(annotations map[string]string, pod reason.Object) (problems reason.List) {
 	for i := range s.spec.Annotations {
 		patch := &s.spec.Annotations[i]
@@ -200,7 +201,7 @@ func (s *Set) patch(annotations map[string]string, pod reason.Object) (problems 
 	return problems
 }
 
-// apply returns an annotation's value after a patch.
+// apply returns the value of an annotation after applying the policy.
 func (p PatchPolicy) apply(annotations map[string]string, key, value string) (string, error) {
 	was, there := annotations[key]
 	switch {

@@ -23,48 +23,49 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
-// InvalidSet means that a set cannot be used. The reason names the field.
+// InvalidSet means that the Spec of a set is invalid. The reason names the field.
 const InvalidSet reason.Code = "InvalidSet"
 
-// Spec says what to inject into which Pods. NewSet makes a Set of a Spec.
+// Spec says which containers to inject into which Pods. NewSet makes a Set from a Spec.
 type Spec struct {
-	// Name tells sets apart, also on their Pods. Required. The name must not have a comma.
+	// Name identifies the set, also in the annotations of Pods. Required. The name must not contain a comma.
 	Name string
-	// Selector selects Pods by their labels. Nil and empty select none.
+	// Selector selects Pods by their labels. If nil or empty, no Pods are selected.
 	Selector *metav1.LabelSelector
-	// NamespaceSelector selects the Pods' namespaces by their labels. Nil selects all.
+	// NamespaceSelector selects the Pods' namespaces by their labels. If nil, all namespaces are selected.
 	NamespaceSelector *metav1.LabelSelector
-	// InitContainers and Containers are injected. An init container with restartPolicy Always is a native sidecar. Later
-	// upgrades ignore every other init container.
+	// InitContainers and Containers are the sidecars to inject. An init container with restartPolicy Always is a native
+	// sidecar. Upgrades ignore all other init containers.
 	InitContainers, Containers []Sidecar
-	// Volumes are available to the sidecars. A volume without a mount in a sidecar is not injected.
+	// Volumes are volumes that the sidecars may mount. A volume that no sidecar mounts is not injected.
 	Volumes []corev1.Volume
-	// ImagePullSecrets are added to the Pod's.
+	// ImagePullSecrets are added to the Pod's pull secrets.
 	ImagePullSecrets []corev1.LocalObjectReference
-	// Annotations are added to the Pod's, in order.
+	// Annotations are added to the Pod's annotations, in order.
 	Annotations []AnnotationPatch
-	// Hash and HashWithoutImages stand for the injected content. An empty hash is computed from the sidecars. A caller
-	// with already published hashes gives its own.
+	// Hash and HashWithoutImages identify the injected content. If empty, a hash is computed from the sidecars. A
+	// caller that has already published hashes must pass these.
 	Hash, HashWithoutImages string
-	// Revision is recorded on Pods, for whoever keeps a history of sets. Optional.
+	// Revision is recorded on Pods, for callers that keep a history of sets. Optional.
 	Revision string
-	// Version is the version told to containers of a hot upgrade: a decimal number, growing with each change.
+	// Version is the version that containers of a hot upgrade can read: a decimal number that grows with each change.
 	Version string
-	// Paused stops injections of the set. Pods with the sidecars are upgraded all the same.
+	// Paused stops injection of the set. Pods that have the sidecars are still upgraded.
 	Paused bool
-	// Replaces is the name of another set. The other set is not injected into Pods matched by the present set. Optional.
+	// Replaces is the name of another set. The other set is not injected into Pods that this set matches. Optional.
 	Replaces string
-	// Pin has some Pods get another version of the set. Optional.
+	// Pin injects another version of the set into some Pods. Optional.
 	Pin *Pin
 }
 
-// Pin has Pods get another version of a set than the newest.
+// Pin says which Pods get another version of a set than the newest.
 type Pin struct {
-	// Set is the pinned version. Nil, for example because the version no longer exists, refuses the Pods pinned to Set.
+	// Set is the version for pinned Pods. If nil, for example because the version no longer exists, the creation of
+	// pinned Pods is refused.
 	Set *Set
-	// Selector selects the Pods allowed to get the newest version. All other Pods are pinned. Nil selects all.
+	// Selector selects the Pods that may get the newest version. All other Pods are pinned. If nil, all Pods may.
 	Selector *metav1.LabelSelector
-	// Share is the pinned part of the Pods selected by Selector: from 0 for none to 1 for all.
+	// Share is the fraction of the Pods selected by Selector that are pinned: from 0 for none to 1 for all.
 	Share float64
 
 	selector labels.Selector
@@ -74,16 +75,18 @@ type Pin struct {
 type Sidecar struct {
 	corev1.Container `json:",inline"`
 
-	// AfterApp places the container behind the Pod's own containers. If false, the container goes before them.
+	// AfterApp adds the container after the Pod's own containers. If false, the container is added before the Pod's own
+	// containers.
 	AfterApp bool `json:"afterApp,omitempty"`
-	// Hot upgrades the container without a gap: the container is injected twice, as a working and an idle twin.
+	// Hot makes upgrades without a gap possible: the container is injected twice, as a working and an idle twin.
 	Hot *Hot `json:"hot,omitempty"`
-	// ShareMounts and ShareDevices copy volume mounts and devices of the Pod's own containers.
+	// ShareMounts and ShareDevices copy volume mounts and devices of the Pod's own containers to the sidecar.
 	ShareMounts  bool `json:"shareMounts,omitempty"`
 	ShareDevices bool `json:"shareDevices,omitempty"`
-	// TransferEnv copies env variables of the Pod's own containers.
+	// TransferEnv copies env variables of the Pod's own containers to the sidecar.
 	TransferEnv []TransferEnv `json:"transferEnv,omitempty"`
-	// ResourcesPolicy computes the resources from the resources of the Pod's own containers. A policy excludes Resources.
+	// ResourcesPolicy computes the sidecar's resources from the resources of the Pod's own containers. If set, the
+	// sidecar must not have Resources.
 	ResourcesPolicy *sizing.Policy `json:"resourcesPolicy,omitempty"`
 }
 
@@ -93,65 +96,66 @@ type Hot struct {
 	EmptyImage string `json:"emptyImage"`
 }
 
-// TransferEnv names env variables of a container of the Pod. Missing variables are left out.
+// TransferEnv names env variables to copy from a container of the Pod. Variables that the container does not have are
+// left out.
 type TransferEnv struct {
-	// Container is the container's name, ignored if ContainerFrom is set. ContainerFrom is the path of a Pod's label or
-	// annotation with the name, such as metadata.labels['biz'].
+	// Container is the name of the Pod's container, ignored if ContainerFrom is set. ContainerFrom is the path of a
+	// Pod's label or annotation that holds the container's name, such as metadata.labels['biz'].
 	Container     string `json:"container,omitempty"`
 	ContainerFrom string `json:"containerFrom,omitempty"`
-	// Names of the variables.
+	// Names are the names of the variables.
 	Names []string `json:"names,omitempty"`
 }
 
-// PatchPolicy says how to treat an annotation already on the Pod.
+// PatchPolicy says what to do if the Pod has the annotation already.
 type PatchPolicy string
 
-// Policies of an AnnotationPatch.
+// These are the policies of an AnnotationPatch.
 const (
-	// Retain leaves the Pod's value.
+	// Retain keeps the Pod's value.
 	Retain PatchPolicy = "Retain"
 	// Overwrite replaces the Pod's value.
 	Overwrite PatchPolicy = "Overwrite"
-	// MergePatchJSON applies the value to the Pod's as a JSON merge patch (RFC 7386).
+	// MergePatchJSON merges the value into the Pod's value as a JSON merge patch (RFC 7386).
 	MergePatchJSON PatchPolicy = "MergePatchJson"
 )
 
 // AnnotationPatch adds annotations to a Pod.
 type AnnotationPatch struct {
 	Annotations map[string]string
-	// Policy is Retain if empty.
+	// Policy defaults to Retain.
 	Policy PatchPolicy
 }
 
-// Set is a checked and compiled Spec. A Set is immutable and safe for concurrent use. Make a Set with NewSet.
+// Set is a validated and compiled Spec. A Set is immutable and safe for concurrent use. Make a Set with NewSet.
 type Set struct {
 	spec       Spec
 	selector   labels.Selector
-	namespaces labels.Selector // nil for all
+	namespaces labels.Selector // nil selects all namespaces
 
 	init, containers []sidecar
-	// names are the names of the upgradable sidecars, as listed in the records on Pods.
+	// names are the names of the sidecars that can be upgraded, as recorded on Pods.
 	names []string
 }
 
-// sidecar is a Sidecar with computed facts.
+// sidecar is a Sidecar with values derived from it.
 type sidecar struct {
 	*Sidecar
 
-	upgraded  bool          // false for a plain init container, already ended when the rest runs
-	resources *sizing.Sizes // nil without a policy
+	upgraded  bool          // false for a plain init container, which has ended before other containers run
+	resources *sizing.Sizes // nil if there is no policy
 	transfer  []transfer
-	path      string // of the container in the set
+	path      string // field path of the container in the set
 }
 
 type transfer struct {
 	container         string
-	label, annotation string // where the container's name is, if either is given
+	label, annotation string // key of the label or annotation with the container's name, if one is given
 	names             []string
 }
 
-// NewSet checks and compiles a copy of a spec. The error is a reason.List with code InvalidSet or the code of
-// sizing.Compile, and names every wrong field. NewSet does not repeat the API server's checks of containers and
+// NewSet validates and compiles a copy of a spec. The error is a reason.List with code InvalidSet or the code of
+// sizing.Compile, and names every invalid field. NewSet does not repeat the API server's checks of containers and
 // volumes.
 func NewSet(spec Spec) (*Set, error) {
 	spec = spec.clone()
@@ -180,7 +184,7 @@ func NewSet(spec Spec) (*Set, error) {
 	return s, s.hash()
 }
 
-// clone returns a copy that shares no injected part.
+// clone returns a copy; the two share no container or volume.
 func (s Spec) clone() Spec {
 	sidecars := func(list []Sidecar) []Sidecar {
 		out := slices.Clone(list)
@@ -224,8 +228,8 @@ func (s *Set) Name() string { return s.spec.Name }
 // Hash returns the hash of the set's sidecars.
 func (s *Set) Hash() string { return s.spec.Hash }
 
-// Equal reports whether running Pods stand alike with both sets. Equal ignores Version, Revision and Pin, which matter
-// only for new Pods.
+// Equal reports whether running Pods compare equally with both sets. Equal ignores Version, Revision and Pin, which
+// matter only for Pods being created.
 func (s *Set) Equal(other *Set) bool {
 	if s == other {
 		return true
@@ -238,12 +242,12 @@ func (s *Set) Equal(other *Set) bool {
 	return other != nil && apiequality.Semantic.DeepEqual(plain(s), plain(other))
 }
 
-// Matches reports whether the set is for Pods with the labels pod in a namespace with the labels namespace.
+// Matches reports whether the set selects Pods with the labels pod in a namespace with the labels namespace.
 func (s *Set) Matches(pod, namespace map[string]string) bool {
 	return s.selector != nil && s.selector.Matches(labels.Set(pod)) && (s.namespaces == nil || s.namespaces.Matches(labels.Set(namespace)))
 }
 
-// hash computes missing hashes.
+// hash computes hashes that the Spec does not give.
 func (s *Set) hash() error {
 	if s.spec.Hash != "" && s.spec.HashWithoutImages != "" {
 		return nil
@@ -282,18 +286,18 @@ func withoutImages(list []Sidecar) []Sidecar {
 	return out
 }
 
-// HashOf returns the hash of the JSON of the injected sidecars: SHA-256, in an alphabet that forms no words. The hash
-// is OpenKruise's.
+// HashOf returns the hash of the JSON of the injected sidecars: SHA-256, in an alphabet that forms no words. OpenKruise
+// computes the same hash.
 func HashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return rand.SafeEncodeString(hex.EncodeToString(sum[:]))
 }
 
-// compiler collects the faults of a set.
+// compiler collects what is invalid in a set.
 type compiler struct {
 	set      *Set
 	problems reason.List
-	names    map[string]string // where a container of the name is
+	names    map[string]string // field path of the container with the name
 }
 
 func (c *compiler) refuse(path, value, detail string) {
@@ -302,7 +306,7 @@ func (c *compiler) refuse(path, value, detail string) {
 	})
 }
 
-// under adds the faults of a part, under the part's path.
+// under adds the reasons of an error in a part of the set, with the part's path as prefix.
 func (c *compiler) under(path string, err error) {
 	for _, problem := range reason.From(err) {
 		problem.Object, problem.Path = reason.Object{Kind: "set", Name: c.set.spec.Name}, path+problem.Path
@@ -334,7 +338,8 @@ func (c *compiler) sidecars(path string, list []Sidecar, init bool) []sidecar {
 			}
 			c.names[name] = at
 		}
-		if s.Image != strings.TrimSpace(s.Image) { // the API server takes such an image in a template, and in no Pod
+		// The API server accepts such an image in a Pod template, but not in a Pod.
+		if s.Image != strings.TrimSpace(s.Image) {
 			c.refuse(at+".image", strconv.Quote(s.Image), "must not begin or end with space")
 		}
 		c.hot(at, &out[i], init)
@@ -367,7 +372,7 @@ func (c *compiler) hot(at string, s *sidecar, init bool) {
 	}
 }
 
-// fieldPath is the form of TransferEnv.ContainerFrom.
+// fieldPath matches a value of TransferEnv.ContainerFrom.
 const fieldPath = `^metadata\.(labels|annotations)\['([^']+)'\]$`
 
 func (c *compiler) transfers(at string, list []TransferEnv) (out []transfer) {
@@ -418,7 +423,7 @@ func (c *compiler) pin() {
 	c.set.spec.Pin = &compiled
 }
 
-// injectedNames are the names of a sidecar's containers.
+// injectedNames returns the names of a sidecar's containers in Pods.
 func (s *sidecar) injectedNames() []string {
 	if s.Hot == nil {
 		return []string{s.Name}

@@ -16,71 +16,73 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NotUpgradable means that the Pod's sidecars and the set differ in more than images. Recreate the Pod.
+// NotUpgradable means that the Pod's sidecars differ from the set in more than images. The Pod must be recreated to get
+// the newest sidecars.
 const NotUpgradable reason.Code = "NotUpgradable"
 
-// FlipPending means that a hot upgrade goes on: the earlier working container becomes idle when all remaining
+// FlipPending means that a hot upgrade is not finished: the earlier working container becomes idle when all other
 // containers are ready.
 const FlipPending reason.Code = "FlipPending"
 
 // SidecarNotReady means that a sidecar of a Pod is not ready, for example after an upgrade to a bad image.
 const SidecarNotReady reason.Code = "SidecarNotReady"
 
-// Standing is a Pod's standing with a set: read only. Make a Standing with Control.Read.
+// Standing compares a Pod with a set; do not modify a Standing. Make a Standing with Control.Read.
 type Standing struct {
 	// Pod is the Pod given to Read.
 	Pod *corev1.Pod
-	// Injected says that the Pod has all sidecars of the set and names the set in its annotation. A set ignores all other
-	// Pods.
+	// Injected says that the Pod has all sidecars of the set and names the set in its annotation. The set ignores all
+	// other Pods.
 	Injected bool
-	// Updated says that the Pod has the newest version of the set's containers in its spec. The containers may still have
-	// to start: see Waiting. Volumes, annotations and pull secrets are not part of the hash. If only such parts change,
-	// running Pods keep the old parts.
+	// Updated says that the Pod's spec has the newest version of the set's containers. The containers may not have
+	// started yet: see Waiting. Volumes, annotations and pull secrets are not compared. If only these change in the
+	// set, running Pods keep the old ones.
 	Updated bool
 	// Blocked says why the Pod cannot be upgraded in place: NotUpgradable, UnreadableRecord, or
-	// inplaceupdate.ContainerEnded if a sidecar never starts again. Blocked is empty for an upgradable Pod.
+	// inplaceupdate.ContainerEnded if a sidecar has ended for good. If the Pod can be upgraded, Blocked is empty.
 	Blocked reason.List
-	// Waiting says why a begun upgrade is not done: containers without a running instance of their image, or the end of a
-	// hot upgrade.
+	// Waiting says why an upgrade that has begun is not complete: containers not known to run their image, or a hot
+	// upgrade not finished.
 	Waiting reason.List
-	// Failing names the unready sidecars of the Pod, of any set. Idle containers count, because a Pod is Ready only if all
-	// its containers are ready. Containers ended for good do not count.
+	// Failing names the sidecars of the Pod that are not ready, of all sets. Idle containers count, because a Pod is
+	// Ready only if all its containers are ready. Containers that have ended for good do not count.
 	Failing reason.List
-	// Ready says that the Pod serves: the Pod is Ready, and no hot upgrade goes on.
+	// Ready says that the Pod is in service: the Pod is Ready, and no hot upgrade is in progress.
 	Ready bool
-	// Flip says that the hot upgrade can end now: see Control.Flip.
+	// Flip says that the hot upgrade can be finished now: see Control.Flip.
 	Flip bool
-	// Busy says that another set upgrades the Pod at the moment.
+	// Busy says that another set's upgrade of the Pod is in progress.
 	Busy bool
-	// Shared says that the Pod has sidecars of further sets.
+	// Shared says that the Pod also has sidecars of other sets.
 	Shared bool
-	// RequeueAfter, when positive, is when to look again: no event will wake the caller.
+	// RequeueAfter, if positive, is the time after which the Pod must be read again, because no event will wake the
+	// caller.
 	RequeueAfter time.Duration
-	// Note is a change to write during an upgrade, often empty.
+	// Note is a change of annotations to write during an upgrade; often empty.
 	Note podpatch.Change
 
 	pairs []pair
 	// set is the set given to Read.
 	set *Set
-	// upgraded says that the set has upgraded the Pod in place, now or before.
+	// upgraded says that the set has upgraded, or is upgrading, the Pod in place.
 	upgraded bool
-	// unproven are the containers of an upgrade with a lost state that do not run their image.
+	// unproven are the containers that do not run their image, of an upgrade whose state was lost.
 	unproven []string
 	// ended says that a container of the Pod has ended for good, so the Pod can never be Ready again.
 	ended bool
 }
 
-// Serves reports whether the Pod is in service with the sidecars of its spec.
+// Serves reports whether the Pod is in service and runs the sidecars in its spec.
 func (s *Standing) Serves() bool { return s.Ready && len(s.Waiting) == 0 }
 
-// Settled reports whether the Standing stays the same over time while neither the Pod nor the set changes: no upgrade
-// goes on.
+// Settled reports whether the Standing cannot change while neither the Pod nor the set changes, because no upgrade is
+// in progress.
 func (s *Standing) Settled() bool {
 	return len(s.Waiting) == 0 && s.RequeueAfter <= 0 && s.Note.IsEmpty() && !s.Busy && !s.Flip
 }
 
-// Read returns a Pod's standing with a set. Read does not modify the Pod. Blocked reports annotations of the Pod
-// without meaning.
+// Read compares a Pod with a set. Read does not modify the Pod. If annotations of the Pod cannot be parsed, Blocked
+// says so.
 func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	s := Standing{Pod: pod}
 	if pod == nil || set == nil {
@@ -97,7 +99,8 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	waits := c.wait(&s, set, states, g, now)
 	settled := func(container *corev1.Container) bool {
 		status := podstate.ContainerStatus(pod, container.Name)
-		// A spec not yet seen by the node delays only the waiting containers. The second twin of a pair goes on.
+		// A spec that the node has not seen yet delays only the containers that wait. The other twin of a pair counts
+		// as ready.
 		return status != nil && status.Ready && !waits.Has(container.Name)
 	}
 	var known bool
@@ -111,14 +114,14 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	s.Failing = c.failing(pod)
 	s.Ready = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && podstate.IsReady(pod)
 	if len(s.Blocked) == 0 {
-		s.flip(waits) // even if the upgrade to a newer set is blocked, the begun hot upgrade ends
+		s.flip(waits) // a hot upgrade that has begun is finished even if the upgrade to a newer set is impossible
 	}
 	c.compare(&s, set)
 	s.end()
 	return s
 }
 
-// end finds containers ended for good. An ended sidecar of the set cannot be upgraded any more.
+// end finds containers that have ended for good. If a sidecar of the set has ended, the Pod cannot be upgraded.
 func (s *Standing) end() {
 	for i := range s.Pod.Spec.Containers {
 		container := &s.Pod.Spec.Containers[i]
@@ -135,13 +138,13 @@ func (s *Standing) end() {
 	}
 }
 
-// hasEnded reports whether a container has ended and is not started again.
+// hasEnded reports whether a container has ended and will not be restarted.
 func hasEnded(pod *corev1.Pod, container *corev1.Container) bool {
 	status := podstate.ContainerStatus(pod, container.Name)
 	return status != nil && status.State.Terminated != nil && !podstate.IsRestarted(pod, container, status.State.Terminated.ExitCode)
 }
 
-// isIn reports whether a Pod has all upgradable sidecars of the set, hot sidecars aside.
+// isIn reports whether a Pod has all sidecars of the set that can be upgraded; hot sidecars are not checked here.
 func (s *Set) isIn(pod *corev1.Pod) bool {
 	for i := range s.containers {
 		c := &s.containers[i]
@@ -158,7 +161,7 @@ func (s *Set) isIn(pod *corev1.Pod) bool {
 	return true
 }
 
-// failing returns the unready sidecars of a Pod.
+// failing returns a reason for each sidecar of a Pod that is not ready.
 func (c *Control) failing(pod *corev1.Pod) (out reason.List) {
 	look := func(list string, container *corev1.Container) {
 		status := podstate.ContainerStatus(pod, container.Name)
@@ -184,7 +187,7 @@ func (c *Control) failing(pod *corev1.Pod) (out reason.List) {
 	return out
 }
 
-// compare compares the Pod's records with the set.
+// compare compares the hashes recorded on the Pod with the set's.
 func (c *Control) compare(s *Standing, set *Set) {
 	hashes, err := readRecords(s.Pod.Annotations, c.keys.HashAnnotation)
 	s.Blocked.Add(UnreadableRecord, err)
@@ -199,8 +202,8 @@ func (c *Control) compare(s *Standing, set *Set) {
 	}
 }
 
-// wait finds the containers of the set without a running instance of their image, and returns the names. An empty name
-// stands for all containers.
+// wait finds the containers of the set that are not known to run their image, and returns their names. An empty name in
+// the result means that all containers wait.
 func (c *Control) wait(s *Standing, set *Set, states records, g *given, now time.Time) sets.Set[string] {
 	waits := sets.Set[string]{}
 	view := c.viewOf(s.Pod, states[set.spec.Name])
@@ -218,13 +221,14 @@ func (c *Control) wait(s *Standing, set *Set, states records, g *given, now time
 	s.Waiting, s.RequeueAfter = append(s.Waiting, step.Waiting...), step.RequeueAfter
 	s.Note = c.inSet(step.Change, states, set)
 	addContainers(waits, step.Waiting)
-	if waits.Has("") { // the node's report may be older than the change, even if a changed container has the reported image again
+	// The node's report may be older than the change, even if it shows the image that a changed container has again.
+	if waits.Has("") {
 		waits.Insert(startedIn(states[set.spec.Name])...)
 	}
 	return waits
 }
 
-// addContainers adds the names of the containers in the paths of reasons.
+// addContainers adds the container names found in the paths of reasons.
 func addContainers(names sets.Set[string], waiting reason.List) {
 	for _, why := range waiting {
 		_, rest, _ := strings.Cut(why.Path, "[")
@@ -233,18 +237,18 @@ func addContainers(names sets.Set[string], waiting reason.List) {
 	}
 }
 
-// startedIn returns the names of the containers changed in an upgrade.
+// startedIn returns the names of the containers that an upgrade has changed.
 func startedIn(state json.RawMessage) []string {
 	var started struct {
 		Containers map[string]json.RawMessage `json:"lastContainerStatuses"`
 	}
-	_ = json.Unmarshal(state, &started) // the state was read before
+	_ = json.Unmarshal(state, &started) // the state was parsed before
 	return slices.Collect(maps.Keys(started.Containers))
 }
 
-// isForSidecars reports whether upgrades of sidecars use the field of a saved update state. Such upgrades change all
-// images in a single step. A state with batches, resources or env asks for changes wanted by no set, and for changes of
-// foreign containers.
+// isForSidecars reports whether upgrades of sidecars use a given field of the update state. An upgrade of sidecars
+// changes all images in a single step. A state with batches, resources or env was not written by such an upgrade, and
+// would make inplaceupdate change other containers.
 func isForSidecars(field string) bool {
 	switch field {
 	case "revision", "updateTimestamp", "lastContainerStatuses", "updateImages", "containerBatchesRecord", "supersededImages", "seen", "seenDigests",
@@ -254,8 +258,8 @@ func isForSidecars(field string) bool {
 	return false
 }
 
-// viewOf returns the Pod with the state of a single set, in the form for package inplaceupdate. viewOf returns nil for
-// a missing state or a state without a revision.
+// viewOf returns a copy of the Pod with the state of a single set in the annotation, as package inplaceupdate expects
+// the state. If the state is missing or has no revision, viewOf returns nil.
 func (c *Control) viewOf(pod *corev1.Pod, state json.RawMessage) *corev1.Pod {
 	if len(state) == 0 {
 		return nil
@@ -278,7 +282,7 @@ func (c *Control) viewOf(pod *corev1.Pod, state json.RawMessage) *corev1.Pod {
 	return &view
 }
 
-// inSet puts the state of a change into the annotation of all sets.
+// inSet moves the state that a change writes into the annotation with the states of all sets.
 func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpatch.Change {
 	state, ok := change.Annotations[c.keys.StateAnnotation]
 	if !ok || state == nil {
@@ -289,19 +293,19 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 	all[set.spec.Name] = json.RawMessage(*state)
 	text, err := all.String()
 	if err != nil {
-		return podpatch.Change{} // JSON that was read, or written a moment ago, can be written
+		return podpatch.Change{} // JSON that was just parsed or written can be encoded again
 	}
 	change.Annotations = map[string]*string{c.keys.StateAnnotation: &text}
 	return change
 }
 
-// flipPatience is the time, from the beginning of another set's upgrade, to wait for the flip of a hot upgrade, or for
-// a proof by time, if nothing else is left. The other set may be gone by then, or have another shape.
+// flipPatience is how long, from the begin of another set's upgrade, to wait for its hot upgrade to finish, or for a
+// proof by waiting, if the upgrade waits for nothing else. By then, the other set may have been deleted or changed.
 const flipPatience = 10 * time.Minute
 
-// isBusy reports whether another set's upgrade of the Pod goes on.
+// isBusy reports whether another set's upgrade of the Pod is in progress.
 func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now time.Time) bool {
-	var begun time.Time // the last upgrade of another set
+	var begun time.Time // when the last upgrade of another set began
 	for _, name := range c.Injected(s.Pod) {
 		if name == set.spec.Name {
 			continue
@@ -311,7 +315,7 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 			s.requeue(left)
 			return true
 		}
-		if at.After(begun) && at.Before(now.Add(time.Minute)) { // clocks differ by less
+		if at.After(begun) && at.Before(now.Add(time.Minute)) { // clocks differ by less than a minute
 			begun = at
 		}
 	}
@@ -323,8 +327,8 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, g *given, now ti
 	return true
 }
 
-// another returns the reasons for waiting of another set's upgrade, the time after which no event tells of the end, and
-// the begin of the upgrade. A state that somebody has removed leaves the begin in the record of the upgrade.
+// another returns what another set's upgrade waits for, the time after which no event announces the end, and when the
+// upgrade began. If somebody has removed the upgrade's state, the time comes from the record of the hash.
 func (c *Control) another(pod *corev1.Pod, set string, state json.RawMessage, g *given, now time.Time,
 ) (waiting reason.List, left time.Duration, begun time.Time) {
 	if view := c.viewOf(pod, state); view != nil {
@@ -335,9 +339,9 @@ func (c *Control) another(pod *corev1.Pod, set string, state json.RawMessage, g 
 	return waiting, left, g.upgradedAt(set)
 }
 
-// goesOn returns the reasons for waiting of another set's upgrade. If time could prove an image, and nobody has noted
-// the begin of the proof, the set may be gone: such an upgrade counts until flipPatience after its begin. left, if
-// positive, is the time after which no event tells of the end.
+// goesOn returns what another set's upgrade waits for. If only waiting can prove an image, and nobody has recorded when
+// the wait began, the set may have been deleted: such an upgrade counts until flipPatience after its begin. left, if
+// positive, is the time after which no event announces the end.
 func (c *Control) goesOn(view *corev1.Pod, state json.RawMessage, now time.Time) (waiting reason.List, left time.Duration) {
 	step, err := c.updater.Next(view, now)
 	if err != nil || step.Change.IsEmpty() {
@@ -350,16 +354,16 @@ func (c *Control) goesOn(view *corev1.Pod, state json.RawMessage, now time.Time)
 	return step.Waiting, left
 }
 
-// requeue asks the caller to look again after a time at the latest.
+// requeue asks the caller to read the Pod again after the given time, or earlier.
 func (s *Standing) requeue(after time.Duration) {
 	if after > 0 && (s.RequeueAfter <= 0 || after < s.RequeueAfter) {
 		s.RequeueAfter = after
 	}
 }
 
-// Unfinished lists the reasons for waiting of all upgrades in place begun in a Pod, for any sets: containers without a
-// running instance of their image. A caller that asks whether a Pod serves need not know the sets. Unfinished ignores
-// annotations without meaning.
+// Unfinished lists what all in-place upgrades that have begun in a Pod wait for, of any set: containers not known to
+// run their image. A caller that asks whether a Pod is in service need not know the sets. Annotations that cannot be
+// parsed are ignored.
 func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.List) {
 	states, _ := readRecords(pod.Annotations, c.keys.StateAnnotation)
 	g := &given{}
@@ -370,16 +374,16 @@ func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.Lis
 	return waiting
 }
 
-// begunAt returns the begin of an upgrade according to its state.
+// begunAt returns when an upgrade began, according to its state.
 func begunAt(state json.RawMessage) time.Time {
 	var begun struct {
 		At time.Time `json:"updateTimestamp"`
 	}
-	_ = json.Unmarshal(state, &begun) // nothing waits for an unreadable state
+	_ = json.Unmarshal(state, &begun) // a state that cannot be parsed waits for nothing
 	return begun.At
 }
 
-// flip finds out whether a hot upgrade goes on, and whether the upgrade can end.
+// flip finds out whether a hot upgrade is in progress, and whether the upgrade can be finished.
 func (s *Standing) flip(waits sets.Set[string]) {
 	flipping := slices.ContainsFunc(s.pairs, func(p pair) bool { return p.isFlipping() })
 	if !flipping {

@@ -11,14 +11,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// edit is a change of a Pod: images and their annotations.
+// edit is a change of a Pod: images, and the annotations of hot upgrades.
 type edit struct {
 	control     *Control
 	set         *Set
 	pod         *corev1.Pod
 	unproven    []string
 	images      map[string]string
-	annotations map[string]string // after the change
+	annotations map[string]string // the Pod's annotations after the change
 }
 
 func (c *Control) edit(s *Standing, set *Set) *edit {
@@ -29,10 +29,10 @@ func (c *Control) edit(s *Standing, set *Set) *edit {
 	return e
 }
 
-// Upgrade returns the change that gives a Pod the images of the set, all in a single patch of the Pod. s is the Pod's
-// standing with the set from Read. The error is NotRead if Read was not called with the same set or the Pod does not
-// have the set's sidecars. Further errors are NotUpgradable and the remaining reasons in s.Blocked,
-// inplaceupdate.ContainerEnded, and UnreadableRecord.
+// Upgrade returns the change that gives a Pod the set's images, in a single patch of the Pod. s is the result of Read
+// for the Pod and the set. The error is NotRead if Read was not called with the same set or the Pod does not have the
+// set's sidecars. Other errors are NotUpgradable and the other reasons in s.Blocked, inplaceupdate.ContainerEnded, and
+// UnreadableRecord.
 func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change, error) {
 	if err := s.isOf(set); err != nil {
 		return podpatch.Change{}, err
@@ -59,15 +59,17 @@ func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change
 	}
 	change, err := e.change(now)
 	if s.IsAway() || !s.Ready {
-		change.ResourceVersion = s.Pod.ResourceVersion // the Pod may be in service by now, and then the upgrade would use up budget
+		// If the Pod is in service by now, the upgrade would take the Pod out of service and must be counted in the
+		// budget.
+		change.ResourceVersion = s.Pod.ResourceVersion
 	}
 	return change, err
 }
 
-// NotRead means that a Standing is of another set, or of a Pod without the set's sidecars.
+// NotRead means that a Standing was read for another set, or for a Pod that does not have the set's sidecars.
 const NotRead reason.Code = "NotRead"
 
-// isOf returns an error unless Read found the sidecars of the given version of the set in the Pod.
+// isOf returns an error unless the Standing was read for this version of the set and the Pod has its sidecars.
 func (s *Standing) isOf(set *Set) error {
 	if s != nil && set != nil && s.Injected && s.set != nil && s.set.Name() == set.Name() && s.set.Hash() == set.Hash() {
 		return nil
@@ -79,8 +81,8 @@ func (s *Standing) isOf(set *Set) error {
 	return why
 }
 
-// Flip returns the change that ends a hot upgrade: the earlier working containers get the empty image. Flip needs
-// s.Flip. The error is NotRead, as for Upgrade.
+// Flip returns the change that finishes a hot upgrade: the earlier working containers get the empty image. Flip may be
+// called only if s.Flip is true. The error is NotRead, as for Upgrade.
 func (c *Control) Flip(s *Standing, set *Set, now time.Time) (podpatch.Change, error) {
 	if err := s.isOf(set); err != nil {
 		return podpatch.Change{}, err
@@ -94,7 +96,7 @@ func (c *Control) Flip(s *Standing, set *Set, now time.Time) (podpatch.Change, e
 	return e.change(now)
 }
 
-// give gives a container an image.
+// give sets the image of a container.
 func (e *edit) give(container, image string) {
 	for _, list := range [][]corev1.Container{e.pod.Spec.InitContainers, e.pod.Spec.Containers} {
 		for i := range list {
@@ -105,7 +107,7 @@ func (e *edit) give(container, image string) {
 	}
 }
 
-// move upgrades a hot sidecar.
+// move upgrades one hot sidecar.
 func (e *edit) move(p *pair) error {
 	what, target := p.next()
 	switch what {
@@ -132,7 +134,7 @@ func (e *edit) rest(p *pair, idle int) {
 	e.annotations[keys.VersionAltPrefix+p.twins[1-idle].name] = idleVersion
 }
 
-// work records the working twin.
+// work records which twin is working.
 func (e *edit) work(p *pair, works int) error {
 	w, err := readWorking(e.annotations, &e.control.keys)
 	if err != nil {
@@ -142,7 +144,7 @@ func (e *edit) work(p *pair, works int) error {
 	return w.into(e.annotations, &e.control.keys)
 }
 
-// change returns the difference between the Pod and the edit, with a record of the images running now.
+// change returns the patch from the Pod to the edit, and records which images run now.
 func (e *edit) change(now time.Time) (podpatch.Change, error) {
 	change := podpatch.Change{UID: e.pod.UID, Annotations: map[string]*string{}}
 	if len(e.images) > 0 {

@@ -10,17 +10,18 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Fit says how well a Pod that names no subset goes with a subset.
+// Fit says how well a Pod that names no subset fits a subset.
 type Fit struct {
-	// Runs says that the subset's Nodes include the Pod's Node. Otherwise the Pod is not of the subset.
+	// Runs says that the Pod's Node belongs to the subset. If false, the Pod does not belong to the subset.
 	Runs bool
-	// Preferred is the sum of the met preferences, from 0 up, and counts first; Same says that the Pod looks as if
-	// created for the subset, and counts second; Room says that the subset has room for the Pod, and counts last.
+	// Preferred is the sum of the weights of the preferences that the Pod meets, 0 or more, and counts first; Same says
+	// that the Pod looks as if created for the subset, and counts second; Room says that the subset may have another
+	// Pod, and counts last.
 	Preferred  int
 	Same, Room bool
 }
 
-// score weighs a preference of 1 as much as ten Pods that look the same.
+// score combines the criteria: a preference of weight 1 counts as much as ten Pods that look the same.
 func (f Fit) score() int {
 	score := 100 * f.Preferred
 	if f.Same {
@@ -32,7 +33,7 @@ func (f Fit) score() int {
 	return score
 }
 
-// Matcher says to which subset a Pod belongs. A Matcher is safe for concurrent use if its functions are.
+// Matcher decides to which subset a Pod belongs. A Matcher is safe for concurrent use if its functions are.
 type Matcher struct {
 	names []string
 	known map[string]bool
@@ -40,10 +41,10 @@ type Matcher struct {
 	fit   func(pod *corev1.Pod, subset string) Fit
 }
 
-// NewMatcher returns a Matcher for the subsets, in the order of preference. named returns the subset named by a Pod,
-// in a label or annotation of the caller, or empty. fit judges Pods that name no subset, such as Pods older than the
-// subsets, by their Nodes, selectors or affinities (package nodefit); with a nil fit such Pods have no subset. The
-// error is a reason.List of InvalidSubsets for names empty or given twice.
+// NewMatcher returns a Matcher for the subsets, in the order of preference. named returns the subset that a label or
+// annotation of the Pod names, or empty. fit judges Pods that name no subset, such as Pods created before the subsets,
+// by their Nodes, selectors or affinities (package nodefit); if fit is nil, such Pods belong to no subset. The error is
+// a reason.List of InvalidSubsets for names that are empty or occur twice.
 func NewMatcher(
 	subsets []string, named func(*corev1.Pod) string, fit func(pod *corev1.Pod, subset string) Fit,
 ) (*Matcher, error) {
@@ -64,9 +65,9 @@ func NewMatcher(
 	return m, nil
 }
 
-// Of returns the name of the Pod's subset. A named subset counts, wherever the Pod runs. Of several fitting subsets the
-// best fit counts, then the earlier subset. Without a subset the name is empty, and the reason UnknownSubset or
-// NoSubsetFits.
+// Of returns the name of the Pod's subset. If the Pod names a subset, this subset counts, wherever the Pod runs.
+// Otherwise the subset that fits best counts, and among equals the earlier subset. If no subset fits, the name is
+// empty, and the reason is UnknownSubset or NoSubsetFits.
 func (m *Matcher) Of(pod *corev1.Pod) (string, reason.Reason) {
 	if name := m.named(pod); name != "" {
 		if m.known[name] {

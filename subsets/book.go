@@ -10,30 +10,31 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Book says which places of the subsets are taken, by Pods that were counted and by Pods on their way. Several webhooks
-// and a counting controller write the same book, each on condition that nobody else has written meanwhile. A book is
-// for the Pods of one namespace and, if each revision has places of its own, of one revision. Lines and maps are
-// replaced and never written to, so books of cached objects may be given. The zero Book has no Pods.
+// Book records which places of the subsets are taken, by Pods that were counted and by Pods that were admitted but do
+// not exist yet. Several webhooks and a counting controller write the same book, each on condition that nobody else has
+// written since. A book is for the Pods of one namespace and, if each revision has places of its own, of one revision.
+// The functions replace lines and maps and never modify them, so books of cached objects may be passed. The zero Book
+// has no Pods.
 type Book []Line
 
-// Line is a subset in a Book. The JSON form may stand in the status of an API type.
+// Line is the record of a subset in a Book. An API type may embed the JSON form in its status.
 type Line struct {
 	Name string `json:"name"`
 	// Replicas is the number of active Pods at the last count.
 	Replicas int32 `json:"replicas"`
-	// Creating are places taken since the last count, by key, with the time. Deleting are counted Pods that were let go
-	// since, by name.
+	// Creating are places taken since the last count for Pods that do not exist yet, by key, with the time. Deleting
+	// are counted Pods whose deletion was admitted since the count, by name, with the time.
 	Creating map[string]metav1.Time `json:"creating,omitempty"`
 	Deleting map[string]metav1.Time `json:"deleting,omitempty"`
 }
 
-// DeepCopyInto copies the line, for API types with a book.
+// DeepCopyInto copies the line, for API types that embed a book.
 func (l *Line) DeepCopyInto(out *Line) {
 	*out = *l
 	out.Creating, out.Deleting = maps.Clone(l.Creating), maps.Clone(l.Deleting)
 }
 
-// DeepCopy copies the book, for API types with a book.
+// DeepCopy copies the book, for API types that embed a book.
 func (b Book) DeepCopy() Book {
 	if b == nil {
 		return nil
@@ -45,12 +46,12 @@ func (b Book) DeepCopy() Book {
 	return out
 }
 
-// Taken is how many places of the subset are taken.
+// Taken returns the number of places of the subset that are taken.
 func (l Line) Taken() int {
 	return max(int(l.Replicas)-len(l.Deleting), 0) + len(l.Creating)
 }
 
-// Missing is how many places of the subset are free, Unlimited if the place has no bound.
+// Missing returns the number of free places of the subset, or Unlimited if the place has no limit.
 func (l Line) Missing(place Place) int {
 	if place.isUnlimited() {
 		return Unlimited
@@ -58,7 +59,8 @@ func (l Line) Missing(place Place) int {
 	return max(place.Max-l.Taken(), 0)
 }
 
-// IsIdle reports whether no Pod has a place, and none is on the way. The book of an old revision may go then.
+// IsIdle reports whether no Pod occupies a place and no admitted Pod is awaited. The book of an old revision may then
+// be deleted.
 func (b Book) IsIdle() bool {
 	for i := range b {
 		if b[i].Replicas != 0 || len(b[i].Creating) > 0 || len(b[i].Deleting) > 0 {
@@ -68,7 +70,7 @@ func (b Book) IsIdle() bool {
 	return true
 }
 
-// Line returns the line of a subset, an empty line if the book has none.
+// Line returns the line of a subset, or an empty line if the book has none.
 func (b Book) Line(subset string) Line {
 	for i := range b {
 		if b[i].Name == subset {
@@ -78,7 +80,7 @@ func (b Book) Line(subset string) Line {
 	return Line{Name: subset}
 }
 
-// aligned returns the lines in the order of the places. Subsets that are gone have none.
+// aligned returns the lines in the order of the places. Lines of subsets that no longer exist are dropped.
 func (b Book) aligned(places []Place) Book {
 	out := make(Book, len(places))
 	lines := make(map[string]int, len(b))
@@ -101,8 +103,9 @@ func (b Book) aligned(places []Place) Book {
 // Policy.Count has found the Pod, the book has no keys of the Pod any more: a further request under the key takes a
 // further place until Policy.CreatingFor has passed. A subset without bound has no places to write down.
 //
-// A new Pod with the name of a Pod just let go prefers the old Pod's subset, if the subset is open and the place is
-// still free. Without room anywhere Choice.Subset is empty: create the Pod without a subset, or refuse the Pod.
+// If a Pod of the same name was deleted a moment ago, the new Pod gets the old Pod's subset, provided that the subset
+// is open and the place is still free. If no subset has a free place, Choice.Subset is empty: create the Pod without a
+// subset, or refuse the Pod.
 func (p Policy) Take(book Book, places []Place, key string, now time.Time) (Book, Choice) {
 	p, places = p.complete(), distinct(places)
 	lines := book.aligned(places)
@@ -112,7 +115,7 @@ func (p Policy) Take(book Book, places []Place, key string, now time.Time) (Book
 			if age := now.Sub(lines[i].Creating[key].Time); age >= 0 && age < min(RenewedAfter, p.CreatingFor/2) {
 				return book, c
 			}
-			c.Changed = true // A place lasts from the last request on.
+			c.Changed = true // The place is reserved from the time of the last request.
 			lines[i].Creating = with(lines[i].Creating, key, now)
 			return lines, c
 		}
@@ -128,14 +131,14 @@ func (p Policy) Take(book Book, places []Place, key string, now time.Time) (Book
 		}}}
 	}
 	c.Changed = true
-	for i := range lines { // The old Pod of the name is gone, or the new Pod could not be created.
+	for i := range lines { // The earlier Pod of the name was deleted, or the new Pod could not be created.
 		lines[i].Deleting = without(lines[i].Deleting, key)
 	}
 	lines[chosen].Creating = with(lines[chosen].Creating, key, now)
 	return lines, c
 }
 
-// choose returns the index of the chosen subset, -1 for none.
+// choose returns the index of the chosen subset, -1 if there is none.
 func (p Policy) choose(lines Book, places []Place, key string) (int, Choice) {
 	if i := indexOf(lines, func(l *Line) bool { return has(l.Deleting, key) }); i >= 0 {
 		var c Choice
@@ -157,8 +160,9 @@ func (p Policy) choose(lines Book, places []Place, key string) (int, Choice) {
 	return -1, c
 }
 
-// Release gives back the place of a Pod that is about to be deleted, and returns the book to store if changed is true.
-// Ask for active Pods alone. Subsets without bound, unknown subsets and Pods already let go change nothing.
+// Release frees the place of a Pod that is about to be deleted, and returns the book; store the book if changed is
+// true. Call Release only for active Pods. Release changes nothing for subsets without a limit, for unknown subsets,
+// and for Pods that were released already.
 func (p Policy) Release(book Book, places []Place, m Member, now time.Time) (after Book, changed bool) {
 	places = distinct(places)
 	place := find(places, m.Subset)
@@ -169,7 +173,7 @@ func (p Policy) Release(book Book, places []Place, m Member, now time.Time) (aft
 	i := indexOf(lines, func(l *Line) bool { return l.Name == m.Subset })
 	line := &lines[i]
 	for _, key := range []string{m.Key, m.Name} {
-		if key != "" && has(line.Creating, key) { // not counted yet
+		if key != "" && has(line.Creating, key) { // the Pod was not counted yet
 			line.Creating = without(line.Creating, key)
 			return lines, true
 		}
@@ -190,9 +194,9 @@ func indexOf(lines Book, is func(*Line) bool) int {
 	return -1
 }
 
-// Drop gives back the places of Pods known not to come, for example because the API server was asked long enough after
-// the last request. absent is asked for each place of a Pod on the way, by key and time. The Pods are in lost, with the
-// reason NotCreated.
+// Drop frees the places of Pods that will certainly not be created, for example because the API server, asked long
+// enough after the last request, has no such Pod. absent is called for each place of an awaited Pod, with key and time.
+// lost has a reason NotCreated for each dropped place.
 func (b Book) Drop(places []Place, absent func(key string, since time.Time) bool) (after Book, lost reason.List) {
 	after = b
 	for i := range b {
@@ -219,11 +223,11 @@ func has(m map[string]metav1.Time, key string) bool {
 	return ok
 }
 
-// with and without copy the map.
+// with and without return a changed copy of the map.
 func with(m map[string]metav1.Time, key string, now time.Time) map[string]metav1.Time {
 	out := make(map[string]metav1.Time, len(m)+1)
 	maps.Copy(out, m)
-	out[key] = metav1.NewTime(now.Truncate(time.Second)) // the precision of the API
+	out[key] = metav1.NewTime(now.Truncate(time.Second)) // API times have whole seconds
 	return out
 }
 

@@ -11,29 +11,29 @@ import (
 
 // Member is an active Pod in a subset.
 type Member struct {
-	// Name is the Pod's name, Key the key of the taken place if not the name.
+	// Name is the Pod's name, and Key the key under which the Pod's place was taken if it is not the name.
 	Name, Key string
-	// Subset is the name of the Pod's subset, as a Matcher tells, empty for none.
+	// Subset is the name of the Pod's subset, as returned by a Matcher; empty if none.
 	Subset string
-	// Created is the Pod's creationTimestamp, so that a late view of a former Pod does not pass for a new Pod of the
-	// name. Not needed for Pods with generated names.
+	// Created is the Pod's creationTimestamp, so that a stale cache's earlier Pod does not count as the new Pod of the
+	// same name. Not needed for Pods with generated names.
 	Created time.Time
 }
 
-// Tally is a counted book.
+// Tally is the result of a count.
 type Tally struct {
-	// Book is the book to store, with a line for each place.
+	// Book is the book to store; it has a line for each place.
 	Book Book
-	// Lost are the Pods that did not appear or did not go in time: NotCreated and NotDeleted. Object names the Pod, and
-	// Path the subset.
+	// Lost are the Pods that were not created or not deleted in time: reasons NotCreated and NotDeleted. In these
+	// reasons Object is the Pod, and Path names the subset.
 	Lost reason.List
-	// RequeueAfter is when to count again because no event will tell, 0 for never.
+	// RequeueAfter is the time until the next count, because no event will wake the controller; 0 for never.
 	RequeueAfter time.Duration
 }
 
-// Count counts the Pods into the book. members are all active Pods of the book's revision, from a cache that never goes
-// back. A Pod on its way keeps its place for Policy.CreatingFor, and a Pod let go keeps its place free for
-// Policy.DeletingFor.
+// Count counts the Pods and updates the book. members are all active Pods of the book's revision, from a cache whose
+// content never goes back in time. The place of an awaited Pod stays taken for Policy.CreatingFor, and the place of a
+// Pod whose deletion was admitted stays free for Policy.DeletingFor.
 //
 // A Pod that appears in another subset than admitted gives back the place in the former.
 //
@@ -99,8 +99,9 @@ type counter struct {
 	exists map[string]bool
 }
 
-// keep returns the entries that are awaited and still young. An old awaited entry is lost. An entry from further in the
-// future than its life cannot be a difference of clocks, and counts as old.
+// keep returns the entries that are still awaited and not too old. An entry that is awaited but too old is lost. If an
+// entry's time is further in the future than its lifetime, clock differences cannot explain the time, and the entry
+// counts as too old.
 func (c counter) keep(
 	entries map[string]metav1.Time, code reason.Code, life time.Duration, awaited func(key string) bool,
 ) (kept map[string]metav1.Time) {

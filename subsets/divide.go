@@ -8,13 +8,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Standing says whether a subset takes further Pods.
+// Standing says whether a subset gets further Pods.
 type Standing string
 
 const (
-	// Open subsets take Pods. The zero Standing is open, too.
+	// Open subsets get Pods. The zero Standing means open, too.
 	Open Standing = "Open"
-	// Closed subsets take no further Pods: Pods could not be scheduled there. See Policy.Next.
+	// Closed subsets get no further Pods: Pods there could not be scheduled. See Policy.Next.
 	Closed Standing = "Closed"
 	// OnTrial subsets were closed and are open again, or are new in a workload with Pods. If Config.Reserve is set, the
 	// new Pods of such a subset have substitutes in other subsets until the new Pods have settled. Otherwise OnTrial
@@ -22,12 +22,12 @@ const (
 	OnTrial Standing = "OnTrial"
 )
 
-// State is what a subset has now. The zero value is a new, open subset.
+// State is the present state of a subset. The zero value is a new, open subset.
 type State struct {
-	// Replicas is the number of Pods that the subset was told to have.
+	// Replicas is the number of Pods that the last division gave the subset.
 	Replicas int
-	// Settled is how many of the Pods hold their place: the Pods with a Node, or the Pods that are ready. Of ready Pods
-	// alone, a Pod that is unready for a moment loses its place in a closed subset.
+	// Settled is the number of Pods that keep their place: the Pods bound to a Node, or the Pods that are ready. If
+	// only ready Pods count, a Pod that is unready for a moment loses its place in a closed subset.
 	Settled int
 	// Standing says whether the subset takes further Pods. Required if Config.Reserve is set: a new subset in a workload
 	// with Pods is OnTrial, and an Open subset would take Pods from the others before the new Pods run.
@@ -39,17 +39,17 @@ type State struct {
 	Capacity *int
 }
 
-// Division says how many Pods go into each subset.
+// Division says how many Pods each subset gets.
 type Division struct {
-	// Replicas are the Pods of each subset, in the order of the subsets.
+	// Replicas are the numbers of Pods, in the order of the subsets.
 	Replicas []int
-	// Reserved says how many of the Replicas are expected to pend, and have substitutes in other subsets. Only with
-	// Config.Reserve, otherwise nil.
+	// Reserved are the numbers of these Replicas that are expected to stay pending, and that have substitutes in other
+	// subsets. Nil unless Config.Reserve is set.
 	Reserved []int
-	// Left are replicas without a place in any subset. All Replicas without the Reserved, and Left, make the divided
-	// number.
+	// Left is the number of replicas for which no subset has a place. The sum of Replicas without Reserved, plus Left,
+	// is the divided number.
 	Left int
-	// Limits say which subsets wanted more Pods, and why they got no more. The first ten are told.
+	// Limits say which subsets should have got more Pods, and why they did not. Only the first ten are listed.
 	Limits reason.List
 
 	subsets []compiled
@@ -66,17 +66,17 @@ func (d Division) Places() []Place {
 	return out
 }
 
-// span is the range of a subset in a division.
+// span is the range of possible numbers of Pods for a subset in a division.
 type span struct {
-	least, most int // bounds of the user
-	open        int // the most Pods, if the subset were open
-	total       int // the most Pods now
-	counted     int // the most Pods that count as replicas; others need substitutes
-	n, c        int // Pods given, and how many of the Pods count
+	least, most int // minimum and maximum set by the user
+	open        int // the largest number of Pods if the subset were open
+	total       int // the largest number of Pods now
+	counted     int // the largest number of Pods that count as replicas; further Pods need substitutes
+	n, c        int // number of Pods given so far, and how many of these count
 	short       bool
 }
 
-// give adds up to want Pods, as far as there is demand, and returns the remaining demand.
+// give adds up to want Pods, at most until demand is met, and returns the remaining demand.
 func (s *span) give(want, demand int) int {
 	want = max(min(want, demand), 0)
 	counts := min(want, s.counted-s.c)
@@ -85,7 +85,7 @@ func (s *span) give(want, demand int) int {
 }
 
 // Divide divides replicas among the subsets. states are the present states in the order of the subsets, or nil for a
-// new workload. The same input always gives the same answer, and dividing again after the answer was carried out
+// new workload. The same input always gives the same division, and dividing again after the division was carried out
 // changes nothing.
 //
 // Minimums come first, in the order of the subsets while replicas last. With Config.Stay settled Pods come next, then
@@ -93,8 +93,8 @@ func (s *span) give(want, demand int) int {
 // settled Pod of another subset may be in excess. No maximum is ever exceeded. If there are no subsets, all replicas are
 // Left.
 //
-// The error is a reason: InvalidState, BoundsCross, SharesExceed or SharesShort, or partition.InvalidValue. The caller
-// then changes nothing.
+// The error is a reason: InvalidState, BoundsCross, SharesExceed or SharesShort, or partition.InvalidValue. If Divide
+// returns an error, the caller should change nothing.
 func (r *Rules) Divide(replicas int, states []State) (Division, error) {
 	if err := r.check(replicas, states); err != nil {
 		return Division{}, err
@@ -142,7 +142,7 @@ func stateOf(states []State, i int) State {
 	return states[i]
 }
 
-// check refuses states that no workload can have.
+// check returns an error for impossible states.
 func (r *Rules) check(replicas int, states []State) error {
 	paths := r.config.Paths.orDefaults()
 	if r.config.Fill == "" {
@@ -180,7 +180,7 @@ func (r *Rules) check(replicas int, states []State) error {
 	return nil
 }
 
-// problem names an impossible part of the state.
+// problem describes what is impossible in a state.
 func (s *State) problem() string {
 	switch {
 	case min(s.Replicas, s.Settled) < 0 || max(s.Replicas, s.Settled) > math.MaxInt32:
@@ -193,7 +193,7 @@ func (s *State) problem() string {
 	return ""
 }
 
-// checkShares refuses fixed shares that do not make the replicas.
+// checkShares returns an error if fixed shares do not add up to the replicas.
 func (r *Rules) checkShares(replicas int, spans []span) error {
 	if r.config.Fill != Fixed {
 		return nil
@@ -221,7 +221,7 @@ func (r *Rules) checkShares(replicas int, spans []span) error {
 	return why
 }
 
-// span applies the state of a subset to its bounds.
+// span returns the range of a subset, from its bounds and its state.
 func (r *Rules) span(lo, hi int, now State) span {
 	s := span{least: lo, most: hi, open: hi}
 	if now.Capacity != nil {
@@ -245,7 +245,7 @@ func (r *Rules) span(lo, hi int, now State) span {
 	return s
 }
 
-// inOrder fills the subsets one after the other, and returns the remaining demand.
+// inOrder fills one subset after the other, and returns the remaining demand.
 func (r *Rules) inOrder(spans []span, states []State, demand int) int {
 	if r.config.Stay {
 		for i := range spans {
@@ -261,7 +261,7 @@ func (r *Rules) inOrder(spans []span, states []State, demand int) int {
 	return demand
 }
 
-// limits explains which subsets would take more Pods. left are replicas without a place.
+// limits gives the reasons why subsets did not get more Pods. left is the number of replicas without a place.
 func (r *Rules) limits(spans []span, states []State, left int) reason.List {
 	var out reason.List
 	if len(spans) == 0 && left > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Unlimited is the Max of a Place without bound.
+// Unlimited is the Max of a Place without a limit.
 const Unlimited = -1
 
 // Place is a subset with room for new Pods. The zero value takes none. In a list of places, a place without a name and a
@@ -20,7 +20,7 @@ type Place struct {
 	Max int
 	// Closed subsets get no new Pods.
 	Closed bool
-	// Path is the path of the subset in the caller's API, used only in reasons.
+	// Path is the field path of the subset in the API object, used only in reasons.
 	Path string
 }
 
@@ -47,7 +47,7 @@ func noPlace() reason.Reason {
 	return reason.Reason{Code: MaxReached, Path: "subsets", Detail: "there is no subset", Remedy: "add a subset"}
 }
 
-// takes reports whether a Pod more may go to a subset with that many Pods, or why not.
+// takes reports whether a subset that has the given number of Pods may get another Pod, and otherwise adds the reason.
 func (p *Place) takes(have int, why *reason.List) bool {
 	switch {
 	case p.Closed:
@@ -103,16 +103,16 @@ func (r *Rules) Places(replicas int, closed func(subset string) bool) ([]Place, 
 
 // Choice is the subset for a new Pod.
 type Choice struct {
-	// Subset is the name of the subset, empty if no subset takes the Pod.
+	// Subset is the name of the subset, empty if no subset may get the Pod.
 	Subset string
 	// Changed says that the book has changed and must be stored before the Pod is created.
 	Changed bool
-	// Why says why not an earlier subset, the first ten reasons.
+	// Why says why earlier subsets were not chosen; at most ten reasons.
 	Why reason.List
 }
 
-// Pick returns the first subset with room for another Pod. have says how many Pods a subset has. For a caller that
-// creates the Pods itself, and sees its own creations; callers in several processes need a Book.
+// Pick returns the first subset that may get another Pod. have returns the number of Pods in a subset. Pick is for a
+// caller that creates all Pods itself and sees its own creations; callers in several processes need a Book.
 func Pick(places []Place, have func(subset string) int) Choice {
 	var c Choice
 	places = distinct(places)
@@ -128,9 +128,10 @@ func Pick(places []Place, have func(subset string) int) Choice {
 	return c
 }
 
-// PickNumbered returns the subset of a numbered Pod: the first Max Pods go to the first subset, the next to the second,
-// without the closed subsets. index counts from 0 and is the position of the Pod's number among all numbers of the
-// workload, as ordinals.Set.Index tells: with a start or reserved numbers the number itself is too high.
+// PickNumbered returns the subset of a numbered Pod: the first Max Pods belong to the first subset, the next to the
+// second, and so on; closed subsets are skipped. index counts from 0 and is the position of the Pod's number among all
+// numbers of the workload, as returned by ordinals.Set.Index: if there is a start or reserved numbers, the number
+// itself would be too high.
 func PickNumbered(places []Place, index int) Choice {
 	var c Choice
 	places = distinct(places)

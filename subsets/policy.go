@@ -11,20 +11,21 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Policy says how long Pods are awaited, and how long a subset stays closed. The zero value has the durations of
-// OpenKruise and never closes a subset.
+// Policy says how long to wait for Pods, and how long a subset stays closed. The zero value has OpenKruise's default
+// durations and never closes a subset.
 type Policy struct {
-	// CreatingFor is how long a place stays taken for a Pod that does not appear, 30 s if zero. DeletingFor is how
-	// long the place of a Pod let go stays free while the Pod is still there, 15 s if zero. No cache may be later.
+	// CreatingFor is how long a place stays taken for a Pod that is not created, 30 s if zero. DeletingFor is how long
+	// the place of a Pod whose deletion was admitted counts as free while the Pod still exists, 15 s if zero. Caches
+	// must be up to date within these times.
 	CreatingFor, DeletingFor time.Duration
-	// PendingFor is how long a Pod may be unschedulable before its subset is closed; 0 closes no subset.
+	// PendingFor is how long a Pod may be unschedulable before its subset is closed; if 0, subsets are never closed.
 	PendingFor time.Duration
 	// ClosedFor is how long a subset stays closed, 300 s if zero.
 	ClosedFor time.Duration
 }
 
-// RenewedAfter is the age of a place from which on a further request under its key renews the place: the last request
-// came at most RenewedAfter after the time in the book.
+// RenewedAfter is the age from which on a further request with the same key renews a place's time: the last request was
+// at most RenewedAfter later than the time in the book.
 const RenewedAfter = 2 * time.Second
 
 const (
@@ -45,8 +46,8 @@ func (p Policy) complete() Policy {
 	return p
 }
 
-// IsStuck reports whether a Pod has been unschedulable for longer than PendingFor. If not yet, wait says when the Pod
-// will be, 0 for a Pod that is not unschedulable.
+// IsStuck reports whether a Pod has been unschedulable for longer than PendingFor. If not yet, wait is the time until
+// then; 0 if the Pod is not unschedulable.
 func (p Policy) IsStuck(pod *corev1.Pod, now time.Time) (stuck bool, wait time.Duration) {
 	pending := podstate.IsActive(pod) && !podstate.IsScheduled(pod) && pod.Status.Phase == corev1.PodPending
 	scheduled := podstate.Condition(pod, corev1.PodScheduled)
@@ -64,7 +65,7 @@ func (p Policy) IsStuck(pod *corev1.Pod, now time.Time) (stuck bool, wait time.D
 	return false, max(wait, time.Nanosecond)
 }
 
-// Mark is the standing of a subset, and the time of the last change between closed and not closed.
+// Mark is the standing of a subset, and when the subset was last closed or opened.
 type Mark struct {
 	Standing Standing  `json:"standing,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
@@ -90,19 +91,20 @@ func (p Policy) Next(was Mark, stuck int, now time.Time) (Mark, time.Duration) {
 	case stuck > 0:
 		return was, 0
 	}
-	// A time from further in the future than ClosedFor is no difference of clocks.
+	// If the time is further in the future than ClosedFor, clock differences cannot explain the time.
 	if wait := p.ClosedFor - now.Sub(was.Since); wait > 0 && wait <= 2*p.ClosedFor {
 		return was, min(wait, p.ClosedFor)
 	}
 	return Mark{Open, now}, 0
 }
 
-// IsReserved reports whether a Pod keeps a place for which other subsets have a substitute (Config.Reserve), and when
-// to look again, 0 for no need. was is the former answer, remembered with the Pod, nil for a new Pod; in is the
-// standing of the Pod's subset.
+// IsReserved reports whether a Pod keeps a place for which other subsets have a substitute (Config.Reserve), and the
+// time until IsReserved must be called again; 0 if never. was is the last answer for the Pod, which the caller
+// remembers, nil for a new Pod; in is the standing of the Pod's subset.
 //
-// A new Pod in a closed subset is reserved, and so is a stuck Pod, until the Pod has been ready for ClosedFor. Count
-// the other Pods as State.Settled. A Pod of an old revision proves nothing: a caller leaves such a Pod as before.
+// A new Pod in a closed subset is reserved, and a stuck Pod becomes reserved; a Pod stays reserved until the Pod has
+// been ready for ClosedFor. Count all other Pods as State.Settled. A Pod of an old revision proves nothing about the
+// subset: keep the last answer for such a Pod.
 func (p Policy) IsReserved(pod *corev1.Pod, was *bool, in Standing, now time.Time) (bool, time.Duration) {
 	p = p.complete()
 	if was == nil && in != Closed || was != nil && !*was {
@@ -112,8 +114,8 @@ func (p Policy) IsReserved(pod *corev1.Pod, was *bool, in Standing, now time.Tim
 	return !ready || !podstate.IsActive(pod), wait
 }
 
-// Proving is Next for Config.Reserve, where pending Pods keep their place and prove when the subset has room again: a
-// subset with reserved Pods is closed, and a closed subset without reserved Pods is on trial. If the next division
+// Proving is Next for Config.Reserve, where pending Pods keep their place and show when the subset can run Pods again:
+// a subset with reserved Pods is closed, and a closed subset without reserved Pods is on trial. If the next division
 // gives a subset on trial more Pods than before, store the subset as Closed, otherwise as Open.
 func Proving(was Standing, reserved int) Standing {
 	switch {

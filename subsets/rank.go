@@ -10,34 +10,34 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Ranked is a Pod with its rank for deletion.
+// Ranked is a Pod and its deletion cost.
 type Ranked struct {
 	Pod *corev1.Pod
-	// Subset is the name of the Pod's subset, empty for none.
+	// Subset is the name of the Pod's subset, empty if none.
 	Subset string
-	// Cost is the Pod's deletion cost: a Pod with a lower cost goes first. Below 0 are the Pods beyond the maximum of
-	// their subset, and the Pods without a subset.
+	// Cost is the Pod's deletion cost: Pods with lower costs are deleted first. Costs below 0 are for Pods beyond the
+	// maximum of their subset, and for Pods without a subset.
 	Cost int
 }
 
-// Order says from which end subsets lose Pods.
+// Order says whether the last or the first subsets lose Pods first.
 type Order bool
 
 const (
-	// LastFirst takes Pods from the last subset first: the preferred subsets keep their Pods.
+	// LastFirst deletes Pods of the last subset first: the preferred subsets keep their Pods.
 	LastFirst Order = false
-	// FirstFirst takes Pods from the first subset first. The order is right for Pods of an old revision: their successors
-	// go to the first subset.
+	// FirstFirst deletes Pods of the first subset first. Use FirstFirst for Pods of an old revision: their replacements
+	// are created in the first subset.
 	FirstFirst Order = true
 )
 
-// Rank returns the active ones among the Pods of a workload's revision in the order of deletion, the first Pod to delete
-// in front. Pods that are ending or have ended are left out. of returns the name of a Pod's subset, as Matcher.Of does.
+// Rank returns the active Pods of a workload's revision in the order of deletion, the first Pod to delete in front.
+// Pods that have ended or are being deleted are left out. of returns the name of a Pod's subset, like Matcher.Of.
 //
-// Of N subsets, a Pod in the subset i, from 0 on, costs 100*(N-i), and a Pod beyond the maximum -100*(i+1); FirstFirst
-// counts the subsets from the other end. A Pod without subset costs -100*(N+1). Beyond the maximum are the Pods that
-// everybody deletes first: without a Node, pending, unknown, not ready, later ready, restarted more often, newer. A
-// former deletion cost of the Pods has no influence.
+// If there are N subsets, a Pod in the subset with index i costs 100*(N-i), and a Pod beyond the maximum -100*(i+1);
+// FirstFirst counts the subsets from the other end. A Pod without subset costs -100*(N+1). The Pods beyond the maximum
+// are the Pods that every controller deletes first: without a Node, pending, in phase Unknown, not ready, ready more
+// recently, restarted more often, newer. Deletion costs that the Pods have already do not matter.
 func Rank(places []Place, pods []*corev1.Pod, of func(*corev1.Pod) string, order Order) []Ranked {
 	sorted := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) })
 	podorder.Deletion{StateAlone: true}.Sort(sorted)
@@ -46,8 +46,8 @@ func Rank(places []Place, pods []*corev1.Pod, of func(*corev1.Pod) string, order
 		at[places[i].Name] = i
 	}
 	out := make([]Ranked, len(sorted))
-	in := make([]int, len(sorted))      // the index of each Pod's subset, -1 for none
-	surplus := make([]int, len(places)) // Pods beyond the maximum
+	in := make([]int, len(sorted))      // the index of each Pod's subset, -1 if none
+	surplus := make([]int, len(places)) // number of Pods beyond the maximum, by subset
 	for i, pod := range sorted {
 		out[i].Pod, in[i] = pod, -1
 		if index, ok := at[of(pod)]; ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// Fill says how replicas are spread over subsets once every minimum is met. A caller must choose.
+// Fill says how replicas are divided among subsets after every minimum is met. A caller must set one of the values.
 type Fill string
 
 const (
@@ -19,20 +19,21 @@ const (
 	// ByWeight gives each subset Pods in proportion to Subset.Weight, within the bounds. If no bound is a percentage,
 	// scaling up takes no Pod from any subset.
 	ByWeight Fill = "ByWeight"
-	// Fixed gives each subset exactly Subset.Replicas, and spreads the rest evenly over the subsets without Replicas.
-	// The odd Pods go to the subsets with the most Pods, among equals to the later name.
+	// Fixed gives each subset exactly Subset.Replicas, and divides the remaining replicas evenly among the subsets that
+	// have no Replicas. Replicas that cannot be divided evenly go to the subsets with the most Pods, and among equals
+	// to the later name.
 	Fixed Fill = "Fixed"
 )
 
-// Subset is a part of a workload, as a user wrote the part down. Numbers may be counts or percentages of all replicas.
+// Subset is a part of a workload, as specified by a user. Numbers may be counts or percentages of all replicas.
 type Subset struct {
-	// Name tells the subset from the others. Required.
+	// Name identifies the subset. Required.
 	Name string
-	// Replicas is the fixed share, nil for a part of the rest. For Fixed alone.
+	// Replicas is the fixed share, nil for an even part of the remaining replicas. Replicas may be set only with Fixed.
 	Replicas *intstr.IntOrString
-	// Min and Max bound the number of Pods; nil stands for 0 and for no bound. Not for Fixed.
+	// Min and Max bound the number of Pods; nil means 0 and no limit. They must not be set with Fixed.
 	Min, Max *intstr.IntOrString
-	// Weight is the subset's part in the ratio, at least 1. For ByWeight alone.
+	// Weight is the subset's weight, at least 1. Weight may be set only with ByWeight.
 	Weight int32
 }
 
@@ -40,26 +41,26 @@ type Subset struct {
 type Config struct {
 	// Fill is required.
 	Fill Fill
-	// Rounding is for percentages.
+	// Rounding says how percentages are rounded.
 	Rounding partition.Rounding
-	// Stay leaves settled Pods in their subset, although a preferred subset has room again. Without Stay the subset
-	// that comes back gets its whole share at once, at the cost of running Pods elsewhere.
+	// Stay keeps settled Pods in their subset, even if a preferred subset can get Pods again. If Stay is false, a
+	// subset that is opened again gets its whole share at once, and running Pods elsewhere are deleted.
 	Stay bool
-	// Reserve lets the pending Pods of a closed subset keep their place: the subset keeps State.Replicas Pods, and other
-	// subsets get substitutes until the Pods have settled. Without Reserve pending Pods give up their place. For InOrder
-	// alone, and not together with Stay: substitutes would stay, too.
+	// Reserve lets the pending Pods of a closed subset keep their place: the subset keeps State.Replicas Pods, and
+	// other subsets get substitutes until the Pods have settled. If Reserve is false, pending Pods lose their place.
+	// Reserve may be set only with InOrder, and not together with Stay: the substitutes would stay, too.
 	Reserve bool
-	// Paths are the paths of the caller's fields, for errors and reasons alone.
+	// Paths are the paths of the API fields, used only in errors and reasons.
 	Paths Paths
 }
 
-// Paths are paths and names of fields, as in "spec.topology.subsets" and "maxReplicas". The field of a subset reads
-// "spec.topology.subsets[zone-a].maxReplicas". Empty fields stand for "replicas", "subsets", "replicas", "minReplicas",
-// "maxReplicas" and "weight".
+// Paths are field paths and field names, such as "spec.topology.subsets" and "maxReplicas". For example, the path of a
+// subset's field is "spec.topology.subsets[zone-a].maxReplicas". Empty fields default to "replicas", "subsets",
+// "replicas", "minReplicas", "maxReplicas" and "weight".
 type Paths struct {
-	// Total is the path of the replicas to divide, Subsets the path of the list.
+	// Total is the path of the number of replicas, and Subsets the path of the list.
 	Total, Subsets string
-	// Replicas, Min, Max and Weight are names of fields of a subset.
+	// Replicas, Min, Max and Weight are the names of a subset's fields.
 	Replicas, Min, Max, Weight string
 }
 
@@ -83,7 +84,7 @@ func (p Paths) orDefaults() Paths {
 }
 
 // Rules divide replicas among subsets, compiled by New. Rules never change and are safe for concurrent use. The zero
-// value divides nothing and answers with an error.
+// value returns an error from Divide.
 type Rules struct {
 	config  Config
 	subsets []compiled
@@ -96,11 +97,11 @@ type compiled struct {
 	path, sharePath, minPath, maxPath string
 }
 
-// New compiles the subsets, in the order of preference. The values of the subsets may change afterwards.
+// New compiles the subsets, which are in the order of preference. The caller may modify the subsets afterwards.
 //
-// The error is a reason.List with a reason for each fault: InvalidSubsets, or partition.InvalidValue for a number or
-// percentage. Whether fixed shares add up to the replicas, and whether a minimum in percent stays below a maximum in
-// Pods, is known only for a number of replicas: Rules.Divide tells.
+// The error is a reason.List with a reason for each invalid field: InvalidSubsets, or partition.InvalidValue for a
+// number or percentage. Some errors depend on the number of replicas and are found only by Rules.Divide: whether fixed
+// shares add up to the replicas, and whether a minimum in percent is above a maximum in Pods.
 func New(config Config, subsets []Subset) (*Rules, error) {
 	config.Paths = config.Paths.orDefaults()
 	r := &Rules{config: config, subsets: make([]compiled, len(subsets))}
@@ -176,7 +177,7 @@ func copied(value *intstr.IntOrString) *intstr.IntOrString {
 	return &out
 }
 
-// problems lists the faults of a subset's numbers.
+// problems lists what is invalid in a subset's numbers.
 func (c Config) problems(s *compiled) reason.List {
 	var out reason.List
 	values := []struct {
@@ -205,7 +206,7 @@ func (c Config) problems(s *compiled) reason.List {
 		out = append(out, c.useless(weightPath, weight))
 	}
 	if len(out) == 0 && s.Min != nil && s.Max != nil && s.Min.Type == s.Max.Type {
-		// Percentages of the largest total compare like the percentages.
+		// Percentages are compared by resolving both for the largest possible total.
 		lo, _ := partition.Resolve(s.minPath, s.Min, math.MaxInt32, partition.Down)
 		hi, _ := partition.Resolve(s.maxPath, s.Max, math.MaxInt32, partition.Down)
 		if lo > hi {
@@ -229,7 +230,7 @@ func (s *compiled) crossed(lo, hi string) reason.Reason {
 	}
 }
 
-// bounds returns the least and the largest number of Pods for a number of replicas.
+// bounds returns the minimum and maximum of a subset, resolved for a number of replicas.
 func (r *Rules) bounds(s *compiled, replicas int) (lo, hi int, err error) {
 	hi = math.MaxInt32
 	if s.Replicas != nil {

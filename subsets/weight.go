@@ -17,7 +17,7 @@ func (r *Rules) byWeight(spans []span, states []State, demand int) int {
 			f.caps[i] = max(f.has[i], min(now.Settled, f.caps[i]))
 		}
 	}
-	if r.config.Stay { // first the settled Pods, as far as there is demand
+	if r.config.Stay { // first keep the settled Pods, as long as replicas remain
 		demand = f.fill(demand)
 		for i := range spans {
 			f.caps[i] = spans[i].counted
@@ -32,19 +32,20 @@ func (r *Rules) byWeight(spans []span, states []State, demand int) int {
 	return left
 }
 
-// filling gives Pods to the subsets that are furthest below their weight, as if one after the other.
+// filling distributes Pods as if each next Pod went to the subset that is furthest below its weight.
 type filling struct {
 	rules *Rules
-	// has are the Pods of each subset, caps the most that a subset takes, old the present Pods.
+	// has are the numbers of Pods given to each subset so far, caps the largest numbers, old the present numbers.
 	has, caps, old []int
 }
 
-// fill gives out as many Pods as the subsets take, and returns the rest.
+// fill distributes as many of the Pods as the subsets can get, and returns how many remain.
 //
-// The next Pod goes to the subset with the least (2*has+1)/weight (the method of Webster and Sainte-Laguë). Millions of
-// Pods are not given out one by one: subsets filled to a common level have got all Pods with (2*has+1)/weight up to the
-// level, and a binary search finds the highest level that does not need too many Pods. Levels have the distance of
-// 1/heaviest, so between two levels each subset gets a single Pod at most.
+// The next Pod goes to the subset with the least (2*has+1)/weight (the method of Webster and Sainte-Laguë). To be fast
+// for millions of Pods, fill does not distribute Pods one by one: filling all subsets to a common level gives each
+// subset all Pods with (2*has+1)/weight up to the level, and a binary search finds the highest level that does not need
+// too many Pods. The levels tried are multiples of 1/heaviest, so from one level to the next each subset gets at most a
+// single Pod.
 func (f *filling) fill(amount int) int {
 	if amount <= 0 {
 		return amount
@@ -61,7 +62,7 @@ func (f *filling) fill(amount int) int {
 		}
 		return amount - room
 	}
-	low, high := uint64(0), (2*uint64(total)+1)*heaviest //nolint:gosec // counts of Pods
+	low, high := uint64(0), (2*uint64(total)+1)*heaviest //nolint:gosec // both are small enough for uint64
 	for low < high {
 		middle := low + (high-low+1)/2
 		if f.needed(middle, heaviest, amount) <= amount {
@@ -79,7 +80,7 @@ func (f *filling) fill(amount int) int {
 	return 0
 }
 
-// needed returns how many Pods lift all subsets to the level, or any number above limit.
+// needed returns how many Pods fill all subsets to the level; if more than limit, any number above limit.
 func (f *filling) needed(level, heaviest uint64, limit int) (sum int) {
 	for i := range f.has {
 		if sum += f.at(i, level, heaviest) - f.has[i]; sum > limit {
@@ -89,18 +90,19 @@ func (f *filling) needed(level, heaviest uint64, limit int) (sum int) {
 	return sum
 }
 
-// at returns how many Pods a subset has at a level.
+// at returns how many Pods a subset has when filled to a level.
 func (f *filling) at(i int, level, heaviest uint64) int {
 	if f.caps[i] <= f.has[i] {
 		return f.has[i]
 	}
 	hi, lo := bits.Mul64(level, f.weight(i))
-	quotient, _ := bits.Div64(hi, lo, heaviest)      // at most level, as no weight is above the heaviest
-	n := int(min((quotient+1)/2, uint64(f.caps[i]))) //nolint:gosec // a count of Pods
+	// The quotient is at most level, as no weight is above the heaviest.
+	quotient, _ := bits.Div64(hi, lo, heaviest)
+	n := int(min((quotient+1)/2, uint64(f.caps[i]))) //nolint:gosec // n is a number of Pods
 	return max(n, f.has[i])
 }
 
-// last gives a Pod each to the first of the subsets that get another Pod at the level.
+// last gives the remaining Pods, one each, to the first of the subsets that would get another Pod at the next level.
 func (f *filling) last(amount int, level, heaviest uint64) {
 	if amount == 0 {
 		return
@@ -117,10 +119,10 @@ func (f *filling) last(amount int, level, heaviest uint64) {
 	}
 }
 
-// compare puts first the subset with the lower quotient. Among equals no Pod moves: for fixed shares the subset with
-// more Pods comes first, for weights a subset that has the Pod already.
+// compare orders the subset with the lower quotient first. Among equals the order avoids moving Pods: for fixed shares
+// the subset with more Pods comes first, for weights a subset that has the Pod already.
 func (f *filling) compare(i, j int) int {
-	a, b := uint64(2*f.has[i]+1)*f.weight(j), uint64(2*f.has[j]+1)*f.weight(i) //nolint:gosec // counts of Pods
+	a, b := uint64(2*f.has[i]+1)*f.weight(j), uint64(2*f.has[j]+1)*f.weight(i) //nolint:gosec // not negative
 	if c := cmp.Compare(a, b); c != 0 {
 		return c
 	}
@@ -143,5 +145,5 @@ func (f *filling) weight(i int) uint64 {
 	if f.rules.config.Fill == Fixed {
 		return 1
 	}
-	return uint64(f.rules.subsets[i].Weight) //nolint:gosec // checked to be positive
+	return uint64(f.rules.subsets[i].Weight) //nolint:gosec // New has checked that weights are positive
 }

@@ -10,26 +10,27 @@ import (
 	"unicode"
 )
 
-// Keys names the entries in the Secret's data. If a field has several names, the first present name is read and all are
-// written. All names but Rotate are required, except with Config.External: then only CACert, Cert and Key are required.
+// Keys are the names of the entries in the Secret's data. If a field has several names, the first name present in the
+// Secret is read, and all are written. All names but Rotate are required; if Config.External is set, only CACert, Cert
+// and Key are required.
 type Keys struct {
-	// CACert holds the single authority that has signed the leaf, CAKey its private key.
+	// CACert is the certificate authority that has signed the leaf, and CAKey its private key.
 	CACert, CAKey []string
-	// Cert holds the leaf, Key its private key.
+	// Cert is the leaf (the serving certificate), and Key its private key.
 	Cert, Key []string
-	// NextCACert and NextCAKey hold the authority that will sign after the overlap.
+	// NextCACert and NextCAKey are the authority that will sign leaves after the overlap.
 	NextCACert, NextCAKey string
-	// OldCACerts holds the authorities that no longer sign and are still trusted.
+	// OldCACerts are the authorities that no longer sign leaves but are still in the CA bundle.
 	OldCACerts string
-	// State holds the time from which the present stage's overlap counts, as JSON.
+	// State is the time, as JSON, from which the overlap of the present rotation stage counts.
 	State string
-	// Rotate asks for a new authority if present with any value. The begin of the rotation removes the entry. If the name
-	// is empty, nobody can ask.
+	// Rotate requests a rotation to a new authority if the entry exists, with any value. When the rotation begins, the
+	// entry is removed. If the name is empty, users cannot request a rotation.
 	Rotate string
 }
 
-// TLSSecretKeys returns the names used by Kubernetes and cert-manager in a Secret of type kubernetes.io/tls, and names
-// for the rest:
+// TLSSecretKeys returns the names that Kubernetes and cert-manager use in a Secret of type kubernetes.io/tls, and names
+// for all other entries:
 //
 //	ca.crt, ca.key            CACert, CAKey
 //	tls.crt, tls.key          Cert, Key
@@ -46,36 +47,39 @@ func TLSSecretKeys() Keys {
 	}
 }
 
-// Config describes the wanted certificates. DNSNames or IPs are required; Complete fills in the rest.
+// Config says which certificates are wanted. DNSNames or IPs are required; Complete sets defaults for the other fields.
 type Config struct {
-	// DNSNames and IPs are all names of the leaf. The first is the leaf's common name.
+	// DNSNames and IPs are all names for which the leaf is valid. The first is the leaf's common name.
 	DNSNames []string
 	IPs      []string
 	// Organization and CommonName are the subject of new authorities. CommonName defaults to "webhook-ca".
 	Organization, CommonName string
-	// Algorithm of new keys is x509.ECDSA (P-256, encoded as SEC 1), the default, or x509.RSA (2048 bits, encoded as
-	// PKCS#1). Present keys of any kind are used.
+	// Algorithm is the algorithm of new keys: x509.ECDSA (P-256, encoded as SEC 1), the default, or x509.RSA (2048
+	// bits, encoded as PKCS#1). Existing keys of any algorithm remain in use.
 	Algorithm x509.PublicKeyAlgorithm
-	// LeafAlgorithm is the algorithm for leaves alone; the default is Algorithm. API servers shake hands for each
-	// concurrent request, and each handshake costs the server a signature by the leaf: about 1 ms with RSA, and 0.03 ms
-	// with ECDSA.
+	// LeafAlgorithm is the algorithm for keys of leaves; the default is Algorithm. An API server opens a connection for
+	// each concurrent request, and each TLS handshake costs the webhook server a signature with the leaf's key: about 1
+	// ms with RSA, and 0.03 ms with ECDSA.
 	LeafAlgorithm x509.PublicKeyAlgorithm
-	// CAValidity defaults to 10 years and LeafValidity to a year of 365 days. A leaf never outlives its authority.
+	// CAValidity defaults to 10 years and LeafValidity to a year of 365 days. A leaf never expires later than its
+	// authority.
 	CAValidity, LeafValidity time.Duration
-	// CARenewBefore is the time before its end at which an authority is rotated; the default is a tenth of CAValidity.
-	// LeafRenewBefore is the same for the leaf; the default is a third of LeafValidity.
+	// CARenewBefore is how long before its expiry an authority is rotated; the default is a tenth of CAValidity.
+	// LeafRenewBefore is how long before its expiry a leaf is renewed; the default is a third of LeafValidity.
 	CARenewBefore, LeafRenewBefore time.Duration
-	// Overlap is the least time of a published stage before the next stage; the default is 10 minutes. All replicas and
-	// API servers must see changes within the overlap.
+	// Overlap is the shortest time between the publication of a rotation stage and the next stage; the default is 10
+	// minutes. All replicas and API servers must see a change within the overlap.
 	Overlap time.Duration
 	// Keys defaults to TLSSecretKeys if Keys has no names at all.
 	Keys Keys
-	// External means that somebody else, such as cert-manager, writes the Secret. The Secret is used unchanged, and
-	// nothing is decided. Only the names and Keys count, and Overlap as the largest age of a view.
+	// External means that another writer, such as cert-manager, writes the Secret. The Secret is used unchanged, and
+	// Policy.Decide never asks for a write. Only the names, Keys and Overlap are used; Overlap is the largest age of
+	// cached objects.
 	External bool
 }
 
-// Complete returns the configuration with its defaults as a Policy, or an error with the field and the value.
+// Complete returns a Policy with the configuration and its defaults, or an error that names the invalid field and its
+// value.
 func (c Config) Complete() (*Policy, error) {
 	c = c.clone()
 	c.CommonName = orDefault(c.CommonName, "webhook-ca")
@@ -95,7 +99,7 @@ func (c Config) Complete() (*Policy, error) {
 	return &Policy{config: c}, nil
 }
 
-// check returns the first fault of a configuration with defaults.
+// check returns the first error in a configuration with defaults.
 func (c *Config) check() error {
 	switch {
 	case len(c.DNSNames)+len(c.IPs) == 0:
@@ -124,7 +128,7 @@ func (c *Config) check() error {
 
 func isAlgorithm(a x509.PublicKeyAlgorithm) bool { return a == x509.ECDSA || a == x509.RSA }
 
-// checkNames finds names impossible in a leaf, and names in the wrong list for clients.
+// checkNames returns an error for names that a leaf cannot have, and for IP addresses among DNSNames.
 func (c *Config) checkNames() error {
 	for _, name := range c.DNSNames {
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
@@ -159,13 +163,13 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// namesOf is a field of Keys and its names.
+// namesOf is a field of Keys with the names in the field.
 type namesOf struct {
 	field string
 	names []string
 }
 
-// fields returns the fields with required names.
+// fields returns the fields whose names are required.
 func (k *Keys) fields() []namesOf {
 	return []namesOf{
 		{"CACert", k.CACert},
@@ -204,7 +208,7 @@ func (k *Keys) check() error {
 	return nil
 }
 
-// checkExternal asks for the names read from somebody else's Secret.
+// checkExternal returns an error if names are missing that are read from a Secret written by somebody else.
 func (k *Keys) checkExternal() error {
 	for _, f := range []namesOf{{"CACert", k.CACert}, {"Cert", k.Cert}, {"Key", k.Key}} {
 		if err := f.check(); err != nil {

@@ -8,53 +8,55 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Stages of a rotation, as shown in Decision and Material.
+// These are the stages of a rotation, as shown in Decision and Material.
 const (
-	// stable means a single authority and nothing under way.
+	// stable means that there is a single authority and no rotation is in progress.
 	stable = "Stable"
-	// announced means that the next authority is trusted but does not sign yet.
+	// announced means that the next authority is in the CA bundle but does not sign leaves yet.
 	announced = "Announced"
-	// switched means that the new authority has signed the leaf and the old authority is still trusted.
+	// switched means that the new authority has signed the leaf and the old authority is still in the CA bundle.
 	switched = "Switched"
-	// broken means that the Secret's content cannot serve.
+	// broken means that the Secret's content cannot be used to serve.
 	broken = "Broken"
 )
 
-// Observation is the caller's knowledge besides the Secret. The zero value means that nothing has been seen yet: a
-// rotation then waits.
+// Observation is what the caller knows besides the Secret. The zero value means that the caller has not observed
+// anything yet: a rotation then waits.
 type Observation struct {
-	// Injected means that every object for the bundle has been seen with exactly the bundle of the data. True if nothing
-	// is injected.
+	// Injected means that every object that should hold the CA bundle was seen with exactly the bundle in the Secret.
+	// Injected is also true if no objects should hold the bundle.
 	Injected bool
-	// Disturbed is the last time an object was seen without its bundle. Clients may go on trusting the object's content at
-	// the time, so an overlap counts from Disturbed at the earliest. Zero if never.
+	// Disturbed is when an object was last seen without the bundle. API servers may still use the CA bundle that the
+	// object had then, so an overlap counts from Disturbed at the earliest. Zero means never.
 	Disturbed time.Time
-	// DisturbedSince is the begin of the disturbance: since then the object has been seen disturbed again and again, less
-	// than an overlap apart. DisturbedBy is the last disturbed object. Both only serve the reason RotationHeldUp, and may
-	// be empty.
+	// DisturbedSince is when the disturbance began: since then, an object was seen without the bundle again and again,
+	// with less than an overlap in between. DisturbedBy is the object seen last without the bundle. Both are used only
+	// in the reason RotationHeldUp, and may be empty.
 	DisturbedSince time.Time
 	DisturbedBy    reason.Object
-	// ClockJumped is the last time when the clock had gone back, or ahead by more than the passed time. Zero if never.
+	// ClockJumped is when the clock was last found to have gone back, or ahead by more than the time that passed. Zero
+	// means never.
 	ClockJumped time.Time
 }
 
-// Decision is the decision about a Secret. Policy.Decide makes a Decision. The zero value asks for nothing.
+// Decision says whether and how to change a Secret. Policy.Decide makes a Decision. The zero value changes nothing.
 type Decision struct {
 	// Stage is the rotation's stage before any write: "Stable", "Announced" or "Switched", see the package comment, or
-	// "Broken" if the Secret's content cannot serve.
+	// "Broken" if the Secret's content cannot be used to serve.
 	Stage string
-	// Write says that the Secret must be written with the result of Issue.
+	// Write says that the result of Issue must be written to the Secret.
 	Write bool
-	// Reason says why to write, or why to wait. Reason is zero if there is nothing to do and nothing under way.
+	// Reason says why the Secret must be written, or why a rotation waits. Reason is zero if there is nothing to do or
+	// to wait for.
 	Reason reason.Reason
-	// Again is the time of the next decision if nothing happens before. Zero means that only an event can change the
-	// answer.
+	// Again is when Decide must be called again if no event occurs before. Zero means that only an event can change the
+	// decision.
 	Again time.Time
 
 	plan plan
 }
 
-// plan gives the sources of the parts of the next data.
+// plan says from where each part of the next data comes.
 type plan struct {
 	config  *Config
 	found   *found
@@ -65,23 +67,24 @@ type plan struct {
 	newLeaf bool
 	old     []*x509.Certificate
 	stamp   bool
-	asked   bool // the request for a rotation is honoured
+	asked   bool // the rotation requested in the Secret begins
 }
 
 type origin int
 
 const (
-	keep    origin = iota // as found
-	create                // make new
-	promote               // the next authority becomes the signing authority
-	drop                  // none
+	keep    origin = iota // keep the part as it is
+	create                // create a new part
+	promote               // use the next authority as the signing authority
+	drop                  // leave the part out
 )
 
-// Decide returns the decision about the Secret's data at the time now. The same arguments always give the same
-// decision. A nil map is a missing Secret. With Config.External there is never anything to do.
+// Decide decides about the Secret's data at the time now. The same arguments always give the same decision. A nil map
+// means that the Secret does not exist. If Config.External is set, the decision never asks for a write.
 //
-// In order: unusable parts are replaced at once, a due leaf is renewed, a rotation under way goes on after its overlap,
-// and a due authority is rotated. Decide gives at most a single reason, the first.
+// The rules in order: parts that cannot be used are replaced at once, a leaf near its expiry is renewed, a rotation in
+// progress continues after its overlap, and an authority near its expiry is rotated. The decision has only the reason
+// of the first rule that applies.
 func (p *Policy) Decide(data map[string][]byte, seen Observation, now time.Time) Decision {
 	if refused := p.ready(); refused != nil {
 		return Decision{Stage: broken, Reason: *refused}
@@ -103,8 +106,8 @@ func (p *Policy) Decide(data map[string][]byte, seen Observation, now time.Time)
 	return d
 }
 
-// replaceAuthority acts if nobody can verify anything. Old authorities stay: clients may still hold them, and so may a
-// replica with a right clock if the local clock is wrong.
+// replaceAuthority acts if no client can verify the leaf. Old authorities stay in the bundle: clients may still use
+// these authorities, and so may a replica whose clock is right if the local clock is wrong.
 func (d *Decision) replaceAuthority(_ *Config, seen Observation) bool {
 	f := d.plan.found
 	fault := f.ca.certErr
@@ -118,8 +121,8 @@ func (d *Decision) replaceAuthority(_ *Config, seen Observation) bool {
 	return d.write(*fault)
 }
 
-// replaceLeaf acts if the leaf cannot serve. If the authority's key is lost too, nothing gentler than a new authority
-// is possible.
+// replaceLeaf acts if the leaf cannot be used to serve. If the authority's key is lost too, the authority must be
+// replaced at once.
 func (d *Decision) replaceLeaf(_ *Config, seen Observation) bool {
 	f := d.plan.found
 	fault := f.leaf.fault()
@@ -136,8 +139,8 @@ func (d *Decision) replaceLeaf(_ *Config, seen Observation) bool {
 	return d.write(*fault)
 }
 
-// takeOver plans a new signing authority without overlap: the announced authority, trusted by some clients already, or
-// a new authority.
+// takeOver plans a new signing authority without an overlap: the announced authority, which some clients trust already,
+// or else a new authority.
 func (d *Decision) takeOver() {
 	f := d.plan.found
 	d.plan.ca, d.plan.newLeaf = create, true
@@ -152,8 +155,8 @@ func (d *Decision) takeOver() {
 	}
 }
 
-// replaceNext acts if the announced authority is unusable. The authority has signed nothing, so no handshake depends on
-// the authority.
+// replaceNext acts if the announced authority cannot be used. This authority has signed no leaf, so no TLS handshake
+// depends on the authority.
 func (d *Decision) replaceNext(*Config, Observation) bool {
 	f := d.plan.found
 	if !f.hasNext || f.next.fault() == nil {
@@ -163,7 +166,7 @@ func (d *Decision) replaceNext(*Config, Observation) bool {
 	return d.write(*f.next.fault())
 }
 
-// renewLeaf needs no overlap, because the authority stays.
+// renewLeaf needs no overlap, because the authority stays the same.
 func (d *Decision) renewLeaf(c *Config, _ Observation) bool {
 	f := d.plan.found
 	due := c.leafDue(f)
@@ -180,7 +183,7 @@ func (d *Decision) mend(*Config, Observation) bool {
 	return d.plan.found.unequal != nil && d.write(*d.plan.found.unequal)
 }
 
-// goOn begins the rotation's next stage after the overlap of the present stage.
+// goOn begins the next stage of a rotation after the overlap of the present stage.
 func (d *Decision) goOn(c *Config, seen Observation) bool {
 	f, now := d.plan.found, d.plan.now
 	path := dataPath(c.Keys.NextCACert)
@@ -197,7 +200,7 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 		d.plan.stamp = true
 		return d.write(reason.Reason{Code: RotationStepPublished, Path: path})
 	case f.stamp.After(now.Add(c.Overlap)):
-		d.plan.stamp = true // the clock was ahead at the write; waiting for the stamped time could take years
+		d.plan.stamp = true // the clock was ahead when the time was written; to wait for this time could take years
 		return d.write(reason.Reason{Code: ClockJumped, Path: dataPath(c.Keys.State), New: timeText(f.stamp)})
 	case now.Before(from.Add(c.Overlap)):
 		d.Again = from.Add(c.Overlap)
@@ -220,8 +223,9 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 	return true
 }
 
-// heldUp replaces the reason to wait after so long a time that the wait will not end by itself. The rotation must not
-// go on: clients may trust the content of the disturbed object. The leaf is renewed under its present authority.
+// heldUp replaces the reason for waiting after so long a time that the wait will not end without help. The rotation
+// must not continue: API servers may use the CA bundle in the disturbed object. The leaf is still renewed under its
+// present authority.
 func (o *Observation) heldUp(c *Config, waits reason.Reason) reason.Reason {
 	if o.DisturbedSince.IsZero() || o.Disturbed.Sub(o.DisturbedSince) < heldUpAfter*c.Overlap {
 		return waits
@@ -232,7 +236,7 @@ func (o *Observation) heldUp(c *Config, waits reason.Reason) reason.Reason {
 	return waits
 }
 
-// begin announces a new authority.
+// begin announces a new authority by adding the authority to the CA bundle.
 func (d *Decision) begin(c *Config, _ Observation) bool {
 	f := d.plan.found
 	why := reason.Reason{Code: CertificateRenewalDue, Path: dataPath(c.Keys.CACert[0])}
@@ -258,7 +262,8 @@ func (d *Decision) write(why reason.Reason) bool {
 	return true
 }
 
-// doubt reports whether the fault is only known from a clock that has just jumped. If so, the decision waits.
+// doubt reports whether a certificate only seems expired, or not yet valid, because the clock has just jumped. If so,
+// the decision waits.
 func (d *Decision) doubt(fault *reason.Reason, seen Observation) bool {
 	until := seen.ClockJumped.Add(settle)
 	if seen.ClockJumped.IsZero() || !d.plan.now.Before(until) || (fault.Code != CertificateExpired && fault.Code != CertificateNotYetValid) {
@@ -268,11 +273,11 @@ func (d *Decision) doubt(fault *reason.Reason, seen Observation) bool {
 	return true
 }
 
-// leafDue returns the time of the leaf's renewal, zero if a renewal would gain nothing.
+// leafDue returns when the leaf must be renewed, or zero if a renewal would gain nothing.
 func (c *Config) leafDue(f *found) time.Time {
 	due := f.leaf.cert.NotAfter.Add(-c.LeafRenewBefore)
 	if f.ca.keyErr != nil || !f.leaf.cert.NotAfter.Before(f.ca.cert.NotAfter) {
-		return time.Time{} // the leaf ends with its authority, and so would the next leaf
+		return time.Time{} // the leaf expires together with its authority, and so would a new leaf
 	}
 	return due
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// pair is a certificate and its key as found. Each half has its own fault, because an authority without key can still
-// be trusted.
+// pair is a certificate and its private key as found in the Secret. Certificate and key have separate faults, because
+// an authority without its key can still be trusted.
 type pair struct {
 	cert    *x509.Certificate
 	key     crypto.Signer
@@ -35,16 +35,16 @@ func (p *pair) fault() *reason.Reason {
 	return p.keyErr
 }
 
-// found is the content of the Secret, judged at an instant.
+// found is the content of the Secret, checked at a given time.
 type found struct {
 	ca, leaf, next pair
 	hasNext        bool
 	old            []*x509.Certificate
-	stamp          time.Time // zero if missing for the set of authorities
+	stamp          time.Time // zero if there is no valid stamp for these authorities
 	unequal        *reason.Reason
 }
 
-// look reads and judges the data. look never fails: the faults are in the result.
+// look parses and checks the data. look returns no error: the result contains the faults.
 func look(c *Config, data map[string][]byte, now time.Time) *found {
 	k := &c.Keys
 	f := &found{}
@@ -62,14 +62,14 @@ func look(c *Config, data map[string][]byte, now time.Time) *found {
 			f.next.certErr = c.unable(&f.next, k.NextCACert, now)
 		}
 	}
-	kept, _ := parseCertificates(data[k.OldCACerts]) // an unreadable entry is trusted by nobody
+	kept, _ := parseCertificates(data[k.OldCACerts]) // no client trusts an entry that cannot be parsed
 	f.old = distinct(append(extra, kept...), f.ca.cert, f.next.cert)
 	f.stamp = readStamp(data[k.State], f.set())
 	f.unequal = unequalCopies(k, data, len(extra) > 0)
 	return f
 }
 
-// lookPair parses a certificate and its key, and returns further certificates.
+// lookPair parses a certificate and its key, and also returns further certificates of the entry.
 func lookPair(data map[string][]byte, certNames, keyNames []string) (pair, []*x509.Certificate) {
 	var p pair
 	var extra []*x509.Certificate
@@ -111,7 +111,7 @@ func judgeAuthority(p *pair, name string, now time.Time) {
 	}
 }
 
-// judgeLeaf checks like a client.
+// judgeLeaf checks the leaf as a client does.
 func (f *found) judgeLeaf(c *Config, now time.Time) {
 	leaf, name := f.leaf.cert, c.Keys.Cert[0]
 	if leaf == nil {
@@ -127,27 +127,29 @@ func (f *found) judgeLeaf(c *Config, now time.Time) {
 		}
 	}
 	if f.ca.certErr != nil {
-		return // no authority verifies, and the authority's fault is the reason to give
+		return // the leaf cannot be verified because the authority has a fault, which is the reason to report
 	}
 	if err := verifies(leaf, f.ca.cert, now); err != nil {
 		f.leaf.certErr = &reason.Reason{Code: CertificateIssuerMismatch, Path: dataPath(name), New: subject(f.ca.cert), Detail: err.Error()}
 	}
 }
 
-// judgeIssuer finds an authority whose next leaf would be as bad as the present leaf. An authority with a serving leaf
-// is able.
+// judgeIssuer finds out whether the authority's next leaf would be refused like the present leaf. An authority that has
+// signed a leaf accepted by clients is able to sign further leaves.
 func (f *found) judgeIssuer(c *Config, now time.Time) {
 	if f.leaf.fault() != nil && f.ca.fault() == nil {
 		f.ca.certErr = c.unable(&f.ca, c.Keys.CACert[0], now)
 	}
 }
 
-// unable says why an authority with right halves cannot issue a leaf that clients accept: name constraints, usages and
-// critical extensions, too short keys. unable lets the authority sign a leaf for the trash, because then the rules are
-// the clients' rules. Nothing in the trial leaf is random, so the answer is always the same.
+// unable says why an authority with a valid certificate and key cannot issue a leaf that clients accept: name
+// constraints, usages and critical extensions, or keys that are too short. unable signs a leaf for trial and verifies
+// the leaf with crypto/x509, so that exactly the rules of clients apply. The trial leaf contains nothing random, so the
+// answer is always the same.
 func (c *Config) unable(ca *pair, name string, now time.Time) *reason.Reason {
 	template := c.leafTemplate(ca.cert, ca.cert.NotAfter)
-	// With its key and another name, or verification could take the leaf for the authority itself.
+	// The trial leaf has the authority's key and another name, because otherwise verification could mistake the leaf
+	// for the authority itself.
 	template.SerialNumber, template.Subject = big.NewInt(1), pkix.Name{CommonName: "trial"}
 	leaf := &x509.Certificate{}
 	der, err := x509.CreateCertificate(nil, template, ca.cert, ca.cert.PublicKey, ca.key)
@@ -163,7 +165,7 @@ func (c *Config) unable(ca *pair, name string, now time.Time) *reason.Reason {
 	return nil
 }
 
-// verifies does the check of a client that trusts the authority, except the name.
+// verifies verifies the leaf like a client that trusts the authority, but does not check the name.
 func verifies(leaf, ca *x509.Certificate, now time.Time) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(ca)
@@ -183,7 +185,7 @@ func outOfTime(cert *x509.Certificate, name string, now time.Time) *reason.Reaso
 	return nil
 }
 
-// authorities returns all trusted authorities, the signing authority first.
+// authorities returns all authorities in the CA bundle, the signing authority first.
 func (f *found) authorities() []*x509.Certificate {
 	var out []*x509.Certificate
 	if f.ca.cert != nil && f.ca.cert.IsCA {
@@ -195,15 +197,16 @@ func (f *found) authorities() []*x509.Certificate {
 	return append(out, f.old...)
 }
 
-// bundle returns all authorities as PEM, in an order unchanged by a rotation's switch, so the switch writes to no
-// object.
+// bundle returns all authorities as PEM, in an order that does not change when the next authority begins to sign, so
+// that this stage needs no write to the objects.
 func (f *found) bundle() []byte {
 	sorted := f.authorities()
 	slices.SortFunc(sorted, func(a, b *x509.Certificate) int { return bytes.Compare(a.Raw, b.Raw) })
 	return encodeCertificates(sorted...)
 }
 
-// set identifies the signing authority and all further trusted authorities. A stamp counts for a single set.
+// set identifies the signing authority together with all other authorities in the bundle. A stamp is valid only for the
+// same set.
 func (f *found) set() string {
 	hash := sha256.New()
 	for _, cert := range f.authorities() {
@@ -213,7 +216,7 @@ func (f *found) set() string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// stage names where the rotation is.
+// stage returns the name of the rotation's stage.
 func (f *found) stage() string {
 	switch {
 	case f.ca.certErr != nil || f.leaf.fault() != nil:
@@ -226,7 +229,7 @@ func (f *found) stage() string {
 	return stable
 }
 
-// stamp is the value of Keys.State.
+// stamp is the value of the entry Keys.State.
 type stamp struct {
 	Version   int       `json:"version"`
 	Set       string    `json:"authorities"`
@@ -241,7 +244,8 @@ func readStamp(raw []byte, set string) time.Time {
 	return s.Published
 }
 
-// unequalCopies finds unequal copies, and an authority that is not alone in its key.
+// unequalCopies returns an error if entries that must be equal differ, or if the entry of an authority contains further
+// certificates.
 func unequalCopies(k *Keys, data map[string][]byte, extra bool) *reason.Reason {
 	for _, names := range [][]string{k.CACert, k.CAKey, k.Cert, k.Key} {
 		read, value := first(data, names)
@@ -257,7 +261,7 @@ func unequalCopies(k *Keys, data map[string][]byte, extra bool) *reason.Reason {
 	return nil
 }
 
-// first returns the first present name, or else the first name of all.
+// first returns the first of the names that the data has, or the first name if the data has none.
 func first(data map[string][]byte, names []string) (string, []byte) {
 	for _, name := range names {
 		if len(data[name]) > 0 {
@@ -267,7 +271,7 @@ func first(data map[string][]byte, names []string) (string, []byte) {
 	return names[0], nil
 }
 
-// parseCertificates reads all certificates, and fails without any or with an unreadable certificate.
+// parseCertificates parses all certificates, and returns an error if there is none or if one cannot be parsed.
 func parseCertificates(raw []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
 	for {
@@ -290,7 +294,7 @@ func parseCertificates(raw []byte) ([]*x509.Certificate, error) {
 	return out, nil
 }
 
-// parseKey reads PKCS#1, SEC 1 and PKCS#8.
+// parseKey parses PKCS#1, SEC 1 and PKCS#8.
 func parseKey(raw []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(raw)
 	if block == nil {
@@ -323,7 +327,7 @@ func fits(cert *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(cert.PublicKey)
 }
 
-// distinct returns the certificates once each, except the certificates in without.
+// distinct returns each certificate once, except the certificates in without.
 func distinct(certs []*x509.Certificate, without ...*x509.Certificate) []*x509.Certificate {
 	seen := map[string]bool{}
 	for _, cert := range without {
@@ -345,7 +349,7 @@ func dataPath(name string) string { return "data[" + name + "]" }
 
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// subject tells authorities with the same name apart.
+// subject describes an authority so that authorities with the same name can be distinguished.
 func subject(cert *x509.Certificate) string {
 	sum := sha256.Sum256(cert.Raw)
 	return reason.Shorten(cert.Subject.CommonName, 60) + " (" + hex.EncodeToString(sum[:4]) + ")"

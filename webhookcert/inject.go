@@ -19,32 +19,33 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ClientConfig is the wanted clientConfig of webhooks. The Bundle is required.
+// ClientConfig is what the clientConfig of webhooks should contain. The Bundle is required.
 type ClientConfig struct {
-	// Bundle is the PEM of all authorities. Objects must hold the same bytes, because further content, such as PEM
-	// headers, can keep clients from reading a certificate.
+	// Bundle is the PEM of all authorities. Objects must contain exactly these bytes, because other content, such as
+	// PEM headers, may keep clients from parsing a certificate.
 	Bundle []byte
-	// Host and Port replace the Service of an object by a URL, for a server outside the cluster; see CheckHost. If Host is
-	// empty, Service or URL stay as written by their owner.
+	// Host and Port replace the Service of an object by a URL, for a server outside the cluster; see CheckHost. If Host
+	// is empty, the object's Service or URL is not changed.
 	Host string
 	Port int
-	// Superset accepts any bundle from which clients read at least the authorities of Bundle, for objects written by
-	// somebody else.
+	// Superset accepts any CA bundle that contains at least the authorities of Bundle, for objects written by somebody
+	// else.
 	Superset bool
 }
 
-// Diff is the needed change of an object. The zero value means no change.
+// Diff is what must be changed in an object. The zero value means no change.
 type Diff struct {
-	// Patch is a JSON patch (RFC 6902) of exactly the unequal fields. The patch tests the object's resourceVersion and the
-	// name of each changed entry, and so never changes a moved entry. Nil without a difference.
+	// Patch is a JSON patch (RFC 6902) that changes only the fields that differ. The patch tests the object's
+	// resourceVersion and the name of each changed list entry, and so never changes the wrong entry. If nothing
+	// differs, Patch is nil.
 	Patch []byte
-	// Differences has a reason for each unequal field, such as webhooks[pods.example.com].clientConfig.caBundle. The codes
-	// are CABundleDiffers and ClientAddressDiffers.
+	// Differences has a reason for each field that differs, such as webhooks[pods.example.com].clientConfig.caBundle.
+	// The codes are CABundleDiffers and ClientAddressDiffers.
 	Differences reason.List
 }
 
-// DiffMutating compares a MutatingWebhookConfiguration with its wanted content. The error is a reason.Reason with the
-// fault of want: CertificateMissing for a bundle without certificates, or BadAddress.
+// DiffMutating compares a MutatingWebhookConfiguration with its wanted content. The error is a reason.Reason if want is
+// invalid: CertificateMissing for a bundle without certificates, or BadAddress.
 func DiffMutating(live *admissionregistrationv1.MutatingWebhookConfiguration, want ClientConfig) (Diff, error) {
 	e := newEdit(live.ResourceVersion, want)
 	for i := range live.Webhooks {
@@ -64,8 +65,8 @@ func DiffValidating(live *admissionregistrationv1.ValidatingWebhookConfiguration
 }
 
 // DiffConversion compares the conversion webhook of a CustomResourceDefinition with its wanted content. The error is a
-// reason.Reason with code NoConversionWebhook without a conversion webhook, and otherwise as for DiffMutating. The
-// argument has no Go type, because the type would bring another module.
+// reason.Reason with code NoConversionWebhook if the definition has no conversion webhook, and otherwise the same as
+// for DiffMutating. The parameter is unstructured, because the Go type would require another module.
 func DiffConversion(live *unstructured.Unstructured, want ClientConfig) (Diff, error) {
 	strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy")
 	config, has, err := unstructured.NestedMap(live.Object, "spec", "conversion", "webhook", "clientConfig")
@@ -81,7 +82,7 @@ func DiffConversion(live *unstructured.Unstructured, want ClientConfig) (Diff, e
 	}
 	found.url, found.hasURL = config["url"].(string)
 	if text, ok := config["caBundle"].(string); ok {
-		// Text outside of base64 is no bundle either, and is replaced like an unequal bundle.
+		// A value that is not base64 is replaced like a wrong bundle.
 		found.bundle, _ = base64.StdEncoding.DecodeString(text)
 	}
 	if service, ok := config["service"].(map[string]any); ok {
@@ -92,8 +93,8 @@ func DiffConversion(live *unstructured.Unstructured, want ClientConfig) (Diff, e
 	return e.done()
 }
 
-// contains reports whether a bundle holds at least the authorities of a wanted, non-empty bundle. Blocks of PEM skipped
-// by clients do not count.
+// contains reports whether a bundle has at least the authorities of a wanted, non-empty bundle. PEM blocks that clients
+// skip do not count.
 func contains(bundle, wanted []byte) bool {
 	have, want := authoritySet(bundle), authoritySet(wanted)
 	for cert := range want {
@@ -104,7 +105,7 @@ func contains(bundle, wanted []byte) bool {
 	return len(want) > 0
 }
 
-// authoritySet reads a bundle like crypto/x509, which skips certificates with PEM headers.
+// authoritySet parses a bundle like crypto/x509, which skips certificates with PEM headers.
 func authoritySet(bundle []byte) map[string]bool {
 	set := map[string]bool{}
 	for {
@@ -118,10 +119,10 @@ func authoritySet(bundle []byte) map[string]bool {
 	}
 }
 
-// foundConfig is the common client configuration of the three kinds of objects.
+// foundConfig is the part of a clientConfig that all three kinds of objects have.
 type foundConfig struct {
-	pointer, path   string // as JSON pointer and for people
-	name            string // of the entry, tested before a change
+	pointer, path   string // the path as a JSON pointer, and for display
+	name            string // name of the list entry, tested before a change
 	url             string
 	hasURL          bool
 	servicePath     string
@@ -136,7 +137,7 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// edit collects the operations for an object.
+// edit collects the JSON patch operations for an object.
 type edit struct {
 	version string
 	want    ClientConfig
@@ -188,7 +189,7 @@ func (e *edit) clientConfig(found foundConfig) {
 	e.ops = append(e.ops, ops...)
 }
 
-// address returns the wanted URL of the object, with its present path.
+// address returns the URL that the object should have, with the path of its present URL or Service.
 func (w *ClientConfig) address(found *foundConfig) string {
 	path := &url.URL{Path: found.servicePath}
 	if !found.hasService {
@@ -199,7 +200,7 @@ func (w *ClientConfig) address(found *foundConfig) string {
 	return "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) + "/" + strings.TrimPrefix(path.EscapedPath(), "/")
 }
 
-// check refuses an address that the API server would refuse, or that could not be recognised after a read.
+// check returns an error for an address that the API server would refuse, or would change when storing the object.
 func (w *ClientConfig) check() error {
 	if len(authoritySet(w.Bundle)) == 0 {
 		return reason.Reason{Code: CertificateMissing, Detail: "the bundle to inject holds no certificate"}
@@ -215,10 +216,10 @@ func (w *ClientConfig) check() error {
 	return CheckHost(w.Host)
 }
 
-// CheckHost refuses an impossible host in the URL of a webhook, with a reason.Reason of code BadAddress. A host must be
-// a lower-case DNS name (RFC 1123) or an IP address, with no port, brackets or wildcard. API servers accept any host in
-// a URL, but never reach a host that is neither name nor address, and a host with upper-case letters is not in the
-// leaf.
+// CheckHost returns an error if a host cannot be used in the URL of a webhook: a reason.Reason of code BadAddress. A
+// host must be a lower-case DNS name (RFC 1123) or an IP address, with no port, brackets or wildcard. API servers
+// accept any host in a URL, but cannot connect to a host that is neither a name nor an address, and a leaf is not valid
+// for a host with upper-case letters.
 func CheckHost(host string) error {
 	labels := strings.Split(host, ".")
 	isName := len(validation.IsDNS1123Subdomain(host)) == 0 && strings.Trim(labels[len(labels)-1], "0123456789") != ""

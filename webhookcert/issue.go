@@ -28,11 +28,10 @@ func newKey(random io.Reader, algorithm x509.PublicKeyAlgorithm) (crypto.Signer,
 	return ecdsa.GenerateKey(elliptic.P256(), random)
 }
 
-// Issue returns the new data of the Secret by the decision, with new keys and certificates. random is required: use
-// crypto/rand.Reader in anything but a test. Go takes some of its randomness from the system whatever random is.
-// Entries not named in the configuration stay unchanged. The result is nil if nothing must be written. After a failure
-// the decision can be issued again; each call makes new keys. Issue refuses a Decision not made by Policy.Decide with
-// InvalidConfig.
+// Issue returns the new data of the Secret for the decision, with new keys and certificates. random is required: use
+// crypto/rand.Reader except in tests. Go takes some randomness from the system, whatever random is. Entries whose names
+// are not in Keys are unchanged. The result is nil if nothing must be written. After an error, Issue may be called
+// again; each call makes new keys. For a Decision that does not come from Policy.Decide, the error is InvalidConfig.
 func (d Decision) Issue(random io.Reader) (map[string][]byte, error) {
 	switch {
 	case !d.Write:
@@ -44,7 +43,7 @@ func (d Decision) Issue(random io.Reader) (map[string][]byte, error) {
 	}
 	c := d.plan.config
 	p := &d.plan
-	out := *p.found // a shallow copy: the code below replaces parts and changes none
+	out := *p.found // a shallow copy: the code below replaces parts and modifies none
 	var err error
 	switch p.ca {
 	case create:
@@ -72,7 +71,7 @@ func (d Decision) Issue(random io.Reader) (map[string][]byte, error) {
 	return out.render(c, p)
 }
 
-// render writes the parts under their names.
+// render encodes all parts under their names in the Secret.
 func (f *found) render(c *Config, p *plan) (map[string][]byte, error) {
 	k := &c.Keys
 	w := writer{before: p.data, data: maps.Clone(p.data)}
@@ -95,13 +94,13 @@ func (f *found) render(c *Config, p *plan) (map[string][]byte, error) {
 	return w.data, errors.Join(w.err, err)
 }
 
-// writer writes entries of the Secret.
+// writer collects the entries of the Secret.
 type writer struct {
 	before, data map[string][]byte
 	err          error
 }
 
-// put sets all names to the value, or removes them.
+// put sets the entries of all names to the value, or removes the entries if the value is nil.
 func (w *writer) put(value []byte, names ...string) {
 	for _, name := range names {
 		if len(value) == 0 {
@@ -112,7 +111,8 @@ func (w *writer) put(value []byte, names ...string) {
 	}
 }
 
-// pair writes a pair under its names. A kept pair keeps its bytes, in any encoding, but loses further certificates.
+// pair encodes a certificate and key under their names. A pair that is kept keeps its bytes, in any encoding, but
+// without further certificates.
 func (w *writer) pair(p *pair, kept bool, certNames, keyNames []string) {
 	if kept {
 		_, key := first(w.before, keyNames)
@@ -130,11 +130,12 @@ func (w *writer) pair(p *pair, kept bool, certNames, keyNames []string) {
 	w.put(encodeCertificates(p.cert), certNames...)
 }
 
-// state renders the stamp: a new stamp, the present stamp if still valid, or none.
+// state encodes the stamp: a new stamp, the present stamp if still valid, or no stamp.
 func (f *found) state(p *plan) ([]byte, error) {
 	s := stamp{Version: 1, Set: f.set(), Published: p.found.stamp}
 	if p.stamp {
-		s.Published = p.now.UTC().Truncate(time.Millisecond).Add(time.Millisecond) // never before the stage was seen
+		// Rounded up, so that the time is never before the stage was seen.
+		s.Published = p.now.UTC().Truncate(time.Millisecond).Add(time.Millisecond)
 	}
 	if s.Published.IsZero() || (!p.stamp && s.Set != p.found.set()) {
 		return nil, nil
@@ -154,7 +155,7 @@ func (c *Config) newAuthority(random io.Reader, now time.Time) (pair, error) {
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		MaxPathLenZero:        true, // no authority below
+		MaxPathLenZero:        true, // this authority may not sign other authorities
 	}
 	if c.Organization != "" {
 		template.Subject.Organization = []string{c.Organization}
@@ -162,8 +163,8 @@ func (c *Config) newAuthority(random io.Reader, now time.Time) (pair, error) {
 	return sign(random, template, key, template, key)
 }
 
-// newLeaf makes a certificate for all names. The leaf's validity begins with its authority's and does not outlast the
-// authority.
+// newLeaf makes a leaf for all names. The leaf becomes valid together with its authority, and does not expire later
+// than the authority.
 func (c *Config) newLeaf(random io.Reader, ca *pair, now time.Time) (pair, error) {
 	key, err := newKey(random, c.LeafAlgorithm)
 	if err != nil {
@@ -209,7 +210,7 @@ func sign(random io.Reader, template *x509.Certificate, key crypto.Signer, paren
 	return pair{cert: cert, key: key}, nil
 }
 
-// commonName fits a name into the limit of X.509. Only the alternative names count.
+// commonName shortens a name to the length that X.509 allows. Clients check only the alternative names.
 func commonName(name string) string {
 	if len(name) > 64 {
 		return name[:64]
@@ -217,8 +218,8 @@ func commonName(name string) string {
 	return name
 }
 
-// encodeKey writes a key in the format documented for its algorithm, and other kinds, which are only ever found, as
-// PKCS#8.
+// encodeKey encodes a key in the format documented for its algorithm; keys of other algorithms, which are never newly
+// made, are encoded as PKCS#8.
 func encodeKey(key crypto.Signer) ([]byte, error) {
 	kind := "PRIVATE KEY"
 	var der []byte

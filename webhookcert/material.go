@@ -9,22 +9,22 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Material is the input of a server and its clients, parsed once. A Material is never modified and may be shared.
+// Material is what a webhook server and its clients need, parsed once. A Material is never modified and may be shared.
 // Policy.Read makes a Material.
 type Material struct {
-	// Certificate is for tls.Config.GetCertificate.
+	// Certificate is the certificate to return from tls.Config.GetCertificate.
 	Certificate *tls.Certificate
 	// Bundle are the certificate authorities that clients must trust, as PEM. The same authorities give the same bytes,
-	// regardless of the signing authority.
+	// whichever of them signs.
 	Bundle []byte
 	// Facts describe the leaf and the authorities: the leaf first, then its signing authority.
 	Facts []Fact
-	// Stage is the rotation's stage: "Stable", "Announced" or "Switched", see the package comment. Stage is "Stable" for
-	// somebody else's Secret.
+	// Stage is the rotation's stage: "Stable", "Announced" or "Switched", see the package comment. Stage is "Stable"
+	// for a Secret that somebody else writes.
 	Stage string
 }
 
-// Roles of certificates, as shown in Fact.
+// These are the roles of certificates, as shown in Fact.
 const (
 	leafRole   = "leaf"
 	caRole     = "ca"
@@ -35,19 +35,19 @@ const (
 // Fact describes a certificate, for metrics and logs.
 type Fact struct {
 	// Role is the certificate's role: "leaf" is the serving certificate, "ca" the authority that has signed the leaf,
-	// "next-ca" the next signing authority, and "old-ca" an authority about to leave the bundle.
+	// "next-ca" the next signing authority, and "old-ca" an authority that will be removed from the CA bundle.
 	Role                string
 	Subject             string
-	Serial              string // in hexadecimal
+	Serial              string // in hexadecimal digits
 	NotBefore, NotAfter time.Time
 }
 
-// Read returns the Material in the Secret's data. The error is a reason.Reason with the fault of the leaf or its
-// authority. A server goes on with its earlier Material then. Read does not check validity in time, because a
-// certificate with a wrong date serves better than none.
+// Read parses the Secret's data. If the leaf or its authority cannot be used, the error is a reason.Reason. A server
+// should then continue with its earlier Material. Read does not check whether certificates are valid at the present
+// time, because an expired certificate is better than none.
 //
-// With Config.External the Secret is somebody else's: the bundle may hold several authorities and the certificate a
-// chain, names are not checked either, and the Bundle is the expected content of objects.
+// If Config.External is set, somebody else writes the Secret: the CA bundle may have several authorities, the
+// certificate may be a chain, names are not checked, and objects are expected to contain the Bundle.
 func (p *Policy) Read(data map[string][]byte) (*Material, error) {
 	if refused := p.ready(); refused != nil {
 		return nil, *refused
@@ -73,7 +73,7 @@ func (p *Policy) Read(data map[string][]byte) (*Material, error) {
 	}
 	f.next, _ = lookPair(data, []string{c.Keys.NextCACert}, []string{c.Keys.NextCAKey})
 	f.hasNext = f.next.cert != nil
-	kept, _ := parseCertificates(data[c.Keys.OldCACerts]) // an unreadable entry is trusted by nobody
+	kept, _ := parseCertificates(data[c.Keys.OldCACerts]) // no client trusts an entry that cannot be parsed
 	f.old = distinct(append(extra, kept...), f.ca.cert, f.next.cert)
 	m := &Material{
 		Certificate: &tls.Certificate{
@@ -92,7 +92,7 @@ func (p *Policy) Read(data map[string][]byte) (*Material, error) {
 	return m, nil
 }
 
-// readExternal reads somebody else's Secret. The error is a reason.Reason.
+// readExternal parses a Secret that somebody else writes. The error is a reason.Reason.
 func readExternal(k *Keys, data map[string][]byte) (*Material, error) {
 	var values [3][]byte
 	for i, names := range [][]string{k.CACert, k.Cert, k.Key} {

@@ -2,50 +2,54 @@
 //
 // All replicas of a server share a Secret. The Secret holds a certificate authority, a serving certificate (the leaf)
 // and, during a rotation, a second authority. [Config.Complete] makes a [Policy]. [Policy.Decide] takes the Secret's
-// data and the time, and returns the needed change and its reason. [Decision.Issue] makes the new data. [Policy.Read]
-// returns the served content. [DiffMutating], [DiffValidating] and [DiffConversion] return the needed changes of the
-// objects from which API servers take their trust. Package webhookcert/rotator carries everything out in a process.
+// data and the time, and says what must change and why. [Decision.Issue] returns the new data. [Policy.Read] returns
+// the certificate and the CA bundle to serve. [DiffMutating], [DiffValidating] and [DiffConversion] return what must
+// change in the objects from which API servers read the CA bundle. Package webhookcert/rotator does all of this in a
+// running process.
 //
-// The Secret has to be written by compare-and-swap on its resourceVersion. Then any replica may take any step, and no
-// leader is needed.
+// The Secret has to be written by compare-and-swap on its resourceVersion. Then any replica may carry out any stage,
+// and no leader is needed.
 //
 // # Rotation
 //
-// A leaf is replaced at once, because its authority stays: a client that trusts the authority trusts the new leaf. A
-// new authority takes four writes. The stages in between are:
+// A leaf can be replaced at once, because its authority stays the same: a client that trusts the authority also trusts
+// the new leaf. To replace the authority takes four writes. The stages in between are:
 //
 //	Stable     a single authority signs and is alone in the bundle
 //	Announced  the next authority is in the bundle, and the first has still signed the leaf
 //	Switched   the next authority has signed the leaf, and the bundle holds both
 //	Stable     the first authority is gone
 //
-// A stage lasts for the overlap at least. The overlap counts from a stamp in the Secret. The stamp is written when the
-// stage has been read back and every object has been seen with the whole bundle, so a slow write does not shorten the
-// overlap. The stamp names its authorities: if the authorities change, the wait starts again. The wait also starts
-// again when an object loses its bundle, because clients may go on trusting the object's content at the time.
+// A stage lasts at least for the overlap. The overlap counts from a time in the Secret, the stamp. The stamp is written
+// when the stage has been read back from the API server and every object was seen with the whole bundle, so a slow
+// write does not shorten the overlap. The stamp names the authorities for which it was written: if the authorities
+// change, the wait starts again. The wait also starts again when an object loses its CA bundle, because API servers may
+// use the bundle that the object has at this time.
 //
-// If somebody resets an object more often than once in an overlap, the rotation waits until the resets stop, because
-// each step could break a handshake. The reason is then RotationHeldUp and names the object. There is time: an
-// authority is rotated long before its end.
+// If somebody overwrites an object more often than once in an overlap, the rotation waits until this stops, because
+// each stage could break a TLS handshake. The reason is then RotationHeldUp and names the object. There is enough time
+// to wait: an authority is rotated long before its expiry.
 //
 // # The promise
 //
-// No handshake fails while each observer lags by less than the overlap and the replicas' clocks agree. Observers are
-// the replicas that read the Secret and the API servers that read the objects. Nobody confirms an API server's view, so
-// the lag is an assumption. Beyond the lag handshakes fail; the tests of the package show both.
+// No TLS handshake fails as long as every observer sees changes within the overlap and the replicas' clocks agree.
+// Observers are the replicas that read the Secret and the API servers that read the objects. No API server confirms
+// which version it has seen, so the length of the delay is an assumption. If the delay is longer, handshakes fail; the
+// tests of the package show both cases.
 //
-// Writers keep their part as follows. Read the object, then read the Secret from the API server, then patch the object
-// on condition of an unchanged object. So a replica with an old view takes no authority out of a bundle.
+// Every writer must follow a rule. Read the object, then read the Secret from the API server, then patch the object on
+// condition that the object has not changed. So a replica whose cached Secret is stale never removes an authority from
+// a bundle.
 //
 // # Faults in the Secret
 //
-// Each fault has a reason of its own and is repaired by a single write: missing keys, values outside of PEM, wrong
-// names, private keys of another certificate, certificates expired or not yet valid, and authorities without acceptable
-// leaves for clients (because of name constraints, usages, critical extensions or a short key).
+// Each fault has its own reason and is repaired by a single write: missing entries, values that are not PEM, wrong
+// names, private keys of another certificate, certificates expired or not yet valid, and authorities whose leaves
+// clients do not accept (because of name constraints, usages, critical extensions or a short key).
 //
-// Working parts are kept. If only the leaf is bad, its authority stays. A replaced authority stays in the bundle for an
-// overlap. A Secret written by OpenKruise (RSA, PKCS#1) is used unchanged. The signing authority of the leaf is alone
-// in its key, so OpenKruise can read the Secret again.
+// Parts that can be used are kept. If only the leaf is bad, its authority is kept. An authority that was replaced stays
+// in the bundle for an overlap. A Secret written by OpenKruise (RSA, PKCS#1) is used unchanged. The entry of the
+// signing authority contains no other certificate, so OpenKruise can use the Secret again.
 //
 // All functions are pure and safe for concurrent use, and never modify arguments.
 package webhookcert
@@ -61,19 +65,20 @@ const (
 	day  = 24 * time.Hour
 	year = 365 * day
 
-	// settle is the time for which a clock must run on after a jump before an expiry is believed.
+	// settle is how long a clock must run normally after a jump before a certificate counts as expired.
 	settle = time.Minute
-	// backdate is the time by which an authority's validity begins in the past, for API servers with slow clocks.
+	// backdate is how far in the past an authority's validity begins, for API servers whose clocks are behind.
 	backdate = time.Hour
-	// heldUpAfter is how many overlaps long an object has to be reset again and again until the rotation counts as held
-	// up.
+	// heldUpAfter is for how many overlaps somebody has to overwrite an object again and again until RotationHeldUp is
+	// reported.
 	heldUpAfter = 2
-	// maxOld bounds the retired authorities in a bundle, because a repeatedly broken Secret must not grow.
+	// maxOld limits the number of old authorities in a bundle, so that the Secret does not grow if it is damaged again
+	// and again.
 	maxOld = 4
 )
 
-// Policy is a completed [Config]. Make a Policy with [Config.Complete]: the zero value, and a nil pointer, refuse
-// everything with InvalidConfig. A Policy never changes and is safe for concurrent use.
+// Policy is a completed [Config]. Make a Policy with [Config.Complete]: for the zero value and for a nil pointer, every
+// method returns InvalidConfig. A Policy never changes and is safe for concurrent use.
 type Policy struct{ config Config }
 
 // ready returns an error for a Policy not made by Complete.
@@ -84,7 +89,7 @@ func (p *Policy) ready() *reason.Reason {
 	return nil
 }
 
-// Config returns the configuration with its defaults, as a copy that may be changed.
+// Config returns a copy of the configuration with its defaults.
 func (p *Policy) Config() Config {
 	if p == nil {
 		return Config{}
@@ -101,7 +106,7 @@ func (p *Policy) ServerName() string {
 	return p.config.serverName()
 }
 
-// names returns every name the leaf must hold for.
+// names returns every name for which the leaf must be valid.
 func (c *Config) names() []string { return slices.Concat(c.DNSNames, c.IPs) }
 
 func (c *Config) serverName() string { return c.names()[0] }

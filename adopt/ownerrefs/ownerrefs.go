@@ -1,13 +1,13 @@
 // Package ownerrefs writes the owner references decided on by package adopt.
 //
 // Owner references of built-in kinds (Pods, ControllerRevisions, PersistentVolumeClaims, ...) merge by UID in a
-// strategic merge patch. The API server knows no such merge for custom resources (415): their whole list is replaced,
-// on condition of the given resourceVersion, as Kubernetes' garbage collector does
-// (pkg/controller/garbagecollector/patch.go).
+// strategic merge patch. For custom resources the API server does not support strategic merge patches (415). Ownerrefs
+// then replaces the whole list of owner references, on condition of the given resourceVersion, as Kubernetes' garbage
+// collector does (pkg/controller/garbagecollector/patch.go).
 //
-// RBAC: patch on the objects; get on the owner, for adoption. Where the API server asks for rights before owner
-// references change (OwnerReferencesPermissionEnforcement): delete on the objects, and for adoption update on
-// finalizers of the owner's kind.
+// RBAC: patch on the objects, and get on the owner for adoption. If the admission plugin
+// OwnerReferencesPermissionEnforcement is on, the controller also needs delete on the objects, and for adoption update
+// on finalizers of the owner's kind.
 package ownerrefs
 
 import (
@@ -30,25 +30,26 @@ import (
 )
 
 const (
-	// OwnerGone means that the owner has been deleted, is being deleted, or was replaced by another of its name since it
-	// was read into the cache. Nothing was adopted.
+	// OwnerGone means that the owner has been deleted, is being deleted, or was replaced by another object of the same
+	// name since the cache has read the owner. Nothing was adopted.
 	OwnerGone reason.Code = "OwnerGone"
-	// AdoptionLost means that an object could not be adopted because it has another controller by now, or another object
-	// has its name.
+	// AdoptionLost means that an object could not be adopted because the object has another controller by now, or was
+	// replaced by another object of the same name.
 	AdoptionLost reason.Code = "AdoptionLost"
 )
 
-// lostAgain is the time until the next look after a lost adoption: a change to an object under another controller does
+// lostAgain is the time until the next pass after a lost adoption: a change to an object under another controller does
 // not wake the owner.
 const lostAgain = 30 * time.Second
 
 // Adopt makes the owner of the pass the controller of the objects. Before the first patch Adopt reads the owner from
-// apiReader. apiReader must not be a cache. If the owner is gone, terminating or replaced, Adopt adopts nothing
+// apiReader. apiReader must not be a cache. If the owner is deleted, terminating or replaced, Adopt adopts nothing
 // (OwnerGone), because the objects would be garbage collected or never released. Each patch carries the object's UID.
 //
-// A missing object is no error. The error joins the failures of all objects. AdoptionLost is final, because another try
-// does not help before the cache has caught up, and asks for a later pass. Any other failure is the API server's
-// answer, such as the conflict of a custom resource changed since it was read.
+// An object that no longer exists is no error. The error joins the failures of all objects. AdoptionLost is a final
+// error, because a retry does not help before the cache has caught up; the owner is reconciled again later. Any other
+// failure is the API server's error, such as the conflict of a custom resource changed since the cache has read the
+// resource.
 func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, apiReader client.Reader, objects []T) error {
 	if len(objects) == 0 {
 		return nil
@@ -73,7 +74,8 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 			return nil
 		case apierrors.IsInvalid(err):
 			pass.Wake(lostAgain)
-			return reason.Final(reason.Reason{ // without its cause: the cause would count as a refusal of all objects
+			// The error leaves out its cause: pass would take the cause for a refusal of all objects.
+			return reason.Final(reason.Reason{
 				Code: AdoptionLost, Object: object, Path: "metadata.ownerReferences", Detail: err.Error(),
 				Remedy: "wait for the cache, then decide again",
 			})
@@ -83,8 +85,8 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 }
 
 // Release removes the reference to the owner of the pass from the objects, and leaves all other references alone. An
-// object already gone, replaced by another object of the same name, or without the reference is no error. Other
-// failures, conflicts included, are joined and may be tried again.
+// object that is deleted, replaced by another object of the same name, or without the reference is no error. Other
+// failures, conflicts included, are joined, and the caller may retry.
 func Release[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, objects []T) error {
 	uid := pass.Owner().GetUID()
 	leave := &change{owner: uid, entry: map[string]string{"$patch": "delete", "uid": string(uid)}}
@@ -118,21 +120,22 @@ func recheck(ctx context.Context, apiReader client.Reader, owner client.Object, 
 	return nil
 }
 
-// change is a change of the owner's reference: its entry in a strategic merge patch, and the references to add to a
-// list without the owner's.
+// change is an addition or removal of the owner's reference: the entry for a strategic merge patch, and the references
+// that replace the owner's in a whole list.
 type change struct {
 	owner types.UID
 	entry any
 	add   []metav1.OwnerReference
 }
 
-// merge returns the metadata of a strategic merge patch. The UID makes the API server refuse a successor.
+// merge returns the metadata of a strategic merge patch. The UID makes the API server refuse the patch if another
+// object of the same name has replaced the object.
 func (g *change) merge(object client.Object) map[string]any {
 	return map[string]any{"uid": object.GetUID(), "ownerReferences": []any{g.entry}}
 }
 
-// replace returns the metadata of a merge patch. The list is right for the object as read alone, so the patch demands
-// its resourceVersion.
+// replace returns the metadata of a merge patch. The list is computed from the version that was read, so the patch
+// carries the resourceVersion of this version.
 func (g *change) replace(object client.Object) map[string]any {
 	others := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return ref.UID == g.owner })
 	return map[string]any{
@@ -141,7 +144,7 @@ func (g *change) replace(object client.Object) map[string]any {
 }
 
 // patchAll changes the owner's reference in each object. settle turns a failed patch into an error, or into nil if
-// nothing is left to do.
+// nothing remains to be done.
 func patchAll[T client.Object](
 	ctx context.Context, pass *fanout.Pass, verb string, c client.Client, objects []T, change *change, settle func(reason.Object, error) error,
 ) error {
@@ -152,7 +155,7 @@ func patchAll[T client.Object](
 	if err != nil {
 		return fmt.Errorf("kind of %T: %w", objects[0], err)
 	}
-	var unmerged atomic.Bool // the API server does not merge lists of the kind
+	var unmerged atomic.Bool // true once the API server has answered that the kind's lists cannot be merged
 	return fanout.Each(ctx, pass, fanout.Task{Name: verb + " " + kind.Kind + "s"}, objects, func(ctx context.Context, object T) (bool, error) {
 		var err error
 		if !unmerged.Load() {
@@ -181,8 +184,8 @@ func send(ctx context.Context, c client.Client, kind schema.GroupVersionKind, ob
 	return c.Patch(ctx, answer, client.RawPatch(how, raw))
 }
 
-// isOtherUID recognises the API server's answer to a patch with another UID than the stored object's. A policy may
-// refuse with the same code.
+// isOtherUID recognises the API server's answer to a patch with another UID than the stored object's. An admission
+// policy may refuse with the same code.
 func isOtherUID(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -1,7 +1,7 @@
 // Package noderun carries out the decisions of package completion for jobs with a Pod on each fitting Node: an image
 // check, a migration of files, a backup.
 //
-// A pass counts the Pods, asks what to do, and does it:
+// A pass counts the Pods, asks package completion for the next action, and carries out the action:
 //
 //	survey := completion.OnNodes(v.Pods, claims, restartLimit)
 //	step := completion.Next(rules, survey.Progress(started, ended), v.Now)
@@ -12,8 +12,9 @@
 //	done, err := runner.Do(ctx, v, pass, work, newPod)
 //	pass.Wake(step.After)
 //
-// The name of a Pod derives from job and Node, so two processes, or a process with a late cache, cannot make two Pods
-// for a Node. A Pod is deleted as seen: a Pod that has ended meanwhile stays, with its result.
+// The name of a Pod derives from job and Node, so two processes, or a process with a stale cache, cannot create two
+// Pods for a Node. A delete request names the UID and resourceVersion seen in the cache: a Pod that has ended since
+// then is not deleted, so its result is kept.
 //
 // RBAC: create and delete on pods, and delete on the job's kind for jobs with a TTL.
 package noderun
@@ -40,22 +41,24 @@ import (
 )
 
 const (
-	// PodNotCreated means that the Pod of a Node was not created. The message leaves out the name of the Pod.
+	// PodNotCreated means that the Pod of a Node was not created. The message leaves out the Pod's name, so equal
+	// failures on all Nodes give a single message.
 	PodNotCreated reason.Code = "PodNotCreated"
 	// PodNotDeleted means that the API server did not delete a Pod.
 	PodNotDeleted reason.Code = "PodNotDeleted"
-	// PodStripped means that a webhook or policy has taken the Node or the owner from a new Pod. The Pod is deleted again:
-	// the Pod would not count, or for another Node, and be made again and again.
+	// PodStripped means that a webhook or policy has removed the Node or the owner from a new Pod. Runner deletes such
+	// a Pod: the Pod would not count for its Node, so Runner would create Pods for the Node again and again.
 	PodStripped reason.Code = "PodStripped"
 )
 
-// again is the wait before the next look at a late cache.
+// again is the wait before the next pass if the cache is stale.
 const again = time.Second
 
-// Runner carries out the work of jobs of a kind. A Runner is safe for concurrent use. Make a Runner with New.
+// Runner creates and deletes the Pods of jobs of a kind, and deletes the jobs. A Runner is safe for concurrent use.
+// Make a Runner with New.
 type Runner[O client.Object] struct{ cache *ownercache.Cache[O] }
 
-// New returns a Runner. The cache needs ownercache.Options.Nodes.
+// New returns a Runner. The cache needs ownercache.Options.Nodes to be set.
 func New[O client.Object](cache *ownercache.Cache[O]) (*Runner[O], error) {
 	if cache == nil || cache.Pods == nil || cache.Nodes == nil {
 		return nil, errors.New("noderun: a cache with Pods and ownercache.Options.Nodes is required")
@@ -63,14 +66,14 @@ func New[O client.Object](cache *ownercache.Cache[O]) (*Runner[O], error) {
 	return &Runner[O]{cache}, nil
 }
 
-// Done is what a pass has done.
+// Done reports what a pass has done.
 type Done struct {
-	// Tried says that a creation was tried at all: creations rest for a while after a refusal.
+	// Tried says that the pass tried to create a Pod: after a refusal, creations pause for a while.
 	Tried bool
-	// Created is the number of new Pods, and CreateErr why some are missing.
+	// Created is the number of created Pods, and CreateErr says why other Pods could not be created.
 	Created   int
 	CreateErr error
-	// Deleted are the deleted Pods, by name, each with its reason.
+	// Deleted are the reasons of the deleted Pods, by Pod name.
 	Deleted []completion.Unfinished
 }
 
@@ -85,9 +88,9 @@ func (d *Done) Active() int {
 	return n
 }
 
-// Do carries work out, until something has changed: deletions, then creations, then the deletion of the job. newPod
-// makes the Pod of a Node from the job's template, see NewPod; Do gives the Pod its name. newPod must be safe for
-// concurrent use. The error joins all errors, CreateErr among them, as in fanout.Pass.UntilChanged.
+// Do carries work out until an object has changed: first deletions, then creations, then the deletion of the job.
+// newPod makes the Pod of a Node from the job's template, see NewPod; Do gives the Pod its name. newPod must be safe
+// for concurrent use. The error joins all errors, CreateErr among them, as in fanout.Pass.UntilChanged.
 func (r *Runner[O]) Do(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, work completion.Work, newPod func(node string) *corev1.Pod) (Done, error) {
 	job := &run[O]{Runner: r, view: v, pass: pass}
 	err := pass.UntilChanged(
@@ -102,7 +105,7 @@ func (r *Runner[O]) Do(ctx context.Context, v *ownercache.View[O], pass *fanout.
 	return job.done, err
 }
 
-// run is the work of a pass.
+// run is the state of a single call of Do.
 type run[O client.Object] struct {
 	*Runner[O]
 
@@ -133,7 +136,8 @@ func (r *run[O]) createOn(ctx context.Context, node string, pod *corev1.Pod) err
 	pod.GenerateName = owner.GetName() + "-"
 	pod.Name = nodefit.PodName(owner.GetName(), owner.GetUID(), node, "", func(name string) bool {
 		other, taken := r.cache.Pods.Get(owner.GetNamespace(), name)
-		return taken && !metav1.IsControlledBy(other, owner) // a Pod of the job's own is for the API server to refuse
+		// An existing Pod of the job itself makes the API server refuse the creation.
+		return taken && !metav1.IsControlledBy(other, owner)
 	})
 	if why := r.lacks(pod, node); why != "" {
 		return reason.Reason{Code: PodStripped, Object: reason.ObjectOf("Pod", pod), Detail: "it was made without its " + why, Remedy: "see to what makes the Pod"}
@@ -150,7 +154,7 @@ func (r *run[O]) createOn(ctx context.Context, node string, pod *corev1.Pod) err
 	return errors.Join(stripped, client.IgnoreNotFound(err))
 }
 
-// lacks says what a Pod lacks to count for its Node, empty for nothing.
+// lacks says why a Pod does not count for its Node; empty if the Pod counts.
 func (r *run[O]) lacks(pod *corev1.Pod, node string) string {
 	at, _ := nodefit.NodeOf(pod)
 	switch {
@@ -167,7 +171,8 @@ func (r *run[O]) delete(ctx context.Context, pods []completion.Unfinished) error
 		err := r.pass.Try(fanout.Task{Name: "delete Pod"}, one.UID, func() error {
 			return r.view.Client.Delete(ctx, one.Pod, client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion})
 		})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the Pod has ended or gone meanwhile, as the cache will show
+		// The Pod has ended or was deleted since, as the cache will soon show.
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			r.pass.Wake(again)
 			return false, nil
 		}
@@ -181,7 +186,8 @@ func (r *run[O]) delete(ctx context.Context, pods []completion.Unfinished) error
 	})
 }
 
-// remove deletes a job over for long enough, on condition that the job is as seen.
+// remove deletes a job whose TTL has passed, on condition that the job has not changed since the cache has read the
+// job.
 func (r *run[O]) remove(ctx context.Context, due bool) error {
 	if !due {
 		return nil

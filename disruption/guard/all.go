@@ -10,10 +10,11 @@ import (
 	"github.com/workloadkit/workloadkit/disruption"
 )
 
-// AskAll is Ask for a Pod with several budgets, each named once: the Pod is let go if all budgets agree. by is the
-// refusing budget, or the last agreeing budget. AskAll asks all budgets before spending from any. If somebody else
-// spends from a budget at the same moment, the request's spending from the earlier budgets stays for Policy.LeavingFor
-// or ChangingFor: another request about the Pod may use the spending.
+// AskAll is Ask for a Pod with several budgets, each listed once: the request is admitted if all budgets admit the
+// request. by is the budget that refused, or the last budget asked if all admitted. AskAll asks all budgets before
+// spending from any budget. If somebody else spends from a budget at the same moment, the request may be refused after
+// spending from earlier budgets. The spent shares stay spent for Policy.LeavingFor or ChangingFor, and another request
+// about the same Pod can use the shares.
 func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request disruption.Request, dryRun bool) (decision disruption.Decision, by client.ObjectKey, err error) {
 	if g == nil || g.statuses == nil {
 		return decision, by, errNotMade
@@ -35,12 +36,13 @@ func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request 
 		if decision, by, err = g.askEach(ctx, keys, request, false); err != nil || !decision.Admitted || g.config.Clock.Since(began) < prompt {
 			return ofOwn(decision, spent), by, err
 		}
-		spent = spent || decision.Reason.Code == "" // another round finds the Pod let go
+		// In the next round, this budget finds that the Pod was let go already.
+		spent = spent || decision.Reason.Code == ""
 	}
 	return contended(by), by, nil
 }
 
-// distinct returns the keys, each once: a budget named twice would be spent from twice.
+// distinct returns the keys, each once: AskAll would spend twice from a budget listed twice.
 func distinct(keys []client.ObjectKey) (out []client.ObjectKey) {
 	for _, key := range keys {
 		if !slices.Contains(out, key) {
@@ -50,11 +52,11 @@ func distinct(keys []client.ObjectKey) (out []client.ObjectKey) {
 	return out
 }
 
-// rounds is how often all budgets of a Pod are asked if asking takes longer than prompt: the first budget may count the
-// Pod again by then.
+// rounds is how often AskAll asks all budgets of a Pod if asking takes longer than prompt: the first budget's entry may
+// have expired by then.
 const rounds = 3
 
-// askEach asks the budgets in sequence, until a budget does not agree.
+// askEach asks the budgets one after the other, until a budget refuses.
 func (g *Guard[O]) askEach(ctx context.Context, keys []client.ObjectKey, request disruption.Request, dryRun bool) (decision disruption.Decision, by client.ObjectKey, err error) {
 	for _, by = range keys {
 		if decision, err = g.Ask(ctx, by, request, dryRun); err != nil || !decision.Admitted {

@@ -1,27 +1,27 @@
-// Package guard asks a disruption budget whether a Pod may be taken out of service, for webhooks with several replicas
-// at once.
+// Package guard asks a disruption budget whether a Pod may be taken out of service; several replicas of a webhook may
+// ask at the same time.
 //
-// A [Guard] decides with package disruption, and stores the spending in the status of the budget's object before the
-// answer:
+// A [Guard] decides with package disruption, and stores the changed ledger in the status of the budget's object before
+// answering:
 //
 //	g, err := guard.New(mgr.GetClient(), mgr.GetAPIReader(), &v1.Budget{}, guard.Config[*v1.Budget]{Ledger: ledgerOf, Store: store})
 //	server.Register("/validate-pods", &webhook.Admission{Handler: g.Handler(protectionOf)})
 //
-// A webhook with answers of its own reads the request with [ReviewOf] and asks with [Guard.Ask] or [Guard.AskAll]. A
-// controller asks with [Guard.Permit].
+// A webhook that builds its own responses reads the request with [ReviewOf] and asks with [Guard.Ask] or
+// [Guard.AskAll]. A controller asks with [Guard.Permit].
 //
-// Package ownercache/sharedstatus stores the spending by compare-and-swap: if somebody else was faster, or a write had
-// no answer, the Guard reads the object anew from the API server and decides again. Requests about the same budget in a
-// process wait for each other and share writes, and each is answered after the write with its spending. If more than 64
-// requests about a budget wait in a process, further requests are refused (Contended), even with budget left: clients
-// come again.
+// Package ownercache/sharedstatus writes the ledger by compare-and-swap: if the object has changed since, or a write
+// had no response, the Guard reads the object again from the API server and decides again. Within a process, requests
+// about the same budget queue up and share writes; each request is answered after the write that contains its entry. If
+// more than 64 requests about a budget wait in a process, further requests are refused (Contended), even if the budget
+// is not spent: clients such as kubectl drain retry.
 //
-// A budget that does not exist, by an answer of the API server, protects nobody (BudgetGone). The API server knows no
-// difference between a budget that is gone and a misspelt name, so name the budget by a reference that the API keeps,
-// such as the Pod's owner reference. A cache shows a new owner late: see ownercache.Cache.OwnerOf. An empty name is an
-// error, and keeps the Pod.
+// If the API server answers that a budget does not exist, the budget protects no Pod (BudgetGone). The API server
+// cannot tell a deleted budget from a misspelt name, so name the budget by a reference that the API maintains, such as
+// the Pod's owner reference. A cache may not show a new owner yet: see ownercache.Cache.OwnerOf. An empty name is an
+// error, and the Pod must not be taken out of service.
 //
-// The counting controller must also write on condition of an unchanged object; see package disruption.
+// The counting controller must also write on condition that the object is unchanged; see package disruption.
 //
 // RBAC: get on the kind of the budget, list and watch if the client reads from a cache, and patch on its status.
 package guard
@@ -42,15 +42,15 @@ import (
 )
 
 const (
-	// BudgetGone means that the budget does not exist, or is being deleted: the budget no longer protects anybody.
+	// BudgetGone means that the budget does not exist, or is being deleted: the budget no longer protects any Pod.
 	BudgetGone reason.Code = "BudgetGone"
-	// Contended means that somebody else changed the budget at each attempt to spend, or that too many requests wait.
+	// Contended means that each attempt to spend met a conflicting write, or that too many requests wait.
 	Contended reason.Code = "Contended"
 )
 
-// Config of a Guard.
+// Config is the configuration of a Guard.
 type Config[O client.Object] struct {
-	// Ledger returns the ledger in the object, and must not modify the object. Required.
+	// Ledger returns the ledger stored in the object, and must not modify the object. Required.
 	Ledger func(O) disruption.Ledger
 	// Store writes a ledger into the status of the given object. Store may modify the object. Required.
 	Store func(O, disruption.Ledger)
@@ -68,7 +68,7 @@ type Guard[O client.Object] struct {
 }
 
 // New returns a Guard for the kind of empty, an object of the kind, such as &v1.Budget{}. c writes, and may read from a
-// cache. live must not read from a cache. The error names the missing argument.
+// cache. live must not read from a cache. The error names a missing argument.
 func New[O client.Object](c client.Client, live client.Reader, empty O, config Config[O]) (*Guard[O], error) {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
@@ -84,10 +84,11 @@ func New[O client.Object](c client.Client, live client.Reader, empty O, config C
 
 var errNotMade = errors.New("guard: make a Guard with New")
 
-// Ask decides about a request, and stores the spending unless dryRun is set. Ask fills in the request's Generation. A
-// missing budget, or a budget being deleted, admits everything, with BudgetGone; a successor of the name is asked
-// instead. An error means a key without a name, a failed read or write, the context's end, or a stored ledger that is
-// not in the object: then nothing is known, and the Pod must not be let go.
+// Ask decides about a request, and stores the changed ledger unless dryRun is set. Ask fills in the request's
+// Generation. If the budget is missing or being deleted, Ask admits the request (BudgetGone); if a new object of the
+// same name exists, Ask asks the new object. An error means an empty name in the key, a failed read or write, a
+// cancelled context, or an object that does not keep the stored ledger: the answer is unknown, and the caller must not
+// take the Pod out of service.
 func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disruption.Request, dryRun bool) (disruption.Decision, error) {
 	if g == nil || g.statuses == nil {
 		return disruption.Decision{}, errNotMade
@@ -116,7 +117,8 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 	return decision, nil
 }
 
-// ofOwn is the answer to a request that may have spent before: the Pod let go a moment ago is the request's own.
+// ofOwn adjusts the decision for a request that may have spent before: if the Pod was let go a moment ago, the request
+// itself has spent.
 func ofOwn(decision disruption.Decision, spent bool) disruption.Decision {
 	if spent && decision.Admitted && decision.Reason.Code == disruption.LetGoAlready {
 		decision.Reason = reason.Reason{}
@@ -124,9 +126,9 @@ func ofOwn(decision disruption.Decision, spent bool) disruption.Decision {
 	return decision
 }
 
-// decide decides on a version of the budget.
+// decide decides on a given version of the budget.
 func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption.Request, dryRun bool) (disruption.Ledger, disruption.Decision, sharedstatus.Need) {
-	if budget.GetDeletionTimestamp() != nil { // and the cache may not show a successor yet
+	if budget.GetDeletionTimestamp() != nil { // the cache may not show yet that a new object of the same name exists
 		return before, gone(client.ObjectKeyFromObject(budget)), sharedstatus.Confirm
 	}
 	request.Generation = budget.GetGeneration()
@@ -140,16 +142,17 @@ func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption
 	return before, decision, sharedstatus.Answer
 }
 
-// Permit is Ask for a controller about to act: nil means that the controller may act, and that the budget will also let
-// the controller's own request pass a webhook. The error is otherwise the reason of the refusal, or an error of Ask.
-// serves says that the Pod is in service now. executor.Options.Permit may call Permit: an executor closes the Pod's
-// readiness gate before a change, if the Pod has one, see disruption.Request.Gated. A controller that changes a Pod
-// with an open gate must call Ask.
+// Permit is Ask for a controller about to act: if Permit returns nil, the controller may act, and a webhook with the
+// same budget will also admit the controller's request. Otherwise the error is the reason of the refusal, or an error
+// of Ask. serves says that the Pod is in service now. executor.Options.Permit may call Permit: an executor closes the
+// Pod's readiness gate before a change, if the Pod has one, see disruption.Request.Gated. A controller that changes a
+// Pod with an open gate must call Ask.
 //
-// Permit spends from the ledger of the last count. A Pod that has failed since still counts as serving, also if the
-// pass that asks knows better. A controller whose rollouts may take down more Pods than one at a time counts at the
-// begin of the pass, stores the count (ownercache.View.WriteSharedStatus), and acts in this pass only if the count was
-// stored, or lets the rollout keep to the same number of Pods: package rollout counts Pods that do not serve.
+// Permit spends from the ledger stored by the last count. A Pod that has failed since the count still counts as in
+// service, even if the asking pass has seen the failure. A controller whose rollouts may take down several Pods at a
+// time must count at the begin of the pass, store the count (ownercache.View.WriteSharedStatus), and act in this pass
+// only if the count was stored. Alternatively, the rollout keeps to the same number of Pods: package rollout counts
+// Pods that are unavailable.
 func (g *Guard[O]) Permit(ctx context.Context, key client.ObjectKey, pod *corev1.Pod, operation disruption.Operation, serves bool) error {
 	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves, Gated: true}, false)
 	switch {
@@ -161,11 +164,12 @@ func (g *Guard[O]) Permit(ctx context.Context, key client.ObjectKey, pod *corev1
 	return nil
 }
 
-// prompt is the longest time in which all budgets of a Pod are asked without a second question: the Pod's time counts
-// from before the first write.
+// prompt is the longest time in which asking all budgets of a Pod needs no second round: the entries' times count from
+// before the first write.
 const prompt = time.Second
 
-// isKept checks that a stored ledger has the expected allowance and entries. The status may have no place for the rest.
+// isKept checks that the object returns the same allowance and entries that were stored. The status of the object may
+// drop other fields of the ledger.
 func isKept(got, want disruption.Ledger) error {
 	if got.Allowed != want.Allowed || len(got.Leaving) != len(want.Leaving) || len(got.Changing) != len(want.Changing) {
 		return fmt.Errorf("%d allowed, %d leaving and %d changing were written, and %d, %d and %d are there",
@@ -174,7 +178,7 @@ func isKept(got, want disruption.Ledger) error {
 	return nil
 }
 
-// mayHaveChanged reports whether a decision without a write depends on a count that may be old.
+// mayHaveChanged reports whether a decision that wrote nothing depends on a possibly outdated count.
 func mayHaveChanged(code reason.Code) bool {
 	switch code {
 	case disruption.NothingNeeded, disruption.BudgetSpent, disruption.NotCounted:

@@ -17,28 +17,28 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Protected is the protection of a Pod.
+// Protected says how a budget protects a Pod.
 type Protected struct {
-	// Budget is the budget of the Pod. Required: without a name the Pod is kept.
+	// Budget is the key of the Pod's budget. Required: if the name is empty, the Pod must not be taken out of service.
 	Budget client.ObjectKey
-	// OutOfService says that the Pod does not serve anyway, so nothing is lost with the Pod.
+	// OutOfService says that the Pod is out of service already, so its loss costs the budget nothing.
 	OutOfService bool
 }
 
-// uncountedRetry is the wait in seconds of an eviction from an uncounted budget, as in the eviction API
+// uncountedRetry is the Retry-After, in seconds, for an eviction from an uncounted budget, as in the eviction API
 // (pkg/registry/core/pod/storage/eviction.go).
 const uncountedRetry = 10
 
-// Handler returns the handler of a webhook that lets Pods go, or change, while their budgets have room: see ReviewOf
-// for the rules of its configuration. of returns the protection of a Pod, and false for a Pod without a budget: an
-// answer from a cache that is not filled yet would let every Pod go, so of must wait, or return an error. of must be
-// safe for concurrent use. An eviction is refused as by the eviction API, with 429 and the cause DisruptionBudget, so
-// that clients such as kubectl drain come again, other requests with 403. If nothing is known, because of a failed read
-// or write, the answer is 429. The webhook needs sideEffects NoneOnDryRun.
+// Handler returns a webhook's handler that admits deletions, evictions and changes of Pods as far as budgets allow: see
+// ReviewOf for the rules of its configuration. of returns the protection of a Pod, and false if the Pod has no budget:
+// if of answered from an unsynced cache, every Pod could be deleted, so of must wait for the cache, or return an error.
+// of must be safe for concurrent use. A refused eviction gets the eviction API's response, 429 with the cause
+// DisruptionBudget, so that clients such as kubectl drain retry; other refused requests get 403. If a read or write
+// failed and the answer is unknown, the response is 429. The webhook needs sideEffects NoneOnDryRun.
 func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protected, bool, error)) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
 		status, err := g.handle(ctx, req, of)
-		if err != nil { // nothing is known: the client comes again
+		if err != nil { // the answer is unknown: the client must retry
 			status = apierrors.NewTooManyRequests("the Pod or its budget could not be read: "+err.Error(), 1)
 		}
 		if status != nil {
@@ -48,8 +48,8 @@ func (g *Guard[O]) Handler(of func(ctx context.Context, pod *corev1.Pod) (Protec
 	})
 }
 
-// handle returns the refusal of a request, or nil. The HTTP status of an error must not be the answer: kubectl drain
-// would take a 404 for the end of the Pod (pkg/drain/drain.go).
+// handle returns the refusal of a request, or nil. The response must not carry the HTTP status of an internal error:
+// kubectl drain would take a 404 for a deleted Pod (pkg/drain/drain.go).
 func (g *Guard[O]) handle(
 	ctx context.Context, req admission.Request, of func(context.Context, *corev1.Pod) (Protected, bool, error),
 ) (*apierrors.StatusError, error) {
@@ -79,8 +79,8 @@ func (g *Guard[O]) handle(
 	return EvictionRefused("budget "+protected.Budget.String(), decision.Reason), nil
 }
 
-// EvictionRefused is the answer to an eviction for which a budget has no room, as by the eviction API: clients such as
-// kubectl drain come again. budget is the kind and the name of the budget.
+// EvictionRefused is the response to an eviction that would exceed a budget, as by the eviction API: clients such as
+// kubectl drain retry. budget is the kind and the name of the budget.
 func EvictionRefused(budget string, why reason.Reason) *apierrors.StatusError {
 	seconds := 0
 	if why.Code == disruption.NotCounted {

@@ -18,25 +18,26 @@ import (
 	"github.com/workloadkit/workloadkit/disruption"
 )
 
-// Review is what a request under admission would do to a Pod.
+// Review says what an admission request would do to a Pod.
 type Review struct {
-	// Pod is the Pod about to be taken out of service, as it is now; nil for any other request, and for a Pod that is
-	// gone.
+	// Pod is the present state of the Pod that the request takes out of service; nil for any other request, and for a
+	// Pod that no longer exists.
 	Pod       *corev1.Pod
 	Operation disruption.Operation
-	// Before and After are the Pod around any update; nil for deletions and evictions.
+	// Before and After are the Pod before and after an update of any kind; nil for deletions and evictions.
 	Before, After *corev1.Pod
-	// DryRun says that nothing will happen, whatever the answer.
+	// DryRun says that the request changes nothing, even if admitted.
 	DryRun bool
 }
 
-// ReviewOf reads an admission request: the deletion, eviction, change or resize of a Pod. An eviction names its Pod
-// alone, so live reads the Pod; live must not read from a cache. An eviction of another Pod of the name, by its
-// preconditions, is not about the present Pod. Whether the API server will accept a precondition on the resourceVersion
-// is unknown: the Pod may change until then. The error is a bad request, or a failed read: then nothing is known, and
-// the Pod must not be let go.
+// ReviewOf reads an admission request: the deletion, eviction, change or resize of a Pod. An eviction only names its
+// Pod, so ReviewOf reads the Pod from live; live must not read from a cache. If the eviction's preconditions exclude
+// the present Pod, Pod is nil: the request means an earlier Pod of the same name. Preconditions on the resourceVersion
+// are ignored: the Pod may change until the API server checks the resourceVersion. The error is a bad request, or a
+// failed read: the answer is unknown, and the caller must not take the Pod out of service.
 //
-// A webhook needs the resources pods (UPDATE, DELETE), pods/eviction (CREATE) and pods/resize (UPDATE).
+// A webhook with ReviewOf must be configured for the resources pods (UPDATE, DELETE), pods/eviction (CREATE) and
+// pods/resize (UPDATE).
 func ReviewOf(ctx context.Context, live client.Reader, req admission.Request) (Review, error) {
 	review := Review{DryRun: req.DryRun != nil && *req.DryRun}
 	var err error
@@ -56,7 +57,7 @@ func ReviewOf(ctx context.Context, live client.Reader, req admission.Request) (R
 	return review, nil
 }
 
-// changes reads an update. The Pod is nil if the update leaves the Pod in service.
+// changes reads an update of a Pod. The Pod is nil if the update leaves the Pod in service.
 func (r *Review) changes(req admission.Request) error {
 	before, err := podOf(req.OldObject.Raw)
 	if before == nil || err != nil {
@@ -73,7 +74,7 @@ func (r *Review) changes(req admission.Request) error {
 	return nil
 }
 
-// evicts reads an eviction, and its Pod.
+// evicts reads an eviction, and the evicted Pod.
 func (r *Review) evicts(ctx context.Context, live client.Reader, req admission.Request) error {
 	r.Operation = disruption.Evict
 	if live == nil {
@@ -102,10 +103,10 @@ func (r *Review) evicts(ctx context.Context, live client.Reader, req admission.R
 	return nil
 }
 
-// podOf decodes a Pod, nil if the request has none: API servers of old say nothing of what is deleted.
+// podOf decodes a Pod, or returns nil if the request has none: old API servers do not send the deleted object.
 func podOf(raw []byte) (*corev1.Pod, error) {
 	if len(raw) == 0 {
-		return nil, nil //nolint:nilnil // see above
+		return nil, nil //nolint:nilnil // nil without an error: see above
 	}
 	pod := &corev1.Pod{}
 	if err := decode.Object(raw, pod); err != nil {

@@ -1,32 +1,34 @@
 // Package admission answers "what does the API server get back when it asks about an object of apps.kruise.io?". The
-// answer has defaults as a patch, problems as a status, or the object converted to the second version.
+// response contains defaults as a patch, errors as a status, or the object converted to another API version.
 //
-// The package is a thin layer. The pure functions of examples/apis decide about defaults, refusals and conversion.
-// Package admission decodes requests, calls the functions, and encodes answers. [Kind] describes a kind, and each kind
-// has its own file for nothing else. [Handlers] lists the kinds.
+// The package contains little logic. The pure functions of examples/apis decide about defaults, errors and conversion.
+// Package admission decodes requests, calls these functions, and encodes responses. [Kind] describes a kind to the
+// handlers, and the folder of each kind has a file for its description. [Handlers] returns the handlers for the kinds.
 //
 // # Promises
 //
-// An answer never loses unknown fields. Templates may hold fields of a Kubernetes newer than the Go types. So a patch
-// is the difference between the typed objects before and after defaulting, applied to the object as sent. No patch
-// removes any part of spec.
+// Unknown fields are never lost. Templates may contain fields of a newer Kubernetes that the Go types do not have. So a
+// patch is the difference between the typed objects before and after defaulting, and is applied to the object as sent.
+// No patch removes any part of spec.
 //
-// An object is refused for all its problems at once: 422, reason Invalid, and a cause per problem with the field's path
-// in the version of the request. Invalid bodies get 400, or 422 with the path when a single field has the wrong type.
-// Panics and failed lookups get 500.
+// An object is refused with all its errors at once: status 422, reason Invalid, and a cause per error with the field's
+// path in the API version of the request. Bodies that cannot be decoded get 400, or 422 with the path if a single field
+// has the wrong type. Panics and failed reads get 500.
 //
-// A feature lets everything pass while off.
+// While the feature gate of a feature is off, its webhooks admit everything.
 //
 // # Cost
 //
-// Users who may write objects decide about the reviews. The size of a review bounds its cost, and many or large reviews
-// wait for each other. Admission refuses excessive objects before decoding: more than 1 MiB, 100 levels, or numbers
-// with minutes of reading time. An answer names 50 problems.
+// Users who may write objects determine the content of the reviews. The cost of a review is limited by its size, and if
+// there are many or large reviews, they wait for each other. Admission refuses objects before decoding if they are
+// larger than 1 MiB, nested deeper than 100 levels, or contain numbers that take minutes to parse. A response names at
+// most 50 errors.
 //
 // # Stored objects may be invalid
 //
-// An update of an undecodable stored object is judged like a creation, so users can repair the object. An update
-// without a change of the spec is admitted, with a warning: finalizers have to go.
+// If a stored object cannot be decoded, an update of it is validated like a creation, so that users can repair the
+// object. An update that does not change the spec is admitted with a warning, because users must be able to remove
+// finalizers.
 package admission
 
 import (
@@ -42,41 +44,44 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Paths without a kind.
+// These are paths that belong to no kind.
 const (
-	// ConvertPath serves conversion between the versions of every kind.
+	// ConvertPath is the path of conversion between the API versions of every kind.
 	ConvertPath = "/convert"
-	// HealthzPath answers 200 as long as the server serves.
+	// HealthzPath returns 200 as long as the server runs.
 	HealthzPath = "/healthz"
-	// RestPath stands for all other paths, which configurations of another manager name. Reviews of this project's own
-	// kinds get the answer of their kind. Other reviews are allowed, with a warning.
+	// RestPath is the handler for all other paths, which webhook configurations of another manager may name. Reviews of
+	// this project's kinds are answered by the kind's handler. All other reviews are admitted with a warning.
 	RestPath = "/"
 )
 
-// Options say how requests are judged. The zero value judges with the default gates and looks nothing up.
+// Options say how requests are validated. With the zero value, feature gates have their defaults and no objects are
+// read.
 type Options struct {
-	// Gates are the feature gates with values other than their defaults.
+	// Gates are the feature gates whose values differ from their defaults.
 	Gates map[apps.Gate]bool
-	// Reader finds the Pods named by requests, and the objects that SidecarSets have to agree with. A nil Reader skips
-	// checks that need a Reader. A late cache refuses Pods not yet cached. With a client of the API server each such name
-	// costs a request.
+	// Reader reads the Pods that requests name, and the objects that SidecarSets are validated against. If Reader is
+	// nil, checks that need it are skipped. If Reader is a stale cache, names of Pods that the cache does not have yet
+	// are refused. If Reader reads from the API server, each such name costs a request.
 	Reader client.Reader
-	// Namespace is the manager's namespace: Reader finds ConfigMap kruise-configuration and the ControllerRevisions of
-	// SidecarSets there. An empty Namespace skips checks that need a Namespace.
+	// Namespace is the manager's namespace, in which Reader finds the ConfigMap kruise-configuration and the
+	// ControllerRevisions of SidecarSets. If empty, checks that need these are skipped.
 	Namespace string
-	// Client lets the API server judge changed Pod templates, by dry-run creations of PodTemplates. With a nil Client all
-	// templates pass.
+	// Client lets the API server validate changed Pod templates, by dry-run creations of PodTemplates. If nil,
+	// templates are not validated.
 	Client client.Writer
-	// TemplateUnchecked is told why the API server could not be asked about a template. The user gets a warning. Optional.
+	// TemplateUnchecked is called with the reason if the API server could not be asked about a template. The user gets
+	// a warning. Optional.
 	TemplateUnchecked func(error)
-	// Refused is called for each request refused to protect an object. Optional.
+	// Refused is called for each request that is refused to protect an object. Optional.
 	Refused func(Refusal)
-	// UnknownPath is told the path of each review at [RestPath]: at most 50 different ones, and [OtherPaths]. Optional.
+	// UnknownPath is called with the path of each review at [RestPath]: at most 50 different paths, and [OtherPaths].
+	// Optional.
 	UnknownPath func(path string)
-	// CutOff gets the status of each review refused unread, because of its size or because too many reviews are running:
-	// 408, 411, 413 or 503. Optional.
+	// CutOff is called with the status of each review that is refused without being read, because of its size or
+	// because too many reviews are being processed: 408, 411, 413 or 503. Optional.
 	CutOff func(status int)
-	// Log gets a line per refused request at V(1), and failures. The zero value logs nothing.
+	// Log receives a line per refused request at V(1), and failures. With the zero value, nothing is logged.
 	Log logr.Logger
 }
 
@@ -85,7 +90,7 @@ type Endpoint interface {
 	endpoint() endpoint
 }
 
-// endpoint is a kind's contribution.
+// endpoint is what a kind adds to the handlers.
 type endpoint struct {
 	kind     schema.GroupKind
 	handlers map[string]admission.Handler
@@ -93,8 +98,8 @@ type endpoint struct {
 }
 
 // Handlers returns all handlers by path: admission of each given kind, [ConvertPath], [HealthzPath] and [RestPath]. The
-// handlers understand versions v1 and v1beta1 of both review kinds, are safe for concurrent use, and share the limits
-// on running reviews.
+// handlers accept both review kinds in the versions v1 and v1beta1, are safe for concurrent use, and share the limits
+// on concurrent reviews.
 func Handlers(options Options, kinds ...Endpoint) map[string]http.Handler {
 	converters := map[schema.GroupKind]convertFunc{}
 	limits := newLimiter(options)
@@ -113,8 +118,8 @@ func Handlers(options Options, kinds ...Endpoint) map[string]http.Handler {
 	return handlers
 }
 
-// Paths returns the paths of admission served by [Handlers] for the kinds, sorted. Webhook configurations with
-// different paths would get no answer.
+// Paths returns the sorted paths of admission that [Handlers] serves for the kinds. Webhook configurations must use
+// these paths.
 func Paths(kinds ...Endpoint) []string {
 	var paths []string
 	for _, kind := range kinds {
@@ -125,10 +130,10 @@ func Paths(kinds ...Endpoint) []string {
 }
 
 func healthz(w http.ResponseWriter, _ *http.Request) {
-	_, _ = w.Write([]byte("ok")) // on an error the client is gone
+	_, _ = w.Write([]byte("ok")) // an error means that the client has disconnected
 }
 
-// loggerOf avoids controller-runtime's base logger, a package variable.
+// loggerOf avoids controller-runtime's global logger, which is a package variable.
 func loggerOf(log logr.Logger) func(logr.Logger, *admission.Request) logr.Logger {
 	log = log.WithName("admission")
 	return func(_ logr.Logger, req *admission.Request) logr.Logger {

@@ -16,31 +16,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// ValidateAgentPath is the path of reviews about writes of node agents.
+// ValidateAgentPath is the path of reviews of writes by node agents.
 const ValidateAgentPath = "/validate-kruise-daemon"
 
-// Claims of a token, as the API server passes claims on.
+// These are claims of a token, as the API server passes them in a review.
 const (
 	claimPodName  = "authentication.kubernetes.io/pod-name"
 	claimPodUID   = "authentication.kubernetes.io/pod-uid"
 	claimNodeName = "authentication.kubernetes.io/node-name"
 )
 
-// Agents binds each node agent to its own Node, for API servers without ValidatingAdmissionPolicies. Below Kubernetes
-// 1.30 a token names the Pod of the agent, and not the Node, so options.Reader looks the Pod up. Whatever keeps the
-// Node unknown refuses. Other users pass.
+// Agents restricts each node agent to objects of its own Node, for API servers without ValidatingAdmissionPolicies.
+// Before Kubernetes 1.30 a token names the Pod of the agent, but not the Node, so options.Reader reads the Pod. If the
+// Node is unknown, the request is refused. Requests of other users are admitted.
 func Agents(options Options) Endpoint {
 	return &agents{reader: options.Reader, nodes: cache.NewLRUExpireCache(mostAgents)}
 }
 
 const (
-	// mostAgents and agentKept bound the remembered agents. A Pod never moves, and the API server accepts no token of a
-	// Pod that has gone.
+	// mostAgents and agentKept limit how many agents are remembered and for how long. A Pod never moves to another
+	// Node, and the API server accepts no token of a deleted Pod.
 	mostAgents = 10_000
 	agentKept  = time.Minute
 )
 
-// agents knows the Nodes of agents, by Pod. Nobody is remembered whose Pod was not found.
+// agents remembers the Nodes of agents, by Pod. If an agent's Pod was not found, nothing is remembered.
 type agents struct {
 	reader client.Reader
 	nodes  *cache.LRUExpireCache
@@ -73,7 +73,7 @@ func (a *agents) judge(ctx context.Context, req admission.Request) admission.Res
 	return admission.Allowed("")
 }
 
-// agentOf returns the account of a node agent, in any namespace.
+// agentOf returns the namespace and name of a node agent's ServiceAccount.
 func agentOf(username string) (account client.ObjectKey, ok bool) {
 	const agent = "kruise-daemon"
 	name, ok := strings.CutPrefix(username, "system:serviceaccount:")
@@ -84,7 +84,8 @@ func agentOf(username string) (account client.ObjectKey, ok bool) {
 	return account, ok && account.Name == agent
 }
 
-// nodeOf returns the Node of the Pod in the claims of an agent's token; empty for a token bound to no Pod on a Node.
+// nodeOf returns the Node of the Pod that the claims of an agent's token name; empty if the token is not bound to a Pod
+// on a Node.
 func (a *agents) nodeOf(ctx context.Context, account client.ObjectKey, claims map[string]authenticationv1.ExtraValue) (string, error) {
 	name, uid, claimed := claim(claims, claimPodName), claim(claims, claimPodUID), claim(claims, claimNodeName)
 	if name == "" || uid == "" {
@@ -118,7 +119,7 @@ func (a *agents) nodeOf(ctx context.Context, account client.ObjectKey, claims ma
 	return on, nil
 }
 
-// claim is the only value of a claim.
+// claim returns the value of a claim that has exactly one value.
 func claim(claims map[string]authenticationv1.ExtraValue, key string) string {
 	if values := claims[key]; len(values) == 1 {
 		return values[0]

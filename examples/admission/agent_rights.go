@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Why an agent may not write: the messages of the policies in examples/config/daemon.
+// These are reasons why an agent may not write: the messages of the policies in examples/config/daemon.
 const (
 	unbound        = "the token is not bound to a Pod on a Node"
 	foreignRequest = "the request is not of the agent's Node"
@@ -28,9 +28,10 @@ const (
 )
 
 const (
-	// longestNote is the length of a report that inplaceupdate/runtimemeta reads.
+	// longestNote is the largest length of a report that inplaceupdate/runtimemeta reads.
 	longestNote = 64 << 10
-	// longestWords bounds a message in a request's status, and longestContainer the name of a container.
+	// longestWords is the largest length of a message in a request's status, and longestContainer of a container's
+	// name.
 	longestWords, longestContainer = 4096, 63
 )
 
@@ -50,7 +51,7 @@ func refusedToAgent(node string, req *admissionv1.AdmissionRequest) (why string,
 	return foreignWrite, nil
 }
 
-// bothOf decodes the parts of an object that matter, before and after a write; nil for no object.
+// bothOf decodes the relevant parts of an object before and after a write; nil if there is no object.
 func bothOf[T any](req *admissionv1.AdmissionRequest) (before, after *T, err error) {
 	if before, err = partOf[T](req.OldObject.Raw); err != nil {
 		return nil, nil, err
@@ -67,7 +68,7 @@ func partOf[T any](raw []byte) (*T, error) {
 	return part, decode.Object(raw, part)
 }
 
-// requestWritten is a ContainerRecreateRequest in any version.
+// requestWritten is the part of a ContainerRecreateRequest, in any version, that is checked.
 type requestWritten struct {
 	Metadata struct {
 		Labels map[string]string `json:"labels"`
@@ -105,7 +106,7 @@ func isLong(object map[string]any, key string, most int) bool {
 	return len(text) > most
 }
 
-// podWritten is a Pod.
+// podWritten is the part of a Pod that is checked.
 type podWritten struct {
 	Metadata struct {
 		Labels          map[string]string `json:"labels"`
@@ -138,7 +139,7 @@ func podRefused(node string, before, after *podWritten) string {
 	return ""
 }
 
-// sameNotes reports whether all annotations but the agent's are among others, with the same value.
+// sameNotes reports whether others contains all annotations except the agent's, with the same values.
 func sameNotes(annotations, others map[string]string) bool {
 	for key, value := range annotations {
 		if other, ok := others[key]; key != apps.AnnotationRuntimeContainersMeta && (!ok || other != value) {
@@ -148,7 +149,7 @@ func sameNotes(annotations, others map[string]string) bool {
 	return true
 }
 
-// eventWritten is an Event of the core group. Events of events.k8s.io have no such source.
+// eventWritten is an Event of the core group. Events of events.k8s.io do not have this source.
 type eventWritten struct {
 	Source struct {
 		Host string `json:"host"`

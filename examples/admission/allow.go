@@ -11,25 +11,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Strangers on the port choose paths, and observed paths stay in memory.
+// Any client of the port can choose paths, and observed paths stay in memory, so their number is limited.
 const (
 	maxPaths      = 50
 	maxPathLength = 100
-	// OtherPaths is observed in place of the 51st and later paths, and of paths unfit as labels.
+	// OtherPaths is observed in place of further paths after the first 50, and of paths that are not valid as labels.
 	OtherPaths = "other"
 )
 
-// rest answers at every path without a handler. Configurations of other managers name such paths. Reviews of objects
-// whose kind has handlers here go to the handler of the verb in the path: OpenKruise 1.9.0 calls its paths differently.
-// All remaining reviews are allowed with a warning, because the features behind such paths have no handler here, and
-// the API server would refuse Pods without an answer.
+// rest handles every path that has no handler of its own. Webhook configurations of other managers name such paths. If
+// the object's kind has handlers here, the handler for the verb in the path answers: OpenKruise 1.9.0 uses other paths.
+// All other reviews are admitted with a warning, because the features behind such paths are not implemented here, and
+// without a response the API server would refuse Pods.
 type rest struct {
-	kinds   map[schema.GroupKind]map[string]admission.Handler // by verb
+	kinds   map[schema.GroupKind]map[string]admission.Handler // by kind and verb
 	observe func(path string)                                 // optional
 	known   *paths
 }
 
-// pathKey is the key of a request's path in its context.
+// pathKey is the context key of a request's path.
 type pathKey struct{}
 
 func newRest(log logr.Logger, observe func(path string), kinds []Endpoint) http.Handler {
@@ -53,7 +53,7 @@ func newRest(log logr.Logger, observe func(path string), kinds []Endpoint) http.
 	}
 }
 
-// isOwn reports whether a group belongs to this project or OpenKruise alone.
+// isOwn reports whether a group belongs only to this project or OpenKruise.
 func isOwn(group string) bool { return strings.HasSuffix(group, ".kruise.io") }
 
 // verbOf returns the part of a path before the first dash: mutate or validate.
@@ -76,14 +76,14 @@ func (r *rest) Handle(ctx context.Context, req admission.Request) admission.Resp
 		return handler.Handle(ctx, req)
 	case own && verbOf(path) != mutates && verbOf(path) != validates:
 		return admission.Denied("kruise-manager serves nothing at " + Shown(path) + ": correct the path in the webhook configuration")
-	case own: // the handler of the kind's other verb has looked, or is going to
+	case own: // the kind has a handler only for the other verb, which also checks the object
 		return admission.Allowed("")
 	}
 	return admission.Allowed("nothing here looks at this request").
 		WithWarnings("kruise-manager serves nothing at " + Shown(path) + ": allowed without a look; another manager left that webhook behind")
 }
 
-// paths bounds the number of distinct paths.
+// paths limits the number of distinct paths that are observed.
 type paths struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -102,7 +102,8 @@ func (p *paths) label(path string) string {
 	return path
 }
 
-// Shown returns the printable part of a path. A warning is a header, and must not mislead its reader.
+// Shown returns the printable characters of a path. A warning is an HTTP header, and must not contain misleading
+// characters.
 func Shown(path string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == '"' || r == '\\' {

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// review is ConversionReview of apiextensions.k8s.io, with equal v1 and v1beta1. Objects stay as sent.
+// review is a ConversionReview of apiextensions.k8s.io, whose versions v1 and v1beta1 are equal. Objects are kept as
+// sent.
 type review struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -35,14 +36,14 @@ type reviewResponse struct {
 // convertFunc converts a serialised object to an apiVersion.
 type convertFunc func(object []byte, apiVersion string) ([]byte, error)
 
-// converter serves conversion of all kinds.
+// converter serves conversion for all kinds.
 type converter struct {
 	kinds map[schema.GroupKind]convertFunc
 	log   logr.Logger
 }
 
-// ServeHTTP answers a review. Invalid reviews get status 400. An object without conversion fails its whole review, as
-// the API demands.
+// ServeHTTP answers a review. Invalid reviews get the status 400. If an object cannot be converted, the whole review
+// fails, as the API requires.
 func (c *converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "conversion reviews are posted", http.StatusMethodNotAllowed)
@@ -70,7 +71,7 @@ func (c *converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer converts the objects in order, or names the failed object with the reason.
+// answer converts the objects in order, or names the object that could not be converted, with the reason.
 func (c *converter) answer(req *reviewRequest) *reviewResponse {
 	response := &reviewResponse{UID: req.UID, ConvertedObjects: make([]json.RawMessage, 0, len(req.Objects))}
 	for i, object := range req.Objects {

@@ -11,18 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// judgement is the API server's time to judge an object. Meanwhile the API server waits for the whole answer itself.
+// judgement is how long the API server may take to validate an object. At the same time the API server itself waits for
+// the webhook's response.
 const judgement = 3 * time.Second
 
-// DryRun asks the API server about objects by creations without effect, invisible to everybody: the API server knows
-// its own rules best.
+// DryRun asks the API server to validate objects by dry-run creations, because the API server knows its own rules best.
 type DryRun struct {
 	client    client.Writer
 	unchecked func(error)
 	log       logr.Logger
 }
 
-// NewDryRun returns a DryRun. Without a client in options, On is false.
+// NewDryRun returns a DryRun. If options have no client, On returns false.
 func NewDryRun(options Options) DryRun {
 	return DryRun{client: options.Client, unchecked: options.TemplateUnchecked, log: options.Log}
 }
@@ -30,16 +30,16 @@ func NewDryRun(options Options) DryRun {
 // On reports whether the API server can be asked.
 func (d *DryRun) On() bool { return d.client != nil }
 
-// Create asks about an object, with a deadline. The error is the API server's.
+// Create makes a dry-run creation of an object, with a deadline. The error is the API server's.
 func (d *DryRun) Create(ctx context.Context, object client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, judgement)
 	defer cancel()
 	return d.client.Create(ctx, object, client.DryRunAll)
 }
 
-// Unchecked reports an object that the API server did not judge, and returns the warning for the user. what names the
-// object and its verb, results names the objects made from it. Strangers on the webhooks' port can see the warning, so
-// the warning has no words of the API server about the namespace.
+// Unchecked reports that the API server did not validate an object, and returns the warning for the user. what names
+// the object with a verb, and results names the objects made from it. Any client of the webhooks' port can see the
+// warning, so it does not repeat what the API server says about the namespace.
 func (d *DryRun) Unchecked(namespace, what, results string, err error) string {
 	if d.unchecked != nil {
 		d.unchecked(err)
@@ -48,7 +48,7 @@ func (d *DryRun) Unchecked(namespace, what, results string, err error) string {
 	return what + " not checked by the API server, which may refuse its " + results + "; kruise-manager logs why (--v=1)"
 }
 
-// Objections maps the API server's answer about an object to fields below path, or to path itself.
+// Objections converts the API server's error about an object to errors at fields below path, or at path itself.
 func Objections(status metav1.Status, path *field.Path) (problems field.ErrorList) {
 	if status.Details != nil && status.Reason == metav1.StatusReasonInvalid {
 		for _, cause := range status.Details.Causes {
@@ -61,7 +61,7 @@ func Objections(status metav1.Status, path *field.Path) (problems field.ErrorLis
 	return problems
 }
 
-// objection is a cause of a refusal at a path.
+// objection converts a cause of an error to an error at a path.
 func objection(cause metav1.StatusCause, path string) *field.Error {
 	kind := field.ErrorType(cause.Type)
 	return &field.Error{

@@ -21,76 +21,78 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 )
 
-// Rules describe an API kind to the handlers: names, versions, and judging functions. Hub is the Go type of the stored
-// version, and all functions take Hub unless documented otherwise. Old is the type of the older version. All fields are
-// required unless documented otherwise, and none may change after handlers are made.
+// Rules describe an API kind to the handlers: names, versions, and functions for defaults and validation. Hub is the Go
+// type of the stored version, and all functions take Hub unless documented otherwise. Old is the type of the older
+// version. All fields are required unless documented otherwise, and must not change after the handlers were made.
 type Rules[Hub, Old any] struct {
 	// GroupKind is the kind's API name, and Resource its plural.
 	GroupKind schema.GroupKind
 	Resource  string
 	// Name is the kind in lower case, as in the paths.
 	Name string
-	// HubVersion and OldVersion name the versions, which package conversion converts; OldVersion is empty for a kind with
-	// a single version.
+	// HubVersion and OldVersion are the API versions, which package conversion converts; OldVersion is empty if the
+	// kind has only one version.
 	HubVersion, OldVersion string
-	// Undecodable returns the parts of an object left out by decoding. Optional.
+	// Undecodable returns the parts of an object that could not be decoded. Optional.
 	Undecodable func(*Hub) []decode.Problem
-	// Admit judges and completes an object in a single step, for a kind with a mutating webhook only; stored is nil on
-	// creation. Default, ValidateCreate, ValidateUpdate, CheckTemplate and ValidateDelete are then unused, and may be nil.
-	// Further webhooks may change the object afterwards. Optional.
+	// Admit validates and defaults an object in a single step, for a kind that has only a mutating webhook; stored is
+	// nil on creation. Default, ValidateCreate, ValidateUpdate, CheckTemplate and ValidateDelete are then unused, and
+	// may be nil. Later webhooks may still change the object. Optional.
 	Admit func(ctx context.Context, obj, stored *Hub) (field.ErrorList, error)
-	// Closed returns why no object may be created or get a new spec now, such as a feature gate turned off. Existing
-	// objects may be updated otherwise, or their finalizers could not go. Optional.
+	// Closed returns why no object may be created or get a new spec now, for example because a feature gate is off.
+	// Other updates of existing objects are admitted, because users must be able to remove finalizers. Optional.
 	Closed func() error
-	// Default sets missing fields of obj. stored is the object before an update and nil on creation. Default sets fields
-	// and appends to lists; removals and new orders are not patched. Nil for a kind with a validating webhook only, unless
-	// Admit is set.
+	// Default sets missing fields of obj. stored is the object before an update, and nil on creation. Default may set
+	// fields and append to lists; if it removes or reorders elements, the patch does not contain this. Nil for a kind
+	// that has only a validating webhook, unless Admit is set.
 	Default func(obj, stored *Hub)
-	// DefaultOld sets missing fields of an object in the older version that conversion would hide. Default comes after
-	// DefaultOld. Optional.
+	// DefaultOld sets missing fields of an object in the older version that would not be visible after conversion.
+	// Default is called after DefaultOld. Optional.
 	DefaultOld func(obj *Old)
-	// ValidateCreate and ValidateUpdate return the problems of a defaulted object. An error means: the problems are
-	// unknown.
+	// ValidateCreate and ValidateUpdate return the errors in an object with defaults. err means that the errors could
+	// not be determined.
 	ValidateCreate func(ctx context.Context, obj *Hub) (field.ErrorList, error)
 	ValidateUpdate func(ctx context.Context, obj, stored *Hub) (field.ErrorList, error)
-	// CheckTemplate asks another judge about the Pod template of a valid object; stored is nil on creation. The warning
-	// says why no judgement was possible. Optional.
+	// CheckTemplate asks the API server to validate the Pod template of a valid object; stored is nil on creation. The
+	// warning says why the template could not be validated. Optional.
 	CheckTemplate func(ctx context.Context, obj, stored *Hub) (problems field.ErrorList, warning string)
-	// TemplateParts returns the template parts of a spec. A user is warned of their fields that the linked Kubernetes does
-	// not know; for the rest of a spec the API server does so itself. Nil stands for a Pod template and claim templates.
+	// TemplateParts returns the parts of a spec that are templates. Users are warned of fields in templates that the
+	// linked Kubernetes does not know; for other fields of the spec the API server itself warns. If nil, the parts are
+	// the Pod template and the claim templates.
 	TemplateParts func(Spec) []TemplatePart
-	// Warn returns warnings about a valid object, for example about values without effect or with a presumably unintended
-	// effect. A writer of an object with the same warnings before gets no warning again. old is the object as sent, nil
-	// for the hub version. Optional.
+	// Warn returns warnings about a valid object, for example about values that have no effect or probably an
+	// unintended effect. Warnings that the stored object has already are not repeated. old is the object as sent in the
+	// older version, nil for the hub version. Optional.
 	Warn func(obj *Hub, old *Old) []string
-	// ValidateDelete returns why an object may not be deleted. A nil ValidateDelete allows every deletion, even without
-	// decoding.
+	// ValidateDelete returns why an object may not be deleted. If nil, every deletion is admitted, without decoding the
+	// object.
 	ValidateDelete func(obj *Hub) field.ErrorList
 	// Refused is called for each refused deletion. Optional.
 	Refused func(Refusal)
-	// ValidateOld returns the problems of an object in the older version that conversion would lose; stored is nil on
-	// creation. Optional.
+	// ValidateOld returns the errors in an object in the older version that would be lost in the conversion; stored is
+	// nil on creation. Optional.
 	ValidateOld func(obj, stored *Old) field.ErrorList
-	// Withdrawn are unread fields in the spec of the older version, with the advice for users. Admission removes withdrawn
-	// fields: stored, the fields would make each write of an unchanged object look like a change. Optional.
+	// Withdrawn are fields in the spec of the older version that are not read any more, with advice for users.
+	// Admission removes these fields: if they were stored, each write of an unchanged object would look like a change.
+	// Optional.
 	Withdrawn map[string]string
 	// OldField returns the older version's name of a field. Optional.
 	OldField func(hubField string) string
 }
 
-// The verbs in paths.
+// These are the verbs in paths.
 const (
 	mutates   = "mutate"
 	validates = "validate"
 )
 
-// MutatePath is where defaulting is served.
+// MutatePath is the path of the mutating webhook.
 func (k *Rules[Hub, Old]) MutatePath() string { return k.path(mutates) }
 
-// ValidatePath is where validation is served.
+// ValidatePath is the path of the validating webhook.
 func (k *Rules[Hub, Old]) ValidatePath() string { return k.path(validates) }
 
-// path is OpenKruise's: the group with dashes, and the kind.
+// path returns the path as OpenKruise forms it: the verb, the group with dashes, and the kind.
 func (k *Rules[Hub, Old]) path(verb string) string {
 	group := []byte(k.GroupKind.Group)
 	for i := range group {
@@ -116,13 +118,14 @@ func (k *Rules[Hub, Old]) endpoint() endpoint {
 	return endpoint{kind: k.GroupKind, handlers: handlers, convert: convert}
 }
 
-// object is a decoded object: always in the hub version, and also in the older version if sent so.
+// object is a decoded object: always in the hub version, and also in the older version if it was sent in the older
+// version.
 type object[Hub, Old any] struct {
 	hub *Hub
 	old *Old
 }
 
-// about returns an error unless the request is about the kind in a known version.
+// about returns an error unless the request is about the kind in a known API version.
 func (k *Rules[Hub, Old]) about(req admission.Request) error {
 	kind := schema.GroupVersionKind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind}
 	if kind.GroupKind() != k.GroupKind || kind.Version == "" || (kind.Version != k.HubVersion && kind.Version != k.OldVersion) {
@@ -135,7 +138,7 @@ func (k *Rules[Hub, Old]) about(req admission.Request) error {
 	return nil
 }
 
-// decode reads an object of the given version. The error is a [apierrors.StatusError].
+// decode decodes an object of the given API version. The error is a [apierrors.StatusError].
 func (k *Rules[Hub, Old]) decode(raw []byte, version, name string) (object[Hub, Old], error) {
 	var o object[Hub, Old]
 	if len(raw) == 0 {
@@ -168,7 +171,7 @@ func (k *Rules[Hub, Old]) apiVersion(version string) string {
 	return schema.GroupVersion{Group: k.GroupKind.Group, Version: version}.String()
 }
 
-// converted returns a serialised object in the second version. An error about a value is a [decode.Problem].
+// converted returns a serialised object in another API version. An error about a value is a [decode.Problem].
 func converted[T any](raw []byte, apiVersion string) (*T, error) {
 	raw, err := conversion.JSON(raw, apiVersion)
 	if err != nil {
@@ -181,7 +184,7 @@ func converted[T any](raw []byte, apiVersion string) (*T, error) {
 	return obj, nil
 }
 
-// decodeStored reads the object before an update, or nothing for an undecodable object.
+// decodeStored decodes the object before an update, or returns nothing if it cannot be decoded.
 func (k *Rules[Hub, Old]) decodeStored(ctx context.Context, req admission.Request) object[Hub, Old] {
 	o, err := k.decode(req.OldObject.Raw, req.Kind.Version, req.Name)
 	if err != nil {
@@ -191,8 +194,8 @@ func (k *Rules[Hub, Old]) decodeStored(ctx context.Context, req admission.Reques
 	return o
 }
 
-// leavesSpec reports whether an update changes metadata alone. Finalizers have to go, even from objects with an invalid
-// spec. The older version's annotation with spec fields counts as spec.
+// leavesSpec reports whether an update changes only metadata. Users must be able to remove finalizers, even from
+// objects with an invalid spec. The annotation in which the older version stores fields of the spec counts as spec.
 func leavesSpec(req admission.Request) bool {
 	type parts struct {
 		Metadata struct {
@@ -206,7 +209,7 @@ func leavesSpec(req admission.Request) bool {
 		next.Metadata.Annotations[apps.AnnotationV1beta1Only] == stored.Metadata.Annotations[apps.AnnotationV1beta1Only]
 }
 
-// undecodable reports the fault of an object, with the path if a value has the wrong type.
+// undecodable returns the error for an object that cannot be decoded, with the path if a value has the wrong type.
 func (k *Rules[Hub, Old]) undecodable(err error, name string) error {
 	if err == nil {
 		return nil
@@ -220,7 +223,7 @@ func (k *Rules[Hub, Old]) undecodable(err error, name string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("decoding %s %q: %v", k.GroupKind, name, err))
 }
 
-// Refuse answers with the status of err, or with an internal error if err has no status.
+// Refuse returns a response with the status of err, or with an internal error if err has no status.
 func Refuse(ctx context.Context, err error) admission.Response {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {

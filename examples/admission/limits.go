@@ -14,25 +14,27 @@ import (
 )
 
 const (
-	// maxObject bounds a new object, in bytes of JSON. etcd takes 1.5 MiB, and a template of such a size makes no Pods.
+	// maxObject is the largest size of a new object, in bytes of JSON. etcd accepts 1.5 MiB, but no Pods could be
+	// created from such a large template.
 	maxObject = 1 << 20
-	// maxDepth bounds the nesting of an object. The API server reads 10,000 levels, and adds some levels of its own to a
-	// conversion review.
+	// maxDepth is the largest nesting depth of an object. The API server accepts 10,000 levels, and a conversion review
+	// adds some levels.
 	maxDepth = 100
-	// maxElements bounds the elements of all lists in a Pod template and the claim templates together, and in the
-	// containers and volumes of a SidecarSet. The API server's work on a template with as many problems grows with the
-	// square of their number, and cannot be stopped.
+	// maxElements is the largest number of elements of all lists in a Pod template and the claim templates together,
+	// and in the containers and volumes of a SidecarSet. The API server's time to validate a template grows with the
+	// square of the number of errors, and the validation cannot be stopped.
 	maxElements = 2000
-	// maxTermElements is the limit for the update strategy and the selector. Decoded terms are counted more precisely.
+	// maxTermElements is the same limit for the update strategy and the selector. After decoding, terms are counted
+	// more precisely.
 	maxTermElements = 5000
-	// maxProblems is how many problems an answer names.
+	// maxProblems is the largest number of errors in a response.
 	maxProblems = 50
-	// maxProblem is the maximum length of a problem in bytes. Each part of a longer problem is cut to maxProblem.
+	// maxProblem is the largest length of an error in bytes. Each part of a longer error is shortened to maxProblem.
 	maxProblem = 1 << 10
 )
 
-// tooMuch returns why an object is refused before decoding. stored is the object before an update, and excess already
-// stored may stay.
+// tooMuch returns why an object is refused before decoding. stored is the object before an update; what the stored
+// object already has in excess is accepted.
 func (k *Rules[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 	if len(raw) > maxObject && len(raw) > len(stored) {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q has %d bytes, at most %d are taken", k.GroupKind, name, len(raw), maxObject))
@@ -42,12 +44,12 @@ func (k *Rules[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 		return apierrors.NewInvalid(k.GroupKind, name, field.ErrorList{problem})
 	}
 	if len(raw) <= maxElements {
-		return nil // more elements would need more
+		return nil // more elements would need more bytes
 	}
 	next, before := specOf(raw), specOf(stored)
 	for _, part := range []struct {
 		most int
-		keys []string // the first key gives the name
+		keys []string // the first key names the field in errors
 	}{
 		{maxElements, []string{"template", "volumeClaimTemplates"}},
 		{maxElements, []string{"containers", "initContainers", "volumes"}},
@@ -62,7 +64,7 @@ func (k *Rules[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 	return nil
 }
 
-// specOf returns no spec for an invalid object: the decoder reports the fault.
+// specOf returns an empty spec for an invalid object, because the decoder reports the error.
 func specOf(object []byte) Spec {
 	var parts struct {
 		Spec Spec `json:"spec"`
@@ -73,7 +75,7 @@ func specOf(object []byte) Spec {
 	return parts.Spec
 }
 
-// elementsOf counts the elements in the lists of some fields.
+// elementsOf counts the elements of the lists in some fields.
 func elementsOf(s Spec, keys []string) int {
 	n := 0
 	for _, key := range keys {
@@ -82,7 +84,8 @@ func elementsOf(s Spec, keys []string) int {
 	return n
 }
 
-// capped shortens a list of problems. An error with all problems takes time and memory of the square of their number.
+// capped shortens a list of errors. An error that joins all of them would take time and memory that grow with the
+// square of their number.
 func capped(problems field.ErrorList) field.ErrorList {
 	more := len(problems) - maxProblems
 	out := make(field.ErrorList, 0, maxProblems+1)
@@ -95,7 +98,7 @@ func capped(problems field.ErrorList) field.ErrorList {
 	return out
 }
 
-// brief shortens long parts of a problem: the parts come from the user, and return several times in an answer.
+// brief shortens long parts of an error: they come from the user, and are repeated several times in a response.
 func brief(problem *field.Error) *field.Error {
 	if len(problem.Error()) <= maxProblem {
 		return problem

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Mutate answers a request with the missing defaults as a JSON patch, and for kinds with Admit with all problems.
+// Mutate responds to a request with the missing defaults as a JSON patch; for kinds with Admit, also with all errors.
 // Mutate is an [admission.HandlerFunc].
 func (k *Rules[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admission.Response {
 	if err := k.about(req); err != nil {
@@ -45,7 +45,7 @@ func (k *Rules[Hub, Old]) Mutate(ctx context.Context, req admission.Request) adm
 	return k.patched(ctx, req, before, after)
 }
 
-// defaulted returns the object before and after defaulting, both in the version of the request.
+// defaulted returns the object before and after defaulting, both in the API version of the request.
 func (k *Rules[Hub, Old]) defaulted(ctx context.Context, req admission.Request, obj, stored object[Hub, Old]) (before, after map[string]any, err error) {
 	tree := runtime.DefaultUnstructuredConverter.ToUnstructured
 	if obj.old == nil {
@@ -78,7 +78,7 @@ func (k *Rules[Hub, Old]) defaulted(ctx context.Context, req admission.Request, 
 	return before, after, err
 }
 
-// rewritten returns a Go object in the second version: no more than the Go type writes.
+// rewritten converts a Go object to another API version, with only the fields that the Go type has.
 func rewritten[T any](obj any, apiVersion string) (*T, error) {
 	raw, err := json.Marshal(obj)
 	if err != nil {
@@ -87,7 +87,8 @@ func rewritten[T any](obj any, apiVersion string) (*T, error) {
 	return converted[T](raw, apiVersion)
 }
 
-// complete sets missing fields in the hub version of an object. An error is the refusal.
+// complete sets missing fields in the hub version of an object. If an error is returned, the request must be refused
+// with it.
 func (k *Rules[Hub, Old]) complete(ctx context.Context, req admission.Request, obj, stored object[Hub, Old]) error {
 	if k.Admit == nil {
 		k.Default(obj.hub, stored.hub)
@@ -107,7 +108,7 @@ func (k *Rules[Hub, Old]) complete(ctx context.Context, req admission.Request, o
 	return nil
 }
 
-// patched answers with the changes, applied to the object as sent, and removes withdrawn fields.
+// patched responds with a patch for the object as sent, which also removes withdrawn fields.
 func (k *Rules[Hub, Old]) patched(ctx context.Context, req admission.Request, before, after map[string]any) admission.Response {
 	var sent map[string]any
 	if err := utiljson.Unmarshal(req.Object.Raw, &sent); err != nil {

@@ -15,16 +15,16 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patch collects operations for an object as sent. The operations repeat the change between two typed readings of the
-// object, before and after. The readings know fewer fields than the object may have and show zero values missing in the
-// object; neither appears in the patch.
+// patch collects JSON patch operations for an object as sent. The operations make the same changes that turn the typed
+// object before into the typed object after. The typed objects lack fields that the Go types do not have, and contain
+// zero values that the object as sent does not have; the patch contains neither.
 type patch []operation
 
-// annotationsPath is the only place for removals by a comparison: conversion keeps notes there, and notes become
-// obsolete.
+// annotationsPath is the only path below which differences may remove values: conversion stores fields there that may
+// become obsolete.
 const annotationsPath = "/metadata/annotations"
 
-// object compares the values below path, for an object sent.
+// object compares the values below path; sent is the object as sent.
 func (p *patch) object(path string, sent, before, after map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		was, had := before[key]
@@ -41,7 +41,7 @@ func (p *patch) object(path string, sent, before, after map[string]any) {
 	}
 }
 
-// value changes the value at path to match is, as far as is differs from was. sent is the sent value, if any.
+// value changes the value at path as far as is differs from was. sent is the value as sent, if any.
 func (p *patch) value(path string, sent, was, is any) {
 	switch is := is.(type) {
 	case map[string]any:
@@ -57,7 +57,7 @@ func (p *patch) value(path string, sent, was, is any) {
 			return
 		}
 	}
-	// On an existing member of an object, add replaces.
+	// For an existing key of an object, add replaces the value.
 	*p = append(*p, operation{Op: "add", Path: path, Value: is})
 }
 
@@ -79,7 +79,7 @@ func (p *patch) list(path string, sent, was, is []any) {
 	}
 }
 
-// escape spells a key in a JSON pointer.
+// escape encodes a key for a JSON pointer.
 func escape(key string) string {
 	if !strings.ContainsAny(key, "~/") {
 		return key

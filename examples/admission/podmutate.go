@@ -15,10 +15,10 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// MutatePodPath is the path of reviews about new Pods.
+// MutatePodPath is the path of reviews of Pods being created.
 const MutatePodPath = "/mutate-pod"
 
-// ValidatePodPath is the path of reviews about deletion, eviction, update and resize of Pods.
+// ValidatePodPath is the path of reviews of deletions, evictions, updates and resizes of Pods.
 const ValidatePodPath = "/validate-pod"
 
 // ValidateNewPodPath is the path of reviews about new Pods after all mutating webhooks.
@@ -37,7 +37,7 @@ func (p podEndpoint) endpoint() endpoint {
 	return endpoint{handlers: map[string]admission.Handler{MutatePodPath: p.mutate, ValidatePodPath: p.validate, ValidateNewPodPath: p.comes}}
 }
 
-// handlerOfPods is a handler made later.
+// handlerOfPods is a handler that is made later.
 type handlerOfPods func() admission.Handler
 
 // Handle implements admission.Handler.
@@ -49,8 +49,8 @@ func (h handlerOfPods) Handle(ctx context.Context, request admission.Request) ad
 	return handler.Handle(ctx, request)
 }
 
-// ReadinessGate is the step that adds the readiness gate shared by several writers to Pods of the kinds of this group,
-// and with the gate KruisePodReadinessGate to all Pods.
+// ReadinessGate is the step that adds the readiness gate with several holders to Pods of this project's kinds, and if
+// the feature gate KruisePodReadinessGate is on, to all Pods.
 func ReadinessGate(gates map[apps.Gate]bool) podwebhook.Mutator {
 	return podwebhook.Mutator{Name: "readiness gate", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
 		if podstate.HasGate(pod, apps.ConditionKruisePodReady) || !gates[apps.GateKruisePodReadiness] && !isControlledHere(pod) {
@@ -61,7 +61,7 @@ func ReadinessGate(gates map[apps.Gate]bool) podwebhook.Mutator {
 	}}
 }
 
-// isControlledHere reports whether the controller of a Pod belongs to this group, in any version.
+// isControlledHere reports whether the controller of a Pod is of a kind of this project, in any version.
 func isControlledHere(pod *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {

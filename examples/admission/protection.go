@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Paths of reviews about deletions of objects of foreign groups.
+// These are paths of reviews of deletions of objects of other groups.
 const (
 	ValidateNamespacePath   = "/validate-namespace"
 	ValidateCRDPath         = "/validate-customresourcedefinition"
@@ -26,24 +26,24 @@ const (
 	ValidateIngressPath     = "/validate-ingress"
 )
 
-// Refusal is a request refused to protect an object.
+// Refusal is a request that was refused to protect an object.
 type Refusal struct {
 	// Event is EventDeletionProtection or EventPodUnavailableBudget.
 	Event string
-	// Kind, Namespace and Name identify the object, and User is the sender.
+	// Kind, Namespace and Name identify the object, and User is who sent the request.
 	Kind, Namespace, Name, User string
 }
 
-// The events of refusals: of refused deletions, and of requests refused by a PodUnavailableBudget.
+// These are the events of refusals: of refused deletions, and of requests that a PodUnavailableBudget refuses.
 const (
 	EventDeletionProtection   = "DeletionProtection"
 	EventPodUnavailableBudget = "PodUnavailableBudget"
 )
 
 // Protection refuses deletions of Namespaces, CustomResourceDefinitions, workloads, Services and Ingresses of
-// Kubernetes with the label apps.LabelDeleteProtection. With the gate ResourcesDeletionProtection off, every deletion
-// passes. Only the main resources are checked. An object already being deleted is not protected. Unknown contents
-// refuse.
+// Kubernetes that have the label apps.LabelDeleteProtection. While the feature gate ResourcesDeletionProtection is off,
+// every deletion is admitted. Only the main resources are checked, not subresources. An object already being deleted is
+// not protected. If it is unknown what an object contains, its deletion is refused.
 func Protection(options Options) Endpoint {
 	gates := apps.ResolveGates(options.Gates)
 	p := &protection{options: options, on: gates[apps.GateResourcesDeletionProtection]}
@@ -75,15 +75,15 @@ type protection struct {
 
 func (p *protection) endpoint() endpoint { return endpoint{handlers: p.handlers} }
 
-// guard is the protection of a kind. holds finds the objects taken along by a cascading deletion; nil for kinds without
-// contents.
+// guard protects objects of a kind. holds counts the objects that a cascading deletion would delete; nil for kinds that
+// contain no objects.
 type guard struct {
 	kind     string
 	resource schema.GroupResource
 	holds    func(context.Context, *protected) (content, error)
 }
 
-// content is the contents of an object. Large contents are not counted in full.
+// content says what an object contains. Large numbers are not counted exactly.
 type content struct {
 	count  int
 	orMore bool
@@ -98,13 +98,13 @@ func (c content) String() string {
 	return fmt.Sprintf("%d%s %s", c.count, more, c.what)
 }
 
-// forbiddenBy is the beginning of OpenKruise's refusals. Scripts look for the text.
+// forbiddenBy is the beginning of OpenKruise's messages for refusals. Scripts search for this text.
 const forbiddenBy = "forbidden by ResourcesProtectionDeletion"
 
-// errNotCounted means that nobody counts the contents of objects of the kind.
+// errNotCounted means that the contents of objects of the kind cannot be counted.
 var errNotCounted = errors.New("what it holds is not counted")
 
-// protected is the necessary part of an object.
+// protected is the part of an object that is needed here.
 type protected struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -173,7 +173,7 @@ func (g guard) why(ctx context.Context, object *protected) (string, error) {
 	return "", nil
 }
 
-// replicas returns the contents of a workload.
+// replicas returns the number of replicas of a workload.
 func replicas(_ context.Context, object *protected) (content, error) {
 	if object.Spec.Replicas == nil {
 		return content{}, nil

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errNoReader means that lookups are impossible.
+// errNoReader means that no Reader was given.
 var errNoReader = errors.New("there is no client to look it up with")
 
-// pageOfContent bounds a single list: the first page with contents decides.
+// pageOfContent is the size of a page of a list: the first page that contains relevant objects decides.
 const pageOfContent = 500
 
-// podsAndClaims returns the contents of a namespace: active Pods not being deleted, or else bound claims.
+// podsAndClaims counts the active Pods in a namespace, or if there are none, its bound claims.
 func (p *protection) podsAndClaims(ctx context.Context, namespace *protected) (content, error) {
 	active := fields.AndSelectors(
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
@@ -40,20 +40,20 @@ func (p *protection) podsAndClaims(ctx context.Context, namespace *protected) (c
 	return claims, err
 }
 
-// customResources returns the contents of a CustomResourceDefinition. Strangers on the webhooks' port can ask, and
-// learn nothing about the kinds of Kubernetes: the group of a definition has a dot.
+// customResources counts the objects of a CustomResourceDefinition's kind. Any client of the webhooks' port can ask,
+// but learns nothing about the kinds of Kubernetes, because the group of a definition contains a dot.
 func (p *protection) customResources(ctx context.Context, crd *protected) (content, error) {
 	if !strings.Contains(crd.Spec.Group, ".") {
 		return content{}, fmt.Errorf("spec.group %q is none of a CustomResourceDefinition", crd.Spec.Group)
 	}
 	for _, version := range crd.Spec.Versions {
-		if !version.Served { // the stored version may be unserved, and any served version shows all objects
+		if !version.Served { // the stored version may not be served, and every served version shows all objects
 			continue
 		}
 		kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind + "List"}
 		held, err := p.count(ctx, metadataList(kind), nil)
 		if apimeta.IsNoMatchError(err) && !crd.isEstablished() {
-			return content{}, nil // nobody can have created an object
+			return content{}, nil // no object can have been created
 		}
 		held.what = "custom resources"
 		return held, err
@@ -61,7 +61,7 @@ func (p *protection) customResources(ctx context.Context, crd *protected) (conte
 	return content{}, errors.New("the CustomResourceDefinition has no version that is served")
 }
 
-// isEstablished reports whether the API server has served the kind of a CustomResourceDefinition.
+// isEstablished reports whether the API server has ever served the kind of a CustomResourceDefinition.
 func (o *protected) isEstablished() bool {
 	for _, condition := range o.Status.Conditions {
 		if condition.Type == "Established" {
@@ -77,8 +77,8 @@ func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataLis
 	return list
 }
 
-// count counts the objects with matters true, without objects being deleted, page by page until the first object. A nil
-// matters counts all.
+// count counts, page by page until the first, the objects for which matters returns true and that are not being
+// deleted. If matters is nil, all objects count.
 func (p *protection) count(ctx context.Context, list client.ObjectList, matters func(client.Object) bool, options ...client.ListOption) (content, error) {
 	if p.options.Reader == nil {
 		return content{}, errNoReader

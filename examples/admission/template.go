@@ -14,21 +14,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// PodTemplate is the template of a workload's Pods. The zero value stands for none.
+// PodTemplate is the template of a workload's Pods. The zero value means that there is no template.
 type PodTemplate struct {
 	*corev1.PodTemplateSpec
 
-	// Claims are the claim templates. Each claim is a volume of the same name.
+	// Claims are the claim templates. Each claim is mounted as a volume of the same name.
 	Claims []corev1.PersistentVolumeClaim
 }
 
-// isLike reports whether Pods of the two are alike, as far as admission is concerned.
+// isLike reports whether two templates are equal as far as validation is concerned.
 func (p PodTemplate) isLike(other PodTemplate) bool {
 	return apiequality.Semantic.DeepEqual(p.withVolumes(), other.withVolumes())
 }
 
-// withVolumes returns the effective template, with the claims as volumes after its own volumes. A claim replaces a
-// volume of the same name.
+// withVolumes returns the template with the claims appended to its volumes. A claim replaces a volume of the same name.
 func (p PodTemplate) withVolumes() *corev1.PodTemplateSpec {
 	out := p.DeepCopy()
 	for i := range p.Claims {
@@ -49,25 +48,26 @@ func (p PodTemplate) withVolumes() *corev1.PodTemplateSpec {
 	return out
 }
 
-// TemplateJudge asks the API server about Pod templates, by dry-run creations of PodTemplates.
+// TemplateJudge asks the API server to validate Pod templates, by dry-run creations of PodTemplates.
 type TemplateJudge struct {
 	dry  DryRun
 	what string
 }
 
-// NewTemplateJudge returns a TemplateJudge. what names the judged part of the spec and its verb, for the warning about
-// an unchecked template: "spec.template was". Without a client in options all templates pass.
+// NewTemplateJudge returns a TemplateJudge. what names the validated part of the spec with a verb, for the warning that
+// it could not be validated: "spec.template was". If options have no client, templates are not validated.
 func NewTemplateJudge(options Options, what string) TemplateJudge {
 	return TemplateJudge{NewDryRun(options), what}
 }
 
-// Check returns the new problems of a template, beyond the problems of the template before. On creation, stored is the
-// zero value. If the API server cannot be asked, the template passes with a warning: refused Pods will be reported.
+// Check returns the errors of a template that the stored template does not have. On creation, stored is the zero value.
+// If the API server cannot be asked, the template is accepted with a warning; if Pods are refused later, the status
+// says so.
 func (j *TemplateJudge) Check(ctx context.Context, namespace string, next, stored PodTemplate) (problems field.ErrorList, warning string) {
 	if !j.dry.On() || stored.PodTemplateSpec != nil && next.isLike(stored) {
 		return nil, ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, judgement) // for both questions together
+	ctx, cancel := context.WithTimeout(ctx, judgement) // a deadline for both requests together
 	defer cancel()
 	problems, err := j.judge(ctx, namespace, next)
 	if err == nil && len(problems) > 0 && stored.PodTemplateSpec != nil {
@@ -81,7 +81,7 @@ func (j *TemplateJudge) Check(ctx context.Context, namespace string, next, store
 	return problems, ""
 }
 
-// judge returns the API server's problems with a template. The error says why no judgement was possible.
+// judge returns the API server's errors about a template. err says why the template could not be validated.
 func (j *TemplateJudge) judge(ctx context.Context, namespace string, template PodTemplate) (field.ErrorList, error) {
 	object := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "dry-run-"}, Template: *template.withVolumes()}
 	err := j.dry.Create(ctx, object)
@@ -95,14 +95,14 @@ func (j *TemplateJudge) judge(ctx context.Context, namespace string, template Po
 	var problems field.ErrorList
 	for _, cause := range status.Status().Details.Causes {
 		if !strings.HasPrefix(cause.Field, "template.") {
-			return nil, err // not about the template
+			return nil, err // the error is not about the template
 		}
 		problems = append(problems, objection(cause, template.fieldOf(cause.Field)))
 	}
 	return problems, nil
 }
 
-// fieldOf says where in the workload a field of the PodTemplate is.
+// fieldOf converts a field path in the PodTemplate to the path in the workload.
 func (p PodTemplate) fieldOf(path string) string {
 	const volumes = "template.spec.volumes["
 	index, rest, _ := strings.Cut(strings.TrimPrefix(path, volumes), "]")
@@ -130,8 +130,8 @@ func (p PodTemplate) hasVolume(name string) bool {
 	return false
 }
 
-// without returns the problems of next missing among the problems of stored. Containers and volumes are matched by
-// name: positions change when neighbours come and go.
+// without returns the errors of next that are not among the errors of stored. Containers and volumes are identified by
+// name, because their indexes may change.
 func without(problems field.ErrorList, next PodTemplate, known field.ErrorList, stored PodTemplate) field.ErrorList {
 	had := map[string]bool{}
 	for _, problem := range known {
@@ -146,7 +146,7 @@ func without(problems field.ErrorList, next PodTemplate, known field.ErrorList, 
 	return out
 }
 
-// named replaces the index of a container or volume in a path by the name.
+// named replaces the index of a container or volume in a path by its name.
 func (p PodTemplate) named(path string) string {
 	rest, ok := strings.CutPrefix(path, "spec.template.spec.")
 	list, tail, indexed := strings.Cut(rest, "[")

@@ -15,26 +15,28 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxReview bounds the body of a review, in bytes: an admission review holds two objects of 3 MiB each, and the API
-// server converts objects singly.
+// maxReview is the largest size of a review's body, in bytes: an admission review contains two objects of up to 3 MiB
+// each, and the API server converts objects one by one.
 const maxReview = 8 << 20
 
 const (
-	// patience is how long a review waits for the end of running reviews; the API server waits for 10 seconds by default.
+	// patience is how long a review waits for other reviews to end; the API server waits 10 seconds by default.
 	patience = 9 * time.Second
-	// minRate is the minimum speed of a review's arrival and of taking its answer, in bytes per second, after separate
-	// start times. An arriving review takes no room yet, and a busy API server must not be turned away.
+	// minRate is the slowest allowed speed, in bytes per second, of receiving a review and of sending its response,
+	// after some time to start. A review that is being received does not count as being processed, and a busy API
+	// server must not be refused.
 	minRate, arrivalStart, answerStart = 8 << 20, 5 * time.Second, 2 * time.Second
 )
 
-// transfer is how long so many bytes may take.
+// transfer returns how long the transfer of a number of bytes may take.
 func transfer(start time.Duration, bytes int64) time.Duration {
 	return start + time.Duration(bytes)*time.Second/minRate
 }
 
-// limiter bounds the total cost of reviews, whoever sends the reviews. A review first arrives and is charged for the
-// bytes arrived, so a silent sender holds nothing. Then the review waits for room to work: small reviews do not wait
-// for large reviews, and no address takes more than half of the room. limiter is safe for concurrent use.
+// limiter limits the total cost of reviews, whoever sends them. A review is first received and charged for the bytes
+// received so far, so a client that sends nothing uses nothing. Then the review waits for its turn to be processed:
+// small reviews do not wait for large reviews, and no address uses more than half of the capacity. limiter is safe for
+// concurrent use.
 type limiter struct {
 	waiting      *waiting
 	small, large *lane
@@ -50,11 +52,11 @@ func newLimiter(options Options) *limiter {
 	}
 }
 
-// maxSmall is the largest review without a wait for larger reviews, in bytes.
+// maxSmall is the largest size in bytes of a review that does not wait for larger reviews.
 const maxSmall = 256 << 10
 
-// wrap returns the handler with the limits: 411 without a length, which the API server always sends, 413 for too large
-// reviews, 408 for too slow arrival, 503 while too many reviews are running.
+// wrap adds the limits to a handler: 411 if there is no length, which the API server always sends, 413 if a review is
+// too large, 408 if it is received too slowly, and 503 if too many reviews are being processed.
 func (l *limiter) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch size := r.ContentLength; {
@@ -84,7 +86,8 @@ func (l *limiter) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// admit reads a review and waits for room to work. The status is 0, or the reason for refusing the review.
+// admit reads a review and waits until it may be processed. The status is 0, or the status with which the review must
+// be refused.
 func (l *limiter) admit(ctx context.Context, w http.ResponseWriter, r *http.Request, g *guest) (release func(), status int) {
 	body, err := read(w, r, g)
 	if err != nil {
@@ -102,7 +105,7 @@ func (l *limiter) admit(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return release, status
 }
 
-// Refuse answers a review without reading.
+// refuse responds to a review without reading it.
 func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	l.log.V(1).Info("A review was cut off", "status", status, "path", Shown(r.URL.Path), "from", r.RemoteAddr, "bytes", r.ContentLength)
 	if l.cutOff != nil {
@@ -111,7 +114,7 @@ func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, status int, why
 	http.Error(w, why, status)
 }
 
-// acquire takes the room to work on a review.
+// acquire waits until the review may be processed.
 func (l *limiter) acquire(ctx context.Context, g *guest, size int64) (release func(), err error) {
 	if size <= maxSmall {
 		return l.small.acquire(ctx, g.source.small, size)
@@ -119,10 +122,10 @@ func (l *limiter) acquire(ctx context.Context, g *guest, size int64) (release fu
 	return l.large.acquire(ctx, g.source.large, size)
 }
 
-// read returns the body of a review, and charges for bytes during arrival. The error comes from a deadline or a
+// read reads the body of a review, and charges for bytes as they are received. The error comes from a deadline or the
 // connection.
 func read(w http.ResponseWriter, r *http.Request, g *guest) ([]byte, error) {
-	// A writer without deadlines is a test's.
+	// only writers in tests do not support deadlines
 	setReadDeadline(w, transfer(arrivalStart, r.ContentLength))
 	const chunk = 64 << 10
 	body := make([]byte, 0, min(r.ContentLength+1, chunk))
@@ -132,7 +135,7 @@ func read(w http.ResponseWriter, r *http.Request, g *guest) ([]byte, error) {
 		g.arrived(int64(n))
 		switch {
 		case errors.Is(err, io.EOF):
-			_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the deadline was for the body alone
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the deadline was only for the body
 			return body, nil
 		case err != nil:
 			return nil, err
@@ -148,7 +151,7 @@ func setReadDeadline(w http.ResponseWriter, after time.Duration) {
 	_ = http.NewResponseController(w).SetReadDeadline(clock.RealClock{}.Now().Add(after))
 }
 
-// addressOf returns who sends, without a port: connections cost nothing.
+// addressOf returns the client's address without port, because a client can easily open many connections.
 func addressOf(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host
@@ -156,16 +159,16 @@ func addressOf(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// lane is room to work on reviews, by their bytes.
+// lane is the capacity to process reviews, measured in bytes.
 type lane struct {
 	all     *semaphore.Weighted
 	most    int64
-	atLeast int64 // the minimum size counted for a review
+	atLeast int64 // the smallest size that is counted for a review
 }
 
 func newLane(most, atLeast int64) *lane { return &lane{semaphore.NewWeighted(most), most, atLeast} }
 
-// share is the maximum share of a single source.
+// share returns the largest share of a single source.
 func (l *lane) share() *semaphore.Weighted { return semaphore.NewWeighted(l.most / 2) }
 
 func (l *lane) acquire(ctx context.Context, share *semaphore.Weighted, size int64) (release func(), err error) {
@@ -180,7 +183,7 @@ func (l *lane) acquire(ctx context.Context, share *semaphore.Weighted, size int6
 	return func() { l.all.Release(size); share.Release(size) }, nil
 }
 
-// leaving is an answer under a deadline: each Write must be taken in time as a whole.
+// leaving is a response with a deadline: the client must receive each Write as a whole in time.
 type leaving struct{ http.ResponseWriter }
 
 func (l *leaving) Write(p []byte) (int, error) {
@@ -188,5 +191,5 @@ func (l *leaving) Write(p []byte) (int, error) {
 	return l.ResponseWriter.Write(p)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is used by http.ResponseController.
 func (l *leaving) Unwrap() http.ResponseWriter { return l.ResponseWriter }

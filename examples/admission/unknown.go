@@ -10,21 +10,21 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// maxUnknown is how many unknown fields a warning names.
+// maxUnknown is the largest number of unknown fields that a warning names.
 const maxUnknown = 5
 
 // Spec is the spec of an object, by field.
 type Spec map[string]json.RawMessage
 
-// TemplatePart is a part of a spec with a Go type of Kubernetes.
+// TemplatePart is a part of a spec whose Go type belongs to Kubernetes.
 type TemplatePart struct {
-	// Path leads from the spec to the part, with dots.
+	// Path is the path from the spec to the part, with dots.
 	Path string
 	// Into points to a zero value of the type.
 	Into any
 }
 
-// podParts are the template parts of a spec with Pod or claim templates.
+// podParts returns the parts of a spec with Pod or claim templates.
 func podParts(Spec) []TemplatePart {
 	return []TemplatePart{
 		{"template", &corev1.PodTemplateSpec{}},
@@ -45,9 +45,10 @@ func partAt(s Spec, path string) json.RawMessage {
 	return partAt(inner, rest)
 }
 
-// unknownFields returns a warning about template fields missing in the created objects, because the linked Kubernetes
-// does not know the fields. Most such fields are typing errors. Unknown fields are no problem: an older manager must
-// not refuse fields known to a newer API server. Fields present before are not named again.
+// unknownFields returns a warning about fields of templates that the created objects will not have, because the linked
+// Kubernetes does not know the fields. Most such fields are typing errors. They are not errors, because an older
+// manager must not refuse fields that a newer API server knows. Fields that the stored object has already are not named
+// again.
 func unknownFields(partsOf func(Spec) []TemplatePart, next, stored []byte) string {
 	if partsOf == nil {
 		partsOf = podParts
@@ -73,7 +74,7 @@ func unknownIn(next, stored json.RawMessage, at string, into any) []string {
 	}
 	problems, err := strictjson.UnmarshalStrict(next, into, strictjson.DisallowUnknownFields)
 	if err != nil {
-		return nil // the decoder reports the fault
+		return nil // the decoder reports the error
 	}
 	var fields []string
 	for _, problem := range problems {

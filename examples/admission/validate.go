@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 )
 
-// Validate answers a request with all problems: 422 for invalid objects, 403 for forbidden deletions. Validate is an
+// Validate responds to a request with all errors: 422 for invalid objects, 403 for forbidden deletions. Validate is an
 // [admission.HandlerFunc].
 func (k *Rules[Hub, Old]) Validate(ctx context.Context, req admission.Request) admission.Response {
 	if err := k.about(req); err != nil {
@@ -44,7 +44,7 @@ func (k *Rules[Hub, Old]) Validate(ctx context.Context, req admission.Request) a
 	return response
 }
 
-// validateWrite judges a creation, if there is no stored object, or an update.
+// validateWrite validates a creation if there is no stored object, otherwise an update.
 func (k *Rules[Hub, Old]) validateWrite(ctx context.Context, req admission.Request, stored object[Hub, Old]) (warnings []string, err error) {
 	if k.Closed != nil && !leavesSpec(req) {
 		if err := k.Closed(); err != nil {
@@ -79,7 +79,7 @@ func (k *Rules[Hub, Old]) validateWrite(ctx context.Context, req admission.Reque
 	return slices.DeleteFunc(warnings, func(text string) bool { return text == "" }), nil
 }
 
-// warnings returns the new warnings about an object.
+// warnings returns the warnings about an object that the stored object does not have.
 func (k *Rules[Hub, Old]) warnings(obj, stored object[Hub, Old]) []string {
 	if k.Warn == nil {
 		return nil
@@ -92,7 +92,7 @@ func (k *Rules[Hub, Old]) warnings(obj, stored object[Hub, Old]) []string {
 	return slices.DeleteFunc(due, func(text string) bool { return slices.Contains(before, text) })
 }
 
-// problems returns the problems visible in the object, in the terms of its version.
+// problems returns the errors in the object, with paths in the API version of the request.
 func (k *Rules[Hub, Old]) problems(ctx context.Context, obj, stored object[Hub, Old]) (problems field.ErrorList, err error) {
 	if stored.hub == nil {
 		problems, err = k.ValidateCreate(ctx, obj.hub)
@@ -105,8 +105,8 @@ func (k *Rules[Hub, Old]) problems(ctx context.Context, obj, stored object[Hub, 
 	return problems, err
 }
 
-// lost returns the parts of the object that conversion would lose. Parts of the stored object already lost do not block
-// edits.
+// lost returns the parts of the object that would be lost in the conversion. Parts that the stored object had lost
+// already do not block an update.
 func (k *Rules[Hub, Old]) lost(req admission.Request, stored object[Hub, Old]) field.ErrorList {
 	if k.OldVersion == "" {
 		return nil
@@ -118,7 +118,7 @@ func (k *Rules[Hub, Old]) lost(req admission.Request, stored object[Hub, Old]) f
 	return problems
 }
 
-// inOldVersion adds problems of the older version, and translates the rest into its terms.
+// inOldVersion adds errors of the older version, and converts the paths of all other errors to this version.
 func (k *Rules[Hub, Old]) inOldVersion(problems field.ErrorList, obj, stored *Old) field.ErrorList {
 	if k.OldField != nil {
 		for _, problem := range problems {
@@ -139,18 +139,18 @@ func (k *Rules[Hub, Old]) validateDelete(req admission.Request) error {
 	if object, ok := any(obj.hub).(metav1.Object); ok && object.GetDeletionTimestamp() != nil {
 		return nil // the object was admitted before
 	}
-	problems := k.ValidateDelete(obj.hub) // the decodable part decides
+	problems := k.ValidateDelete(obj.hub) // the part that could be decoded decides
 	if len(problems) == 0 {
 		return nil
 	}
 	name := req.Name
 	if object, ok := any(obj.hub).(metav1.Object); ok {
-		name = object.GetName() // the deletion of a collection has none
+		name = object.GetName() // a request to delete a collection has no name
 	}
 	if k.Refused != nil {
 		k.Refused(Refusal{EventDeletionProtection, k.GroupKind.Kind, req.Namespace, name, req.UserInfo.Username})
 	}
-	// The status of an invalid object has the causes in the right form; code and reason differ.
+	// The status of an invalid object has its causes in the right form; only code and reason differ.
 	status := apierrors.NewInvalid(k.GroupKind, name, problems).ErrStatus
 	status.Code, status.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
 	status.Details.Kind = k.Resource

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// waiting charges arriving and waiting reviews by their memory. Beyond the limit, the address with the largest share
-// loses its largest review, the oldest of several, repeatedly: an API server sends the reviews of all its users.
+// waiting charges reviews that are being received or are waiting, by their memory. If the limit is exceeded, the
+// address with the largest share loses its largest review, the oldest of several, and so on: an API server sends the
+// reviews of all its users.
 type waiting struct {
 	most int64
 
@@ -17,15 +18,15 @@ type waiting struct {
 	sources map[string]*source
 }
 
-// source is an address sending reviews.
+// source is an address that sends reviews.
 type source struct {
-	small, large *semaphore.Weighted // the source's share of the lanes
+	small, large *semaphore.Weighted // the share that the source may use of each lane
 	bytes        int64
-	guests       []*guest // waiting reviews, the oldest first
-	reviews      int      // waiting or running reviews; at 0 the source is dropped
+	guests       []*guest // reviews being received or waiting, the oldest first
+	reviews      int      // number of reviews received, waiting or processed; at 0 the source is forgotten
 }
 
-// guest is an arriving or waiting review.
+// guest is a review that is being received or is waiting.
 type guest struct {
 	room     *waiting
 	source   *source
@@ -35,10 +36,11 @@ type guest struct {
 	waits    bool
 }
 
-// guestBytes is a review's memory beside its body: a goroutine, and a part of a connection.
+// guestBytes is the memory that a review needs besides its body: a goroutine, and a part of a connection.
 const guestBytes = 16 << 10
 
-// enter admits a review to the waiting room. sendAway is called if the review has to go, and must not block.
+// enter registers a review that is about to be received. sendAway is called if the review must be refused, and must not
+// block.
 func (w *waiting) enter(address string, sendAway func(), small, large *lane) *guest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +56,7 @@ func (w *waiting) enter(address string, sendAway func(), small, large *lane) *gu
 	return g
 }
 
-// arrived accounts for so many more bytes.
+// arrived charges for received bytes.
 func (g *guest) arrived(bytes int64) {
 	g.room.mu.Lock()
 	defer g.room.mu.Unlock()
@@ -101,7 +103,7 @@ func (w *waiting) remove(g *guest) {
 	g.source.guests = slices.DeleteFunc(g.source.guests, func(other *guest) bool { return other == g })
 }
 
-// leave ends the waiting, and reports whether the review had been sent away.
+// leave ends the wait, and reports whether the review was refused before.
 func (g *guest) leave() (sentAway bool) {
 	g.room.mu.Lock()
 	defer g.room.mu.Unlock()
@@ -112,7 +114,7 @@ func (g *guest) leave() (sentAway bool) {
 	return false
 }
 
-// end is called when nobody works on the review any more.
+// end is called when the review was processed or refused.
 func (g *guest) end() {
 	g.room.mu.Lock()
 	defer g.room.mu.Unlock()

@@ -30,13 +30,13 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/served"
 )
 
-// Namespaces of created Pods: the webhook is not asked about Pods in a namespace with the label control-plane.
+// Pods are created in these namespaces: the webhook is not called for Pods in a namespace with the label control-plane.
 const (
 	spared = "spared"
 	asked  = "asked"
 )
 
-// admissionOptions are the command line of "bench admission".
+// admissionOptions are the options of "bench admission".
 type admissionOptions struct {
 	manager        string
 	sets, matching int
@@ -45,18 +45,18 @@ type admissionOptions struct {
 	lasts          time.Duration
 }
 
-// burst is the cost of a number of creations.
+// burst is the cost of creating a number of Pods.
 type burst struct {
 	name, namespace string
 	latencies       []time.Duration // sorted
 	failed          []error
-	// byServer and byManager are the times of the webhook, as seen by the API server and the manager.
+	// byServer and byManager are the durations of webhook calls, as measured by the API server and by the manager.
 	byServer, byManager histogram
-	cpu                 float64 // seconds of the manager
+	cpu                 float64 // CPU seconds of the manager
 }
 
-// admissionCommand creates Pods at a rate, and then many at once, with and without the webhook of Pods, and prints the
-// times.
+// admissionCommand creates Pods at a fixed rate, and then many at once, with and without the Pod webhook, and prints
+// the durations.
 func admissionCommand(ctx context.Context, args []string, out, log io.Writer) error {
 	var o admissionOptions
 	flags := flag.NewFlagSet("bench admission", flag.ContinueOnError)
@@ -102,8 +102,7 @@ func onCluster(ctx context.Context, o served.Options, measure func(*served.Clust
 	return measure(c)
 }
 
-// measureAdmission runs the loads. The first, small load is not shown, because the load opens connections and fills
-// caches.
+// measureAdmission runs the loads. The first, small load is not shown, because it opens connections and fills caches.
 func measureAdmission(ctx context.Context, c *served.Cluster, o admissionOptions, log io.Writer) ([]burst, error) {
 	for _, namespace := range loadNamespaces() {
 		if err := c.Create(ctx, namespace); err != nil {
@@ -168,7 +167,7 @@ func loadNamespaces() []client.Object {
 	}
 }
 
-// loadBudget is for the Pods of an app. The budget of the load's own app lets all Pods go.
+// loadBudget returns a budget for the Pods of an app. The budget for the measured app admits all requests.
 func loadBudget(i int) *policyv1beta1.PodUnavailableBudget {
 	app := "other-" + strconv.Itoa(i)
 	if i == 0 {
@@ -182,7 +181,7 @@ func loadBudget(i int) *policyv1beta1.PodUnavailableBudget {
 	}
 }
 
-// loadSet injects a single small container.
+// loadSet returns a SidecarSet that injects a single small container.
 func loadSet(i int, matches bool) *v1beta1.SidecarSet {
 	app := "load"
 	if !matches {
@@ -198,7 +197,7 @@ func loadSet(i int, matches bool) *v1beta1.SidecarSet {
 	}
 }
 
-// generator creates equal Pods, with a client without rate limits.
+// generator creates identical Pods, with a client without rate limits.
 type generator struct {
 	cluster *served.Cluster
 	clients *kubernetes.Clientset
@@ -214,7 +213,8 @@ func newGenerator(c *served.Cluster, pod *corev1.Pod) (*generator, error) {
 
 func (g *generator) create(ctx context.Context, namespace string) (time.Duration, error) {
 	began := time.Now()
-	_, err := g.clients.CoreV1().Pods(namespace).Create(ctx, g.pod.DeepCopy(), metav1.CreateOptions{}) // the encoder writes the kind
+	// The encoder sets the kind.
+	_, err := g.clients.CoreV1().Pods(namespace).Create(ctx, g.pod.DeepCopy(), metav1.CreateOptions{})
 	return time.Since(began), err
 }
 
@@ -225,12 +225,12 @@ func (g *generator) atOnce(ctx context.Context, namespace string, n int) ([]time
 	return latencies, errs
 }
 
-// atRate begins each creation on time, whatever the results of earlier creations.
+// atRate begins each creation at its time, whether or not earlier creations have ended.
 func (g *generator) atRate(ctx context.Context, namespace string, rate int, lasts time.Duration) ([]time.Duration, []error) {
 	return paced(ctx, rate*int(lasts/time.Second), rate, func(int) (time.Duration, error) { return g.create(ctx, namespace) })
 }
 
-// deleteAtRate deletes created Pods, as many as exist.
+// deleteAtRate deletes created Pods at a fixed rate.
 func (g *generator) deleteAtRate(ctx context.Context, namespace string, rate int, lasts time.Duration) ([]time.Duration, []error) {
 	pods, err := g.clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: int64(rate * int(lasts/time.Second))})
 	if err != nil {
@@ -243,7 +243,7 @@ func (g *generator) deleteAtRate(ctx context.Context, namespace string, rate int
 	})
 }
 
-// paced makes n requests, so many a second.
+// paced makes n requests at a rate per second.
 func paced(ctx context.Context, n, rate int, do func(i int) (time.Duration, error)) ([]time.Duration, []error) {
 	latencies, errs := make([]time.Duration, n), make([]error, n)
 	ticks := time.NewTicker(time.Second / time.Duration(rate))
@@ -285,7 +285,7 @@ func (g *generator) measure(
 	return l, errors.Join(err, cpuErr, ctx.Err())
 }
 
-// checkInjected makes sure of measuring injection.
+// checkInjected checks that sidecars were injected, so that the right thing is measured.
 func (g *generator) checkInjected(ctx context.Context, matching int) error {
 	pods := &corev1.PodList{}
 	if err := g.cluster.List(ctx, pods, client.InNamespace(asked)); err != nil {

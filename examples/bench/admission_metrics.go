@@ -13,16 +13,16 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/served"
 )
 
-// histogram is a program's report about the times of calls.
+// histogram is a program's metric of the durations of calls.
 type histogram struct {
 	count, seconds float64
 	buckets        []bucket // by bound
 }
 
-// bucket counts calls within a time.
+// bucket is the number of calls that took at most a given time.
 type bucket struct{ bound, count float64 }
 
-// hook is a webhook of Pods: the name for the API server, and the path.
+// hook is a webhook for Pods: its name in the API server's metrics, and its path.
 type hook struct{ name, path string }
 
 func creationHook() hook { return hook{"mpod.kb.io", "/mutate-pod"} }
@@ -61,7 +61,7 @@ func metricsOf(ctx context.Context, c *served.Cluster) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// readHistogram adds up the histograms of the name with the labels.
+// readHistogram adds up the histograms that have the name and the labels.
 func readHistogram(metrics []byte, name string, labels ...string) (out histogram, err error) {
 	at := map[float64]int{}
 	lines := bufio.NewScanner(bytes.NewReader(metrics))
@@ -101,7 +101,7 @@ func readHistogram(metrics []byte, name string, labels ...string) (out histogram
 	return out, lines.Err()
 }
 
-// since returns the calls after an earlier reading.
+// since returns the calls since an earlier reading.
 func (h histogram) since(before histogram) histogram {
 	out := histogram{count: h.count - before.count, seconds: h.seconds - before.seconds}
 	for i, b := range h.buckets {
@@ -113,7 +113,7 @@ func (h histogram) since(before histogram) histogram {
 	return out
 }
 
-// String returns the mean and the median's bound, in milliseconds.
+// String returns the mean, and the upper bound of the median, in milliseconds.
 func (h histogram) String() string {
 	if h.count == 0 {
 		return "-"

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// fleets is the kind of the operator in examples/embed.
+// fleets is the kind of the example operator in examples/embed.
 func fleets() measured {
 	gvk := fleet.GroupVersion.WithKind("Fleet")
 	return measured{about: "Fleet of examples/embed, one Pod at a time; the manager is built from there", Workload: bench.Workload{
@@ -36,11 +36,11 @@ func fleets() measured {
 	}}
 }
 
-// asMap is a template for kinds without a Go type here.
+// asMap converts a template for kinds that have no Go type here.
 func asMap(template *corev1.PodTemplateSpec) map[string]any {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(template)
 	if err != nil {
-		panic(err) // the type of the argument is known
+		panic(err) // a Pod template can always be converted
 	}
 	return out
 }

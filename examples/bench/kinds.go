@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/bench"
 )
 
-// measured is a measurable kind.
+// measured is a kind that can be measured.
 type measured struct {
 	bench.Workload
 

@@ -14,14 +14,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/bench"
 )
 
-// options are the command line of a run.
+// options are the command-line options of a run.
 type options struct {
 	bench.Options
 
 	json, timeline string
 }
 
-// parse reads the command line of a run. Errors name the flag or the option, the value and the allowed values.
+// parse parses the command line of a run. Errors name the flag or the option, the value and the allowed values.
 func parse(args []string, log io.Writer) (options, error) {
 	o := options{Options: bench.NewOptions("bin/kruise-manager", bench.Workload{})}
 	o.Progress = log
@@ -68,8 +68,8 @@ func parse(args []string, log io.Writer) (options, error) {
 	return o, o.Validate()
 }
 
-// locate finds the manager. A relative path is also tried in the parent directory: "make build" puts binaries beside
-// the module.
+// locate finds the manager. A relative path is also tried in the parent directory, because "make build" puts binaries
+// there.
 func locate(path string) (string, error) {
 	for _, candidate := range []string{path, filepath.Join("..", path)} {
 		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() {

@@ -90,14 +90,14 @@ func report(runs map[string]*bench.Result, admitted string) string {
 	return p.String()
 }
 
-// page is the report, piece by piece.
+// page is the report, written in parts.
 type page struct{ strings.Builder }
 
 func (p *page) writef(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
 func (p *page) table(t bench.Table) { t.WriteMarkdown(p) }
 
-// remarks lists the remarks of a run on the named phases, or on all.
+// remarks writes the remarks of a run about the named phases, or about all phases.
 func (p *page) remarks(r *bench.Result, phases ...string) {
 	for _, remark := range r.Remarks(phases...) {
 		p.writef("- %s\n", remark)
@@ -183,7 +183,7 @@ func reportGrowth(p *page, growing []*bench.Result) {
 	}, Rows: rows})
 }
 
-// reportRepeats shows how far apart runs of the same are.
+// reportRepeats shows how much repeated runs differ.
 func reportRepeats(p *page, runs map[string]*bench.Result) {
 	names := []string{sizeRun(1000)}
 	for i := range repeats {
@@ -215,7 +215,7 @@ func reportRepeats(p *page, runs map[string]*bench.Result) {
 		"rest: a rollout takes as long as they take for the manager's three writes a Pod and what follows from them.\n", 100*used/had)
 }
 
-// reportPace tells a slow machine from a slow manager.
+// reportPace shows the speed of the machine, to tell a slow machine from a slow manager.
 func reportPace(p *page, runs map[string]*bench.Result) {
 	p.writef("\n## The machine's pace\n\nA shared machine is not equally fast all the time: seconds and CPU seconds of two runs compare as far as these do. "+
 		"They are what it took to %s, with nothing else to do.\n\n", bench.Yardstick)
@@ -228,7 +228,7 @@ func reportPace(p *page, runs map[string]*bench.Result) {
 	p.table(bench.Table{Header: []string{"run", "s before it", "s after it"}, Rows: rows})
 }
 
-// peak is the largest of all phases.
+// peak returns the largest memory of all phases.
 func peak(r *bench.Result) (mebibytes float64) {
 	for _, f := range r.Phases {
 		mebibytes = max(mebibytes, f.PeakMebibytes)
@@ -236,7 +236,7 @@ func peak(r *bench.Result) (mebibytes float64) {
 	return mebibytes
 }
 
-// machines lists the machines of the runs without repetition.
+// machines lists the machines of the runs without duplicates.
 func machines(runs map[string]*bench.Result) []string {
 	var out []string
 	for _, r := range runs {

@@ -21,7 +21,7 @@ import (
 type experiment struct {
 	name string
 	args []string
-	// embed measures the operator of examples/embed.
+	// embed measures the example operator of examples/embed.
 	embed bool
 }
 
@@ -35,21 +35,21 @@ const (
 	admissionRun                  = "admission"
 )
 
-// growthPhases are the phases for the growth of figures.
+// growthPhases are the phases for which the report shows how figures grow with the number of Pods.
 const growthPhases = "--phases=in-place,no-change,passes"
 
-// sizes are the runs of a CloneSet, by its Pods.
+// sizes are the numbers of Pods in the runs of a CloneSet.
 func sizes() []int { return []int{100, 500, 1000, 2000, 5000, 10000} }
 
 func sizeRun(pods int) string { return fmt.Sprintf("cloneset-%d", pods) }
 
-// repeats is how often the rollout of 1,000 Pods is measured once more.
+// repeats is how often the rollout of 1,000 Pods is repeated.
 const repeats = 4
 
 func repeatRun(i int) string { return fmt.Sprintf("%s-again-%d", sizeRun(1000), i+1) }
 
-// experiments lists all runs, long runs last. The repeated run is spread over the list, because the machine's pace
-// changes over minutes.
+// experiments lists all runs, long runs last. The repeated runs are distributed over the list, because the machine's
+// speed changes within minutes.
 func experiments() []experiment {
 	out := []experiment{
 		{name: wavesRun, args: []string{"--pods=500", "--max-unavailable=20%", "--phases=in-place,recreate"}},
@@ -86,7 +86,7 @@ func experimentChoices() (out []bench.Choice) {
 	return out
 }
 
-// place is the directory of runs and the name of the report.
+// place is the directory of the runs, and the path of the report.
 type place struct{ runs, out string }
 
 func (p place) json(name string) string { return filepath.Join(p.runs, name+".json") }
@@ -99,7 +99,7 @@ func (p place) figures(name string) string {
 	return p.json(name)
 }
 
-// results makes missing runs and writes the report from all existing runs.
+// results makes runs that are missing, and writes the report from all existing runs.
 func results(ctx context.Context, args []string, log *os.File) error {
 	var p place
 	flags := flag.NewFlagSet("bench results", flag.ContinueOnError)
@@ -171,7 +171,7 @@ func load(p place) (map[string]*bench.Result, error) {
 	runs := map[string]*bench.Result{}
 	for _, e := range experiments() {
 		if e.name == admissionRun {
-			continue // is text
+			continue // this part is text
 		}
 		raw, err := os.ReadFile(p.json(e.name))
 		if errors.Is(err, fs.ErrNotExist) {

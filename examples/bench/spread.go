@@ -39,8 +39,8 @@ type spreadOptions struct {
 // subsetLabel names a Pod's subset.
 const subsetLabel = "bench.workloadkit.io/subset"
 
-// spreadCommand creates the Pods of a WorkloadSpread's target at a rate, without and with the webhook of Pods, and
-// prints times and requests.
+// spreadCommand creates the Pods of a WorkloadSpread's target at a fixed rate, without and with the Pod webhook, and
+// prints durations and requests.
 func spreadCommand(ctx context.Context, args []string, out, log io.Writer) error {
 	var o spreadOptions
 	flags := flag.NewFlagSet("bench spread", flag.ContinueOnError)
@@ -75,15 +75,15 @@ func spreadCommand(ctx context.Context, args []string, out, log io.Writer) error
 	return nil
 }
 
-// spreading is what the creations have cost.
+// spreading is the cost of the creations.
 type spreading struct {
 	loads    []burst
-	requests map[string]int // of the manager
+	requests map[string]int // number of the manager's requests by kind
 	rest     time.Duration  // from the last creation until the status has all Pods
-	memory   float64        // peak, MiB
+	memory   float64        // peak memory in MiB
 }
 
-// measureSpread creates the same number of Pods in a namespace without the webhook first.
+// measureSpread creates the same number of Pods twice, first in a namespace without the webhook.
 func measureSpread(ctx context.Context, c *served.Cluster, o spreadOptions, log io.Writer) (m spreading, err error) {
 	job, err := prepareSpread(ctx, c, o)
 	if err != nil {
@@ -124,7 +124,7 @@ func measureSpread(ctx context.Context, c *served.Cluster, o spreadOptions, log 
 	return m, checkSpread(ctx, c, o, created)
 }
 
-// prepareSpread makes a Job that nobody manages, and its WorkloadSpread.
+// prepareSpread creates a Job that no controller handles, and its WorkloadSpread.
 func prepareSpread(ctx context.Context, c *served.Cluster, o spreadOptions) (*batchv1.Job, error) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: asked, Name: "load"}, Spec: batchv1.JobSpec{
 		Parallelism: ptr.To(int32(o.pods)), ManagedBy: ptr.To("bench.workloadkit.io/load"),
@@ -150,7 +150,7 @@ func prepareSpread(ctx context.Context, c *served.Cluster, o spreadOptions) (*ba
 	return job, nil
 }
 
-// memberOf is a Pod of the Job.
+// memberOf returns a Pod of the Job.
 func memberOf(job *batchv1.Job, o spreadOptions) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "load-", Labels: job.Spec.Template.Labels,
@@ -162,7 +162,7 @@ func memberOf(job *batchv1.Job, o spreadOptions) *corev1.Pod {
 	return pod
 }
 
-// untilCounted waits until the status has all created Pods, and returns the time.
+// untilCounted waits until the status counts all created Pods, and returns how long this took.
 func untilCounted(ctx context.Context, c *served.Cluster, created int) (time.Duration, error) {
 	began, last := time.Now(), ""
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -188,7 +188,8 @@ func untilCounted(ctx context.Context, c *served.Cluster, created int) (time.Dur
 	return time.Since(began), nil
 }
 
-// checkSpread makes sure of measuring a spread: no subset has more than its share, and no Pod is without a subset.
+// checkSpread checks that the right thing was measured: no subset has more Pods than its share, and no Pod is without a
+// subset.
 func checkSpread(ctx context.Context, c *served.Cluster, o spreadOptions, created int) error {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(asked)); err != nil {
@@ -211,7 +212,8 @@ func checkSpread(ctx context.Context, c *served.Cluster, o spreadOptions, create
 	return nil
 }
 
-// requestsSince counts the manager's requests by kind. Watches and leases do not grow with Pods.
+// requestsSince counts the manager's requests by kind. The number of watches and leases does not grow with the number
+// of Pods.
 func requestsSince(log string, offset int64) (map[string]int, error) {
 	requests, _, err := audit.Select(log, offset, func(r audit.Request) bool {
 		return strings.HasPrefix(r.UserAgent, "kruise-manager") && r.Resource != "leases" && r.Verb != "watch"

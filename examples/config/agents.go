@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// InstallAgentRights applies the rights of node agents, with the policies that bind each agent to its own Node, and no
-// agent. The namespace kruise-system must exist.
+// InstallAgentRights applies the roles of node agents, and the policies restricting each agent to its own Node, but
+// no agent. The namespace kruise-system must exist.
 func InstallAgentRights(ctx context.Context, c client.Client) error {
 	return each("daemon", func(raw []byte) error {
 		for document := range bytes.SplitSeq(raw, []byte("\n---\n")) {
@@ -31,8 +31,8 @@ func InstallAgentRights(ctx context.Context, c client.Client) error {
 	})
 }
 
-// InstallAgentWebhook has the manager's webhook bind node agents in place of the policies, which go. The webhook
-// configurations must be installed, without the webhook.
+// InstallAgentWebhook makes the manager's webhook restrict node agents and deletes the policies. The
+// webhook configurations must be installed, without this webhook.
 func InstallAgentWebhook(ctx context.Context, c client.Client) error {
 	for _, kind := range []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"} {
 		for _, name := range []string{"kruise-daemon-requests", "kruise-daemon-pods", "kruise-daemon-events"} {
@@ -61,7 +61,8 @@ func InstallAgentWebhook(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// AgentWebhook returns the webhook that binds node agents, and the configuration with nothing else.
+// AgentWebhook returns the webhook that restricts node agents, and a webhook configuration that contains only this
+// webhook.
 func AgentWebhook() (configuration *unstructured.Unstructured, webhooks []any, err error) {
 	configuration = &unstructured.Unstructured{}
 	raw, err := manifests.ReadFile("daemon-webhook/webhooks.yaml")

@@ -1,5 +1,5 @@
-// Package controllertest shows a controller's test everything that happens on the API server: the package runs the
-// manager against a control plane, follows every Pod event, and counts requests in the audit log.
+// Package controllertest shows a test everything that a controller does: the package runs the manager against a control
+// plane, records every Pod event, and counts requests in the audit log.
 package controllertest
 
 import (
@@ -37,7 +37,7 @@ func Client(t testing.TB, cp *controlplane.ControlPlane) client.WithWatch {
 	return c
 }
 
-// Manager runs the controllers until stop is called or the test ends; stop returns after their end.
+// Manager runs the controllers until stop is called or the test ends; stop returns when they have ended.
 func Manager(t testing.TB, cp *controlplane.ControlPlane, options manager.Options) (stop func()) {
 	t.Helper()
 	options.Version = "test"
@@ -70,14 +70,14 @@ type Event struct {
 	Pod  *corev1.Pod
 }
 
-// Recorder keeps every Pod event of a namespace in order.
+// Recorder records every Pod event of a namespace in order.
 type Recorder struct {
 	mu     sync.Mutex
 	events []Event
 }
 
-// Watch starts to record the Pod events of a namespace; existing Pods come first, as added. check, unless nil, sees the
-// Pods after each event, in the order of events.
+// Watch starts to record the Pod events of a namespace; existing Pods come first, as added. check, unless nil, is
+// called with all Pods after each event.
 func Watch(t testing.TB, c client.WithWatch, namespace string, check func(pods map[types.UID]*corev1.Pod)) *Recorder {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -128,10 +128,10 @@ func (r *Recorder) Events() []Event {
 	return append([]Event(nil), r.events...)
 }
 
-// Request is an answered request of the controllers, from the audit log.
+// Request is a request of the controllers that was answered, from the audit log.
 type Request = audit.Request
 
-// Requests returns the requests since offset of clients with a user agent that begins with agent, and the next offset.
+// Requests returns the requests since an offset by clients whose user agent begins with agent, and the next offset.
 func Requests(t testing.TB, auditLog string, offset int64, agent string) ([]Request, int64) {
 	t.Helper()
 	requests, next, err := audit.Read(auditLog, offset, agent)
@@ -141,7 +141,7 @@ func Requests(t testing.TB, auditLog string, offset int64, agent string) ([]Requ
 	return requests, next
 }
 
-// End returns the offset for requests from now on.
+// End returns the offset from which on later requests can be read.
 func End(t testing.TB, auditLog string) int64 {
 	t.Helper()
 	offset, err := audit.End(auditLog)
@@ -151,7 +151,7 @@ func End(t testing.TB, auditLog string) int64 {
 	return offset
 }
 
-// Tally counts requests by verb and resource, failed ones by their code beside.
+// Tally counts requests by verb and resource; failed requests are counted by their code as well.
 func Tally(requests []Request, namespace string) map[string]int {
 	out := map[string]int{}
 	for _, r := range requests {

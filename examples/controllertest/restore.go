@@ -22,8 +22,9 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// Restore creates the objects of a file in a namespace: owners first, with their new UIDs in the owned objects, and
-// each object with its former status. Objects that select the former namespace by name select the new namespace.
+// Restore creates the objects of a file in a namespace: owners first, so that owned objects refer to their new UIDs,
+// and each object with the status in the file. Objects that select the original namespace by name then select the new
+// namespace.
 func Restore(t testing.TB, c client.Client, namespace, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -34,8 +35,8 @@ func Restore(t testing.TB, c client.Client, namespace, path string) {
 	newRestorer(t, c, namespace).restore(raw)
 }
 
-// RestoreConverted is Restore of objects of which some are in v1alpha1, as OpenKruise 1.9.0 stores them: the objects are
-// converted first, where no webhook converts.
+// RestoreConverted is Restore for files with objects in v1alpha1, as OpenKruise 1.9.0 stores them: the objects are
+// converted before they are created, so that no conversion webhook is needed.
 func RestoreConverted(t testing.TB, c client.Client, namespace, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -56,8 +57,8 @@ func RestoreConverted(t testing.TB, c client.Client, namespace, path string) {
 	newRestorer(t, c, namespace).restore([]byte(strings.Join(documents, "\n---\n")))
 }
 
-// RestoreCluster is Restore of several files into the objects' former namespaces. edit changes the text of each file;
-// nil for no change. Objects with a deletion timestamp are deleted last.
+// RestoreCluster is Restore for several files, into the objects' original namespaces. edit changes the text of each
+// file; nil for no change. Objects that have a deletion timestamp in the file are deleted at the end.
 func RestoreCluster(t testing.TB, c client.Client, edit func(raw []byte) []byte, paths ...string) {
 	t.Helper()
 	r := newRestorer(t, c, "")
@@ -78,12 +79,12 @@ func RestoreCluster(t testing.TB, c client.Client, edit func(raw []byte) []byte,
 	}
 }
 
-// restorer creates objects in their former state.
+// restorer creates objects as recorded in files.
 type restorer struct {
 	client.Client
 	t         testing.TB
-	namespace string                  // of all objects; empty means their own
-	uids      map[types.UID]types.UID // the present UID by the UID in the files
+	namespace string                  // namespace for all objects; if empty, each object's own
+	uids      map[types.UID]types.UID // new UIDs by the UIDs in the files
 	ending    []*unstructured.Unstructured
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // Serve runs the manager with its webhooks until the test ends, and returns when the manager is ready. The API server
-// asks the webhooks about all Pods, so the control plane must not be shared with other packages.
+// calls the webhooks for all Pods, so the control plane must not be shared with other packages.
 func Serve(t testing.TB, cp *controlplane.ControlPlane, c client.Client, options manager.Options) {
 	t.Helper()
 	if err := config.InstallWebhooks(t.Context(), c); err != nil {
@@ -36,7 +36,7 @@ func Serve(t testing.TB, cp *controlplane.ControlPlane, c client.Client, options
 	webhooks.Host = "localhost"
 	options.Webhooks, options.HealthAddress = &webhooks, fmt.Sprintf("127.0.0.1:%d", health)
 	Manager(t, cp, options)
-	t.Cleanup(func() { // nobody answers when the manager has ended
+	t.Cleanup(func() { // nobody serves the webhooks after the manager has ended
 		for _, configuration := range webhookConfigurations() {
 			_ = c.Delete(context.WithoutCancel(t.Context()), configuration)
 		}

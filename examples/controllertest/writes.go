@@ -8,13 +8,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// writesPoll is how often FewWrites looks into the audit log.
+// writesPoll is the time between two reads of the audit log by FewWrites.
 const writesPoll = 100 * time.Millisecond
 
-// FewWrites watches a namespace for the length of a window. FewWrites fails the test as soon as clients with a user
-// agent that begins with agent have made more than most writes there, including refused writes. Events and leases do
-// not count. Use FewWrites for a workload that cannot get on: useless attempts cost the API server as much as useful
-// requests.
+// FewWrites watches a namespace for the duration of window. FewWrites fails the test as soon as clients whose user
+// agent begins with agent have sent more than most writes for the namespace, including refused writes. Events and
+// leases do not count. Use FewWrites for a workload that cannot make progress: useless attempts cost the API server as
+// much as useful requests.
 func FewWrites(t testing.TB, auditLog, agent, namespace string, window time.Duration, most int) {
 	t.Helper()
 	offset := End(t, auditLog) // earlier writes do not count

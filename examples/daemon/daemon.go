@@ -1,7 +1,7 @@
-// Package daemon runs the agent of a Node in place of OpenKruise's daemon: restarts for ContainerRecreateRequests, and
-// reports of what runs in the Pods of the kinds, for labels and annotations in environments.
+// Package daemon runs the agent of a Node in place of OpenKruise's daemon: it restarts containers for
+// ContainerRecreateRequests, and reports with which labels and annotations in their environments containers run.
 //
-// The agent waits for what is missing, a runtime, a CRD, an API server, and says so: see [Daemon.Waiting].
+// If a container runtime, a CRD or the API server is unavailable, the agent waits and says so: see [Daemon.Waiting].
 package daemon
 
 import (
@@ -23,29 +23,29 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Options of a Daemon.
+// Options are options of a Daemon.
 type Options struct {
 	// Node is the name of the Node. Required.
 	Node string
-	// Sockets says where the sockets of the container runtimes are.
+	// Sockets says where to find the sockets of the container runtimes.
 	Sockets Sockets
-	// Registry gets the metrics; nil for none.
+	// Registry receives the metrics; nil for none.
 	Registry prometheus.Registerer
 }
 
-// Sockets says where the sockets of the container runtimes are.
+// Sockets says where to find the sockets of the container runtimes.
 type Sockets struct {
-	// File is the socket: an absolute path, or a name below Run. Empty stands for the kubelet's own endpoint and for all
-	// usual places.
+	// File is the path of a socket: an absolute path, or a name below Run. If empty, the kubelet's own endpoint and all
+	// usual paths are tried.
 	File string
-	// Run is the place of the Node's /var/run in the agent's own file system; without such a directory the agent looks at
-	// the Node's paths themselves.
+	// Run is the directory in which the Node's /var/run is mounted for the agent; if it does not exist, the agent uses
+	// the Node's paths.
 	Run string
-	// KubeletConfig is the file with the kubelet's configuration; a missing file is no error.
+	// KubeletConfig is the path of the kubelet's configuration; if the file is missing, this is no error.
 	KubeletConfig string
 }
 
-// Paths returns the paths to look at, in the agent's own file system.
+// Paths returns the socket paths to try, in the agent's own file system.
 func (s Sockets) Paths() []string {
 	switch {
 	case filepath.IsAbs(s.File):
@@ -72,7 +72,7 @@ type Daemon struct {
 	requests *onnode.Watched
 }
 
-// New returns the agent of a Node that works with the API server of a configuration. New asks nobody.
+// New returns the agent of a Node, with the API server in the given configuration. New sends no request.
 func New(config *rest.Config, o Options) (*Daemon, error) {
 	d := &Daemon{}
 	sink, err := newEvents(config, o.Node)
@@ -106,20 +106,20 @@ func New(config *rest.Config, o Options) (*Daemon, error) {
 	return d, err
 }
 
-// Ways are the ways from an agent's work to the API server.
+// Ways are functions by which an agent's work reads and writes in the API server.
 type Ways struct {
 	Requests onnode.Requests
 	Restarts onnode.Options
-	// Report writes a strategic merge patch to the status of a Pod.
+	// Report sends a strategic merge patch for the status of a Pod.
 	Report func(ctx context.Context, pod types.NamespacedName, patch []byte) error
 }
 
-// Work returns the work for a Pod: restarts for requests, and reports.
+// Work returns the work for a Pod: container restarts and reports.
 func Work(w Ways) agent.Work {
 	return both(onnode.New(w.Requests, w.Restarts).Work, newMetadata(w.Report).work)
 }
 
-// both does two works for a Pod. An error of one does not hold up the other.
+// both does two kinds of work for a Pod. If one returns an error, the other is done nevertheless.
 func both(first, second agent.Work) agent.Work {
 	return func(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
 		again, err = first(ctx, pod)
@@ -131,10 +131,10 @@ func both(first, second agent.Work) agent.Work {
 	}
 }
 
-// Run works until the context ends. What is missing is no error: see Waiting.
+// Run works until the context ends. If something is unavailable, Run returns no error: see Waiting.
 func (d *Daemon) Run(ctx context.Context) error {
 	var all sync.WaitGroup
-	all.Go(func() { _ = d.requests.Start(ctx) }) // has no errors
+	all.Go(func() { _ = d.requests.Start(ctx) }) // Start returns no errors
 	err := d.agent.Run(ctx)
 	all.Wait()
 	return err

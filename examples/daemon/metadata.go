@@ -20,13 +20,14 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Rests between two stops of a container for its environment, by Pod and name.
+// These are waits between two stops of a container because of its environment, by Pod and container name.
 const (
 	firstStopRest   = 3 * time.Second
 	longestStopRest = 10 * time.Minute
 )
 
-// metadata reports what runs in the Pods of the kinds, and stops containers with an environment that is out of date.
+// metadata reports with which labels and annotations containers run, and stops containers whose environment is
+// outdated.
 type metadata struct {
 	patch func(ctx context.Context, pod types.NamespacedName, patch []byte) error
 	rules runtimemeta.Rules
@@ -36,13 +37,13 @@ type metadata struct {
 	written map[types.UID]written // reports that the cache does not show yet
 }
 
-// written is a report that was written.
+// written is a report that was sent to the API server.
 type written struct {
 	report string
 	at     time.Time
 }
 
-// lateCache is the time for the cache to show a report. Afterwards somebody else has changed the report.
+// lateCache is how long the cache may take to show a report. If it takes longer, somebody else has changed the report.
 const lateCache = 5 * time.Second
 
 func newMetadata(patch func(ctx context.Context, pod types.NamespacedName, patch []byte) error) *metadata {
@@ -54,7 +55,7 @@ func newMetadata(patch func(ctx context.Context, pod types.NamespacedName, patch
 	}
 }
 
-// work is an agent's work for a Pod.
+// work is the work of an agent for a Pod.
 func (m *metadata) work(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
 	if pod.DeletionTimestamp != nil || !podstate.IsActive(pod.Pod) || !runtimemeta.Concerns(pod.Pod, apps.Group, apps.AnnotationSidecarSetHash) {
 		m.forget(pod.UID)
@@ -66,7 +67,7 @@ func (m *metadata) work(ctx context.Context, pod *agent.Pod) (again time.Duratio
 	}
 	before, err := runtimemeta.Decode(pod.Annotations[apps.AnnotationRuntimeContainersMeta])
 	if err != nil {
-		before = runtimemeta.Report{} // replaced
+		before = runtimemeta.Report{} // the report will be replaced
 	}
 	step := m.rules.Next(pod.Pod, instances, before)
 	failed := m.read(ctx, pod, instances, step.Read)
@@ -85,12 +86,12 @@ func (m *metadata) work(ctx context.Context, pod *agent.Pod) (again time.Duratio
 	}
 	again = m.again(pod.Pod)
 	if step.Changed && again <= 0 {
-		again = lateCache // in case somebody takes the report back before the cache shows it
+		again = lateCache // in case somebody reverts the report before the cache shows it
 	}
 	return again, failed
 }
 
-// instances are the containers of a Pod at the runtime.
+// instances returns the containers of a Pod as reported by the container runtime.
 func (m *metadata) instances(ctx context.Context, pod *agent.Pod) ([]runtimemeta.Instance, error) {
 	listed, err := pod.Containers(ctx)
 	out := make([]runtimemeta.Instance, 0, len(listed))
@@ -103,7 +104,7 @@ func (m *metadata) instances(ctx context.Context, pod *agent.Pod) ([]runtimemeta
 	return out, err
 }
 
-// read reads the environments of instances by ID. What cannot be read holds up nothing else.
+// read reads the environments of instances by ID. If an environment cannot be read, the work continues without it.
 func (m *metadata) read(ctx context.Context, pod *agent.Pod, instances []runtimemeta.Instance, ids []string) error {
 	var errs []error
 	for _, id := range ids {
@@ -121,7 +122,7 @@ func (m *metadata) read(ctx context.Context, pod *agent.Pod, instances []runtime
 	return errors.Join(errs...)
 }
 
-// write writes a report, once: the cache shows the report late.
+// write sends a report, but only once, although the cache shows the report later.
 func (m *metadata) write(ctx context.Context, pod *corev1.Pod, report string) error {
 	m.mu.Lock()
 	last := m.written[pod.UID]
@@ -137,7 +138,7 @@ func (m *metadata) write(ctx context.Context, pod *corev1.Pod, report string) er
 	}
 	err = m.patch(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, patch)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone, or replaced: an event tells
+		return nil // the Pod was deleted or replaced, and an event will follow
 	}
 	if err != nil {
 		return fmt.Errorf("report about Pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -154,7 +155,7 @@ func (m *metadata) forget(pod types.UID) {
 	delete(m.written, pod)
 }
 
-// stop stops an outdated container, unless the last stop was a short while ago.
+// stop stops a container whose environment is outdated, unless it was stopped a short while ago.
 func (m *metadata) stop(pod *agent.Pod, id, name string) {
 	pod.Keep(id)
 	key, now := string(pod.UID)+"/"+name, m.rests.Clock.Now()
@@ -163,11 +164,11 @@ func (m *metadata) stop(pod *agent.Pod, id, name string) {
 	}
 	m.rests.Next(key, now)
 	m.rests.GC()
-	_ = pod.Stop(id, nil) // a hook that cannot be run holds up no update
+	_ = pod.Stop(id, nil) // the update continues even if the hook cannot be run
 }
 
-// again is the time until another look at a Pod during an update in place: the runtime knows of a new instance before
-// the kubelet tells the API server.
+// again returns the time until the next check of a Pod during an in-place update, because the runtime knows of a new
+// instance before the kubelet reports it.
 func (m *metadata) again(pod *corev1.Pod) time.Duration {
 	condition := podstate.Condition(pod, apps.ConditionInPlaceUpdateReady)
 	if condition == nil || condition.Status != corev1.ConditionFalse {

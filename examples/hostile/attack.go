@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/internal/hostile"
 )
 
-// tally counts answers, by attack.
+// tally counts response codes by attack.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]map[string]int
@@ -41,8 +41,8 @@ func (t *tally) add(attack, answer string) {
 	t.counts[attack][answer]++
 }
 
-// attack sends everything at once until ctx ends, each kind singly. The returned function waits for the end and returns
-// the answers.
+// attack runs all attacks at the same time until ctx ends; requests of the same attack are sent one after the other.
+// The returned function waits for the end and returns the response codes.
 func (c *cluster) attack(ctx context.Context, o options, like *v1beta1.CloneSet, agent *stolen) (answers func() map[string]map[string]int, err error) {
 	account, err := c.asEditor(ctx)
 	if err != nil {
@@ -77,7 +77,8 @@ func (c *cluster) attack(ctx context.Context, o options, like *v1beta1.CloneSet,
 	repeat("a careless operator writes to CRDs", 0, 10*time.Second, c.writeCRDs)
 	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Pods(), hostile.Jobs(), hostile.Policies())
 	for i, object := range objects {
-		late := time.Duration(i) * pause / time.Duration(len(objects)) // in sequence, or the objects alone would keep the API server busy
+		// Delayed one after the other, because otherwise the objects alone would keep the API server busy.
+		late := time.Duration(i) * pause / time.Duration(len(objects))
 		name := fmt.Sprintf("villain-%d", i)
 		path, body, err := encoded(object, name)
 		if err != nil {
@@ -104,7 +105,7 @@ func (c *cluster) attack(ctx context.Context, o options, like *v1beta1.CloneSet,
 	return answersOf(&group, t), nil
 }
 
-// answersOf waits for the end of all attacks, and returns the answers.
+// answersOf returns a function that waits for the end of all attacks and returns the response codes.
 func answersOf(group *sync.WaitGroup, t *tally) func() map[string]map[string]int {
 	return func() map[string]map[string]int {
 		group.Wait()
@@ -114,8 +115,8 @@ func answersOf(group *sync.WaitGroup, t *tally) func() map[string]map[string]int
 	}
 }
 
-// writeCRDs changes parts of CRDs without meaning for objects, of kinds decided on by the Pod webhook: each write
-// closes the watches of a kind.
+// writeCRDs changes parts of CRDs that do not matter to objects, of kinds that the Pod webhook reads: each write closes
+// the watches of a kind.
 func (c *cluster) writeCRDs(ctx context.Context) string {
 	for _, name := range []string{"sidecarsets.apps.kruise.io", "podunavailablebudgets.policy.kruise.io"} {
 		crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
@@ -128,7 +129,7 @@ func (c *cluster) writeCRDs(ctx context.Context) string {
 	return "written"
 }
 
-// encoded returns an object under a name, and the path for objects of its kind.
+// encoded returns an object under a name as JSON, and the path for objects of its kind.
 func encoded(object hostile.Object, name string) (path string, body []byte, err error) {
 	object.Content["metadata"].(map[string]any)["name"] = name
 	if body, err = json.Marshal(object.Content); err != nil {
@@ -141,7 +142,7 @@ func encoded(object hostile.Object, name string) (path string, body []byte, err 
 	return fmt.Sprint(group, object.Content["apiVersion"], "/namespaces/"+villains+"/"+strings.ToLower(fmt.Sprint(object.Content["kind"]))+"s"), body, nil
 }
 
-// villain is a user of a single namespace, or a stolen agent.
+// villain is a user of a single namespace, or an attacker with a node agent's token.
 type villain struct {
 	host   string
 	client *http.Client
@@ -155,7 +156,7 @@ func newVillain(config *rest.Config) (*villain, error) {
 	return &villain{host: config.Host, client: client}, nil
 }
 
-// send makes a request with JSON and returns the code of the answer.
+// send sends a request with a JSON body and returns the code of the response.
 func (v *villain) send(ctx context.Context, method, path string, body []byte) string {
 	return v.request(ctx, method, path, "application/json", body)
 }
@@ -169,7 +170,7 @@ func (v *villain) request(ctx context.Context, method, path, contentType string,
 	return codeOf(v.client.Do(request))
 }
 
-// codeOf reads an answer to its end.
+// codeOf reads a response to its end and returns its code.
 func codeOf(answer *http.Response, err error) string {
 	if err != nil {
 		return "no answer"
@@ -181,17 +182,18 @@ func codeOf(answer *http.Response, err error) string {
 	return strconv.Itoa(answer.StatusCode)
 }
 
-// store creates an object, reads the object in the old version, and deletes the object.
+// store creates an object, reads it in the old API version, and deletes it.
 func (v *villain) store(ctx context.Context, path, name string, body []byte) string {
 	created := v.send(ctx, http.MethodPost, path, body)
 	if created != strconv.Itoa(http.StatusCreated) {
 		return created
 	}
-	read := v.send(ctx, http.MethodGet, strings.Replace(path, "v1beta1", "v1alpha1", 1)+"/"+name, nil) // Pods have a single version
+	// Pods have only one API version.
+	read := v.send(ctx, http.MethodGet, strings.Replace(path, "v1beta1", "v1alpha1", 1)+"/"+name, nil)
 	return created + ", read " + read + ", deleted " + v.send(ctx, http.MethodDelete, path+"/"+name, nil) + ";"
 }
 
-// posts are bodies never sent by an API server, by path.
+// posts are request bodies that no API server sends, by path.
 func posts() map[string]func() io.Reader {
 	const many = 300 << 20
 	return map[string]func() io.Reader{
@@ -201,7 +203,7 @@ func posts() map[string]func() io.Reader {
 	}
 }
 
-// zeros is a reader of n characters.
+// zeros returns a reader of n zero characters.
 func zeros(n int64) io.Reader { return io.LimitReader(zero{}, n) }
 
 type zero struct{}
@@ -213,14 +215,14 @@ func (zero) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// post sends a body to the webhooks' port, as any stranger may who reaches the port.
+// post sends a body to the webhooks' port, as anybody who can reach the port may.
 func (c *cluster) post(ctx context.Context, path string, body func() io.Reader) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://localhost:%d%s", c.Port, path), body())
 	if err != nil {
 		return err.Error()
 	}
 	request.Header.Set("Content-Type", "application/json")
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // A villain does not ask who answers.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // An attacker verifies nothing.
 	defer transport.CloseIdleConnections()
 	return codeOf((&http.Client{Transport: transport, Timeout: time.Minute}).Do(request))
 }

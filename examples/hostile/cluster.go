@@ -47,12 +47,12 @@ func createNamespaces(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// asEditor is the configuration of a user with the role edit in a single namespace.
+// asEditor returns the configuration of a user who has the role edit in a single namespace.
 func (c *cluster) asEditor(ctx context.Context) (*rest.Config, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "villain"}}
 	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: villains, Name: account.Name}}
-	// With the manifests of examples/config/rbac installed, the role edit extends to the kinds; here the kinds have a
-	// separate role.
+	// The manifests in examples/config/rbac would extend the role edit to the kinds; here a separate role grants the
+	// rights.
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "villain"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps.kruise.io", "policy.kruise.io"}, Resources: []string{"*"}, Verbs: []string{"*"}}},

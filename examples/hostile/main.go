@@ -1,16 +1,17 @@
-// Command hostile lets a namespace do its best to hurt all other namespaces, and reports on a neighbour. The command
-// runs on a real control plane with simulated Nodes. A user with the role edit in the namespace "hostile" sends the
-// objects of package internal/hostile, writes values for the controller into its Pods, and wakes the controller. A
-// client on the webhooks' port sends requests impossible for an API server, or nothing. In the namespace "quiet" a
-// CloneSet rolls out in place again and again, another is changed every second, Pods get sidecars, and a client watches
-// CloneSets in their old version. The Pods of both namespaces get sidecars of the same SidecarSet. A stolen node agent
-// tries everything that internal/hostile knows, and writes to the objects of its Node in bursts.
+// Command hostile attacks a cluster from one namespace by all known means, and measures how another namespace is
+// affected. The command runs on a real control plane with simulated Nodes. A user with the role edit in the namespace
+// "hostile" creates the objects of package internal/hostile, writes harmful values into its Pods, and wakes the
+// controllers again and again. A client of the webhooks' port sends requests that no API server sends, or opens
+// connections and sends nothing. In the namespace "quiet", a CloneSet is updated in place again and again, another
+// CloneSet is changed every second, Pods get sidecars, and a client watches CloneSets in their old API version. The
+// Pods of both namespaces get sidecars from the same SidecarSet. An attacker with a node agent's token sends everything
+// in internal/hostile, and writes to the objects of its Node in bursts.
 //
 //	hostile --manager bin/kruise-manager --for 10m
 //
-// The command ends with an error in any of these cases: a rollout takes more than 20 % longer than alone (the medians
-// are compared), a change or a Pod is refused, a Pod takes 10 seconds to be admitted, the watch is lost or 10 seconds
-// behind, the agent's token writes what must be refused, or the manager needs more memory than its container is given.
+// The command fails in any of these cases: a rollout takes more than 20 % longer than without the attack (medians are
+// compared), a change or a Pod is refused, the admission of a Pod takes 10 seconds, the watch is lost or 10 seconds
+// late, the agent's token can write what must be refused, or the manager needs more memory than its container has.
 package main
 
 import (
@@ -26,7 +27,7 @@ import (
 	"time"
 )
 
-// options are the command line.
+// options are the command-line options.
 type options struct {
 	manager string
 	lasts   time.Duration
@@ -40,8 +41,8 @@ type options struct {
 
 const (
 	mostSlower = 1.2
-	// mostBehind is the longest delay of a change in a watch; an API server waiting for its webhooks gives up after 10
-	// seconds.
+	// mostBehind is the longest allowed delay of an event in a watch; an API server that waits for its webhooks gives
+	// up after 10 seconds.
 	mostBehind = 10 * time.Second
 	// mostMemory is the limit of the manager's container, in MiB.
 	mostMemory = 512
@@ -74,15 +75,15 @@ func main() {
 	}
 }
 
-// figures are the results.
+// figures are the results of a run.
 type figures struct {
 	alone, attacked []time.Duration
 	events          int
 	lags            []time.Duration // delays of the watch
 	pods            []time.Duration // admission times of Pods in the quiet namespace
-	failed          []error         // of small changes and Pods in the quiet namespace
-	memory          float64         // MiB
-	cpu             float64         // seconds, for each second of the attack
+	failed          []error         // errors of changes and Pods in the quiet namespace
+	memory          float64         // memory of the manager in MiB
+	cpu             float64         // CPU seconds per second of the attack
 	attacks         map[string]map[string]int
 }
 
@@ -118,7 +119,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return f.verdict()
 }
 
-// attack rolls out under attack.
+// attack measures rollouts during the attack.
 func (f *figures) attack(ctx context.Context, c *cluster, o options, n *neighbour) error {
 	agent, err := c.steal(ctx)
 	if err != nil {
@@ -176,7 +177,7 @@ func (f *figures) print(out io.Writer) {
 	}
 }
 
-// verdict returns the violated limits.
+// verdict returns an error for each exceeded limit.
 func (f *figures) verdict() error {
 	var errs []error
 	if ratio := median(f.attacked).Seconds() / median(f.alone).Seconds(); ratio > mostSlower {

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// neighbour is a CloneSet in another namespace, and somebody who watches CloneSets in their old version.
+// neighbour is a CloneSet in another namespace, and a client that watches CloneSets in their old API version.
 type neighbour struct {
 	c    *cluster
 	cs   *v1beta1.CloneSet
@@ -33,14 +33,14 @@ type neighbour struct {
 	mu     sync.Mutex
 	events int
 	lost   error
-	beats  map[string]time.Time // times of annotating a second CloneSet, until the watch has shown the change
-	lags   []time.Duration      // times until shown
-	failed []error              // why annotations and Pods were refused
-	pods   []time.Duration      // times of creating Pods, with sidecars
+	beats  map[string]time.Time // when the second CloneSet was annotated, for changes that the watch has not shown yet
+	lags   []time.Duration      // delays of the watch
+	failed []error              // errors of annotations and Pods that were refused
+	pods   []time.Duration      // durations of Pod creations, with sidecars
 }
 
-// startDelay is how long the neighbour's containers take to start, as real ones do: a rollout that keeps the API server
-// busy all the time would be slower under any load.
+// startDelay is how long the neighbour's containers take to start, as real containers do: otherwise a rollout would
+// keep the API server busy all the time and be slower under any load.
 const startDelay = "1s"
 
 // patience is how long a rollout may take.
@@ -71,7 +71,7 @@ func (c *cluster) newNeighbour(ctx context.Context, pods int) (*neighbour, error
 	return n, n.watch(ctx)
 }
 
-// watch follows CloneSets in their old version until ctx ends.
+// watch watches CloneSets in their old API version until ctx ends.
 func (n *neighbour) watch(ctx context.Context) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("CloneSetList"))
@@ -91,7 +91,7 @@ func (n *neighbour) watch(ctx context.Context) error {
 	return nil
 }
 
-// beatAnnotation numbers the changes for timing the watch.
+// beatAnnotation contains the number of the change, to measure the delay of the watch.
 const beatAnnotation = "hostile/beat"
 
 func (n *neighbour) take(object runtime.Object) {
@@ -110,7 +110,7 @@ func (n *neighbour) take(object runtime.Object) {
 	}
 }
 
-// beat changes a CloneSet without Pods every second until ctx ends.
+// beat changes a CloneSet that has no Pods every second until ctx ends.
 func (n *neighbour) beat(ctx context.Context) error {
 	cs := n.cs.DeepCopy()
 	cs.ObjectMeta = metav1.ObjectMeta{Namespace: quiet, Name: "beat"}
@@ -146,7 +146,7 @@ func (n *neighbour) beat(ctx context.Context) error {
 	return nil
 }
 
-// createPod asks for a Pod with sidecars, as a dry run.
+// createPod creates a Pod with sidecars as a dry run.
 func (n *neighbour) createPod(ctx context.Context) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: quiet, GenerateName: "web-", Labels: map[string]string{"mesh": "yes"}},
@@ -168,7 +168,8 @@ func (n *neighbour) createPod(ctx context.Context) {
 	}
 }
 
-// watched returns the number of events, and the watch's delay for each change; a change not yet shown counts until now.
+// watched returns the number of events, and the delay of the watch for each change; for a change not shown yet, the
+// delay so far.
 func (n *neighbour) watched() (events int, failed []error, lags, pods []time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -179,7 +180,7 @@ func (n *neighbour) watched() (events int, failed []error, lags, pods []time.Dur
 	return n.events, n.failed, lags, slices.Clone(n.pods)
 }
 
-// rollOut changes the image and returns the time until all Pods run the image.
+// rollOut changes the image and returns how long it takes until all Pods run the image.
 func (n *neighbour) rollOut(ctx context.Context) (time.Duration, error) {
 	began := clock.RealClock{}.Now()
 	body := fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.test/app:v%d"}]`, n.next)

@@ -20,11 +20,11 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// pestered are the villain's own CloneSets with Pods.
+// pestered are the attacker's own CloneSets with Pods.
 const pestered = 10
 
-// pester makes CloneSets, writes values read by the controller into their Pods, and wakes the controller again and
-// again.
+// pester creates CloneSets, writes harmful values that the controller reads into their Pods, and wakes the controller
+// again and again.
 func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet) error {
 	for i := range pestered {
 		cs := like.DeepCopy()
@@ -39,7 +39,7 @@ func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet
 	return nil
 }
 
-// annotate spoils each Pod once in turn and wakes its owner, and returns the last answer.
+// annotate writes a harmful annotation to each Pod in turn and wakes its owner, and returns the last response code.
 func (v *villain) annotate(ctx context.Context, c *cluster) string {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(villains)); err != nil {
@@ -59,11 +59,11 @@ func (v *villain) annotate(ctx context.Context, c *cluster) string {
 	return answer
 }
 
-// hold opens connections from a separate address and sends only the beginning of reviews.
+// hold opens connections from another address and sends only the beginning of reviews.
 func (c *cluster) hold(ctx context.Context) string {
 	dialer := &tls.Dialer{
 		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 10 * time.Second},
-		Config:    &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // A villain does not ask who answers.
+		Config:    &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // An attacker does not verify the certificate.
 	}
 	var group sync.WaitGroup
 	for range 50 {
@@ -82,12 +82,12 @@ func (c *cluster) hold(ctx context.Context) string {
 	return "held"
 }
 
-// patch changes an object and returns the code of the answer.
+// patch patches an object and returns the code of the response.
 func (v *villain) patch(ctx context.Context, path, body string) string {
 	return v.request(ctx, http.MethodPatch, path, "application/merge-patch+json", []byte(body))
 }
 
-// sleep reports whether the sleep was complete.
+// sleep reports whether the whole time has passed.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -27,25 +27,25 @@ import (
 
 const (
 	system = "kruise-system"
-	// robbed are the Pods on the Node of the stolen agent, and perPod the requests for each: nearly all are written on and
-	// on.
+	// robbed is the number of Pods on the Node of the attacking agent, and perPod the number of requests for each:
+	// nearly all are written again and again.
 	robbed, perPod = 20, 10
-	// writers write side by side in a burst.
+	// writers is the number of concurrent writers in a burst.
 	writers = 8
 )
 
-// stolen is the agent of a Node in the wrong hands.
+// stolen is an attacker with the token of a Node's agent.
 type stolen struct {
 	*villain
 
 	c      *cluster
 	at     hostile.Places
 	writes []hostile.Write
-	// bystander is a Pod on another Node, as it was.
+	// bystander is a Pod on another Node, in its state before the attack.
 	bystander *corev1.Pod
 }
 
-// bindAgents installs the rights of agents, bound by policies or by the manager's webhook.
+// bindAgents installs the roles of agents, restricted by policies or by the manager's webhook.
 func bindAgents(ctx context.Context, c client.Client, byWebhook bool) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system, Labels: map[string]string{"control-plane": "openkruise"}}}
 	if err := c.Create(ctx, namespace); err != nil {
@@ -57,7 +57,7 @@ func bindAgents(ctx context.Context, c client.Client, byWebhook bool) error {
 	return config.InstallAgentWebhook(ctx, c)
 }
 
-// steal makes an agent on the first Node, Pods there with requests, and takes the agent's token.
+// steal creates an agent on the first Node, Pods with requests there, and returns an attacker with the agent's token.
 func (c *cluster) steal(ctx context.Context) (*stolen, error) {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes); err != nil || len(nodes.Items) < 2 {
@@ -90,7 +90,7 @@ func (c *cluster) steal(ctx context.Context) (*stolen, error) {
 	return s, s.renew(ctx)
 }
 
-// token is a configuration with a token that is bound to an agent's Pod.
+// token returns a configuration with a token that is bound to an agent's Pod.
 func (s *stolen) token(ctx context.Context) (*rest.Config, error) {
 	agent, err := s.pod(ctx, system, "kruise-daemon-stolen", s.at.Node)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *stolen) pod(ctx context.Context, namespace, name, node string) (*corev1
 	})
 }
 
-// ask asks for a restart of a Pod's container.
+// ask creates a request to restart a Pod's container.
 func (s *stolen) ask(ctx context.Context, namespace, name, pod string) error {
 	request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	request.Spec.PodName, request.Spec.Containers = pod, []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}}
@@ -137,7 +137,7 @@ func (s *stolen) ask(ctx context.Context, namespace, name, pod string) error {
 	return nil
 }
 
-// renew has users of the namespace ask again for each restart that has ended.
+// renew creates a new request in place of each request that has ended, as users of the namespace would.
 func (s *stolen) renew(ctx context.Context) error {
 	var requests v1beta1.ContainerRecreateRequestList
 	if err := s.c.List(ctx, &requests, client.InNamespace(villains)); err != nil {
@@ -166,13 +166,14 @@ func (s *stolen) renew(ctx context.Context) error {
 	return nil
 }
 
-// agentAttack begins the name of each attack of the agent. refused ends the name of an attack that must not succeed.
+// agentAttack is the prefix of the names of the agent's attacks. refused is the suffix of the names of attacks that
+// must not succeed.
 const agentAttack, refused = "agent: ", " (refused)"
 
-// large is the size from which a write costs the API server seconds.
+// large is the size in bytes from which on a write takes the API server seconds.
 const large = 256 << 10
 
-// begin starts the attacks of the agent. Large writes have the pauses of objects.
+// begin starts the attacks of the agent. Between large writes there are the same pauses as between objects.
 func (s *stolen) begin(repeat func(name string, late, pause time.Duration, once func(context.Context) string), o options) {
 	repeat("users ask for restarts", 0, time.Second, func(ctx context.Context) string {
 		if err := s.renew(ctx); err != nil {
@@ -180,7 +181,7 @@ func (s *stolen) begin(repeat func(name string, late, pause time.Duration, once 
 		}
 		return "asked"
 	})
-	// Rests between bursts are for the API server, whose work on so many writes is nobody's to save.
+	// The pauses between bursts are for the API server, because nobody can save its work for so many writes.
 	repeat(agentAttack+"a second of writes", o.agentPause/2, o.agentPause, s.burst)
 	for i, write := range s.writes {
 		name, pause := agentAttack+write.Name, o.agentPause
@@ -196,8 +197,8 @@ func (s *stolen) begin(repeat func(name string, late, pause time.Duration, once 
 	}
 }
 
-// burst writes for a second, as fast as the API server answers: phases of requests back and forth, and notes of the
-// largest size with other contents each time.
+// burst writes for a second as fast as the API server responds: changes of requests' phases back and forth, and
+// annotations of the largest size with other content each time.
 func (s *stolen) burst(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -226,7 +227,7 @@ func (s *stolen) burst(ctx context.Context) string {
 	return fmt.Sprintf("%d writes and more", total/100*100)
 }
 
-// succeeded returns the attacks of the agent that must not succeed, and did.
+// succeeded returns an error for each attack of the agent that must not succeed but has succeeded.
 func succeeded(attacks map[string]map[string]int) (errs []error) {
 	for name, answers := range attacks {
 		for answer := range answers {
@@ -239,7 +240,7 @@ func succeeded(attacks map[string]map[string]int) (errs []error) {
 	return errs
 }
 
-// unharmed checks what the agent of another Node has nothing to do with.
+// unharmed checks that objects of another Node have not changed.
 func (s *stolen) unharmed(ctx context.Context) error {
 	pod := &corev1.Pod{}
 	if err := s.c.Get(ctx, client.ObjectKey{Namespace: quiet, Name: s.at.ForeignPod}, pod); err != nil {
@@ -254,7 +255,8 @@ func (s *stolen) unharmed(ctx context.Context) error {
 	if err := s.c.Get(ctx, client.ObjectKey{Namespace: quiet, Name: s.at.ForeignRequest}, request); err != nil {
 		return fmt.Errorf("the request of the bystander: %w", err)
 	}
-	if phase := request.Status.Phase; phase != "" && phase != v1beta1.ContainerRecreateRequestCompleted { // its Node has no agent
+	// No agent runs on the other Node.
+	if phase := request.Status.Phase; phase != "" && phase != v1beta1.ContainerRecreateRequestCompleted {
 		return fmt.Errorf("the request of the bystander is %s", phase)
 	}
 	return nil

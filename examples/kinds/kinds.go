@@ -1,5 +1,5 @@
-// Package kinds answers "which kinds are there?": the table of all rows. A kind has a folder here, with its row beside
-// everything else of its own, and a line in [All].
+// Package kinds answers "which kinds are there?": the table of all rows. Each kind has a folder here, with its row and
+// everything else of the kind, and a line in [All].
 package kinds
 
 import (
@@ -24,13 +24,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds/workloadspread"
 )
 
-// All returns the rows, in the start order of the controllers.
+// All returns the rows, in the starting order of the controllers.
 func All() []kind.Row {
 	return []kind.Row{
 		cloneset.Row(),
 		statefulset.Row(),
 		daemonset.Row(),
-		workloadspread.Row(), // before sidecars come to the Pods: patches are for the Pod of the workload
+		// Before sidecars are injected, because patches apply to the Pod as created by the workload.
+		workloadspread.Row(),
 		sidecarset.Row(),
 		containerrecreaterequest.Row(),
 		resourcedistribution.Row(),

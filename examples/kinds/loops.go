@@ -16,25 +16,27 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// Loop is a controller of Pods without a kind of the API. A Loop belongs to a single command or manager, like a [Kind].
+// Loop is a controller of Pods that has no API kind of its own. A Loop must be used by only one command or manager,
+// like a [Kind].
 type Loop struct {
 	// Name is the loop's name in logs and flags.
 	Name string
-	// Controller is the loop's name as a user agent and as the source of events.
+	// Controller is the loop's user agent, and the source of its events.
 	Controller string
-	// Workers is the number of Pods of a namespace reconciled side by side.
+	// Workers is the number of Pods of a namespace reconciled at the same time.
 	Workers *int
-	// Flag sets Workers; empty for none.
+	// Flag is the name of the flag that sets Workers; empty for none.
 	Flag string
-	// Gate has to be on for the loop to run; empty for none.
+	// Gate is the feature gate required for the loop to run; empty for none.
 	Gate apps.Gate
-	// WholePod reports whether work of the loop on a foreign Pod is left: until then the cache keeps the Pod whole.
+	// WholePod reports whether the loop has work to do on a Pod of another owner: during this work, the cache keeps
+	// all fields of the Pod.
 	WholePod func(*corev1.Pod) bool
-	// Setup adds the loop to a manager. c writes, and reads from the manager's cache.
+	// Setup adds the loop to a manager. c writes to the API server, and reads from the manager's cache.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
 }
 
-// Loops returns the rows, in their start order.
+// Loops returns the loops, in their starting order.
 func Loops() []Loop {
 	return []Loop{launchPriority(), podReadiness(), sidecarTerminator()}
 }

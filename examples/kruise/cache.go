@@ -11,14 +11,14 @@ import (
 )
 
 // NewCache makes the cache of a controller built without [Parts]. The controller writes with c. The controller's
-// options set the clock and the handling of late writes; own has the rest.
+// options set the clock and the handling of late writes, and own holds all other settings.
 func NewCache[O client.Object](ctx context.Context, mgr ownercache.Manager, c client.Client, owner O, options Options, own ownercache.Options) (*ownercache.Cache[O], error) {
 	var cache *ownercache.Cache[O]
 	cache, err := ownercache.New(ctx, mgr, owner, CacheOptions(c, options, own, func() *ownercache.Cache[O] { return cache }))
 	return cache, err
 }
 
-// CacheOptions completes the options of a cache that is made later.
+// CacheOptions completes the options of a cache that the caller makes later.
 func CacheOptions[O client.Object](c client.Client, options Options, own ownercache.Options, cache func() *ownercache.Cache[O]) ownercache.Options {
 	own.Client, own.Clock, own.Alarm = c, options.Clock, options.ExpectationTimeout
 	own.DropLate = options.Gates[apps.GateForceDeleteTimeoutExpectation]

@@ -18,8 +18,8 @@ import (
 // RecreatePodWhenChangeVCTInCloneSetGate recreates Pods for the difference.
 const ClaimTemplatesChanged reason.Code = "ClaimTemplatesChanged"
 
-// StampClaimTemplates writes the hash of the claim templates on a new revision, or on a reused revision with changed
-// claim templates.
+// StampClaimTemplates writes the hash of the claim templates onto a new revision, or onto a reused revision if the
+// claim templates have changed.
 func StampClaimTemplates(decision *revision.Decision, templates []corev1.PersistentVolumeClaim) {
 	hash := claimTemplateHash(templates)
 	switch rev := decision.Revision; decision.Action {
@@ -40,16 +40,16 @@ func claimTemplateHash(templates []corev1.PersistentVolumeClaim) string {
 	for i := range templates {
 		raw, err := json.Marshal(templates[i].Spec)
 		if err != nil {
-			raw = fmt.Append(nil, err) // cannot happen for a decoded API type
+			raw = fmt.Append(nil, err) // marshaling a decoded API type cannot fail
 		}
 		_, _ = fmt.Fprintf(h, "%s=%s;", templates[i].Name, raw)
 	}
 	return strconv.FormatUint(uint64(h.Sum32()), 10)
 }
 
-// ClaimTemplatesBlock reports whether claim templates differ between two revisions. Only hashes by this kit's own
-// recipe are compared: OpenKruise's recipe is unknown, and a difference between the recipes would prove nothing.
-// Neither would a missing revision.
+// ClaimTemplatesBlock returns a reason if the claim templates of two revisions differ. Only hashes that this kit
+// computed are compared: how OpenKruise computes its hash is unknown, so a difference between the two kinds of hashes
+// would prove nothing. A missing revision proves nothing either.
 func ClaimTemplatesBlock(from, to *appsv1.ControllerRevision) reason.List {
 	if from == nil || to == nil {
 		return nil

@@ -10,10 +10,11 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 )
 
-// ReasonsInEvent is how many reasons, or names, an event or condition has.
+// ReasonsInEvent is the largest number of reasons, or names, in an event or condition.
 const ReasonsInEvent = 5
 
-// Some names a few of many. what describes the unnamed rest, after their number; what may be empty.
+// Some lists the first few of many names, followed by the number of the remaining names and by what, which describes
+// the remaining names and may be empty.
 func Some(names []string, what string) string {
 	more := len(names) - ReasonsInEvent
 	if more <= 0 {
@@ -22,7 +23,7 @@ func Some(names []string, what string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s and %d more %s", strings.Join(names[:ReasonsInEvent], ", "), more, what))
 }
 
-// observe turns the executor's reports about Pods into the events and metrics of OpenKruise.
+// observe turns the executor's reports about Pods into events and metrics with OpenKruise's names.
 func (p *Parts[O]) observe(owner O, e executor.Event) {
 	normal := func(name, format string, args ...any) {
 		p.Events.Eventf(owner, corev1.EventTypeNormal, name, format, args...)
@@ -71,7 +72,7 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 	}
 }
 
-// observeClaim is observe for a claim.
+// observeClaim does the same for a persistent volume claim.
 func (p *Parts[O]) observeClaim(owner O, e executor.Event) {
 	switch e.Type {
 	case executor.ClaimDeleteFailed:

@@ -1,5 +1,5 @@
-// Package kruise answers "under which names does OpenKruise keep the kit's data?". The package fills the kit's Keys and
-// Configs with the wire format of apps.kruise.io, once for all controllers.
+// Package kruise answers "under which names does OpenKruise keep the kit's data?". The package configures the kit with
+// the labels, annotations and other names of apps.kruise.io, once for all controllers.
 package kruise
 
 import (
@@ -18,17 +18,18 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// PerPass bounds the requests of a kind in a pass: deciding files cut their lists there, and have no use for the rest
-// of package fanout.
+// PerPass limits the requests for an object in a pass. Code that decides cuts its lists at PerPass, and needs nothing
+// else of package fanout.
 const PerPass = fanout.PerPass
 
-// RevisionKeys are the keys of revisions with their hash in a label: [apps.LabelRevisionHash] for CloneSet and
+// RevisionKeys are the keys of revisions with the hash in a label: [apps.LabelRevisionHash] for CloneSet and
 // StatefulSet, [apps.LabelRevision] for DaemonSet.
 func RevisionKeys(hashLabel string) revision.Keys {
 	return revision.Keys{HashLabel: hashLabel, HashVersionAnnotation: apps.AnnotationHashVersion, ClaimTemplatesAnnotation: apps.AnnotationClaimTemplates}
 }
 
-// Collisions is the count of hash collisions in a status. OpenKruise hashes with a count of zero from the start.
+// Collisions returns the count of hash collisions in a status. OpenKruise hashes with a count of zero, not with an
+// absent count, from the start.
 func Collisions(count *int32) *int32 {
 	if count == nil {
 		return new(int32)
@@ -36,8 +37,8 @@ func Collisions(count *int32) *int32 {
 	return count
 }
 
-// InPlace returns the Updater for updates in place under the feature gates. labels are the labels written by the
-// controller of a kind.
+// InPlace returns the Updater for updates in place under the feature gates. labels are the labels that the controller
+// of a kind writes.
 func InPlace(gates map[apps.Gate]bool, labels []string) (*inplaceupdate.Updater, error) {
 	order, err := LaunchOrder()
 	if err != nil {
@@ -60,8 +61,8 @@ func InPlace(gates map[apps.Gate]bool, labels []string) (*inplaceupdate.Updater,
 	})
 }
 
-// LaunchOrder returns the Order for starting containers in sequence. The webhook of Pods adds the barriers, and the
-// controller of launch priorities opens the barriers.
+// LaunchOrder returns the Order for starting containers one after the other. The Pod webhook adds the barriers, and the
+// launch priority controller opens them.
 func LaunchOrder() (*launchorder.Order, error) {
 	return launchorder.New(launchorder.Keys{
 		OrderedAnnotation:   apps.AnnotationLaunchPriority,
@@ -74,9 +75,9 @@ func LaunchOrder() (*launchorder.Order, error) {
 	})
 }
 
-// PodControl adds the names under which controllers keep their data on Pods. kind has the differences between kinds:
-// whether revision labels hold whole names, the labels for the hash and for the wish to delete a Pod, and how Pods
-// begin.
+// PodControl adds the names of the labels and annotations under which controllers keep their data on Pods. kind
+// contains what differs between kinds: whether revision labels hold whole names, the labels for the hash and for the
+// request to delete a Pod, and the initial state of Pods.
 func PodControl(updater *inplaceupdate.Updater, kind podcontrol.Config) (podcontrol.Config, error) {
 	var err error
 	kind.Lifecycle, err = lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
@@ -85,7 +86,8 @@ func PodControl(updater *inplaceupdate.Updater, kind podcontrol.Config) (podcont
 	return kind, err
 }
 
-// Rules returns an owner's rules for its Pods. The policy is an OpenKruise policy; any unknown policy recreates.
+// Rules returns an owner's rules for its Pods. policy is a policy of OpenKruise; any unknown policy means that Pods are
+// recreated.
 func Rules(policy string, hooks *pub.Lifecycle, strategy *pub.InPlaceUpdateStrategy) podcontrol.Rules {
 	out := podcontrol.Rules{Hooks: Hooks(hooks), Policy: podcontrol.Recreate}
 	switch policy {
@@ -100,7 +102,7 @@ func Rules(policy string, hooks *pub.Lifecycle, strategy *pub.InPlaceUpdateStrat
 	return out
 }
 
-// Hooks returns an owner's hooks; nil stands for none.
+// Hooks returns an owner's hooks. A nil spec means no hooks.
 func Hooks(spec *pub.Lifecycle) lifecycle.Hooks {
 	if spec == nil {
 		return lifecycle.Hooks{}
@@ -108,7 +110,7 @@ func Hooks(spec *pub.Lifecycle) lifecycle.Hooks {
 	return lifecycle.Hooks{PreDelete: hook(spec.PreDelete), InPlaceUpdate: hook(spec.InPlaceUpdate), PreNormal: hook(spec.PreNormal)}
 }
 
-// hook returns nil for a hook that never holds a Pod.
+// hook returns nil for a hook that never makes a Pod wait.
 func hook(h *pub.LifecycleHook) *lifecycle.Hook {
 	if h == nil || len(h.LabelsHandler)+len(h.FinalizersHandler) == 0 {
 		return nil
@@ -116,7 +118,7 @@ func hook(h *pub.LifecycleHook) *lifecycle.Hook {
 	return &lifecycle.Hook{Labels: h.LabelsHandler, Finalizers: h.FinalizersHandler, MarkNotReady: h.MarkPodNotReady, Unstamped: true}
 }
 
-// Holder returns a hook's holder of the shared readiness gate.
+// Holder returns the name by which a hook holds the shared readiness gate closed.
 func Holder(kind lifecycle.HookName) podreadiness.Holder {
 	key := apps.NotReadyKeyPreDelete
 	if kind == lifecycle.InPlaceUpdate {

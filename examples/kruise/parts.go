@@ -31,30 +31,31 @@ import (
 
 const defaultWorkers = 3
 
-// Options of a controller of Pods. The zero value is usable.
+// Options are options of a controller of Pods. The zero value is usable.
 type Options struct {
-	// Gates are the feature gates; nil stands for the defaults.
+	// Gates are the feature gates; nil means the defaults.
 	Gates map[apps.Gate]bool
-	// ResizeInSpec is set for API servers without pods/resize.
+	// ResizeInSpec is for API servers without the subresource pods/resize.
 	ResizeInSpec bool
-	// Namespace restricts the manager's cache; empty for all.
+	// Namespace is the namespace to which the manager's cache is restricted; empty means all.
 	Namespace string
-	// ManagerNamespace is the manager's own namespace, for objects without another home; empty stands for kruise-system.
+	// ManagerNamespace is the manager's own namespace, for objects that belong to no other namespace; empty means
+	// kruise-system.
 	ManagerNamespace string
-	// RateLimiter makes a limiter for each of the two queues; nil stands for a limiter per namespace.
+	// RateLimiter makes a rate limiter for each of the two queues; nil means one limiter per namespace.
 	RateLimiter func() workqueue.TypedRateLimiter[ctrl.Request]
-	// ExpectationTimeout is how long own writes may be missing from the cache before somebody is told; 0 means a minute.
+	// ExpectationTimeout is how long the cache may lack this controller's own writes before an alarm; 0 means a minute.
 	ExpectationTimeout time.Duration
-	// Workers is how many owners of a namespace are reconciled concurrently; 0 means 3. Further workers serve further
+	// Workers is how many owners of a namespace are reconciled at the same time; 0 means 3. Further workers serve other
 	// namespaces.
 	Workers int
-	// PodWorkers is the same number for Pods with finishing updates; 0 means 16.
+	// PodWorkers is the same number for Pods whose updates are being finished; 0 means 16.
 	PodWorkers int
-	// Calls is how many requests for the owners of a namespace run concurrently; 0 means 5. An additional request serves
-	// further namespaces. With a busy API server, a larger number would not start more Pods per second, but keep each Pod
-	// out of service for longer: 8 adds half to the time.
+	// Calls is how many requests for the owners of a namespace are in progress at the same time; 0 means 5. An
+	// additional request serves other namespaces. If the API server is busy, a larger number would not start more Pods
+	// per second, but would keep each Pod out of service for longer: with 8, by half.
 	Calls int
-	// Clock defaults to the real clock.
+	// Clock is the real clock by default.
 	Clock clock.PassiveClock
 	// Metrics may be nil.
 	Metrics *metrics.Controller
@@ -63,11 +64,12 @@ type Options struct {
 	Presence func(kind schema.GroupVersionKind) watchhealth.State
 	// OpensGate reports whether the controller of a kind opens the readiness gates of its Pods itself. Nil for none.
 	OpensGate func(schema.GroupKind) bool
-	// Permit is asked before a Pod is taken out of service: see executor.Options. Optional.
+	// Permit is called before a Pod is taken out of service: see executor.Options. Optional.
 	Permit func(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
 }
 
-// Loop are the options of a loop with so many workers; 0 stands for Workers. watch adds event sources; nil for none.
+// Loop returns the options of a loop with the given number of workers; 0 means Workers. watch adds event sources, and
+// may be nil.
 func (o Options) Loop(workers int, watch func(*builder.Builder) *builder.Builder) ownercache.ControllerOptions {
 	out := ownercache.ControllerOptions{Workers: cmp.Or(workers, o.Workers, defaultWorkers), Watch: watch}
 	if o.RateLimiter != nil {
@@ -104,51 +106,53 @@ func (o Options) Complete() Options {
 	return o
 }
 
-// Config describes a kind to the parts of its controller.
+// Config describes a kind to the Parts of its controller.
 type Config[O client.Object] struct {
-	// Name of the controller, in lower case. The name of the loop for Pods ends in "-pods".
+	// Name is the name of the controller, in lower case. The name of the loop for Pods ends in "-pods".
 	Name string
-	// Controller is the source of events.
+	// Controller is the name that events show as their source.
 	Controller string
-	// Claims is true if owners have claims, Nodes if Pods are made for Nodes, Numbered if Pods have ordinals.
+	// Claims is true if owners have persistent volume claims, Nodes if Pods are created for Nodes, and Numbered if Pods
+	// have ordinals.
 	Claims, Nodes, Numbered bool
-	// Labels are the labels written by the controller on Pods.
+	// Labels are the labels that the controller writes onto Pods.
 	Labels []string
-	// HashLabel holds the hash on revisions; empty stands for [apps.LabelRevisionHash].
+	// HashLabel is the label with the hash on revisions; empty means [apps.LabelRevisionHash].
 	HashLabel string
-	// Counting chooses the revisions counted by the history limit, as in executor.Config.
+	// Counting says which revisions count towards the history limit, as in executor.Config.
 	Counting revision.Counting
-	// Control has the kind's differences, as for PodControl.
+	// Control contains what differs between kinds, as for PodControl.
 	Control podcontrol.Config
-	// Watch adds event sources for owners; nil for none. Owners of numbered Pods with claims are woken by their claims.
+	// Watch adds event sources for owners, and may be nil. If Pods have ordinals and claims, events of claims wake
+	// their owner without Watch.
 	Watch func(*builder.Builder) *builder.Builder
-	// Status returns the status of an owner, and points to the observed generation and the conditions in the owner.
+	// Status returns the status of an owner, and pointers to the observed generation and the conditions in the owner.
 	Status func(O) (status any, observed *int64, conditions *v1beta1.Conditions)
-	// Rules are an owner's rules for its Pods.
+	// Rules returns an owner's rules for its Pods.
 	Rules func(O) podcontrol.Rules
 	// AfterDelete may be nil: see executor.Options.
 	AfterDelete func(context.Context, *executor.Turn[O], *corev1.Pod) error
 }
 
-// Parts are the parts of a controller of Pods: the kit's parts, under the names of OpenKruise.
+// Parts are the kit's parts that make up a controller of Pods, with the names of OpenKruise.
 type Parts[O client.Object] struct {
 	*executor.Parts[O]
 
 	Options Options
 	Events  record.EventRecorder
-	Told    *Told // of owners
+	Told    *Told // about owners
 
 	config   Config[O]
 	requests *requests // for restarts of containers; nil without node agents
 }
 
-// Manager is the part of a manager used by Parts.
+// Manager contains the methods of a manager that Parts use.
 type Manager interface {
 	ownercache.Manager
 	GetEventRecorderFor(name string) record.EventRecorder
 }
 
-// NewParts makes the parts for the kind of owner. The parts write with c, and c must read from the manager's cache.
+// NewParts makes the parts for a kind of owners. The parts write with c, and c must read from the manager's cache.
 func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client, owner O, options Options, config Config[O]) (*Parts[O], error) {
 	options = options.Complete()
 	p := &Parts[O]{Options: options, config: config, Events: mgr.GetEventRecorderFor(config.Controller)}
@@ -191,7 +195,7 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 	return p, nil
 }
 
-// Register adds both loops to the manager.
+// Register adds the loops for owners and for Pods to the manager.
 func (p *Parts[O]) Register(mgr manager.Manager, r reconcile.Reconciler) error {
 	owners := p.Options.Loop(p.Options.Workers, p.watchRequests)
 	owners.Numbered = p.config.Numbered

@@ -5,7 +5,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// SidecarControl returns a Control for injection and upgrades, with the keys of OpenKruise.
+// SidecarControl returns a Control for injecting and upgrading sidecars, with the labels and annotations of OpenKruise.
 func SidecarControl(gates map[apps.Gate]bool) (*sidecarcontrol.Control, error) {
 	return sidecarcontrol.New(sidecarcontrol.Config{
 		Keys: sidecarcontrol.Keys{

@@ -13,17 +13,17 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Stop ends a pass before its start. Faults that only the user can correct become a condition of the owner's status,
-// and an event when the condition is new. The observed generation is today's, and the rest of the status stays.
+// Stop ends a pass before any work. Faults that only the user can correct are reported in a condition, and in an event
+// if the condition is new. The observed generation is updated, and the rest of the status is not changed.
 func (p *Parts[O]) Stop(ctx context.Context, turn *executor.Turn[O], condition, event string, err error) (ctrl.Result, error) {
 	if !reason.IsFinal(err) {
 		return turn.Pass.Result(err)
 	}
-	owner := turn.Owner.DeepCopyObject().(O) //nolint:forcetypeassert // a copy is of the same type
+	owner := turn.Owner.DeepCopyObject().(O) //nolint:forcetypeassert // a copy has the same type
 	_, generation, conditions := p.config.Status(owner)
 	*generation = owner.GetGeneration()
 	for _, old := range []string{apps.ConditionInvalidSpec, apps.ConditionWaiting} {
-		if old != condition { // a condition that stays keeps its time
+		if old != condition { // an unchanged condition keeps its time
 			conditions.Drop(old)
 		}
 	}

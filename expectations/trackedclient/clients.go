@@ -14,17 +14,17 @@ import (
 	"github.com/workloadkit/workloadkit/expectations"
 )
 
-// Options of NewClients. The zero value is usable.
+// Options are options of NewClients. The zero value is usable.
 type Options struct {
-	// Tracker holds the options of the tracker for the clients' records. Unless Tracker says NoBarrier, Check returns nil
-	// only after Start has returned.
+	// Tracker holds the options of the Tracker in which the clients record their writes. Unless Tracker.NoBarrier is
+	// set, Check returns nil only after Start has returned.
 	Tracker expectations.Options
-	// Exists, unless nil, reports whether an owner is in the cache. A write for a missing owner is not recorded: a pass
-	// may outlast its owner, and nobody would ever call Forget again.
+	// Exists, unless nil, reports whether an owner is in the cache. A write for an owner missing in the cache is not
+	// recorded: a pass may still run after its owner's deletion, and nobody would call Forget for the owner again.
 	Exists func(owner types.UID) bool
 }
 
-// Clients makes clients whose writes are awaited, and knows the awaited writes of each owner. Clients is safe for
+// Clients makes clients that record their writes, and knows the awaited writes of each owner. Clients is safe for
 // concurrent use. Make Clients with NewClients. In a manager, add Clients as a runnable: Start lifts the barrier.
 type Clients struct {
 	client    client.Client
@@ -64,22 +64,23 @@ func NewClients(c client.Client, apiReader client.Reader, options Options, sourc
 	return out, nil
 }
 
-// For returns a client whose writes to the sources are awaited: no owner may decide anything before the cache shows the
-// writes. Reads pass through unchanged, and so do writes to resources without a source. For costs a small allocation;
-// make a client for each pass.
+// For returns a client that records its writes to the sources for the owner: Check does not let the owner's next
+// decision pass before the cache shows the writes. Reads are not affected, nor are writes to resources without a
+// Source. A call of For costs a small allocation; make a client for each pass.
 func (c *Clients) For(owner types.UID, more ...types.UID) client.Client {
 	return &boundClient{Client: c.client, clients: c, owners: append([]types.UID{owner}, more...)}
 }
 
-// Tracker returns the tracker, to record writes made in other ways.
+// Tracker returns the Tracker, for writes not made through these clients.
 func (c *Clients) Tracker() *expectations.Tracker { return c.tracker }
 
 // Check returns nil when the caches show all of the owner's writes. Otherwise the caller must not decide anything for
-// the owner now: the answer names the missing writes and the time to look again. Check only reads memory, with two
-// exceptions: after an unanswered write Check reads the object from the API server, and for a late cache the owner's
-// objects.
+// the owner now: the answer names the missing writes and the time to reconcile again. Check reads only memory, with two
+// exceptions: after an unanswered write Check reads the object from the API server, and for a cache beyond the alarm
+// threshold Check reads the owner's objects.
 //
-// Read the objects of a decision after Check, not before. The error is the error of a read or of the tracker.
+// Read the objects on which a decision depends after Check, not before. The error comes from a read or from the
+// Tracker.
 func (c *Clients) Check(ctx context.Context, owner metav1.Object) (*expectations.Pending, error) {
 	uid := owner.GetUID()
 	if err := c.settle(ctx, uid); err != nil {
@@ -97,8 +98,8 @@ func (c *Clients) Check(ctx context.Context, owner metav1.Object) (*expectations
 	return pending, nil
 }
 
-// Forget drops everything about a deleted owner. Call Forget from an informer's delete handler: a reconcile without its
-// owner has no UID for Forget.
+// Forget drops all records of a deleted owner. Call Forget from an informer's delete handler: a reconcile of a deleted
+// owner no longer knows the owner's UID.
 func (c *Clients) Forget(owner metav1.Object) {
 	c.tracker.Forget(owner.GetUID())
 	c.doubts.take(owner.GetUID())
@@ -109,7 +110,7 @@ func (c *Clients) isPresent(store expectations.Store, uid types.UID) bool {
 	return s != nil && s.Index.IsPresent(uid)
 }
 
-// confirm ends the wait for a late cache if cache and API server show the same objects of the owner.
+// confirm ends the wait for a stale cache if cache and API server show the same objects of the owner.
 func (c *Clients) confirm(ctx context.Context, owner metav1.Object, a expectations.Awaited) error {
 	s := c.sourceOf(a.Store)
 	if s == nil || a.Barrier {

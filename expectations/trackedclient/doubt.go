@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// doubts are the writes with an unknown outcome, by owner. The zero value is ready for use.
+// doubts are the writes with an unknown outcome ("in doubt"), by owner. The zero value is ready for use.
 type doubts struct {
 	mu     sync.Mutex
 	owners map[types.UID][]*target
@@ -44,17 +44,18 @@ func (d *doubts) take(owner types.UID) []*target {
 	return all
 }
 
-// InDoubt reports whether a write of the owner was not answered since the last Check. Any further decision on the same
-// view would lack the write.
+// InDoubt reports whether a write of the owner since the last Check got no response. Any further decision on the same
+// observed objects would ignore this write.
 //
-// Go on with other objects then, but begin no next phase: its basis is unknown.
+// If so, go on with other objects, but do not begin the next phase of the pass: its decision may rest on an outdated
+// state.
 func (c *Clients) InDoubt(owner metav1.Object) bool {
 	c.doubts.mu.Lock()
 	defer c.doubts.mu.Unlock()
 	return len(c.doubts.owners[owner.GetUID()]) > 0
 }
 
-// drop ends a doubt for all owners still having the doubt, and returns the owners.
+// drop removes a doubtful write for all owners that wait for its outcome, and returns the owners.
 func (d *doubts) drop(t *target) (owners []types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,7 +72,8 @@ func (d *doubts) drop(t *target) (owners []types.UID) {
 	return owners
 }
 
-// settle turns the owner's doubts into awaited versions or deletions. An object that cannot be read now stays in doubt.
+// settle finds out the outcomes of the owner's doubtful writes, and records the versions or deletions to wait for. An
+// object that cannot be read now stays in doubt.
 func (c *Clients) settle(ctx context.Context, owner types.UID) error {
 	var failures []error
 	for _, t := range c.doubts.take(owner) {
@@ -81,7 +83,7 @@ func (c *Clients) settle(ctx context.Context, owner types.UID) error {
 			failures = append(failures, err)
 			continue
 		}
-		// A single read is enough for all owners awaiting the write.
+		// A single read is enough for all owners that wait for the write.
 		for _, awaiting := range append(c.doubts.drop(t), owner) {
 			if c.exists(awaiting) {
 				failures = append(failures, record(awaiting))
@@ -91,13 +93,14 @@ func (c *Clients) settle(ctx context.Context, owner types.UID) error {
 	return errors.Join(failures...)
 }
 
-// find reads the present state of an object, and returns a function to record the state for an owner.
+// find reads the present state of an object, and returns a function that records the state for an owner.
 func (c *Clients) find(ctx context.Context, t *target) (record func(owner types.UID) error, err error) {
 	wrote := func(version string) func(types.UID) error {
 		return func(owner types.UID) error { return c.tracker.Wrote(owner, t.source.Store, version) }
 	}
 	if t.key.Name == "" {
-		// The API server was to generate the name. A created object is in a list read now.
+		// The name is unknown, because the API server was to generate the name. A list read now includes a created
+		// object.
 		version, err := c.quorumVersion(ctx, t.source)
 		if err != nil {
 			return nil, err
@@ -115,18 +118,18 @@ func (c *Clients) find(ctx context.Context, t *target) (record func(owner types.
 	case err != nil:
 		return nil, fmt.Errorf("reading %s %s, of which a write was not answered: %w", t.source.Kind.Kind, t.key, err)
 	}
-	// No write to the object, nor to a predecessor of the same name, is newer than this version.
+	// No write to the object, nor to an earlier object of the same name, is newer than this version.
 	return wrote(found.ResourceVersion), nil
 }
 
-// isUnanswered reports whether a write with this error may have been carried out all the same.
+// isUnanswered reports whether a write with this error may nevertheless have been carried out.
 func isUnanswered(err error) bool {
 	if err == nil {
 		return false
 	}
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
-		return true // no answer at all
+		return true // no response at all
 	}
 	code := status.Status().Code
 	return code >= http.StatusInternalServerError || code == http.StatusRequestTimeout

@@ -1,18 +1,20 @@
-// Package trackedclient makes clients whose writes are awaited: each write through a client is recorded in a tracker of
-// package expectations, for the client's owner.
+// Package trackedclient makes clients that record each write in a tracker of package expectations, for the client's
+// owner, so that the next decision can wait for the write.
 //
 // In a reconciler this takes two lines: [Clients.Check] before any decision, and writes through the client of
 // [Clients.For]. Package ownercache does both. Besides answered writes, the package takes care of four cases:
 //
-//   - A write without an answer (a timeout, a broken connection, an internal error) may have been carried out all the
-//     same. [Clients.Check] reads such an object once from the API server before the owner's next decision. Otherwise a
-//     Pod whose creation timed out would be created twice.
-//   - After a change of leader [Clients.Start] holds all owners back until the caches have the predecessor's last
+//   - A write without a response (a timeout, a broken connection, an internal error) may nevertheless have been carried
+//     out. [Clients.Check] reads such an object once from the API server before the owner's next decision. Otherwise
+//     the controller would create a Pod twice if the first creation timed out.
+//   - After a change of leader, [Clients.Start] makes all owners wait until the caches show the previous leader's last
 //     writes.
-//   - When a cache is later than the alarm threshold, a live read shows whether the cache holds everything after all.
-//   - A conflict about a ResourceQuota, the answer to writes that others overtake at the quota, is tried again at once.
+//   - When a cache seems stale for longer than the alarm threshold, a live read shows whether the cache nevertheless
+//     holds everything.
+//   - The API server answers a write with a conflict if other writes are charged to the same ResourceQuota at the same
+//     time; the client retries at once.
 //
-// RBAC: list on the resources of the sources, and get on the written resources.
+// RBAC: list on the resources of the sources, and get on the resources that the clients write.
 package trackedclient
 
 import (
@@ -30,34 +32,34 @@ import (
 )
 
 const (
-	// NoOwner means that a write to a tracked resource was asked for by a client that was made for an empty UID. It is an
-	// error of the program; nothing was sent.
+	// NoOwner means that a client for an empty owner UID was asked to write to a tracked resource. NoOwner is a bug of
+	// the program; no request was sent.
 	NoOwner reason.Code = "NoOwner"
-	// NotTrackable means that the outcome of a write could not be awaited: a deletion without a UID, or of a collection.
-	// It is an error of the program; nothing was sent.
+	// NotTrackable means that the outcome of a write could not be awaited: a deletion without a UID, or the deletion of
+	// a collection. NotTrackable is a bug of the program; no request was sent.
 	NotTrackable reason.Code = "NotTrackable"
 )
 
-// Index is the required view of a cache. An ownercache.Index is an Index.
+// Index is what Clients need to know about a cache. An ownercache.Index is an Index.
 type Index interface {
 	expectations.Progress
-	// HasSynced reports whether the cache holds the first list.
+	// HasSynced reports whether the cache has received its first list.
 	HasSynced() bool
 	// IsPresent reports whether the object is in the cache and not terminating.
 	IsPresent(uid types.UID) bool
-	// Versions returns the resourceVersion by UID of all matching objects; nil matches all.
+	// Versions returns the resourceVersions of all matching objects, by UID; a nil function matches all objects.
 	Versions(match func(metav1.Object) bool) map[types.UID]string
 }
 
 // Source is a resource that a controller writes and decides on. All fields but Restrict and Served are required.
 type Source struct {
-	// Store names the cache.
+	// Store is the name of the cache.
 	Store expectations.Store
-	// Kind of the objects, such as v1 Pod, to read them from the API server.
+	// Kind is the kind of the objects, such as v1 Pod, for reads from the API server.
 	Kind schema.GroupVersionKind
 	// Index is the cache.
 	Index Index
-	// Restrict holds the cache's restrictions, such as client.InNamespace("team-a"), for live lists.
+	// Restrict holds the cache's restrictions, such as client.InNamespace("team-a"), for lists from the API server.
 	Restrict []client.ListOption
 	// Served reports whether the API server has the resource now: a resource that owners can do without. While Served is
 	// false, nobody waits for the cache. The cache must be synced then, as the cache of an absent kind in package watchhealth
@@ -80,7 +82,7 @@ func Revisions(index Index) Source {
 	}
 }
 
-// Nodes is the source for Nodes, for controllers that decide on Nodes and write none.
+// Nodes is the source for Nodes, for controllers that read Nodes but do not write Nodes.
 func Nodes(index Index) Source {
 	return Source{Store: store("", "nodes"), Kind: corev1.SchemeGroupVersion.WithKind("Node"), Index: index}
 }
@@ -93,8 +95,8 @@ func Claims(index Index) Source {
 	}
 }
 
-// Owners is the source for the owners themselves, whose status a controller writes. Without Owners the next decision
-// could be based on the previous status.
+// Owners is the source for the owners themselves, whose status a controller writes. If Owners is not among the sources,
+// the next decision may rest on the previous status.
 func Owners(resource schema.GroupResource, kind schema.GroupVersionKind, index Index) Source {
 	return Source{Store: expectations.Store{GroupResource: resource}, Kind: kind, Index: index}
 }
@@ -103,7 +105,7 @@ func store(group, resource string) expectations.Store {
 	return expectations.Store{GroupResource: schema.GroupResource{Group: group, Resource: resource}}
 }
 
-// stores returns the caches of the sources, for a tracker.
+// stores returns the sources' caches, for a Tracker.
 func stores(sources []Source) map[expectations.Store]expectations.Progress {
 	out := make(map[expectations.Store]expectations.Progress, len(sources))
 	for _, s := range sources {
@@ -112,11 +114,11 @@ func stores(sources []Source) map[expectations.Store]expectations.Progress {
 	return out
 }
 
-// pageSize bounds the part of a live list held at once.
+// pageSize limits the number of objects of a live list held in memory at once.
 const pageSize = 500
 
-// sameAsLive lists the matching objects live. The result is the version of the list, and whether the cache shows
-// exactly the listed objects.
+// sameAsLive lists the matching objects from the API server. The result is the version of the list, and whether the
+// cache shows exactly the listed objects.
 func (s Source) sameAsLive(ctx context.Context, apiReader client.Reader, match func(metav1.Object) bool, within ...client.ListOption) (version string, same bool, err error) {
 	options := append(append([]client.ListOption{client.Limit(pageSize)}, s.Restrict...), within...)
 	list := s.newList()
@@ -142,8 +144,8 @@ func (s Source) sameAsLive(ctx context.Context, apiReader client.Reader, match f
 	}
 }
 
-// newList returns a list that asks for metadata only. With its resourceVersion unset, the answer holds every write
-// answered before.
+// newList returns an empty list whose request fetches metadata only. Its resourceVersion is unset, so the response
+// includes every write that was answered before.
 func (s Source) newList() *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(s.Kind.GroupVersion().WithKind(s.Kind.Kind + "List"))

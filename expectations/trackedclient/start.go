@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// pollInterval is the time between two looks of Start at the stores. A look only reads memory.
+	// pollInterval is the time between two checks of the stores by Start. Each check reads only memory.
 	pollInterval = 20 * time.Millisecond
 	// patience is how long a store may take to reach the version of the quorum read. After patience, Start compares the
-	// store's content instead, once in each compareInterval. A store of a busy resource gets there within milliseconds; a
-	// quiet store is told a new version only about once a minute, although nothing is missing.
+	// store's content instead, once in each compareInterval. A store of a busy resource reaches the version within
+	// milliseconds; the store of a resource that rarely changes learns a new version only about once a minute, although
+	// no object is missing.
 	patience        = 200 * time.Millisecond
 	compareInterval = time.Second
-	// firstRetry and lastRetry bound the wait of Start after a failed read; each wait is twice the wait before.
+	// firstRetry and lastRetry bound the wait of Start after a failed read; each wait is twice the previous wait.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 10 * time.Second
 )
@@ -30,15 +31,16 @@ const (
 // NeedLeaderElection makes a controller-runtime manager call Start after gaining leadership.
 func (*Clients) NeedLeaderElection() bool { return true }
 
-// Start waits for the caches. Call Start once leadership is gained; a manager with Clients as a runnable does so. Start
-// waits until the caches have synced, makes a quorum read per source (a list of at most one object, metadata only), and
-// returns once the caches have got as far: by their version or, after a while, by a comparison with all objects.
-// Meanwhile Check refuses all owners, unless the option NoBarrier is set, so workers may run already.
+// Start waits until the caches show the writes of a previous leader. Call Start once leadership is gained; a manager
+// with Clients as a runnable does so. Start waits until the caches have synced, makes a quorum read per source (a list
+// of at most one object, metadata only), and returns once each cache has reached the version read or, after a while,
+// holds the same objects as the API server. Until Start returns, Check refuses all owners unless the option NoBarrier
+// is set, so workers may already run.
 //
-// Start repeats a read after a passing failure (no answer, a timeout, an error of the server, throttling) until ctx
-// ends, with backoff and a line in the log. Nobody else would call Start again: a manager ends with Start's error.
-// Start returns any other error: NoProgress of a cache that does not tell its version, a refused read, an error of the
-// tracker, or the error of ctx. The caller may call Start again then.
+// Start repeats a read after a temporary failure (no response, a timeout, an error of the server, throttling) until ctx
+// ends, with backoff and a log line. Nobody else would call Start again: a manager stops if Start returns an error.
+// Start returns any other error: NoProgress for a cache that does not report its version, a refused read, an error of
+// the Tracker, or the error of ctx. After such an error the caller may call Start again.
 func (c *Clients) Start(ctx context.Context) error {
 	if err := c.poll(ctx, func() (bool, error) { return c.synced(), nil }); err != nil {
 		return fmt.Errorf("waiting for the first list of the caches: %w", err)
@@ -58,7 +60,7 @@ func (c *Clients) Start(ctx context.Context) error {
 	}
 	compare := c.clock.Now().Add(patience)
 	err := c.poll(ctx, func() (bool, error) {
-		// No owner has the empty UID, so only barriers are left to wait for.
+		// No owner has the empty UID, so Check waits only for barriers.
 		pending, err := c.tracker.Check("", nil)
 		if pending == nil || err != nil || c.clock.Now().Before(compare) {
 			return pending == nil, err
@@ -105,7 +107,7 @@ func (c *Clients) poll(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// patientVersion repeats quorumVersion while the error may pass.
+// patientVersion is quorumVersion, repeated after temporary errors.
 func (c *Clients) patientVersion(ctx context.Context, s *Source) (string, error) {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		version, err := c.quorumVersion(ctx, s)
@@ -121,7 +123,7 @@ func (c *Clients) patientVersion(ctx context.Context, s *Source) (string, error)
 	}
 }
 
-// passes reports whether the same read may succeed a moment later.
+// passes reports whether the same read may succeed a moment later: the error is temporary.
 func passes(err error) bool {
 	return isUnanswered(err) || apierrors.IsTooManyRequests(err) || isUnserved(err)
 }
@@ -144,11 +146,11 @@ func (c *Clients) quorumVersion(ctx context.Context, s *Source) (string, error) 
 	return list.ResourceVersion, nil
 }
 
-// isUnserved reports whether the API server does not have the listed resource.
+// isUnserved reports whether the API server does not serve the listed resource.
 func isUnserved(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
-// compare lifts the barrier of a cache with the API server's content. A cache behind its own version has been told
-// nothing newer, so the cache equals the list exactly when no event is on its way.
+// compare lifts the barrier of a cache if the cache holds the same objects as the API server. The cache's version may
+// lag behind although no event is missing; the cache equals the list exactly when no event is on its way.
 func (c *Clients) compare(ctx context.Context, store expectations.Store) error {
 	s := c.sourceOf(store)
 	version, same, err := s.sameAsLive(ctx, c.apiReader, nil)

@@ -17,15 +17,16 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// target is an object about to be written. A nil target stands for an object without a source.
+// target is an object about to be written, by resource and name. A nil target means that the object's resource has no
+// Source.
 type target struct {
 	owners []types.UID
 	source *Source
 	key    types.NamespacedName
-	uid    types.UID // of an object to be deleted
+	uid    types.UID // UID of an object to be deleted
 }
 
-// boundClient is a client of certain owners.
+// boundClient is a client that records its writes for given owners.
 type boundClient struct {
 	client.Client
 
@@ -33,7 +34,8 @@ type boundClient struct {
 	owners  []types.UID
 }
 
-// target checks a write before sending. A write that nobody would await is refused.
+// target finds out, before a write is sent, for which object the write must be recorded. target refuses a write whose
+// outcome could not be awaited.
 func (b *boundClient) target(kind schema.GroupVersionKind, key types.NamespacedName) (*target, error) {
 	sources := b.clients.sources
 	i := slices.IndexFunc(sources, func(s Source) bool { return s.Kind.GroupKind() == kind.GroupKind() })
@@ -62,8 +64,8 @@ func (b *boundClient) targetOf(obj client.Object) (*target, error) {
 	return b.target(kind, client.ObjectKeyFromObject(obj))
 }
 
-// send makes a call that gives the object a new version, and records the version. answered is false if the answer does
-// not hold the version.
+// send makes a call that gives the object a new version, and records this version. answered is false if the response
+// does not contain the object's new version.
 func (b *boundClient) send(obj client.Object, dryRun []string, answered bool, call func() error) error {
 	if len(dryRun) > 0 {
 		return charged(call)
@@ -78,12 +80,13 @@ func (b *boundClient) send(obj client.Object, dryRun []string, answered bool, ca
 	return b.clients.record(t, "", err)
 }
 
-// charges is how often a write is sent that a quota could not be charged with.
+// charges is how often a write is sent if a conflict prevents its charge to a quota.
 const charges = 5
 
-// charged makes a call, once more after each conflict about a quota. The API server answers so, even to a creation, if
-// others are charged to the quota at the same time (k8s.io/apiserver, pkg/admission/plugin/resourcequota/controller.go,
-// checkQuotas). Nothing is wrong with the request, nothing has happened, and the next attempt succeeds as a rule.
+// charged makes a call, and repeats the call after each conflict about a quota. The API server answers with a conflict,
+// even to a creation, if other requests are charged to the quota at the same time (k8s.io/apiserver,
+// pkg/admission/plugin/resourcequota/controller.go, checkQuotas). The request is valid, nothing was written, and the
+// next attempt usually succeeds.
 func charged(call func() error) (err error) {
 	for range charges {
 		if err = call(); !isAboutQuota(err) {
@@ -93,7 +96,7 @@ func charged(call func() error) (err error) {
 	return err
 }
 
-// isAboutQuota reports whether the conflict is about a quota, and not about the object to write.
+// isAboutQuota reports whether the conflict is about a quota, and not about the written object.
 func isAboutQuota(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsConflict(err) || !errors.As(err, &status) {
@@ -103,7 +106,7 @@ func isAboutQuota(err error) bool {
 	return details != nil && details.Group == "" && details.Kind == "resourcequotas"
 }
 
-// record keeps the outcome of a write that gave the object a version, or may have done so.
+// record records the outcome of a write that gave the object a new version, or may have done so.
 func (c *Clients) record(t *target, version string, err error) error {
 	switch {
 	case t == nil:
@@ -113,19 +116,19 @@ func (c *Clients) record(t *target, version string, err error) error {
 			err = errors.Join(err, c.tracker.Wrote(owner, t.source.Store, version))
 		}
 	case err == nil, isUnanswered(err), apierrors.IsAlreadyExists(err):
-		// A Create of an existing object shows that the cache lacks the object.
+		// If Create finds that the object exists, the cache does not show the object yet.
 		c.doubt(t)
 	}
 	return err
 }
 
-// existing returns the owners still in the cache. The cache forgets an owner before calling its handlers, so record
-// adds nothing after Forget.
+// existing returns the owners that are still in the cache. The cache removes an owner before calling its delete
+// handlers, so record adds no entry after Forget.
 func (c *Clients) existing(owners []types.UID) []types.UID {
 	return slices.DeleteFunc(slices.Clone(owners), func(owner types.UID) bool { return !c.exists(owner) })
 }
 
-// doubt remembers a write with an unknown outcome.
+// doubt remembers a write whose outcome is unknown.
 func (c *Clients) doubt(t *target) {
 	t.owners = c.existing(t.owners)
 	c.doubts.add(t)
@@ -168,7 +171,7 @@ func (b *boundClient) Delete(ctx context.Context, obj client.Object, opts ...cli
 	err = b.Client.Delete(ctx, obj, opts...)
 	switch {
 	case t == nil:
-	case err == nil, apierrors.IsNotFound(err): // the cache may still show a deleted object
+	case err == nil, apierrors.IsNotFound(err): // the cache may still show an object that the API server has deleted
 		for _, owner := range b.clients.existing(t.owners) {
 			err = errors.Join(err, b.clients.tracker.Deleted(owner, t.source.Store, t.uid))
 		}
@@ -178,8 +181,8 @@ func (b *boundClient) Delete(ctx context.Context, obj client.Object, opts ...cli
 	return err
 }
 
-// DeleteAllOf deletes a collection of a resource without a source. For a source, DeleteAllOf sends nothing and returns
-// NotTrackable.
+// DeleteAllOf deletes a collection if the resource has no Source. If the resource has a Source, DeleteAllOf sends no
+// request and returns NotTrackable.
 func (b *boundClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	t, err := b.targetOf(obj)
 	if err != nil {
@@ -199,7 +202,7 @@ func (b *boundClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration,
 	return b.sendConfiguration(obj, options.DryRun, func() error { return b.Client.Apply(ctx, obj, opts...) })
 }
 
-// sendConfiguration is send for objects known only by their JSON.
+// sendConfiguration is send for an apply configuration, known only by its JSON.
 func (b *boundClient) sendConfiguration(obj runtime.ApplyConfiguration, dryRun []string, call func() error) error {
 	if len(dryRun) > 0 {
 		return charged(call)
@@ -235,28 +238,29 @@ func metadataOf(obj runtime.ApplyConfiguration) (*metav1.PartialObjectMetadata, 
 	return out, nil
 }
 
-// Status returns the client of the status subresource, whose writes are recorded.
+// Status returns a client for the status subresource that records its writes.
 func (b *boundClient) Status() client.SubResourceWriter { return b.SubResource("status") }
 
-// SubResource returns the client of a subresource, whose writes are recorded.
+// SubResource returns a client for a subresource that records its writes.
 func (b *boundClient) SubResource(name string) client.SubResourceClient {
 	return &subClient{SubResourceClient: b.Client.SubResource(name), b: b}
 }
 
-// subClient is a bound client for a subresource.
+// subClient is a boundClient for a subresource.
 type subClient struct {
 	client.SubResourceClient
 
 	b *boundClient
 }
 
-// Create creates the subresource: an eviction, a binding. The answer does not hold the object's version.
+// Create creates the subresource, such as an eviction or a binding. The response does not contain the object's version.
 func (s *subClient) Create(ctx context.Context, obj, body client.Object, opts ...client.SubResourceCreateOption) error {
 	dryRun := (&client.SubResourceCreateOptions{}).ApplyOptions(opts).DryRun
 	return s.b.send(obj, dryRun, false, func() error { return s.SubResourceClient.Create(ctx, obj, body, opts...) })
 }
 
-// Update replaces the subresource. The answer holds the object's version unless the subresource has a body of its own.
+// Update replaces the subresource. The response contains the object's version unless the subresource has a type of its
+// own.
 func (s *subClient) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 	options := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
 	return s.b.send(obj, options.DryRun, options.SubResourceBody == nil, func() error {
@@ -264,7 +268,8 @@ func (s *subClient) Update(ctx context.Context, obj client.Object, opts ...clien
 	})
 }
 
-// Patch patches the subresource. The answer holds the object's version unless the subresource has a body of its own.
+// Patch patches the subresource. The response contains the object's version unless the subresource has a type of its
+// own.
 func (s *subClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	options := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
 	return s.b.send(obj, options.DryRun, options.SubResourceBody == nil, func() error {

@@ -1,10 +1,11 @@
 // Package runtimemeta answers "do containers run with the Pod's present labels and annotations?"
 //
-// A container reads labels and annotations of its Pod through env at its start alone. After a change on a live Pod,
-// somebody on the Node has to stop the container, and the kubelet starts a new instance with the new values. A node
-// agent does so, and reports in an annotation of the Pod with which values the containers run. Package inplaceupdate
-// waits for the report. Both sides use package runtimemeta: [Rules.Next] writes, [Decode] reads, and the hashes are the
-// same.
+// A container reads labels and annotations of its Pod through env, but only when the container starts. If a label or
+// annotation of a running Pod changes, somebody on the Node has to stop the container, and the kubelet starts a new
+// instance with the new values. A node agent stops such containers, and reports in an annotation of the Pod with which
+// values the containers run. Package inplaceupdate waits for this report. Controller and agent both use package
+// runtimemeta: the agent writes the report with [Rules.Next], the controller reads the report with [Decode], and both
+// compute the same hashes.
 //
 // # The agent
 //
@@ -13,32 +14,33 @@
 //	if step.Changed, write step.Report.Encode() to the annotation
 //	stop the instances in step.Stop, each with the Pod's grace period and preStop hook
 //
-// pod is the Pod as the agent knows, instances are the containers at the Node's runtime, before is the report in the
-// annotation. Next is called again after each event of the Pod or of its containers, and soon after a failed reading. A
-// failed reading holds up no report about the rest.
+// pod is the Pod as the agent knows the Pod, instances are the containers in the Node's container runtime, and before
+// is the report in the Pod's annotation. The agent calls Next again after each event of the Pod or of its containers,
+// and soon after a failed read of an environment. A failed read does not delay the report about other containers.
 //
-// The environment comes from the runtime's own record of a container. The record needs no program inside of the
-// container, and no wrapper has changed the values.
+// The environment is read from the container runtime's own record of a container. The agent needs no program inside the
+// container for this read, and a wrapper script cannot have changed the values.
 //
 // # Stops
 //
-// A container is stopped only during an update in place, while the Pod's condition [Rules.Condition] is False. Next
-// names an instance only after the Pod's status shows the instance. Such a Pod is at least as new as the labels and
-// annotations read by the instance, so a late view of the Pod never stops a container with newer values.
+// Next stops a container only during an in-place update, while the Pod's condition [Rules.Condition] is False. Next
+// stops an instance only after the status of the given Pod shows the instance. A Pod with this status is at least as
+// new as the labels and annotations that the instance has read, so the agent never stops a container with newer values
+// because of a stale Pod.
 //
-// Next keeps no time, so the agent delays repeated stops: by Pod and container name, since an instance may start once
-// more with old values if the kubelet sees the change of the Pod late. The same name may need a third stop, but never
-// at once. OpenKruise begins with 3 seconds, and doubles up to 10 minutes.
+// Next does not remember earlier stops, so the agent must delay repeated stops, by Pod and container name: an instance
+// may start once more with old values if the kubelet sees the change of the Pod late. A container may need a third
+// stop, but never immediately. OpenKruise waits 3 seconds at first, and doubles the wait up to 10 minutes.
 //
 // # Secrets
 //
-// An environment holds values of Secrets. An [Environment] does not print values, and no reason and no error has any.
-// The report has a short hash of the labels and annotations alone.
+// An environment contains values of Secrets. An [Environment] never prints its values, and no reason or error contains
+// values. The report contains only a short hash of the labels and annotations.
 //
 // # Wire format
 //
-// The report is OpenKruise's, with an addition: native sidecars, missing in reports of OpenKruise's agent. OpenKruise
-// looks for containers by name, and overlooks the sidecars.
+// The report has OpenKruise's format with an addition: native sidecars, which OpenKruise's agent does not report.
+// OpenKruise finds containers by name, and ignores the entries of sidecars.
 //
 // All functions are pure and safe for concurrent use, and never modify their arguments.
 package runtimemeta

@@ -13,27 +13,27 @@ import (
 	"k8s.io/utils/dump"
 )
 
-// Source is the part of a Pod's metadata with the value of a variable.
+// Source says whether a variable's value comes from a label or an annotation.
 type Source uint8
 
-// The parts of the metadata.
+// These are the sources of variables.
 const (
 	Labels Source = iota
 	Annotations
 )
 
-// Variable is an env variable with a label or annotation of the Pod as its value.
+// Variable is an env variable whose value is a label or annotation of the Pod.
 type Variable struct {
-	// Name of the variable.
+	// Name is the name of the variable.
 	Name string
-	// Source and Key say where the value comes from.
+	// Source and Key name the label or annotation.
 	Source Source
 	Key    string
-	// hidden says that a later variable of the container has the same name: the process sees the later value alone.
+	// hidden says that a later variable of the container has the same name, so the process sees only the later value.
 	hidden bool
 }
 
-// Value returns the value of the variable for a start of the container now: empty for a missing key.
+// Value returns the value that the variable would have if the container started now: empty for a missing key.
 func (v Variable) Value(pod *corev1.Pod) string {
 	if v.Source == Annotations {
 		return pod.Annotations[v.Key]
@@ -41,8 +41,8 @@ func (v Variable) Value(pod *corev1.Pod) string {
 	return pod.Labels[v.Key]
 }
 
-// Variables iterates over the variables of a container with a label or annotation as their value, without the ignored
-// names, in the order of the spec.
+// Variables iterates over the variables of a container whose value is a label or annotation, without the ignored names,
+// in the order of the spec.
 func Variables(c *corev1.Container, ignored []string) iter.Seq[Variable] {
 	return func(yield func(Variable) bool) {
 		for i := range c.Env {
@@ -58,7 +58,8 @@ func Variables(c *corev1.Container, ignored []string) iter.Seq[Variable] {
 	}
 }
 
-// variable reads an env entry. ok is false for an entry with another source.
+// variable returns an env entry as a Variable. ok is false for an entry whose value does not come from a label or
+// annotation.
 func variable(env *corev1.EnvVar) (v Variable, ok bool) {
 	if env.Value != "" || env.ValueFrom == nil || env.ValueFrom.FieldRef == nil {
 		return Variable{}, false
@@ -76,7 +77,7 @@ func variable(env *corev1.EnvVar) (v Variable, ok bool) {
 	return v, ok
 }
 
-// ReadsMetadata reports whether a container has such variables.
+// ReadsMetadata reports whether a container has variables with labels or annotations as values.
 func ReadsMetadata(c *corev1.Container, ignored []string) bool {
 	for range Variables(c, ignored) {
 		return true
@@ -84,20 +85,21 @@ func ReadsMetadata(c *corev1.Container, ignored []string) bool {
 	return false
 }
 
-// Environment is the environment of a container at its start. The values may be secret, so an Environment prints none.
-// The zero value stands for an environment not read.
+// Environment holds the environment variables with which a container was started. The values may be secret, so an
+// Environment never prints values. The zero value means that the environment was not read.
 type Environment struct {
 	list []string
 	read bool
 }
 
-// EnvironmentOf returns the environment with the given variables, each as "NAME=value". The list is not copied.
+// EnvironmentOf returns the environment with the given variables, each as "NAME=value". EnvironmentOf does not copy the
+// list.
 func EnvironmentOf(list []string) Environment { return Environment{list: list, read: true} }
 
 // IsRead reports whether the environment was read.
 func (e Environment) IsRead() bool { return e.read }
 
-// String says how many variables there are.
+// String returns only the number of variables.
 func (e Environment) String() string {
 	if !e.read {
 		return "not read"
@@ -108,7 +110,8 @@ func (e Environment) String() string {
 // GoString is String.
 func (e Environment) GoString() string { return e.String() }
 
-// value returns the value of a variable, empty for a missing variable. The last of several entries counts.
+// value returns the value of a variable, empty for a missing variable. If a variable occurs several times, the last
+// entry counts.
 func (e Environment) value(name string) string {
 	for _, entry := range slices.Backward(e.list) {
 		if rest, ok := strings.CutPrefix(entry, name); ok && strings.HasPrefix(rest, "=") {
@@ -118,14 +121,15 @@ func (e Environment) value(name string) string {
 	return ""
 }
 
-// ExpectedHash returns the hash of a container started now, with the Pod's present labels and annotations. The hash is
-// OpenKruise's, for containers without such variables too.
+// ExpectedHash returns the hash that a container would have if started now, with the Pod's present labels and
+// annotations. OpenKruise computes the same hash, also for containers without such variables.
 func ExpectedHash(pod *corev1.Pod, c *corev1.Container, ignored []string) uint64 {
 	return hashOf(c, ignored, func(v Variable) string { return v.Value(pod) })
 }
 
-// CurrentHash returns the hash of a running container with the given environment, 0 for an environment not read. A
-// variable hidden by a later variable of the same name counts with the present value: no process sees the old value.
+// CurrentHash returns the hash of a running container with the given environment, or 0 if the environment was not read.
+// A variable hidden by a later variable of the same name is hashed with its present value: no process sees the old
+// value.
 func CurrentHash(pod *corev1.Pod, c *corev1.Container, env Environment, ignored []string) uint64 {
 	if !env.read {
 		return 0
@@ -139,7 +143,7 @@ func CurrentHash(pod *corev1.Pod, c *corev1.Container, env Environment, ignored 
 }
 
 func hashOf(c *corev1.Container, ignored []string, value func(Variable) string) uint64 {
-	var env []corev1.EnvVar // nil is written as null, and hashed so
+	var env []corev1.EnvVar // a nil slice is hashed as JSON null
 	for v := range Variables(c, ignored) {
 		env = append(env, corev1.EnvVar{Name: v.Name, Value: value(v)})
 	}
@@ -147,17 +151,17 @@ func hashOf(c *corev1.Container, ignored []string, value func(Variable) string) 
 	return deepHash(env)
 }
 
-// PlainHashes returns the kubelet's hash of a container in both forms: of name and image since Kubernetes 1.31, of the
-// whole container before.
+// PlainHashes returns the two forms of the kubelet's hash of a container: short covers name and image (since Kubernetes
+// 1.31), full covers the whole container (before 1.31).
 func PlainHashes(c *corev1.Container) (short, full uint64) {
 	return deepHash(map[string]string{"name": c.Name, "image": c.Image}), deepHash(c)
 }
 
-// deepHash is the kubelet's way to hash: FNV-32a over the printed form of the JSON.
+// deepHash computes a hash as the kubelet does: FNV-32a over the printed form of the JSON.
 func deepHash(v any) uint64 {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return 0 // hardly the hash of any container; the caller waits then, which is safe
+		return 0 // hardly any container has this hash; the caller waits then, which is safe
 	}
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, dump.ForHash(raw))

@@ -14,30 +14,32 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Rules say which containers a node agent stops. The zero value reports, and stops nothing.
+// Rules say which containers a node agent must stop. With the zero value, the agent reports and stops nothing.
 type Rules struct {
-	// Condition is the condition of a Pod with status False during an update in place: inplaceupdate.Keys.Gate. Empty
-	// for no stops.
+	// Condition is the Pod condition with status False during an in-place update: inplaceupdate.Keys.Gate. If Condition
+	// is empty, no container is stopped.
 	Condition corev1.PodConditionType
 	// IgnoredEnv names variables to ignore, as in inplaceupdate.Config.
 	IgnoredEnv []string
 }
 
-// Instance is a run of a container, as the runtime of the Node tells.
+// Instance is a run of a container, as reported by the Node's container runtime.
 type Instance struct {
-	// ID of the instance in the form of a Pod's status: the runtime's name, "://" and the runtime's ID.
+	// ID is the ID of the instance in the form of a Pod's status: the runtime's name, "://" and the runtime's ID.
 	ID string
-	// Name of the container in the Pod.
+	// Name is the name of the container in the Pod.
 	Name string
-	// Attempt is the kubelet's number of earlier instances. The highest is the newest instance.
+	// Attempt is the number of earlier instances, as counted by the kubelet. The instance with the highest Attempt is
+	// the newest.
 	Attempt int32
-	// Created decides between equal attempts.
+	// Created decides which instance is newer if the attempts are equal.
 	Created time.Time
-	// Running says that the instance has started and not ended.
+	// Running says that the instance has started and has not ended.
 	Running bool
-	// Hash is the kubelet's hash of the container's spec at the start, in hexadecimal digits; empty for unknown.
+	// Hash is the kubelet's hash of the container's spec when the instance was started, in hexadecimal digits; empty if
+	// unknown.
 	Hash string
-	// Env is the environment, as far as read.
+	// Env is the environment, if read already.
 	Env Environment
 }
 
@@ -45,26 +47,27 @@ type Instance struct {
 type Step struct {
 	// Report is about all started containers and native sidecars of the Pod, in the order of the spec.
 	Report Report
-	// Changed says that Report differs from the report before, and has to be written.
+	// Changed says that Report differs from the previous report, and must be written.
 	Changed bool
-	// Read names instances, by ID, with an environment to be read.
+	// Read lists the IDs of instances whose environment must be read.
 	Read []string
-	// Stop are the instances to be stopped.
+	// Stop are the instances that the agent must stop.
 	Stop []Stop
-	// Why says what is missing in the report, and which outdated instances are not stopped.
+	// Why says what the report lacks, and which outdated instances are not stopped.
 	Why reason.List
 }
 
-// Stop is an instance to be stopped.
+// Stop is an instance that the agent must stop.
 type Stop struct {
-	// Name of the container, and ID of the instance: a successor stays.
+	// Name is the name of the container, and ID the ID of the instance: do not stop a later instance of the container.
 	Name, ID string
-	// Why is the reason, with code EnvOutdated.
+	// Why is the reason for the stop, with code EnvOutdated.
 	Why reason.Reason
 }
 
-// Concerns reports whether agents report about a Pod: if the Pod's controller is of an API group, or if the Pod has an
-// annotation, such as the mark of an injected sidecar. An empty name stands for none.
+// Concerns reports whether agents must report about a Pod: the Pod's controller belongs to the given API group, or the
+// Pod has the given annotation, such as the mark of an injected sidecar. An empty annotation name means that only the
+// group counts.
 func Concerns(pod *corev1.Pod, group, annotation string) bool {
 	if _, marked := pod.Annotations[annotation]; marked && annotation != "" {
 		return true
@@ -77,12 +80,13 @@ func Concerns(pod *corev1.Pod, group, annotation string) bool {
 	return err == nil && version.Group == group
 }
 
-// Next returns the next action for a Pod, with the instances of its containers and the report before. before is the
-// empty report if the Pod has no readable report. A Pod on its way out needs no action.
+// Next returns the agent's next action for a Pod, given the instances of its containers and the previous report. before
+// is the empty report if the Pod has no readable report. A Pod that is being deleted needs no action.
 //
-// The runtime is ahead of the Pod's status, and the report follows the runtime. An instance keeps the hash of its
-// environment, measured once. A container without instance keeps its entry as long as the Pod's status shows the same
-// instance: a runtime forgets ended instances, and a kubelet does not.
+// The container runtime knows new instances before the Pod's status does, and the report follows the runtime. The hash
+// of an instance's environment is computed once and then kept. If the runtime has no instance of a container, the
+// container's entry is kept as long as the Pod's status shows the same instance: a runtime forgets ended instances, a
+// kubelet does not.
 func (r Rules) Next(pod *corev1.Pod, instances []Instance, before Report) Step {
 	if !podstate.IsActive(pod) {
 		return Step{Report: before}
@@ -99,7 +103,7 @@ func (r Rules) Next(pod *corev1.Pod, instances []Instance, before Report) Step {
 	return p.Step
 }
 
-// pass is a look at a Pod.
+// pass is the state of a single call of Next.
 type pass struct {
 	Rules
 	Step
@@ -109,7 +113,7 @@ type pass struct {
 	before    Report
 }
 
-// look adds a container.
+// look adds a container to the report and to the agent's actions.
 func (p *pass) look(c *corev1.Container) {
 	status := podstate.ContainerStatus(p.pod, c.Name)
 	isShown := func(id string) bool { return status != nil && status.ContainerID == id }
@@ -128,7 +132,7 @@ func (p *pass) look(c *corev1.Container) {
 	}
 }
 
-// newest returns the last instance of a container: by the kubelet's count, and by creation for equal counts.
+// newest returns the last instance of a container: by the kubelet's count, or by creation time if the counts are equal.
 func (p *pass) newest(name string) *Instance {
 	var found *Instance
 	for i := range p.instances {
@@ -155,10 +159,10 @@ func (p *pass) plainHash(i *Instance) uint64 {
 	return hash
 }
 
-// envHash returns the hash of an instance's environment, 0 for unknown.
+// envHash returns the hash of an instance's environment, 0 if unknown.
 func (p *pass) envHash(c *corev1.Container, i *Instance) uint64 {
 	if !ReadsMetadata(c, p.IgnoredEnv) {
-		return ExpectedHash(p.pod, c, p.IgnoredEnv) // the same for every environment
+		return ExpectedHash(p.pod, c, p.IgnoredEnv) // the hash does not depend on the environment
 	}
 	if i.Env.IsRead() {
 		return CurrentHash(p.pod, c, i.Env, p.IgnoredEnv)
@@ -173,7 +177,7 @@ func (p *pass) envHash(c *corev1.Container, i *Instance) uint64 {
 	return 0
 }
 
-// isOutdated reports whether an update in place waits for another instance.
+// isOutdated reports whether an in-place update waits for a newer instance of the container.
 func (p *pass) isOutdated(c *corev1.Container, i *Instance, hash uint64) bool {
 	if hash == 0 || !i.Running || p.Condition == "" {
 		return false
@@ -182,10 +186,10 @@ func (p *pass) isOutdated(c *corev1.Container, i *Instance, hash uint64) bool {
 	return updating != nil && updating.Status == corev1.ConditionFalse && hash != ExpectedHash(p.pod, c, p.IgnoredEnv)
 }
 
-// exitCodes are the likely ends of a stopped container: its own good end, SIGKILL and SIGTERM.
+// exitCodes are the likely exit codes of a stopped container: success, SIGKILL and SIGTERM.
 func exitCodes() []int32 { return []int32{0, 137, 143} }
 
-// stop stops an outdated instance, if the kubelet starts the container again.
+// stop stops an outdated instance, provided that the kubelet would start the container again.
 func (p *pass) stop(c *corev1.Container, i *Instance, shown bool) {
 	if !shown {
 		p.why(InstanceUnreported, c.Name, "the Pod's status does not show the running instance yet", "")

@@ -11,37 +11,39 @@ import (
 
 // Report is a node agent's report about the containers of a Pod. The zero value is an empty report.
 type Report struct {
-	// Containers are the started containers and native sidecars, each once.
+	// Containers are the containers and native sidecars that have started, each once.
 	Containers []Container `json:"containers"`
 }
 
-// Container is the newest instance of a container.
+// Container describes the newest instance of a container.
 type Container struct {
-	// Name of the container in the Pod.
+	// Name is the name of the container in the Pod.
 	Name string `json:"name"`
-	// ContainerID of the instance as in the Pod's status, such as "containerd://ab12".
+	// ContainerID is the ID of the instance as in the Pod's status, such as "containerd://ab12".
 	ContainerID string `json:"containerID"`
-	// RestartCount is the kubelet's number of earlier instances.
+	// RestartCount is the number of earlier instances, as counted by the kubelet.
 	RestartCount int32 `json:"restartCount"`
-	// Hashes say with which values the instance was started.
+	// Hashes show with which values the instance was started.
 	Hashes Hashes `json:"hashes"`
 }
 
-// Hashes are the hashes of an instance.
+// Hashes are the hashes of a container instance.
 type Hashes struct {
-	// PlainHash is the kubelet's hash of the container's spec at the start, 0 for unknown. See [PlainHashes].
+	// PlainHash is the kubelet's hash of the container's spec when the instance was started, 0 if unknown. See
+	// [PlainHashes].
 	PlainHash uint64 `json:"plainHash"`
-	// ExtractedEnvFromMetadataHash is the hash of the labels and annotations in the instance's environment, 0 for not
+	// ExtractedEnvFromMetadataHash is the hash of the labels and annotations in the instance's environment, 0 if not
 	// read. See [CurrentHash] and [ExpectedHash].
 	ExtractedEnvFromMetadataHash uint64 `json:"extractedEnvFromMetadataHash,omitempty"`
 }
 
-// longest is the length of a report in bytes, enough for 300 containers. Nodes write reports, and a stolen Node may
-// write anything.
+// longest is the length of a report in bytes, enough for 300 containers. Nodes write reports, and an attacker who
+// controls a Node may write anything.
 const longest = 64 << 10
 
-// Decode reads an annotation. The error carries the code UnreadableReport or ReportTooLarge, and repeats nothing of the
-// annotation's values. The report is not checked further: the agent of a Node can say what it likes about its own Pods.
+// Decode parses an annotation as a report. The error has the code UnreadableReport or ReportTooLarge, and contains none
+// of the annotation's values. Decode does not check the content of the report: the agent of a Node may claim anything
+// about the Pods of its Node.
 func Decode(annotation string) (Report, error) {
 	if len(annotation) > longest {
 		return Report{}, reason.Reason{
@@ -58,20 +60,20 @@ func Decode(annotation string) (Report, error) {
 	return report, nil
 }
 
-// Encode returns the report for the annotation. Equal reports have equal texts.
+// Encode returns the report as text for the annotation. Equal reports have equal texts.
 func (r Report) Encode() string {
 	if r.Containers == nil {
 		r.Containers = []Container{}
 	}
-	raw, _ := json.Marshal(r) // texts and numbers always have a form in JSON
+	raw, _ := json.Marshal(r) // strings and numbers can always be encoded in JSON
 	return string(raw)
 }
 
-// Equal reports whether two reports say the same, in the same order.
+// Equal reports whether two reports have equal entries in the same order.
 func (r Report) Equal(other Report) bool { return slices.Equal(r.Containers, other.Containers) }
 
-// Instance returns the entry about an instance of a container, nil if the report has none. The pointer is into the
-// report.
+// Instance returns the entry for an instance of a container, nil if the report has none. The pointer refers to the
+// entry inside the report.
 func (r Report) Instance(name, id string) *Container {
 	if c := r.container(name); c != nil && c.ContainerID == id {
 		return c

@@ -1,8 +1,8 @@
-// Package clustertest is an API server in memory and a cache under the control of a test, for packages between a server
-// and a cache.
+// Package clustertest is an API server in memory and a cache, both controlled by the test, for packages that work
+// between an API server and a cache.
 //
-// Nothing runs beside the test: the cache and the cache's listeners move on in Deliver alone. Versions grow over all
-// objects, as on a server.
+// Nothing changes by itself: the cache is updated, and its event handlers are called, only in Deliver. resourceVersions
+// grow across all objects, as on a real API server.
 package clustertest
 
 import (
@@ -34,13 +34,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Request is a write, such as "patch", "status" for a Pod's status.
+// Request is a write request, such as "patch", and its subresource, such as "status".
 type Request struct {
 	Verb, Subresource string
 	Object            client.Object
 }
 
-// String is the request in short: "patch Pod/status web-0".
+// String returns a short form of the request: "patch Pod/status web-0".
 func (r Request) String() string {
 	out := r.Verb + " " + kindOf(r.Object)
 	if r.Subresource != "" {
@@ -49,7 +49,7 @@ func (r Request) String() string {
 	return out + " " + r.Object.GetName()
 }
 
-// kindOf also knows objects with metadata alone.
+// kindOf returns the kind of an object, also for objects that have only metadata.
 func kindOf(object client.Object) string {
 	if kind := object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
@@ -57,15 +57,14 @@ func kindOf(object client.Object) string {
 	return reflect.TypeOf(object).Elem().Name()
 }
 
-// Cluster is the API server, the cache, and the methods of a manager needed by package ownercache. The Client reads
-// from the server and writes to the server. Make a Cluster with New; only Client and APIReader are safe for concurrent
-// use.
+// Cluster is the API server, the cache, and the methods of a manager that package ownercache needs. Client reads from
+// and writes to the API server. Make a Cluster with New; only Client and APIReader are safe for concurrent use.
 type Cluster struct {
-	cache.Cache // nil: a test needs only the methods below
+	cache.Cache // nil: tests need only the methods below
 	client.WithWatch
 
-	// Answer, unless nil, is asked before the server, and a result other than nil is the answer to a write. Change alters
-	// an object on the way to the server, as a webhook does.
+	// Answer, unless nil, is called before each write; if Answer returns an error, the write fails with this error.
+	// Change modifies an object before the server stores the object, as a webhook does.
 	Answer func(Request) error
 	Change func(client.Object)
 
@@ -84,7 +83,7 @@ func New() *Cluster {
 	return c
 }
 
-// versions gives objects growing versions, and UIDs.
+// versions gives each stored object a new resourceVersion, and each new object a UID.
 type versions struct {
 	clienttesting.ObjectTracker
 
@@ -101,7 +100,7 @@ func (v versions) stamp(object metav1.Object) {
 	}
 }
 
-// Create stores an object.
+// Create stores a new object.
 func (v versions) Create(r schema.GroupVersionResource, obj runtime.Object, namespace string, opts ...metav1.CreateOptions) error {
 	object, err := meta.Accessor(obj)
 	if err != nil {
@@ -114,7 +113,7 @@ func (v versions) Create(r schema.GroupVersionResource, obj runtime.Object, name
 	return v.ObjectTracker.Create(r, obj, namespace, opts...)
 }
 
-// Update stores an object, unless the name belongs to a newer object.
+// Update stores an object, unless another object has taken the name since.
 func (v versions) Update(r schema.GroupVersionResource, obj runtime.Object, namespace string, opts ...metav1.UpdateOptions) error {
 	if err := v.replace(r, obj, namespace); err != nil {
 		return err
@@ -157,7 +156,7 @@ func (c *Cluster) answer(verb, subresource string, object client.Object) error {
 	return c.Answer(r)
 }
 
-// Requests returns the writes since the last call.
+// Requests returns the write requests since the last call.
 func (c *Cluster) Requests() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +181,7 @@ func (c *Cluster) intercept() interceptor.Funcs {
 				return err
 			}
 			o := (&client.DeleteOptions{}).ApplyOptions(opts)
-			stored := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // DeepCopyObject returns the same type.
+			stored := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // it has the same type
 			if err := w.Get(ctx, client.ObjectKeyFromObject(obj), stored); err != nil {
 				return err
 			}
@@ -209,7 +208,7 @@ func (c *Cluster) intercept() interceptor.Funcs {
 	}
 }
 
-// patchPodStatus also takes the metadata, as servers do for Pods.
+// patchPodStatus also changes the Pod's metadata, as real API servers do.
 func patchPodStatus(ctx context.Context, w client.Client, obj client.Object, patch client.Patch) error {
 	if err := w.Patch(ctx, obj, patch); err != nil {
 		return err
@@ -241,18 +240,18 @@ func (c *Cluster) GetAPIReader() client.Reader { return c.WithWatch }
 // GetScheme returns the scheme of client-go.
 func (c *Cluster) GetScheme() *runtime.Scheme { return scheme.Scheme }
 
-// Add keeps a runnable for the test to start.
+// Add stores a runnable for the test to start.
 func (c *Cluster) Add(r manager.Runnable) error {
 	c.Runnables = append(c.Runnables, r)
 	return nil
 }
 
-// Get reads from the server.
+// Get reads from the API server.
 func (c *Cluster) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return c.WithWatch.Get(ctx, key, obj, opts...)
 }
 
-// List reads from the server.
+// List reads from the API server.
 func (c *Cluster) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return c.WithWatch.List(ctx, list, opts...)
 }
@@ -266,7 +265,7 @@ func (c *Cluster) GetInformer(_ context.Context, obj client.Object, _ ...cache.I
 	return c.informers[kind], nil
 }
 
-// Deliver copies the server's objects to the cache, and tells the listeners.
+// Deliver copies the server's objects to the cache, and calls the event handlers.
 func (c *Cluster) Deliver(ctx context.Context) error {
 	for kind, list := range map[reflect.Type]client.ObjectList{
 		reflect.TypeFor[*corev1.Pod](): &corev1.PodList{}, reflect.TypeFor[*appsv1.ControllerRevision](): &appsv1.ControllerRevisionList{},
@@ -293,34 +292,34 @@ func (c *Cluster) Deliver(ctx context.Context) error {
 	return nil
 }
 
-// informer is moved on by show.
+// informer is an informer whose content changes only in show.
 type informer struct {
 	toolscache.SharedIndexInformer
 
 	handlers []toolscache.ResourceEventHandler
 }
 
-// HasSynced is true: an informer here never runs.
+// HasSynced returns true: the informer has no goroutine.
 func (x *informer) HasSynced() bool { return true }
 
-// AddEventHandler keeps the handler for show.
+// AddEventHandler stores the handler for show.
 func (x *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	x.handlers = append(x.handlers, h)
-	return nil, nil //nolint:nilnil // nobody asks the registration
+	return nil, nil //nolint:nilnil // no test uses the registration
 }
 
 func (x *informer) show(objects []runtime.Object, version string) error {
 	store := x.GetIndexer()
 	gone := map[string]any{}
 	for _, old := range store.List() {
-		gone[old.(client.Object).GetNamespace()+"/"+old.(client.Object).GetName()] = old //nolint:forcetypeassert // all are
+		gone[old.(client.Object).GetNamespace()+"/"+old.(client.Object).GetName()] = old //nolint:forcetypeassert // all are objects
 	}
 	for _, object := range objects {
-		object := object.(client.Object) //nolint:forcetypeassert // all are
+		object := object.(client.Object) //nolint:forcetypeassert // all are objects
 		key := object.GetNamespace() + "/" + object.GetName()
 		old, known := gone[key]
 		delete(gone, key)
-		if known && old.(client.Object).GetResourceVersion() == object.GetResourceVersion() { //nolint:forcetypeassert // all are
+		if known && old.(client.Object).GetResourceVersion() == object.GetResourceVersion() { //nolint:forcetypeassert // all are objects
 			continue
 		}
 		if err := store.Update(object); err != nil {

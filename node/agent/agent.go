@@ -24,28 +24,29 @@ import (
 // PodsAwaited means that the API server has not listed the Pods of the Node yet.
 const PodsAwaited reason.Code = "PodsAwaited"
 
-// Options are the options of an Agent. The zero value is usable.
+// Options are options of an Agent. The zero value is usable.
 type Options struct {
 	WorkerOptions
 
-	// Runtimes are the Node's container runtimes; nil looks at the usual places for sockets (cri.Usual). The agent
-	// starts and ends the Runtimes.
+	// Runtimes are the Node's container runtimes; if nil, the agent looks for sockets at the usual paths (cri.Usual).
+	// The agent starts and stops these Runtimes.
 	Runtimes *cri.Runtimes
-	// Workers is the number of Pods worked on side by side; 0 means 8.
+	// Workers is the number of Pods processed at the same time; 0 means 8.
 	Workers int
-	// Keep reduces each Pod before the agent keeps the Pod in memory; nil drops metadata.managedFields.
+	// Keep removes fields from each Pod before the agent keeps the Pod in memory; nil drops metadata.managedFields.
 	Keep cache.TransformFunc
 }
 
 const defaultWorkers = 8
 
-// Rests after errors. A runtime comes back within seconds.
+// These are the waits after errors. They are short because a container runtime that restarts is usually available
+// within seconds.
 const (
 	firstRest   = 100 * time.Millisecond
 	longestRest = 30 * time.Second
 )
 
-// Agent works on the Pods of a Node. An Agent is safe for concurrent use. Make an Agent with New.
+// Agent processes the Pods of a Node. An Agent is safe for concurrent use. Make an Agent with New.
 type Agent struct {
 	worker   *Worker
 	workers  int
@@ -54,8 +55,8 @@ type Agent struct {
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 }
 
-// New returns the agent of a Node that works with the API server of a configuration. New asks nobody. An error is about
-// the arguments. An Agent runs once.
+// New returns the agent of a Node, with the API server in the given configuration. New sends no request. An error means
+// that an argument is invalid. An Agent can be run only once.
 func New(config *rest.Config, node string, work Work, o Options) (*Agent, error) {
 	client, err := NewClient(config)
 	if err != nil {
@@ -84,7 +85,7 @@ func New(config *rest.Config, node string, work Work, o Options) (*Agent, error)
 	return a, a.listen(o.Keep)
 }
 
-// NewClient returns a client for Pods and events with little in memory: other kinds are unknown to it.
+// NewClient returns a client for Pods and events that needs little memory, because its scheme contains no other kinds.
 func NewClient(config *rest.Config) (*rest.RESTClient, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -98,7 +99,7 @@ func NewClient(config *rest.Config) (*rest.RESTClient, error) {
 	return rest.RESTClientFor(config)
 }
 
-// cached are Pods in a store.
+// cached implements Pods by the store of an informer.
 type cached struct{ cache.Store }
 
 // Pod implements Pods.
@@ -111,7 +112,7 @@ func (c cached) Pod(name types.NamespacedName) *corev1.Pod {
 	return pod
 }
 
-// listen has the events of Pods wake the Pods.
+// listen makes events of Pods wake the Pods.
 func (a *Agent) listen(keep cache.TransformFunc) error {
 	if keep == nil {
 		keep = withoutManagedFields
@@ -140,10 +141,10 @@ func withoutManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// Wake has the work called for a Pod soon. Wake does not wait.
+// Wake makes the agent call work for a Pod soon. Wake does not wait.
 func (a *Agent) Wake(pod types.NamespacedName) { a.queue.Add(pod) }
 
-// wakeAll has the work called for all Pods.
+// wakeAll makes the agent call work for all Pods.
 func (a *Agent) wakeAll() {
 	for _, object := range a.pods.GetStore().List() {
 		if pod, ok := object.(*corev1.Pod); ok {
@@ -152,11 +153,11 @@ func (a *Agent) wakeAll() {
 	}
 }
 
-// Run works until the context ends, and returns after the end of everything begun. An API server or a runtime that is
-// away is no error: see Waiting.
+// Run processes Pods until the context ends, and returns after everything that has begun has ended. An API server or a
+// container runtime that is unavailable causes no error: see Waiting.
 func (a *Agent) Run(ctx context.Context) error {
 	var all sync.WaitGroup
-	all.Go(func() { _ = a.worker.Start(ctx) }) // has no errors
+	all.Go(func() { _ = a.worker.Start(ctx) }) // Start returns no errors
 	all.Go(func() { _ = a.runtimes.Start(ctx) })
 	all.Go(func() { a.pods.RunWithContext(ctx) })
 	for range a.workers {
@@ -168,7 +169,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// run works through the queue until its end.
+// run processes the queue until the queue is shut down.
 func (a *Agent) run(ctx context.Context) {
 	for {
 		pod, over := a.queue.Get()
@@ -195,7 +196,7 @@ func (a *Agent) do(ctx context.Context, pod types.NamespacedName) {
 	}
 }
 
-// Waiting says what the agent waits for: the list of the Pods, a runtime; nil for nothing.
+// Waiting says what the agent waits for: the list of Pods, or a container runtime; nil if nothing.
 func (a *Agent) Waiting() (why reason.List) {
 	if !a.pods.HasSynced() {
 		why = append(why, reason.Reason{

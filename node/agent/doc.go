@@ -1,25 +1,28 @@
 // Package agent answers "how does my own agent work on every Node?".
 //
-// An [Agent] is a process on each Node that works on the Node's Pods beside the containers of the Node's runtimes:
+// An [Agent] is a process on each Node that works on the Pods of its Node, and on their containers in the Node's
+// container runtimes:
 //
 //	a, err := agent.New(config, os.Getenv("NODE_NAME"), work, agent.Options{})
 //	...
 //	return a.Run(ctx)
 //
-// The agent calls work with a [Pod] after each event of the Pod, after a time that work asked for, and after the end of
-// a stop that work began. [Pod.Observe] is what package containerrestart decides on, and [Pod.Begin] carries its
-// decision out: the hook and the stop run apart from the workers, so no worker waits for a runtime. A stop goes on for
-// as long as each pass wants the stop: see [Pod.Keep].
+// The agent calls work with a [Pod] after each event of the Pod, after the time that work has returned, and after the
+// end of a stop that work has begun. [Pod.Observe] returns the state from which package containerrestart decides, and
+// [Pod.Begin] carries out the decision: preStop hook and stop run in separate goroutines, so no worker waits for a
+// container runtime. A stop continues only as long as each pass says that the stop is still wanted: see [Pod.Keep].
 //
 // # What may be missing
 //
-// An agent whose API server or whose runtime is away waits and looks again; it does not end. [Agent.Waiting] says what
-// is missing. Use it for readiness and for metrics, and not for liveness: a restart repairs nothing.
+// If the API server or the container runtime is unavailable, the agent waits and tries again; the agent does not exit.
+// [Agent.Waiting] says what is unavailable. Use Waiting for readiness and for metrics, but not for liveness: a restart
+// of the agent would not help.
 //
 // # Many Nodes in a process
 //
-// A [Worker] is the part of an agent for a single Node, with Pods and a queue of the caller's: a test with thousands of
-// Nodes has one watch for all.
+// A [Worker] is an agent without its own watch and queue, which the caller provides: a test with thousands of Nodes
+// needs only one watch for all.
 //
-// RBAC: list and watch on Pods. The agent reads the Pods of its Node alone; roles cannot say so.
+// RBAC: list and watch on Pods. The agent reads only the Pods of its Node, but RBAC rules cannot express this
+// restriction.
 package agent

@@ -16,34 +16,36 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Runtimes are the container runtimes of a Node, told apart by the names in front of IDs: *cri.Runtimes.
+// Runtimes are the container runtimes of a Node; the prefix of a container ID names its runtime. *cri.Runtimes
+// implements Runtimes.
 type Runtimes interface {
 	stopper.Runtime
-	// Containers lists the containers of a Pod at the runtimes of some IDs, or at all without IDs.
+	// Containers lists the containers of a Pod in the runtimes of the given IDs, or in all runtimes if no IDs are
+	// given.
 	Containers(ctx context.Context, pod types.UID, ids ...string) ([]cri.Container, error)
-	// Environment returns the environment of a container at its start, as "NAME=value".
+	// Environment returns the environment with which a container was started, as "NAME=value".
 	Environment(ctx context.Context, id string) ([]string, error)
-	// Missing says why no runtime answers; nil if one does.
+	// Missing says why no runtime answers; nil if at least one does.
 	Missing() reason.List
 }
 
-// callTimeout is the time for a runtime to answer a question.
+// callTimeout is the timeout of a request to a container runtime.
 const callTimeout = 5 * time.Second
 
-// Pod is a Pod of the Node in a pass of the work. The object is the cache's: read-only. A Pod must not be used after
-// the pass.
+// Pod is a Pod of the Node during a call of Work. The object belongs to the cache, so do not modify the object. A Pod
+// must not be used after the call.
 type Pod struct {
 	*corev1.Pod
 
 	worker   *Worker
-	listed   []cri.Container // once asked for
+	listed   []cri.Container // listed at most once
 	asked    bool
-	keeps    []string // IDs of wanted stops
+	keeps    []string // IDs of the instances whose stops continue
 	keepsAll bool
 }
 
-// Containers lists the instances of the Pod's containers at the runtime: by name, and the newest first. IDs have the
-// runtime's name in front, as in the Pod's status. The runtime is asked once in a pass.
+// Containers lists the instances of the Pod's containers in the container runtime, sorted by name, the newest first.
+// IDs begin with the runtime's name, as in the Pod's status. The runtime is asked only once in each call of Work.
 func (p *Pod) Containers(ctx context.Context) ([]cri.Container, error) {
 	if p.asked {
 		return p.listed, nil
@@ -70,17 +72,17 @@ func containerIDs(pod *corev1.Pod) (ids []string) {
 	return ids
 }
 
-// Environment returns the environment of a container at its start, as "NAME=value". The values may be secret: no error
-// repeats them.
+// Environment returns the environment with which a container was started, as "NAME=value". The values may be secret, so
+// errors do not contain values.
 func (p *Pod) Environment(ctx context.Context, id string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return p.worker.runtimes.Environment(ctx, id)
 }
 
-// Observe returns the present state of the Pod for containerrestart.Next: of its containers and native sidecars.
+// Observe returns the present state of the Pod's containers and native sidecars, for containerrestart.Next.
 func (p *Pod) Observe(ctx context.Context) (o containerrestart.Observed, err error) {
-	o.Stops = p.worker.stops.Stops(keyOf(p.Pod)) // before the instances: a stop may end in between
+	o.Stops = p.worker.stops.Stops(keyOf(p.Pod)) // read before the instances, because a stop may end in between
 	listed, err := p.Containers(ctx)
 	for i := range listed {
 		o.Instances = append(o.Instances, listed[i].Instance)
@@ -95,7 +97,8 @@ func (p *Pod) Observe(ctx context.Context) (o containerrestart.Observed, err err
 	return o, err
 }
 
-// view is a container in the Pod's status. The runtime knows of an end before the status does.
+// view describes a container as in the Pod's status. The container runtime knows that an instance has ended before the
+// status says so.
 func (p *Pod) view(spec *corev1.Container, status *corev1.ContainerStatus, instances []containerrestart.Instance) containerrestart.View {
 	v := containerrestart.View{Name: spec.Name, ID: status.ContainerID, Ready: status.Ready}
 	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil
@@ -107,10 +110,10 @@ func (p *Pod) view(spec *corev1.Container, status *corev1.ContainerStatus, insta
 	return v
 }
 
-// Begin begins the stop of a step, if the step has one, and keeps the stops awaited by the step: call Begin after the
-// record is written. grace replaces the grace period of the Pod; nil for none. Hook, ports and grace period are those
-// of the instance's start, as its runtime tells. The error is of a hook that cannot be run: the container is stopped
-// without the hook.
+// Begin begins the stop of a step, if the step has a stop, and keeps the stops that the step waits for: call Begin
+// after the record was written. grace replaces the grace period of the Pod; nil keeps the Pod's. Hook, ports and grace
+// period are those with which the instance was started, as reported by its runtime. The error says that the hook cannot
+// be run: the container is then stopped without its hook.
 func (p *Pod) Begin(step containerrestart.Step, grace *time.Duration) error {
 	for _, c := range step.Containers {
 		if c.Phase == containerrestart.Restarting && c.StoppedID != "" {
@@ -123,14 +126,14 @@ func (p *Pod) Begin(step containerrestart.Step, grace *time.Duration) error {
 	return p.Stop(step.Stop.Instance.ID, grace)
 }
 
-// Keep has the stop of an instance go on, if under way. The stops that a pass neither begins nor keeps end with the
-// pass, unless the work fails: nobody wants them any more.
+// Keep lets the stop of an instance continue, if the stop is in progress. Stops that a call of Work neither begins nor
+// keeps are cancelled at the end of the call, unless Work returns an error: the stops are no longer wanted.
 func (p *Pod) Keep(id string) { p.keeps = append(p.keeps, id) }
 
-// KeepAll has all stops of the Pod go on: the work does not know enough to tell in this pass.
+// KeepAll lets all stops of the Pod continue: for a call of Work that cannot find out which stops are still wanted.
 func (p *Pod) KeepAll() { p.keepsAll = true }
 
-// Stop begins the stop of an instance of the Pod, as Begin does.
+// Stop begins to stop an instance of the Pod, as Begin does.
 func (p *Pod) Stop(id string, grace *time.Duration) error {
 	p.Keep(id)
 	var instance cri.Container
@@ -142,7 +145,7 @@ func (p *Pod) Stop(id string, grace *time.Duration) error {
 	return err
 }
 
-// IsStopping reports whether a stop of the Pod's containers is under way.
+// IsStopping reports whether a stop of one of the Pod's containers is in progress.
 func (p *Pod) IsStopping() bool {
 	return slices.ContainsFunc(p.worker.stops.Stops(keyOf(p.Pod)), func(s containerrestart.Stop) bool { return s.Err == nil })
 }

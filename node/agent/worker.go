@@ -17,22 +17,24 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Work is an agent's work for a Pod of the Node. again is the time until another call even without an event; zero for
-// never. After an error work is called again, later each time. Calls for a Pod do not overlap.
+// Work is what an agent does for a Pod of the Node. again is the time until the next call even if no event occurs; zero
+// for never. After an error, Work is called again, after a longer time for each error in a row. Calls for a Pod do not
+// overlap.
 type Work func(ctx context.Context, pod *Pod) (again time.Duration, err error)
 
-// WorkerOptions are the options of a Worker. The zero value is usable.
+// WorkerOptions are options of a Worker. The zero value is usable.
 type WorkerOptions struct {
-	// Wake is called with a Pod that has to be looked at: a stop has ended. Nil for nobody.
+	// Wake is called with a Pod for which Do must be called, because a stop has ended. Nil if not needed.
 	Wake func(pod types.NamespacedName)
-	// HookFailed is called if the preStop hook of a container has failed, for an event. Nil for nobody.
+	// HookFailed is called if the preStop hook of a container has failed, for example to record an event. Nil if not
+	// needed.
 	HookFailed func(ctx context.Context, pod reason.Object, container string, err error)
-	// Clock is the clock of the stops; nil for the real one.
+	// Clock is the clock for stops; nil means the real clock.
 	Clock clock.Clock
 }
 
-// Worker does an agent's work for the Pods of a Node, without a watch and a queue. A Worker is safe for concurrent use:
-// calls for a Pod must not overlap. Make a Worker with NewWorker.
+// Worker calls Work for the Pods of a Node, without a watch and a queue of its own. A Worker is safe for concurrent
+// use, except that calls for the same Pod must not overlap. Make a Worker with NewWorker.
 type Worker struct {
 	node     string
 	pods     Pods
@@ -42,16 +44,17 @@ type Worker struct {
 	stops    *stopper.Stopper
 
 	mu   sync.Mutex
-	keys map[types.NamespacedName]string // of the stops, by Pod
+	keys map[types.NamespacedName]string // keys of the stops, by Pod
 }
 
-// Pods are the Pods of a Node, in a cache: read-only.
+// Pods are the Pods of a Node in a cache; callers do not modify the Pods.
 type Pods interface {
-	// Pod returns a Pod, nil if there is none.
+	// Pod returns the Pod of a name, nil if there is none.
 	Pod(name types.NamespacedName) *corev1.Pod
 }
 
-// NewWorker returns the worker of a Node. Pods of further Nodes are left out. An empty name is an error.
+// NewWorker returns the Worker of a Node. Pods of other Nodes are ignored. If the Node's name is empty, NewWorker
+// returns an error.
 func NewWorker(node string, pods Pods, runtimes Runtimes, work Work, options WorkerOptions) (*Worker, error) {
 	switch {
 	case node == "":
@@ -64,11 +67,12 @@ func NewWorker(node string, pods Pods, runtimes Runtimes, work Work, options Wor
 	return w, nil
 }
 
-// Start runs the stops until the context ends, and returns after the end of the last.
+// Start runs stops until the context ends, and returns after the last stop has ended.
 func (w *Worker) Start(ctx context.Context) error { return w.stops.Start(ctx) }
 
-// Do calls the work for a Pod, and ends the stops of a Pod that is gone, and the stops that the work has not kept.
-// again is the time until the next call, zero for never. A panic of the work is an error: a Pod stops no agent.
+// Do calls Work for a Pod. Do also cancels the stops of a Pod that was deleted, and the stops that Work has not kept.
+// again is the time until the next call, zero if none is needed. A panic in Work is returned as an error: a single Pod
+// must not end the agent.
 func (w *Worker) Do(ctx context.Context, name types.NamespacedName) (again time.Duration, err error) {
 	pod := w.pods.Pod(name)
 	if pod == nil || pod.Spec.NodeName != w.node {
@@ -88,7 +92,7 @@ func (w *Worker) Do(ctx context.Context, name types.NamespacedName) (again time.
 	return max(again, 0), err
 }
 
-// follow forgets the stops of an earlier Pod of the name.
+// follow cancels the stops of an earlier Pod of the same name.
 func (w *Worker) follow(name types.NamespacedName, key string) {
 	w.mu.Lock()
 	before := w.keys[name]
@@ -101,26 +105,26 @@ func (w *Worker) follow(name types.NamespacedName, key string) {
 	}
 }
 
-// keyOf is the key of a Pod's stops.
+// keyOf returns the key under which a Pod's stops are recorded.
 func keyOf(pod *corev1.Pod) string {
 	return pod.Namespace + "/" + pod.Name + "/" + string(pod.UID)
 }
 
-// podOf is the Pod of a key.
+// podOf returns the Pod of a key, for reasons.
 func podOf(key string) reason.Object {
 	namespace, rest, _ := strings.Cut(key, "/")
 	name, uid, _ := strings.Cut(rest, "/")
 	return reason.Object{Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(uid)}
 }
 
-// stopped is told of the end of a stop.
+// stopped is called when a stop has ended.
 func (w *Worker) stopped(key string) {
 	if pod := podOf(key); w.options.Wake != nil {
 		w.options.Wake(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 	}
 }
 
-// hookFailed is told of a failed hook.
+// hookFailed is called when a hook has failed.
 func (w *Worker) hookFailed(ctx context.Context, key string, order stopper.Order, err error) {
 	if w.options.HookFailed != nil {
 		w.options.HookFailed(ctx, podOf(key), order.Name, err)

@@ -1,46 +1,49 @@
 // Package containerrestart answers "which container may be stopped now, and is it back?"
 //
-// Somebody asks for a restart of containers in a running Pod. Nobody but the kubelet starts containers, so a restart is
-// a stop, and a wait for the kubelet. Package containerrestart decides from a [Request], from the instances of the
-// Node's container runtime and from the containers in the Pod's status.
+// Users or controllers request a restart of containers in a running Pod. Only the kubelet starts containers, so a
+// restart means to stop the container and to wait until the kubelet starts the container again. Package
+// containerrestart decides from a [Request], from the instances in the Node's container runtime, and from the container
+// statuses in the Pod's status.
 //
 //	step := containerrestart.Next(request, observed, now)
 //	write step.Containers to the request's record, and with step.Over the end
 //	if step.Stop != nil, ask a stopper.Stopper for the stop
 //	look again after step.After, and after each event
 //
-// The record comes first and the stop second. A process that dies between both finds the old instance still running,
-// and Next asks for the stop once more. [Pick] chooses between several requests for a Pod, and says who waits for whom.
+// The progress is recorded first, and the container is stopped afterwards. If the process dies in between, the old
+// instance still runs, and Next returns the stop again. [Pick] chooses between several requests for a Pod, and says
+// which request the others wait for.
 //
 // # Restarted
 //
-// An instance is a single run of a container. A request remembers the instance of each container at its beginning. A
-// container counts as restarted when a newer instance runs for long enough and the Pod's status calls the newer
-// instance ready. The cause of the old instance's end does not matter: a crash, an update or a probe will do. Such a
-// container is not stopped again, unless the request has Force, and then once.
+// An instance is a single run of a container. A request records the instance of each container when the request begins.
+// A container counts as restarted when a newer instance has run for long enough and is ready according to the Pod's
+// status. It does not matter why the old instance has ended: a crash, an update or a failed probe also counts. Such a
+// container is not stopped again, unless the request has Force; then the container is stopped once.
 //
-// Instances are compared by ID, never by time. The kubelet's count of restarts says who is the newest. Durations are
-// measured with the runtime's times, on the clock of the Node, where the caller's now comes from too. The start of a
-// request and the time of the Pod's unreadiness come from further clocks: a difference of clocks shortens or stretches
-// the deadline and the wait for unreadiness.
+// Instances are compared by ID, never by time. The kubelet's restart count says which instance is the newest. Durations
+// are measured with the runtime's times, which come from the Node's clock, like the caller's now. The start of a
+// request, and the time since when the Pod is unready, come from other clocks: if clocks differ, the deadline and the
+// wait for unreadiness become shorter or longer.
 //
 // # Order
 //
-// A single stop is under way at a time. Without order, the next container is stopped when the stop before has ended.
-// With order, the container before has to be restarted first. Nothing is stopped before the Pod has been unready for
-// long enough, if the request wants the Pod unready.
+// Only one container of a request is stopped at a time. If the request is not ordered, the next container is stopped
+// when the previous stop has ended. If the request is ordered, the previous container must have restarted first. If the
+// request wants the Pod to be unready, no container is stopped before the Pod has been unready for long enough.
 //
 // # The end
 //
-// Package completion ends a request: complete when all containers are restarted or have failed, failed at a failure or
-// at the deadline. A container fails if its runtime refuses the stop, or if the kubelet does not start the container
-// again. A request without deadline may wait for ever for a container without readiness; [Step.Why] says so, and so
-// does [Pick] of the requests behind.
+// Package completion decides when a request ends: complete when all containers have restarted or failed, failed at the
+// first failure or at the deadline. A container fails if its runtime refuses to stop the container, or if the kubelet
+// does not start the container again. A request without a deadline may wait for ever for a container that never becomes
+// ready; [Step.Why] says so, and so does [Pick] for the requests that wait.
 //
 // # The stop
 //
-// A preStop hook and the runtime share the grace period: see [Grace] and [HookOf]. Package containerrestart/stopper
-// carries a stop out, and package containerrestart/batch restarts the Pods of a workload within the workload's budget.
+// The grace period covers the preStop hook and the runtime's stop together: see [Grace] and [HookOf]. Package
+// containerrestart/stopper carries out stops, and package containerrestart/batch restarts the Pods of a workload within
+// the workload's budget.
 //
 // All functions are pure and safe for concurrent use, and never modify their arguments.
 package containerrestart

@@ -2,17 +2,17 @@ package containerrestart
 
 import "time"
 
-// defaultGrace is the grace period of a Pod without any, as in Kubernetes.
+// defaultGrace is the grace period of a Pod that sets none, as in Kubernetes.
 const defaultGrace = 30 * time.Second
 
-// leastGrace is the shortest time for a runtime to stop a container, as the kubelet gives.
+// leastGrace is the shortest time that the kubelet gives a runtime to stop a container.
 const leastGrace = 2 * time.Second
 
-// Grace is the time for a preStop hook and for the container's own end together.
+// Grace is the time for a preStop hook and for stopping the container together.
 type Grace time.Duration
 
-// GraceOf returns the grace period of a stop: wanted by the request, or else own, the Pod's, or else 30 s. A negative
-// period counts as zero.
+// GraceOf returns the grace period of a stop: wanted (from the request), or if nil own (the Pod's), or if nil 30 s. A
+// negative period counts as zero.
 func GraceOf(own, wanted *time.Duration) Grace {
 	switch {
 	case wanted != nil:
@@ -23,10 +23,11 @@ func GraceOf(own, wanted *time.Duration) Grace {
 	return Grace(defaultGrace)
 }
 
-// Hook returns the longest time of a preStop hook. Without grace no hook runs.
+// Hook returns how long a preStop hook may run. If the grace period is zero, no hook is run.
 func (g Grace) Hook() (limit time.Duration, runs bool) { return time.Duration(max(g, 0)), g > 0 }
 
-// Stop returns the grace period for the runtime after a time spent with the hook: the rest, and 2 s at least.
+// Stop returns the grace period for the runtime after the hook has used some of the time: the remaining time, but at
+// least 2 s.
 func (g Grace) Stop(spent time.Duration) time.Duration {
 	return max(time.Duration(g)-max(spent, 0), leastGrace)
 }

@@ -13,37 +13,37 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// UnusableHook means that a preStop hook cannot be run: an unknown kind, an unknown port, an unusable address of the
-// Pod. The container is stopped without the hook.
+// UnusableHook means that a preStop hook cannot be run: the kind or the port is unknown, or the Pod's address is
+// unusable. The container is stopped without the hook.
 const UnusableHook reason.Code = "UnusableHook"
 
-// Hook is a preStop hook. At most a single field is set; without any field there is no hook.
+// Hook is a preStop hook. At most one field is set; if none is set, there is no hook.
 type Hook struct {
 	// Exec is the command to run in the container.
 	Exec []string
 	// HTTP is the request to send to the Pod.
 	HTTP *HTTPGet
-	// Sleep is the time to wait.
+	// Sleep is how long to wait.
 	Sleep time.Duration
 }
 
 // IsZero reports whether there is no hook.
 func (h Hook) IsZero() bool { return len(h.Exec) == 0 && h.HTTP == nil && h.Sleep <= 0 }
 
-// HTTPGet is a request to a Pod.
+// HTTPGet is an HTTP request to a Pod.
 type HTTPGet struct {
-	// Scheme is "http" or "https". Certificates are not verified, as the kubelet does.
+	// Scheme is "http" or "https". The server's certificate is not verified, as in the kubelet.
 	Scheme string
 	// Address is the IP address and the port of the Pod.
 	Address netip.AddrPort
-	// Path is the path with the query.
+	// Path is the path and the query.
 	Path    string
 	Headers []corev1.HTTPHeader
 }
 
-// HookOf returns the hook of a handler, for a container with ports in a Pod with an IP address. The request of an
-// httpGet goes to the Pod's address, whatever host the handler names: the agent of a Node reaches hosts that the Pod's
-// author must not reach through the agent. path is the handler's path, for the reason.
+// HookOf returns the hook for a preStop handler, for a container with the given ports in a Pod with the given IP
+// address. The request of an httpGet is sent to the Pod's address, whatever host the handler names: the agent can reach
+// hosts that the author of the Pod must not reach through the agent. path is the handler's field path, for the reason.
 func HookOf(path string, handler *corev1.LifecycleHandler, ports []corev1.ContainerPort, podIP string) (Hook, error) {
 	switch {
 	case handler == nil:
@@ -67,7 +67,7 @@ func HookOf(path string, handler *corev1.LifecycleHandler, ports []corev1.Contai
 	return Hook{}, unusable(path, "", "the handler is empty, or of a newer kind")
 }
 
-// longestSleep is the longest sleep in seconds that a duration can hold, and far above any grace period.
+// longestSleep is the largest number of seconds that fits into a duration, far more than any grace period.
 const longestSleep = 1 << 32
 
 func httpGetOf(path string, action *corev1.HTTPGetAction, ports []corev1.ContainerPort, podIP string) (HTTPGet, error) {
@@ -89,7 +89,8 @@ func httpGetOf(path string, action *corev1.HTTPGetAction, ports []corev1.Contain
 	}, nil
 }
 
-// addressOf refuses addresses of no Pod, such as the Node's own and the metadata service of a cloud.
+// addressOf returns an error for addresses that no Pod has, such as the Node's own address and the metadata service of
+// a cloud.
 func addressOf(path, podIP string) (netip.Addr, error) {
 	address, err := netip.ParseAddr(podIP)
 	switch a := address; {

@@ -10,41 +10,42 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Step is the next action for a request.
+// Step is what must be done next for a request.
 type Step struct {
-	// State is completion.Running while containers are to be restarted, and Complete, Failed or Over at the end and
-	// afterwards. See package completion.
+	// State is completion.Running while containers must still be restarted; Complete, Failed or Over when the request
+	// has ended. See package completion.
 	State completion.State
-	// Containers are the request's containers with today's record.
+	// Containers are the request's containers with the progress to record now.
 	Containers []Container
-	// Stop is the container to stop now, after the record is written; nil for none.
+	// Stop is the container to stop now, after the progress was recorded; nil if none.
 	Stop *StopOrder
-	// Remove says that the time after the end has passed, and the request is to be deleted.
+	// Remove says that the TTL has passed, and that the request must be deleted.
 	Remove bool
-	// After is the time until another look even without an event; zero for never.
+	// After is the time until Next must be called again even if no event occurs; zero for never.
 	After time.Duration
-	// Why explains the end, and the wait or failure of each container.
+	// Why explains why the request has ended, and why each container waits or has failed.
 	Why reason.List
 }
 
-// StopOrder names an instance to be stopped.
+// StopOrder names an instance that must be stopped.
 type StopOrder struct {
-	// Index is the place of the container in the request.
+	// Index is the index of the container in the request.
 	Index int
-	// Instance is the instance to be stopped, and no successor.
+	// Instance is the ID of the instance to stop; a later instance of the container must not be stopped.
 	Instance Instance
 }
 
-// Over reports whether the request has ended, now or before.
+// Over reports whether the request has ended, in this step or before.
 func (s *Step) Over() bool { return s.State != completion.Running }
 
-// The shortest and longest times until another look at a runtime, which tells nobody about its instances.
+// These are the shortest and longest times until the next read from a container runtime, because a runtime sends no
+// events about its instances.
 const (
 	soonest = 200 * time.Millisecond
 	latest  = 10 * time.Second
 )
 
-// statusAgain is the time until another look at a Pod's status or at a stop, in case of a lost event.
+// statusAgain is the time until the next check of a Pod's status or of a stop, in case an event was lost.
 const statusAgain = 3 * time.Second
 
 // Next returns the next step of a request.
@@ -61,13 +62,13 @@ func Next(r Request, o Observed, now time.Time) Step {
 	return p.step()
 }
 
-// over says when to delete an ended request.
+// over says when to delete a request that has ended.
 func over(r *Request, now time.Time) Step {
 	end := completion.Next(completion.Rules{TTL: r.TTL}, completion.Progress{Ended: r.Ended}, now)
 	return Step{State: end.State, Containers: slices.Clone(r.Containers), Remove: end.Remove, After: end.After, Why: end.Why}
 }
 
-// pass is a look at a request.
+// pass is the state of a single call of Next.
 type pass struct {
 	*Request
 
@@ -77,15 +78,15 @@ type pass struct {
 	judged   []judged
 }
 
-// judged is a container with its present state.
+// judged is a container with what this pass has found out.
 type judged struct {
 	Container
 
-	// due is the instance to be stopped when its turn comes; nil for none.
+	// due is the instance that must be stopped; nil if none.
 	due *Instance
-	// isStopping says that a stop is under way.
+	// isStopping says that a stop is in progress.
 	isStopping bool
-	// after is the time until another look; zero for none.
+	// after is the time until the next check; zero if none is needed.
 	after time.Duration
 }
 
@@ -99,7 +100,7 @@ func (p *pass) judgeAll() {
 	}
 }
 
-// judge compares a container's newest instance with the record.
+// judge compares a container's newest instance with the recorded instance.
 func (p *pass) judge(j *judged) {
 	i, found := p.observed.newest(j.Name)
 	if j.Phase != Restarting {
@@ -119,13 +120,13 @@ func (p *pass) judge(j *judged) {
 	}
 }
 
-// isOld reports whether an instance is the instance to be replaced.
+// isOld reports whether an instance is the instance that the restart must replace.
 func (j *judged) isOld(i Instance) bool {
 	return sameID(i.ID, j.Before) || sameID(i.ID, j.StoppedID)
 }
 
-// judgeStopped is about a container without a running instance: the stop has ended, or the container has ended by
-// itself. The kubelet is about to start the container, or to wait after several ends.
+// judgeStopped handles a container without a running instance: the stop has ended, or the container has ended by
+// itself. The kubelet is about to start the container, or waits because the container has ended several times.
 func (p *pass) judgeStopped(j *judged, i Instance) {
 	j.Phase = Restarting
 	if i.State != Exited {
@@ -139,7 +140,8 @@ func (p *pass) judgeStopped(j *judged, i Instance) {
 	p.wait(j, StartAwaited, p.lookAgain(i.Finished), fmt.Sprintf("exit code %d, and the kubelet has not started the container again yet", i.ExitCode), "see the kubelet's events of the Pod")
 }
 
-// lookAgain is the time until another look at a container that is to start: short after a short time.
+// lookAgain is the time until the next check of a container that the kubelet should start: the longer the container has
+// been stopped, the longer.
 func (p *pass) lookAgain(since time.Time) time.Duration {
 	if since.IsZero() {
 		return soonest
@@ -147,7 +149,7 @@ func (p *pass) lookAgain(since time.Time) time.Duration {
 	return min(max(p.now.Sub(since)/10, soonest), latest)
 }
 
-// judgeOld is about a running instance to be stopped.
+// judgeOld handles a running instance that must be stopped.
 func (p *pass) judgeOld(j *judged, i Instance) {
 	switch stop, asked := p.observed.stop(i.ID); {
 	case asked && stop.Err != nil:
@@ -160,7 +162,7 @@ func (p *pass) judgeOld(j *judged, i Instance) {
 	}
 }
 
-// judgeNew is about a running instance that replaces the instance of the request's beginning.
+// judgeNew handles a running instance that is newer than the instance at the request's beginning.
 func (p *pass) judgeNew(j *judged, i Instance) {
 	j.Phase, j.Stopped = Restarting, true
 	ran := time.Duration(0)
@@ -179,13 +181,13 @@ func (p *pass) judgeNew(j *judged, i Instance) {
 	}
 }
 
-// wait says why a container is not restarted yet.
+// wait records why a container has not restarted yet.
 func (p *pass) wait(j *judged, code reason.Code, after time.Duration, detail, remedy string) {
 	j.after = after
 	j.Why = p.because(j, code, detail, remedy)
 }
 
-// fail gives a container up.
+// fail records that a container has failed.
 func (p *pass) fail(j *judged, code reason.Code, detail, remedy string) {
 	j.Phase = Failed
 	j.Why = p.because(j, code, detail, remedy)
@@ -195,7 +197,7 @@ func (p *pass) because(j *judged, code reason.Code, detail, remedy string) reaso
 	return reason.Reason{Code: code, Path: p.paths.Containers + "[" + j.Name + "]", Detail: detail, Remedy: remedy}
 }
 
-// step puts the judgements together.
+// step derives the Step from all containers.
 func (p *pass) step() Step {
 	done, failed := 0, 0
 	for _, j := range p.judged {
@@ -228,7 +230,8 @@ func (p *pass) step() Step {
 	return step
 }
 
-// cleanRecord leaves only reasons of failures in the record: waits are for the step alone.
+// cleanRecord removes reasons from the record unless a container has failed: reasons for waiting appear only in the
+// Step.
 func (p *pass) cleanRecord(step *Step) {
 	for i := range step.Containers {
 		if step.Containers[i].Phase != Failed {
@@ -237,15 +240,15 @@ func (p *pass) cleanRecord(step *Step) {
 	}
 }
 
-// wake asks for another look after a while.
+// wake makes the caller call Next again after a while.
 func (s *Step) wake(after time.Duration) {
 	if s.After <= 0 || after < s.After {
 		s.After = after
 	}
 }
 
-// choose picks the container to stop now: the first in the list that is due, unless a stop is under way, the order
-// holds the container up, or the Pod still serves.
+// choose chooses the container to stop now: the first in the list that must be stopped, unless a stop is in progress,
+// an earlier container has not restarted yet, or the Pod is still ready.
 func (p *pass) choose(step *Step) {
 	if slices.ContainsFunc(p.judged, func(j judged) bool { return j.isStopping }) {
 		return
@@ -263,7 +266,7 @@ func (p *pass) choose(step *Step) {
 	}
 }
 
-// stop gives the order to stop a container, if the Pod has been unready for long enough.
+// stop sets the container to stop, if the Pod has been unready for long enough.
 func (p *pass) stop(step *Step, index int) {
 	j := &p.judged[index]
 	if wait, why := p.unready(); why.Code != "" {
@@ -276,7 +279,8 @@ func (p *pass) stop(step *Step, index int) {
 	step.wake(soonest)
 }
 
-// unready says how long the Pod must still be unready. A time to come in UnreadySince, of a clock ahead, counts as now.
+// unready says how long the Pod must still be unready before a stop. If UnreadySince is in the future because another
+// clock is ahead, the present time counts.
 func (p *pass) unready() (wait time.Duration, why reason.Reason) {
 	if p.Unready == nil {
 		return 0, why
@@ -293,7 +297,7 @@ func (p *pass) unready() (wait time.Duration, why reason.Reason) {
 	return wait, why
 }
 
-// explainOrder gives the next due container the reason for its wait.
+// explainOrder records why the next container waits for an earlier one.
 func (p *pass) explainOrder(first int) {
 	for i := first + 1; i < len(p.judged); i++ {
 		if j := &p.judged[i]; j.due != nil {

@@ -5,70 +5,73 @@ import (
 	"time"
 )
 
-// State is the state of an instance at its runtime.
+// State is the state of an instance in its container runtime.
 type State uint8
 
-// The states of an instance.
+// These are the states of an instance.
 const (
-	// Unknown is any state not listed here. Such an instance counts as neither running nor ended: a runtime does not
-	// know more for a moment after its own start.
+	// Unknown is any state not listed here. Such an instance counts as neither running nor ended: just after a runtime
+	// has started, it may not know the states of instances.
 	Unknown State = iota
 	// Created instances have not started.
 	Created
-	// Running instances have started and not ended.
+	// Running instances have started and have not ended.
 	Running
 	// Exited instances have ended.
 	Exited
 )
 
-// Instance is a run of a container, as the runtime of the Node tells.
+// Instance is a run of a container, as reported by the Node's container runtime.
 type Instance struct {
-	// ID is the runtime's ID.
+	// ID is the instance's ID in the runtime.
 	ID string
-	// Name of the container in the Pod.
+	// Name is the name of the container in the Pod.
 	Name string
-	// Attempt is the kubelet's number of earlier instances. The highest is the newest instance.
+	// Attempt is the number of earlier instances, as counted by the kubelet. The instance with the highest Attempt is
+	// the newest.
 	Attempt int32
 	State   State
-	// Created, Started and Finished are times of the runtime; zero for not yet.
+	// Created, Started and Finished are times reported by the runtime; zero if not yet.
 	Created, Started, Finished time.Time
-	// ExitCode is the code of an Exited instance.
+	// ExitCode is the exit code of an Exited instance.
 	ExitCode int32
-	// Grace is the grace period of the Pod as the runtime knows; nil for unknown.
+	// Grace is the grace period of the Pod as recorded in the runtime; nil if unknown.
 	Grace *time.Duration
 }
 
-// View is a container in the Pod's status.
+// View is a container as in the Pod's status.
 type View struct {
-	// Name of the container in the Pod.
+	// Name is the name of the container in the Pod.
 	Name string
-	// ID of the instance.
+	// ID is the ID of the instance.
 	ID string
-	// Ready is as in the Pod's status.
+	// Ready is the field ready of the status.
 	Ready bool
-	// Ended says that the kubelet does not start the container again: see podstate.IsRestarted, and a Pod's phase.
+	// Ended says that the kubelet will not start the container again: see podstate.IsRestarted, and a Pod's phase.
 	Ended bool
 }
 
-// Stop is a stop under way, or a failed stop. A stop that has ended well is not listed: its instance does not run.
+// Stop is a stop that is in progress or has failed. A stop that has succeeded is not listed, because its instance does
+// not run any more.
 type Stop struct {
-	// ID of the instance.
+	// ID is the ID of the instance.
 	ID string
-	// Err says why the stop has failed; nil for a stop under way.
+	// Err says why the stop has failed; nil if the stop is in progress.
 	Err error
 }
 
-// Observed is the present state of a Pod on its Node. Read the stops before the instances: a stop may end in between.
+// Observed is the present state of a Pod on its Node. Read the stops before the instances, because a stop may end in
+// between.
 type Observed struct {
-	// Instances of the Pod's containers, in any order. Instances of other containers do no harm.
+	// Instances are the instances of the Pod's containers, in any order. Instances of other containers are ignored.
 	Instances []Instance
-	// Views of the Pod's containers, in any order.
+	// Views are the Pod's containers as in its status, in any order.
 	Views []View
-	// Stops of the Pod's instances, in any order.
+	// Stops are the stops of the Pod's instances, in any order.
 	Stops []Stop
 }
 
-// newest returns the last instance of a container: by the kubelet's count, and by creation for equal counts.
+// newest returns the last instance of a container: by the kubelet's count, or by creation time if the counts are equal.
 func (o *Observed) newest(name string) (found Instance, ok bool) {
 	for _, i := range o.Instances {
 		if i.Name != name || i.ID == "" {
@@ -81,7 +84,7 @@ func (o *Observed) newest(name string) (found Instance, ok bool) {
 	return found, ok
 }
 
-// view returns the container in the Pod's status, the zero View if the status lacks the instance.
+// view returns the container as in the Pod's status, or the zero View if the status does not show this instance.
 func (o *Observed) view(i Instance) View {
 	for _, v := range o.Views {
 		if v.Name == i.Name && sameID(v.ID, i.ID) {

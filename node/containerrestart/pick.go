@@ -8,44 +8,44 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Progress is the recorded progress of a request.
+// Progress says how far a request is, as recorded.
 type Progress uint8
 
-// The progress of a request, in the order of the turn: the last comes first.
+// These are the values of Progress; the request with the highest value is handled first.
 const (
-	// New requests have no record.
+	// New requests have no recorded progress.
 	New Progress = iota
-	// Waiting requests have been seen, and wait for their turn.
+	// Waiting requests have been seen before, and wait for other requests.
 	Waiting
-	// Begun requests are under way.
+	// Begun requests are in progress.
 	Begun
 )
 
-// Candidate is a request for a Pod, without a recorded end.
+// Candidate is a request for a Pod that has not ended according to its record.
 type Candidate struct {
 	// Object is the request.
 	Object reason.Object
-	// Created is the time of the request's creation.
+	// Created is when the request was created.
 	Created time.Time
 	// Progress is the recorded progress.
 	Progress Progress
-	// HasDeadline says that the request ends by itself at some time.
+	// HasDeadline says that the request has a deadline, so that it ends at some time.
 	HasDeadline bool
 	// Why are the reasons of the request's last step, if known.
 	Why reason.List
 }
 
-// Wait is a request that waits for its turn.
+// Wait is a request that waits for another request.
 type Wait struct {
-	// Index is the place in the list of candidates.
+	// Index is the request's index in the list of candidates.
 	Index int
 	Why   reason.Reason
 }
 
-// Pick returns the place of the request whose turn it is, and the waiting requests in their order. A Pod has a single
-// request at a time: first requests under way, then known ones, then new ones, and of these the oldest. Every wait
-// names the request in front with its reasons, and says if the request in front may never end. Without candidates next
-// is -1.
+// Pick returns the index of the request to handle now, and the waiting requests in their order. Only one request for a
+// Pod is handled at a time: first a request in progress, then requests seen before, then new requests; among equals the
+// oldest. The reason of every Wait names the request being handled with its reasons, and says if this request may never
+// end. If there are no candidates, next is -1.
 func Pick(candidates []Candidate) (next int, waiting []Wait) {
 	order := make([]int, len(candidates))
 	for i := range order {
@@ -65,10 +65,10 @@ func Pick(candidates []Candidate) (next int, waiting []Wait) {
 	return order[0], waiting
 }
 
-// inFront is how many reasons of the request in front a reason repeats.
+// inFront is the largest number of reasons repeated from the request being handled.
 const inFront = 2
 
-// behind says why requests wait.
+// behind is the reason why requests wait for another request.
 func behind(first Candidate) reason.Reason {
 	why := reason.Reason{Code: BehindRequest, Object: first.Object, Detail: "goes first", Remedy: "wait for the end of " + first.Object.String()}
 	if !first.HasDeadline {

@@ -10,33 +10,34 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Request is the wish to restart containers of a Pod, with the record of the progress.
+// Request is a request to restart containers of a Pod, with its recorded progress.
 type Request struct {
-	// Containers are restarted in the order of the list, each name once.
+	// Containers are the containers to restart, in this order, each name once.
 	Containers []Container
-	// Ordered waits for the return of a container before the stop of the next container.
+	// Ordered stops a container only after the previous container has restarted.
 	Ordered bool
-	// Force also stops a container that has restarted since the request began.
+	// Force also stops containers that have restarted by themselves since the request began.
 	Force bool
 	// MinStarted is how long a new instance must run to count as restarted.
 	MinStarted time.Duration
-	// OnFailure is the meaning of a failed container for the request: completion.End or completion.GoOn.
+	// OnFailure says what the failure of a container means for the request: completion.End or completion.GoOn.
 	OnFailure completion.OnFailure
-	// Unready is how long the Pod must have been unready before a stop; nil for no such wait.
+	// Unready is how long the Pod must have been unready before a container is stopped; nil means that the Pod need not
+	// be unready.
 	Unready *time.Duration
-	// UnreadySince is the time when the Pod was made unready for the request; zero for not yet.
+	// UnreadySince is when the Pod was made unready for the request; zero if not yet.
 	UnreadySince time.Time
-	// Started is the time of the request's creation, and Ended of the recorded end; zero for none.
+	// Started is when the request was created, and Ended when it ended according to its record; zero if not yet.
 	Started, Ended time.Time
-	// Deadline is the time from Started to the request's failure; nil for none.
+	// Deadline is the time from Started until the request fails; nil for none.
 	Deadline *time.Duration
-	// TTL is the time from Ended to the request's deletion; nil for never.
+	// TTL is the time from Ended until the request is deleted; nil for never.
 	TTL *time.Duration
-	// Paths are the paths of the request's fields, for reasons.
+	// Paths are the paths of the request's fields, used in reasons.
 	Paths Paths
 }
 
-// Paths name fields of a request. An empty path stands for "containers", "minStarted", "onFailure", "unready" or
+// Paths are paths of a request's fields. An empty path means "containers", "minStarted", "onFailure", "unready" or
 // "deadline".
 type Paths struct{ Containers, MinStarted, OnFailure, Unready, Deadline string }
 
@@ -47,45 +48,46 @@ func (p Paths) orDefaults() Paths {
 	}
 }
 
-// Container is a container to restart, with its record.
+// Container is a container to restart, with its recorded progress.
 type Container struct {
-	// Name of the container in the Pod.
+	// Name is the name of the container in the Pod.
 	Name string
-	// Before is the ID of the instance in the Pod's status at the beginning of the request. Without Before the
-	// container had no instance, and every instance counts as newer. All IDs may have the name of the runtime in front:
+	// Before is the ID of the instance in the Pod's status when the request began. If Before is empty, the container
+	// had no instance, and every instance counts as newer. IDs may begin with the name of the runtime:
 	// "containerd://ab12" equals "ab12".
 	Before string
-	// Phase is the recorded progress. An unknown value counts as Pending.
+	// Phase is the recorded progress. An unknown value means Pending.
 	Phase Phase
-	// Stopped records a stop for the request: somebody was asked for the stop, or the container has ended by itself.
+	// Stopped records that the container was stopped for the request: the runtime was asked to stop it, or the
+	// container has ended by itself.
 	Stopped bool
-	// StoppedID is the ID of the instance to be stopped, if recorded. The ID matters with Force alone: a process that
-	// does not record the ID may leave the instance running if the process dies before the stop.
+	// StoppedID is the ID of the instance that was to be stopped, if recorded. The ID matters only with Force: if the
+	// ID is not recorded and the process dies before the stop, the instance may not be stopped.
 	StoppedID string
 	// Why says why the container has failed, if recorded.
 	Why reason.Reason
 }
 
-// Phase is the progress of a container.
+// Phase says how far the restart of a container is.
 type Phase string
 
-// The phases of a container.
+// These are the phases of a container.
 const (
-	// Pending containers wait for a stop.
+	// Pending containers have not been stopped yet.
 	Pending Phase = "Pending"
-	// Restarting containers are being stopped, or have stopped and are not back yet.
+	// Restarting containers are being stopped, or have been stopped and have not restarted yet.
 	Restarting Phase = "Restarting"
-	// Restarted containers are back. The phase is final.
+	// Restarted containers have restarted. The phase never changes again.
 	Restarted Phase = "Restarted"
-	// Failed containers could not be restarted. The phase is final.
+	// Failed containers could not be restarted. The phase never changes again.
 	Failed Phase = "Failed"
 )
 
-// isFinal reports whether nothing more happens to the container.
+// isFinal reports whether the phase never changes again.
 func (p Phase) isFinal() bool { return p == Restarted || p == Failed }
 
 // SplitID separates the runtime's name from an ID of a Pod's status: "containerd" and "ab12". The name is empty for an
-// ID without a name in front.
+// ID that does not begin with a name.
 func SplitID(id string) (runtime, bare string) {
 	if name, rest, found := strings.Cut(id, "://"); found {
 		return name, rest
@@ -93,14 +95,14 @@ func SplitID(id string) (runtime, bare string) {
 	return "", id
 }
 
-// sameID reports whether two IDs are of the same instance.
+// sameID reports whether two IDs mean the same instance.
 func sameID(a, b string) bool {
 	_, a = SplitID(a)
 	_, b = SplitID(b)
 	return a == b
 }
 
-// problems lists the faults of a request.
+// problems lists what is invalid in a request.
 func (r *Request) problems(paths Paths) (out reason.List) {
 	add := func(path, found, detail, remedy string) {
 		out = append(out, reason.Reason{Code: InvalidRequest, Path: path, New: found, Detail: detail, Remedy: remedy})

@@ -16,7 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// The labels and annotations that a kubelet writes on containers: pkg/kubelet/kuberuntime/labels.go of Kubernetes.
+// These are labels and annotations that a kubelet writes on containers: pkg/kubelet/kuberuntime/labels.go of
+// Kubernetes.
 const (
 	labelPodName      = "io.kubernetes.pod.name"
 	labelPodNamespace = "io.kubernetes.pod.namespace"
@@ -31,25 +32,26 @@ const (
 	noteTerminationGrace = "io.kubernetes.pod.terminationGracePeriod"
 )
 
-// NoEnvironment means that a runtime does not tell the environment of a container.
+// NoEnvironment means that a runtime does not report the environment of a container.
 const NoEnvironment reason.Code = "NoEnvironment"
 
-// Container is an instance of a container of a Pod. Notes of the kubelet that cannot be read are left out.
+// Container is an instance of a container of a Pod. Labels and annotations of the kubelet that cannot be parsed are
+// left out.
 type Container struct {
 	containerrestart.Instance
 
-	// PodNamespace, PodName and PodUID name the Pod.
+	// PodNamespace, PodName and PodUID identify the Pod.
 	PodNamespace, PodName string
 	PodUID                types.UID
-	// Hash is the kubelet's hash of the container's spec; empty for unknown.
+	// Hash is the kubelet's hash of the container's spec; empty if unknown.
 	Hash string
-	// PreStop and Ports are the hook and the ports at the start of the instance.
+	// PreStop and Ports are the preStop hook and the ports with which the instance was started.
 	PreStop *corev1.LifecycleHandler
 	Ports   []corev1.ContainerPort
 }
 
-// Containers lists the containers of a Pod, or of all Pods for an empty UID, with all instances known to the runtime:
-// by Pod and name, and the newest first.
+// Containers lists the containers of a Pod, or of all Pods if the UID is empty, with all instances that the runtime
+// knows: sorted by Pod and name, and the newest instance first.
 func (r *Runtime) Containers(ctx context.Context, pod types.UID) ([]Container, error) {
 	filter := &runtimev1.ContainerFilter{}
 	if pod != "" {
@@ -65,7 +67,7 @@ func (r *Runtime) Containers(ctx context.Context, pod types.UID) ([]Container, e
 	for _, listed := range list.GetContainers() {
 		answer, err := r.status(ctx, listed.GetId(), false)
 		switch {
-		case isUnknown(err): // gone since
+		case isUnknown(err): // removed since the list
 		case err != nil:
 			return nil, err
 		case answer.GetStatus().GetLabels()[labelPodUID] != "" && (pod == "" || answer.GetStatus().GetLabels()[labelPodUID] == string(pod)):
@@ -89,7 +91,7 @@ func containerOf(s *runtimev1.ContainerStatus) Container {
 	c := Container{
 		Instance: containerrestart.Instance{
 			ID: s.GetId(), Name: cmp.Or(labels[labelName], s.GetMetadata().GetName()), State: stateOf(s.GetState()),
-			Attempt: int32(min(s.GetMetadata().GetAttempt(), 1<<31-1)), //nolint:gosec // bounded
+			Attempt: int32(min(s.GetMetadata().GetAttempt(), 1<<31-1)), //nolint:gosec // min avoids an overflow
 			Created: timeOf(s.GetCreatedAt()), Started: timeOf(s.GetStartedAt()), Finished: timeOf(s.GetFinishedAt()),
 			ExitCode: s.GetExitCode(), Grace: graceOf(notes),
 		},
@@ -120,7 +122,7 @@ func stateOf(s runtimev1.ContainerState) containerrestart.State {
 	return containerrestart.Unknown
 }
 
-// timeOf reads nanoseconds; 0 and less stand for not yet.
+// timeOf converts nanoseconds; 0 or less means that the time is not set.
 func timeOf(nanoseconds int64) time.Time {
 	if nanoseconds <= 0 {
 		return time.Time{}
@@ -128,7 +130,8 @@ func timeOf(nanoseconds int64) time.Time {
 	return time.Unix(0, nanoseconds)
 }
 
-// graceOf returns the grace period of the Pod's deletion, or else of the Pod's spec; nil for neither.
+// graceOf returns the grace period with which the Pod is deleted, or else the grace period in the Pod's spec; nil if
+// neither is known.
 func graceOf(notes map[string]string) *time.Duration {
 	for _, key := range []string{noteDeletionGrace, noteTerminationGrace} {
 		if n, err := strconv.ParseInt(notes[key], 10, 32); err == nil {
@@ -139,8 +142,8 @@ func graceOf(notes map[string]string) *time.Duration {
 	return nil
 }
 
-// Environment returns the environment of a container at its start, as "NAME=value". The runtime's own record is read,
-// so the image needs no shell. The values may be secret: no error repeats them.
+// Environment returns the environment with which a container was started, as "NAME=value". The environment is read from
+// the runtime's own record, so the image needs no shell. The values may be secret, so errors do not contain values.
 func (r *Runtime) Environment(ctx context.Context, id string) ([]string, error) {
 	answer, err := r.status(ctx, id, true)
 	if err != nil {

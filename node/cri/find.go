@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Usual returns the paths of sockets of known runtimes and distributions, on the Node.
+// Usual returns the socket paths that known runtimes and distributions use on a Node.
 func Usual() []string {
 	return []string{
 		"/run/containerd/containerd.sock",
@@ -23,14 +23,14 @@ func Usual() []string {
 		"/run/crio.sock",
 		"/run/cri-dockerd.sock",
 		"/run/cri-dockerd/cri-dockerd.sock",
-		"/run/k3s/containerd/containerd.sock", // k3s and RKE2
+		"/run/k3s/containerd/containerd.sock", // used by k3s and RKE2
 		"/run/k0s/containerd.sock",
 		"/var/snap/microk8s/common/run/containerd.sock",
 	}
 }
 
-// KubeletEndpoint returns the endpoint in a kubelet's configuration: the configuration file, in YAML or JSON, or the
-// answer of the kubelet's /configz. The result is empty if the configuration names none.
+// KubeletEndpoint returns the container runtime's endpoint from a kubelet's configuration: the configuration file, in
+// YAML or JSON, or the response of the kubelet's /configz. The result is empty if the configuration names none.
 func KubeletEndpoint(data []byte) (string, error) {
 	raw, err := yaml.ToJSON(data)
 	if err != nil {
@@ -53,11 +53,11 @@ func KubeletEndpoint(data []byte) (string, error) {
 	return file.ContainerRuntimeEndpoint, nil
 }
 
-// Mount is a directory of the Node in the agent's own file system.
+// Mount is a directory of the Node that is mounted in the agent's file system.
 type Mount struct{ Node, Agent string }
 
-// Paths returns the agent's paths for endpoints of the Node, each path once. /var/run is /run on a Node. Endpoints
-// below no mount are left out; without mounts the agent has the Node's file system.
+// Paths converts endpoints of the Node to paths in the agent's file system, each path once. /var/run counts as /run.
+// Endpoints that are below no mount are left out; if there are no mounts, the agent uses the Node's file system.
 func Paths(endpoints []string, mounts ...Mount) (out []string) {
 	for _, endpoint := range endpoints {
 		path := onNode(strings.TrimPrefix(endpoint, "unix://"))
@@ -88,7 +88,7 @@ func below(path string, mounts []Mount) string {
 	return ""
 }
 
-// findTimeout is the time for a runtime to say its name.
+// findTimeout is the timeout for a runtime to return its name.
 const findTimeout = 5 * time.Second
 
 // Found is a runtime that has answered.
@@ -97,7 +97,8 @@ type Found struct {
 	Version
 }
 
-// Find asks for runtimes at paths of sockets, and says why there is none at the others. Close the found runtimes.
+// Find asks for a runtime at each of the socket paths, and returns a reason for each path where none answers. The
+// caller must close the runtimes.
 func Find(ctx context.Context, paths []string) (found []Found, missing reason.List) {
 	for _, path := range paths {
 		runtime, err := New(path)
@@ -116,7 +117,7 @@ func Find(ctx context.Context, paths []string) (found []Found, missing reason.Li
 	return found, missing
 }
 
-// silent says why a runtime has not told its name.
+// silent returns the reason why a runtime has not returned its name.
 func silent(path string, err error) error {
 	if len(reason.From(err)) > 0 {
 		return err

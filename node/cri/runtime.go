@@ -1,12 +1,12 @@
 // Package cri answers "how do I ask the container runtime of a Node for containers and images?"
 //
-// A [Runtime] speaks CRI v1 on a unix socket: containers, stops, commands, environments, images. The connection is made
-// with the first call, and made again after a loss. A new socket at the same path is noticed before each call: runtimes
-// replace their socket when they start, so mount the socket's directory and not the socket. A Runtime is a
-// stopper.Runtime.
+// A [Runtime] uses CRI v1 on a unix socket: containers, stops, commands, environments, images. The connection is made
+// with the first call, and again after a connection was lost. Before each call, Runtime checks whether the socket at
+// the path was replaced: runtimes replace their socket when they start, so mount the socket's directory and not the
+// socket itself. A Runtime implements stopper.Runtime.
 //
-// [Find] looks for runtimes: at the endpoint of the kubelet's own configuration ([KubeletEndpoint]) and at the usual
-// places ([Usual]). No socket and no answer are reasons and no failures: look again later.
+// [Find] looks for runtimes: at the endpoint in the kubelet's own configuration ([KubeletEndpoint]) and at the usual
+// paths ([Usual]). If there is no socket or no answer, Find returns a reason and no error: try again later.
 package cri
 
 import (
@@ -29,23 +29,23 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Why there is no runtime.
+// These are reasons why there is no runtime.
 const (
-	// NoSocket means that there is no socket at the path of an endpoint.
+	// NoSocket means that the path of an endpoint has no socket.
 	NoSocket reason.Code = "NoSocket"
-	// NoRuntime means that nobody answers at a socket, or not as a container runtime does.
+	// NoRuntime means that no process answers at a socket, or that the answer is not that of a container runtime.
 	NoRuntime reason.Code = "NoRuntime"
-	// InvalidEndpoint means that an endpoint is no absolute path of a unix socket.
+	// InvalidEndpoint means that an endpoint is not an absolute path of a unix socket.
 	InvalidEndpoint reason.Code = "InvalidEndpoint"
 )
 
-// largest is the limit of an answer in bytes, as the kubelet has.
+// largest is the largest size of a response in bytes, the same as in the kubelet.
 const largest = 16 << 20
 
 // Runtime is a container runtime. A Runtime is safe for concurrent use. Make a Runtime with New.
 type Runtime struct {
 	path string
-	// dialer connects without a socket; nil for the socket at path.
+	// dialer makes connections; nil means connections to the socket at path.
 	dialer func(context.Context) (net.Conn, error)
 
 	mu      sync.Mutex
@@ -53,7 +53,8 @@ type Runtime struct {
 	closed  bool
 }
 
-// link is a connection to a certain socket. A link in use survives the socket, until the last call has ended.
+// link is a connection to a particular socket. A link in use is kept after its socket was replaced, until the last call
+// has ended.
 type link struct {
 	conn    *grpc.ClientConn
 	socket  os.FileInfo
@@ -61,8 +62,8 @@ type link struct {
 	retired bool
 }
 
-// New returns the runtime at an endpoint: the path of a socket, with or without "unix://" in front. New connects to
-// nobody.
+// New returns the runtime at an endpoint: the path of a socket, with or without the prefix "unix://". New makes no
+// connection.
 func New(endpoint string) (*Runtime, error) {
 	path := strings.TrimPrefix(endpoint, "unix://")
 	if !filepath.IsAbs(path) {
@@ -71,8 +72,8 @@ func New(endpoint string) (*Runtime, error) {
 	return &Runtime{path: path}, nil
 }
 
-// NewDialed returns a runtime behind a dialer, without a socket: a runtime in this process, or behind a tunnel. name
-// stands for the path in messages. NewDialed connects to nobody.
+// NewDialed returns a runtime whose connections dial makes, without a socket: a runtime in the same process, or behind
+// a tunnel. name is used in messages in place of the path. NewDialed makes no connection.
 func NewDialed(name string, dial func(context.Context) (net.Conn, error)) *Runtime {
 	return &Runtime{path: name, dialer: dial}
 }
@@ -80,7 +81,7 @@ func NewDialed(name string, dial func(context.Context) (net.Conn, error)) *Runti
 // Path is the path of the socket.
 func (r *Runtime) Path() string { return r.path }
 
-// Close ends the connection after the last call under way. Further calls fail.
+// Close closes the connection after the last call has ended. Later calls return an error.
 func (r *Runtime) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +89,7 @@ func (r *Runtime) Close() {
 	r.retire()
 }
 
-// retire needs the lock.
+// retire must be called with the lock held.
 func (r *Runtime) retire() {
 	if l := r.current; l != nil {
 		r.current, l.retired = nil, true
@@ -98,11 +99,11 @@ func (r *Runtime) retire() {
 
 func (l *link) closeIfUnused() {
 	if l.retired && l.calls == 0 {
-		_ = l.conn.Close() // fails only if closed before
+		_ = l.conn.Close() // fails only if the connection was closed before
 	}
 }
 
-// acquire returns the connection to the present socket, for a call.
+// acquire returns the connection to the present socket, for use by a call.
 func (r *Runtime) acquire() (*link, error) {
 	var socket os.FileInfo
 	if r.dialer == nil {
@@ -130,7 +131,7 @@ func (r *Runtime) acquire() (*link, error) {
 	return r.current, nil
 }
 
-// sameSocket compares the times too: file systems give the inode of a deleted socket away at once.
+// sameSocket also compares the times, because file systems may reuse the inode of a deleted socket at once.
 func sameSocket(a, b os.FileInfo) bool { return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) }
 
 func (r *Runtime) release(l *link) {
@@ -159,7 +160,7 @@ func (r *Runtime) dial() (*grpc.ClientConn, error) {
 	)
 }
 
-// call makes a call to the runtime's service.
+// call calls the CRI runtime service.
 func call[T any](r *Runtime, do func(runtimev1.RuntimeServiceClient) (T, error)) (T, error) {
 	l, err := r.acquire()
 	if err != nil {
@@ -171,7 +172,7 @@ func call[T any](r *Runtime, do func(runtimev1.RuntimeServiceClient) (T, error))
 	return answer, explain(err)
 }
 
-// explain marks the errors that another attempt does not repair.
+// explain marks errors that a retry does not repair as final.
 func explain(err error) error {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated,
@@ -181,13 +182,13 @@ func explain(err error) error {
 	return err
 }
 
-// isUnknown reports whether a runtime does not know a container.
+// isUnknown reports whether an error means that the runtime does not have the container.
 func isUnknown(err error) bool { return status.Code(err) == codes.NotFound }
 
-// Version is the name and the version of a runtime: "containerd" and "v2.4.2".
+// Version is the name and the version of a runtime, such as "containerd" and "v2.4.2".
 type Version struct{ Name, Version string }
 
-// Version asks for the runtime's name. The name is in front of the IDs of a Pod's status.
+// Version asks the runtime for its name and version. Container IDs in a Pod's status begin with this name.
 func (r *Runtime) Version(ctx context.Context) (Version, error) {
 	answer, err := call(r, func(c runtimev1.RuntimeServiceClient) (*runtimev1.VersionResponse, error) {
 		return c.Version(ctx, &runtimev1.VersionRequest{})
@@ -195,7 +196,8 @@ func (r *Runtime) Version(ctx context.Context) (Version, error) {
 	return Version{Name: answer.GetRuntimeName(), Version: answer.GetRuntimeVersion()}, err
 }
 
-// Stop ends a container within a grace period, rounded up to seconds. An unknown container is no error.
+// Stop stops a container within a grace period, rounded up to seconds. If the container does not exist, Stop returns no
+// error.
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
 	_, err := call(r, func(c runtimev1.RuntimeServiceClient) (*runtimev1.StopContainerResponse, error) {
 		return c.StopContainer(ctx, &runtimev1.StopContainerRequest{ContainerId: id, Timeout: seconds(grace)})
@@ -206,7 +208,7 @@ func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) erro
 	return err
 }
 
-// Exec runs a command in a container. The output is left out: see the container's own log.
+// Exec runs a command in a container. The output is discarded: see the container's own log.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string, limit time.Duration) (exitCode int32, err error) {
 	answer, err := call(r, func(c runtimev1.RuntimeServiceClient) (*runtimev1.ExecSyncResponse, error) {
 		return c.ExecSync(ctx, &runtimev1.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: seconds(limit)})
@@ -214,20 +216,20 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string, limit t
 	return answer.GetExitCode(), err
 }
 
-// seconds rounds up.
+// seconds rounds a duration up to seconds.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// Image is an image at the runtime.
+// Image is an image stored in the runtime.
 type Image struct {
-	// ID is the runtime's ID.
+	// ID is the image's ID in the runtime.
 	ID string
-	// Tags and Digests are the names of the image.
+	// Tags and Digests are the image's names.
 	Tags, Digests []string
-	// Bytes is the size.
+	// Bytes is the image's size.
 	Bytes uint64
 }
 
-// Images lists the images at the runtime.
+// Images lists the images stored in the runtime.
 func (r *Runtime) Images(ctx context.Context) ([]Image, error) {
 	l, err := r.acquire()
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// UnknownRuntime means that the ID of a container names a runtime without an answer on the Node.
+// UnknownRuntime means that a container ID names a runtime that does not answer on the Node.
 const UnknownRuntime reason.Code = "UnknownRuntime"
 
-// Times of the looks for runtimes.
+// These are times between two searches for runtimes.
 const (
-	// lookSoon is the time between two looks while no runtime answers.
+	// lookSoon is the time between two searches while no runtime answers.
 	lookSoon = 2 * time.Second
-	// lookLater is the time between two looks while a runtime answers.
+	// lookLater is the time between two searches while a runtime answers.
 	lookLater = time.Minute
 )
 
-// Runtimes are the container runtimes of a Node, told apart by the names in front of IDs: "containerd://ab12". Start
-// looks for them again and again: a runtime may come late, go, and come back. Runtimes are a stopper.Runtime, and are
-// safe for concurrent use. Make Runtimes with NewRuntimes.
+// Runtimes are the container runtimes of a Node; a container ID begins with the name of its runtime:
+// "containerd://ab12". Start searches for runtimes again and again, because a runtime may start later, stop, and start
+// again. Runtimes implement stopper.Runtime, and are safe for concurrent use. Make Runtimes with NewRuntimes.
 type Runtimes struct {
 	paths func() []string
 	clock clock.Clock
@@ -39,16 +39,16 @@ type Runtimes struct {
 	missing reason.List
 }
 
-// known is a runtime with the name of its last answer.
+// known is a runtime with the name in its last answer.
 type known struct {
 	*Runtime
 
-	name string // empty before the first answer
-	up   bool   // has answered the last look
+	name string // empty until the first answer
+	up   bool   // has answered in the last search
 }
 
-// NewRuntimes returns the runtimes at the paths of sockets, asked for at every look, and further runtimes. The
-// arguments may be nil.
+// NewRuntimes returns the runtimes at the socket paths that paths returns at each search, and the runtimes in more.
+// Either argument may be nil.
 func NewRuntimes(paths func() []string, more ...*Runtime) *Runtimes {
 	r := &Runtimes{paths: paths, clock: clock.RealClock{}}
 	for _, one := range more {
@@ -57,10 +57,11 @@ func NewRuntimes(paths func() []string, more ...*Runtime) *Runtimes {
 	return r
 }
 
-// OnChange has f called after each look with another result. Call OnChange before Start.
+// OnChange registers f to be called after each search whose result differs from the previous search. Call OnChange
+// before Start.
 func (r *Runtimes) OnChange(f func(context.Context)) { r.wake = append(r.wake, f) }
 
-// Start looks for the runtimes until the context ends, and closes their connections then.
+// Start searches for runtimes until the context ends, and then closes their connections.
 func (r *Runtimes) Start(ctx context.Context) error {
 	defer r.close()
 	for {
@@ -100,7 +101,7 @@ func (r *Runtimes) Look(ctx context.Context) {
 		names[i] = version.Name
 	}
 	if ctx.Err() != nil {
-		return // the silence is our own
+		return // the runtimes have not answered because our own context has ended
 	}
 	r.mu.Lock()
 	changed := !r.looked
@@ -119,7 +120,8 @@ func (r *Runtimes) Look(ctx context.Context) {
 	}
 }
 
-// candidates adds the runtimes of new paths, and returns all. A path without a socket costs no connection.
+// candidates adds a runtime for each new path, and returns all runtimes. If a path has no socket, no connection is
+// tried.
 func (r *Runtimes) candidates() (all []*known, missing reason.List) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,14 +141,14 @@ func (r *Runtimes) candidates() (all []*known, missing reason.List) {
 	return slices.Clone(r.known), missing
 }
 
-// Answering reports whether a runtime has answered the last look.
+// Answering reports whether a runtime has answered in the last search.
 func (r *Runtimes) Answering() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.known, func(k *known) bool { return k.up })
 }
 
-// Missing says why there is no runtime, by path; nil if a runtime has answered the last look.
+// Missing says, for each path, why there is no runtime; nil if a runtime has answered in the last search.
 func (r *Runtimes) Missing() reason.List {
 	if r.Answering() {
 		return nil
@@ -159,8 +161,8 @@ func (r *Runtimes) Missing() reason.List {
 	return slices.Clone(r.missing)
 }
 
-// of returns the runtime of a container. The reason UnknownRuntime is final once a runtime answers: until then any
-// runtime may come.
+// of returns the runtime of a container ID. The error UnknownRuntime is final only if another runtime answers:
+// otherwise the runtime may still start.
 func (r *Runtimes) of(id string) (runtime *Runtime, bare string, err error) {
 	name, bare := containerrestart.SplitID(id)
 	r.mu.Lock()
@@ -181,8 +183,8 @@ func (r *Runtimes) of(id string) (runtime *Runtime, bare string, err error) {
 	return nil, "", why.With(r.missing.Err())
 }
 
-// Containers lists the containers of a Pod as Runtime.Containers does, with the name of the runtime in front of each
-// ID. ids are IDs of the Pod's status: their runtimes are asked, or all runtimes without IDs.
+// Containers lists the containers of a Pod like Runtime.Containers, but each ID begins with the name of its runtime.
+// ids are container IDs from the Pod's status: only their runtimes are asked, or all runtimes if there are no IDs.
 func (r *Runtimes) Containers(ctx context.Context, pod types.UID, ids ...string) (out []Container, err error) {
 	asked, err := r.namedBy(ids)
 	if err != nil {
@@ -201,7 +203,7 @@ func (r *Runtimes) Containers(ctx context.Context, pod types.UID, ids ...string)
 	return out, nil
 }
 
-// namedBy returns the runtimes of containers, or all known runtimes without containers.
+// namedBy returns the runtimes that the container IDs name, or all known runtimes if there are no IDs.
 func (r *Runtimes) namedBy(ids []string) (out []known, err error) {
 	for _, id := range ids {
 		one, _, err := r.of(id)
@@ -229,7 +231,7 @@ func (r *Runtimes) namedBy(ids []string) (out []known, err error) {
 	return out, nil
 }
 
-// Environment returns the environment of a container, as Runtime.Environment does.
+// Environment returns the environment of a container like Runtime.Environment.
 func (r *Runtimes) Environment(ctx context.Context, id string) ([]string, error) {
 	one, bare, err := r.of(id)
 	if err != nil {
@@ -238,7 +240,7 @@ func (r *Runtimes) Environment(ctx context.Context, id string) ([]string, error)
 	return one.Environment(ctx, bare)
 }
 
-// Stop ends a container, as Runtime.Stop does.
+// Stop stops a container like Runtime.Stop.
 func (r *Runtimes) Stop(ctx context.Context, id string, grace time.Duration) error {
 	one, bare, err := r.of(id)
 	if err != nil {
@@ -247,7 +249,7 @@ func (r *Runtimes) Stop(ctx context.Context, id string, grace time.Duration) err
 	return one.Stop(ctx, bare, grace)
 }
 
-// Exec runs a command in a container, as Runtime.Exec does.
+// Exec runs a command in a container like Runtime.Exec.
 func (r *Runtimes) Exec(ctx context.Context, id string, command []string, limit time.Duration) (exitCode int32, err error) {
 	one, bare, err := r.of(id)
 	if err != nil {
@@ -256,7 +258,7 @@ func (r *Runtimes) Exec(ctx context.Context, id string, command []string, limit 
 	return one.Exec(ctx, bare, command, limit)
 }
 
-// String names the runtimes that answer, for logs.
+// String returns the names of the runtimes that answer, for logs.
 func (r *Runtimes) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package fairqueue answers "how do I keep one namespace from holding up all the others?".
 //
-// All objects of a controller share its workers, the order of its queue and the bucket of its retries. A user with a
-// thousand failing or slow objects, woken by annotations, has the objects of everybody else wait.
+// All objects of a controller share its workers, its queue and its rate limiter for retries. One user with a thousand
+// failing or slow objects, woken again and again by annotations, can make everybody else's objects wait.
 //
 //	controller.Options{
 //		MaxConcurrentReconciles: 12,
@@ -9,9 +9,9 @@
 //		RateLimiter:             fairqueue.PerNamespace(nil),
 //	}
 //
-// [New] makes a queue that takes turns between namespaces and leaves a worker free for further namespaces.
-// [PerNamespace] makes a limiter in which a namespace's failures delay its own retries alone. Queue and limiter are
-// independent. Objects without a namespace share a common turn.
+// [New] makes a queue in which namespaces take turns, and in which the last free worker is kept for a further
+// namespace. [PerNamespace] makes a rate limiter in which a namespace's failures delay only its own retries. Queue and
+// rate limiter can be used separately. All cluster-scoped objects together count as a namespace.
 package fairqueue
 
 import (
@@ -23,21 +23,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Queue is controller-runtime's queue of requests.
+// Queue is the type of controller-runtime's work queue.
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Limiter is controller-runtime's limiter of retries.
+// Limiter is the type of controller-runtime's rate limiter for retries.
 type Limiter = workqueue.TypedRateLimiter[reconcile.Request]
 
-// New returns a constructor for controller.Options.NewQueue. The queues hand out a request of each namespace in turn,
-// namespaces without any request in work first, and requests of a namespace in the order of arrival. At most atOnce
-// requests of a namespace are in work at a time; 0 and less stand for no bound. workers is the controller's
-// MaxConcurrentReconciles. The last free worker is kept for a namespace without any request in work: if webhooks are
-// slow in several namespaces, the requests of another namespace find a worker in sequence.
+// New returns a value for controller.Options.NewQueue. The queue returns requests of the namespaces in turn, first from
+// namespaces with no request in progress; requests of a namespace are returned in the order of arrival. At most atOnce
+// requests of a namespace are in progress at a time; 0 or less means no limit. workers is the controller's
+// MaxConcurrentReconciles. The last free worker is kept for a namespace with no request in progress: if webhooks are
+// slow in several namespaces, requests of another namespace still get a worker, one after the other.
 //
-// In all else the queue keeps the promises of client-go's queue: a request is in the queue once, and nobody works on a
-// request twice at a time. After Done, the caller must call Get next, as a controller's workers do: then a waiting
-// namespace gets its turn.
+// Otherwise the queue behaves like client-go's queue: a request is in the queue at most once, and is never processed
+// twice at the same time. After Done, the caller must call Get next, as a controller's workers do: Get lets a waiting
+// namespace continue.
 func New(atOnce, workers int) func(name string, limiter Limiter) Queue {
 	return func(name string, limiter Limiter) Queue {
 		t := &turns{
@@ -51,35 +51,35 @@ func New(atOnce, workers int) func(name string, limiter Limiter) Queue {
 	}
 }
 
-// queue tells the turns about finished requests, unlike client-go's queue.
+// queue tells turns when a request is finished, which client-go's queue does not.
 type queue struct {
 	Queue
 
 	turns *turns
 }
 
-// Done ends the work on a request.
+// Done marks a request as finished.
 func (q *queue) Done(item reconcile.Request) {
 	q.turns.done(item.Namespace)
 	q.Queue.Done(item)
 }
 
-// Len returns how many requests wait.
+// Len returns the number of waiting requests.
 func (q *queue) Len() int { return q.turns.count() }
 
-// turns is the storage of a queue: a first-in, first-out queue for each namespace. client-go calls turns under its own
-// lock. done and count are called without that lock.
+// turns stores the waiting requests of a queue: a first-in, first-out list for each namespace. client-go holds the
+// queue's lock when calling turns. done and count are called without this lock.
 type turns struct {
 	atOnce, workers int
 
 	mu      sync.Mutex
 	waiting map[string][]reconcile.Request
-	order   []string       // the namespaces with requests, in the order of turns
-	running map[string]int // requests in work
-	all     int            // of all namespaces
+	order   []string       // the namespaces with waiting requests, in the order of their turns
+	running map[string]int // number of requests in progress, by namespace
+	all     int            // number of requests in progress in all namespaces
 }
 
-// Touch does nothing: a request added again keeps its place.
+// Touch does nothing: a request that is added again keeps its position.
 func (*turns) Touch(reconcile.Request) {}
 
 // Push adds a new request.
@@ -92,7 +92,7 @@ func (t *turns) Push(item reconcile.Request) {
 	t.waiting[item.Namespace] = append(t.waiting[item.Namespace], item)
 }
 
-// Len returns whether a request can be handed out now, as 1 or 0: client-go asks before Pop.
+// Len returns 1 if a request can be returned now, otherwise 0: client-go calls Len before Pop.
 func (t *turns) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,9 +102,9 @@ func (t *turns) Len() int {
 	return 1
 }
 
-// next returns the place in order of the namespace with the next turn, or -1. A worker that has ended its work and
-// takes another request leaves nothing for a waiting worker to take: either as many workers are free as before, or the
-// request was the last of its namespace, and the namespace comes first.
+// next returns the index in order of the namespace whose turn is next, or -1 if there is none. A worker that finishes
+// and takes the next request takes nothing from a waiting worker. Either as many workers are free as before, or the
+// finished request was the last in progress of its namespace, and such a namespace goes first.
 func (t *turns) next() int {
 	if t.atOnce <= 0 {
 		return min(len(t.order), 1) - 1
@@ -118,7 +118,7 @@ func (t *turns) next() int {
 	return slices.IndexFunc(t.order, func(namespace string) bool { return t.running[namespace] < t.atOnce })
 }
 
-// Pop hands out the next request. Len has reported a request before.
+// Pop returns the next request. client-go calls Pop only after Len has returned 1.
 func (t *turns) Pop() reconcile.Request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +131,7 @@ func (t *turns) Pop() reconcile.Request {
 	}
 	all := t.waiting[namespace]
 	item := all[0]
-	all[0] = reconcile.Request{} // the array outlives the request
+	all[0] = reconcile.Request{} // the array stays in memory longer than the request
 	if rest := all[1:]; len(rest) > 0 {
 		t.waiting[namespace] = rest
 		t.order = append(t.order, namespace)
@@ -162,10 +162,10 @@ func (t *turns) count() int {
 	return n
 }
 
-// PerNamespace returns a limiter with a limiter of newLimiter for each namespace, as long as a request of the namespace
-// fails. Use PerNamespace as controller.Options.RateLimiter. The default limiter lets all namespaces share ten retries
-// per second: each failure pushes everybody's next retry further away. newLimiter makes a new limiter each time; nil
-// makes default limiters. The result is safe for concurrent use if the limiters are.
+// PerNamespace returns a rate limiter that has a limiter from newLimiter for each namespace with failing requests. Use
+// PerNamespace as controller.Options.RateLimiter. With the default limiter, all namespaces share ten retries per
+// second: each failure delays everybody's next retry further. If newLimiter is nil, the limiters are
+// controller-runtime's default limiters. The result is safe for concurrent use if the limiters are.
 func PerNamespace(newLimiter func() Limiter) Limiter {
 	if newLimiter == nil {
 		newLimiter = workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]
@@ -180,7 +180,7 @@ type perNamespace struct {
 	namespaces map[string]*failing
 }
 
-// failing is a namespace with retried requests.
+// failing is a namespace with requests that are being retried.
 type failing struct {
 	Limiter
 
@@ -200,7 +200,7 @@ func (p *perNamespace) When(item reconcile.Request) time.Duration {
 	return f.Limiter.When(item)
 }
 
-// Forget says that a request is not retried any more.
+// Forget says that a request will not be retried any more.
 func (p *perNamespace) Forget(item reconcile.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,53 +12,53 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// turn is the knowledge of the goroutine that decides about an object.
+// turn is the state of the goroutine that decides about an object.
 type turn[O client.Object, L any] struct {
 	newest O
 	known  bool
-	// asks says that the API server is to be asked before the next decision. confirmed is when it was asked last.
+	// asks says that the object must be read from the API server before the next decision. confirmed is when the object
+	// was last read from the API server.
 	asks      bool
 	confirmed time.Time
-	// failed counts the last attempts without a certain write, overtaken is when the last of them began.
+	// failed counts the attempts since the last certain write; overtaken is when the last of these attempts began.
 	failed    int
 	overtaken time.Time
-	// stored is the time of the last write, and gap the time until the next.
+	// stored is the time of the last write, and gap the time to wait before the next write.
 	stored time.Time
 	gap    time.Duration
 }
 
 const (
-	// attempts is how often a request is decided on again, within about half a second. retries is the first pause, which
-	// grows by as much each time: a writer behind others must come to write before the others write again.
-	// A slow write, or a write without an answer, counts as much as three conflicts.
+	// attempts is how often a request is decided again after a conflict, within about half a second. retries is the
+	// first pause, and each pause is longer by as much: a writer that lost must write before the other writers write
+	// again. A slow write, or a write without a response, counts as much as three conflicts.
 	attempts = 20
 	dear     = 3
 	retries  = time.Millisecond
-	// shortest and longest bound the gap between a write and the next: requests gather meanwhile, and other processes have
-	// their turn. The gap grows with conflicts. A writer that was overtaken does not wait for a gap.
+	// shortest and longest bound the gap between two writes: during the gap requests queue up, and other processes can
+	// write. The gap grows with conflicts. A writer that lost a conflict does not wait for the gap.
 	shortest = 12 * time.Millisecond
 	longest  = 80 * time.Millisecond
-	// calm is the time after a conflict in which the cache is taken to be late.
+	// calm is the time after a conflict during which the cache is considered stale.
 	calm = time.Second
-	// confirms is the time for which the API server's answer about an object stays valid if nothing is stored. A cache may
-	// lag by more.
+	// confirms is how long a read from the API server stays valid if nothing is written. A cache may lag by more.
 	confirms = time.Second
-	// prompt is the longest time of a write without a second decision: an entry's time counts from before the write. Where
-	// writes are always slower, tolerable is the longest time of the last one.
+	// prompt is the longest duration of a write after which the decision still holds: an entry's time counts from
+	// before the write. If all writes are slower, tolerable is the longest duration of the last attempt's write.
 	prompt    = time.Second
 	tolerable = 3 * time.Second
 )
 
-// errReplaced means that the object has a successor of the same name.
+// errReplaced means that another object of the same name has replaced the object.
 var errReplaced = errors.New("the object was replaced")
 
-// errNotKept means that an object lacks the ledger written to the object.
+// errNotKept means that the object returned by the API server does not contain the written ledger.
 var errNotKept = errors.New("the ledger was not kept")
 
-// pause is the time until the next attempt, for requests to gather while others write to the object. After a failure
-// the time depends on the first request, whose name no other process has: two processes do not meet again and again.
-// Without one the time depends on the object: a request for several objects does not find them all at work at the same
-// moment.
+// pause is the time until the next attempt, so that requests queue up while others write to the object. After a
+// failure, the time depends on the name of the first request, which no other process has, so that two processes do not
+// collide again and again. Otherwise the time depends on the object, so that a request for several objects does not
+// find all of them busy at the same moment.
 func (t *turn[O, L]) pause(now time.Time, object, first string) time.Duration {
 	if t.failed > 0 {
 		most := retries * time.Duration(min(t.failed, attempts))
@@ -68,21 +68,21 @@ func (t *turn[O, L]) pause(now time.Time, object, first string) time.Duration {
 	return min(max(t.stored.Add(gap).Sub(now), retries), gap) + spread(retries, object, 0)
 }
 
-// spread is a part of a time, the same for the same name and number.
+// spread returns a part of a duration, always the same for the same name and number.
 func spread(most time.Duration, name string, n int) time.Duration {
 	hash := fnv.New32a()
 	_, _ = fmt.Fprint(hash, name, n)
 	return most * time.Duration(hash.Sum32()%1024) / 1024
 }
 
-// fails notes an attempt that has not stored the ledger, or not certainly.
+// fails records an attempt that has not stored the ledger, or may not have stored the ledger.
 func (t *turn[O, L]) fails(at time.Time) {
 	t.overtaken, t.asks = at, true
 	t.failed++
 	t.gap = min(max(2*t.gap, shortest), longest)
 }
 
-// writes notes the stored object.
+// writes records the stored object.
 func (t *turn[O, L]) writes(stored O, at time.Time) {
 	switch {
 	case at.Sub(t.overtaken) >= calm:
@@ -93,7 +93,8 @@ func (t *turn[O, L]) writes(stored O, at time.Time) {
 	t.newest, t.known, t.stored, t.failed = stored, true, at, 0
 }
 
-// attempt decides about the requests and stores the ledger. rest are the requests to decide on again.
+// attempt decides about the requests and stores the ledger in a single write. rest are the requests that must be
+// decided again.
 func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*request[O, L]) (rest []*request[O, L]) {
 	base, err := s.base(ctx, o, batch)
 	if err != nil {
@@ -104,8 +105,8 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 	ledger, held, then := s.decide(base, batch)
 	switch {
 	case then == Confirm && began.Sub(o.confirmed) >= confirms:
-		// No write follows that would turn an old cache into a conflict, and somebody else may have stored an entry for the
-		// same request.
+		// No write follows that would fail with a conflict if the object is stale, and another process may have stored
+		// an entry for the same request.
 		o.asks = true
 		return held
 	case then != Store:
@@ -121,7 +122,8 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 			answer(held, nil)
 			return nil
 		}
-		// The time of the entries has begun long ago. The next decision, at once, may find the entries still good.
+		// The write took so long that much of the entries' time has passed. The requests are decided again at once, and
+		// the decision may find that the entries are still valid.
 		o.stored = time.Time{}
 		var last error
 		if took >= tolerable {
@@ -131,7 +133,7 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 	case apierrors.IsConflict(err):
 		o.fails(began)
 		return again(held, 1, ErrContended)
-	case apierrors.IsNotFound(err): // the API server also says so of a status that is no subresource
+	case apierrors.IsNotFound(err): // the API server also answers so if the kind has no status subresource
 		_, gone := s.ask(ctx, o, base)
 		if gone == nil {
 			gone = fmt.Errorf("patching the status of %s %s, which its CRD must have as a subresource: %w", s.config.Noun, o.key, err)
@@ -142,11 +144,11 @@ func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*
 		answer(held, err)
 		return nil
 	}
-	o.fails(began) // The write may have happened, or happen yet.
+	o.fails(began) // The write may have happened, or may still happen.
 	return again(held, dear, err)
 }
 
-// again returns the requests that may be decided on again, and answers the others with the outcome of their last try.
+// again returns the requests that may be decided again, and answers all others with the error of their last attempt.
 func again[O client.Object, L any](held []*request[O, L], weight int, last error) []*request[O, L] {
 	return slices.DeleteFunc(held, func(r *request[O, L]) bool {
 		r.tries += weight
@@ -158,7 +160,7 @@ func again[O client.Object, L any](held []*request[O, L], weight int, last error
 	})
 }
 
-// base is the newest known version of the object.
+// base returns the newest known version of the object.
 func (s *Statuses[O, L]) base(ctx context.Context, o *object[O, L], batch []*request[O, L]) (O, error) {
 	base := batch[0].seen
 	for _, r := range batch[1:] {
@@ -175,21 +177,21 @@ func (s *Statuses[O, L]) base(ctx context.Context, o *object[O, L], batch []*req
 	return s.ask(ctx, o, base)
 }
 
-// ask asks the API server for the object.
+// ask reads the object from the API server.
 func (s *Statuses[O, L]) ask(ctx context.Context, o *object[O, L], base O) (O, error) {
 	newest, err := s.get(ctx, s.live, o.key)
 	switch {
 	case err != nil:
 		return newest, err
-	case newest.GetUID() != base.GetUID(): // a successor of the same name has a queue of its own
+	case newest.GetUID() != base.GetUID(): // another object of the same name has a queue of its own
 		return newest, errReplaced
 	}
 	o.newest, o.known, o.asks, o.confirmed = newest, true, false, s.config.Clock.Now()
 	return newest, nil
 }
 
-// decide decides about the requests in their order, and answers requests that depend on nothing. held are the other
-// requests, and then is the greatest need of theirs.
+// decide decides about the requests one after the other, and answers at once those requests whose answer needs neither
+// a read nor a write. held are the other requests, and then is their greatest Need.
 func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held []*request[O, L], then Need) {
 	present := s.config.Ledger(base)
 	ledger, then = present, Answer
@@ -200,7 +202,7 @@ func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held 
 			continue
 		}
 		if needs == Answer && then == Store {
-			// The answer may rest on the entry of an earlier request.
+			// The answer may depend on the entry of an earlier request.
 			if _, alone := r.decide(base, present); alone != Answer {
 				_, _ = r.decide(base, ledger)
 				held = append(held, r)
@@ -223,7 +225,8 @@ func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held 
 	return ledger, held, then
 }
 
-// misused refuses a changed ledger that nobody would store: the share of the answer would be given away again.
+// misused returns an error if a decision has changed the ledger but its Need says that nothing is stored: the same
+// share would be given out again.
 func (s *Statuses[O, L]) misused(needs Need, before, after L) error {
 	switch {
 	case needs == Store:
@@ -237,10 +240,10 @@ func (s *Statuses[O, L]) misused(needs Need, before, after L) error {
 	return nil
 }
 
-// store stores the ledger, unless the object has changed.
+// store writes the ledger, unless the object has changed since the decision.
 func (s *Statuses[O, L]) store(ctx context.Context, base O, ledger L) (O, error) {
 	key := client.ObjectKeyFromObject(base)
-	after, _ := base.DeepCopyObject().(O) // of the same type
+	after, _ := base.DeepCopyObject().(O) // the copy has the same type
 	s.config.Store(after, ledger)
 	if err := s.config.Kept(s.config.Ledger(after), ledger); err != nil {
 		return after, fmt.Errorf("Config.Store and Config.Ledger do not agree on %s %s: %w: %w", s.config.Noun, key, errNotKept, err)

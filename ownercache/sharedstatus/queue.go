@@ -13,40 +13,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// request is a call of Ask.
+// request is a pending call of Ask.
 type request[O client.Object, L any] struct {
 	name     string
 	ctx      context.Context
 	seen     O
 	decide   func(object O, before L) (L, Need)
-	answered chan error // has room for the answer
-	// tries counts the failed attempts, each with its weight.
+	answered chan error // the channel's buffer holds the answer
+	// tries counts the failed attempts, weighted by their kind.
 	tries int
 }
 
-// object is a lately asked object.
+// object is an object about which requests were made recently.
 type object[O client.Object, L any] struct {
 	key client.ObjectKey
-	// waiting are the requests for the next write; users counts them and the requests in work. busy says that a goroutine
-	// decides. Statuses.mu guards these fields.
+	// waiting are the requests for the next write; users is the number of waiting requests and of requests being
+	// decided. busy says that a goroutine is deciding about requests. Statuses.mu guards these fields.
 	waiting []*request[O, L]
 	users   int
 	busy    bool
 	used    time.Time
-	// The deciding goroutine alone uses the fields below.
+	// Only the deciding goroutine uses the fields below.
 	turn[O, L]
 }
 
 const (
-	// remembered is the time for which an object without requests is remembered. After a minute every cache shows the
+	// remembered is how long an object is remembered after its last request. After a minute every cache shows the
 	// stored version.
 	remembered = time.Minute
-	// crowd is the limit of requests about an object in work or waiting. Further requests are told to come again at once:
-	// a webhook has places for the requests of all namespaces, and requests waiting for a single object must not take all
-	// places.
+	// crowd limits the number of requests about an object that are pending at the same time. Requests beyond the limit
+	// fail at once, so that clients retry: a webhook has limited capacity for all namespaces, and requests waiting for
+	// a single object must not use up the capacity.
 	crowd = 64
-	// moment gives requests made at the same time, such as those of a drain, the time to be decided together: the answers
-	// then depend on names, not on goroutines.
+	// moment is a short wait that lets requests made at the same time, such as the evictions of a drain, be decided
+	// together: the answers then depend on names, not on the scheduling of goroutines.
 	moment = 10 * time.Microsecond
 )
 
@@ -98,7 +98,7 @@ func (s *Statuses[O, L]) enter(r *request[O, L], key client.ObjectKey) (*object[
 	return o, nil
 }
 
-// leave takes a request out, and forgets objects without requests for a while.
+// leave removes a finished request, and forgets objects without requests for some time.
 func (s *Statuses[O, L]) leave(o *object[O, L], r *request[O, L]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *Statuses[O, L]) leave(o *object[O, L], r *request[O, L]) {
 	}
 }
 
-// work decides about the requests of an object, until none is left.
+// work decides about the requests of an object until there are no more requests.
 func (s *Statuses[O, L]) work(o *object[O, L]) {
 	var batch []*request[O, L]
 	for {
@@ -138,7 +138,7 @@ func (s *Statuses[O, L]) work(o *object[O, L]) {
 	}
 }
 
-// sleep waits, unless nobody waits for the answer any more.
+// sleep waits, but returns early if nobody waits for the answer any more.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -148,8 +148,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// gather adds the waiting requests to those without an answer, and leaves out requests that nobody waits for. Requests
-// with more failed attempts come first, and names decide between the rest.
+// gather adds the waiting requests to the requests not answered yet, and drops requests whose callers have gone.
+// Requests with more failed attempts are first; requests with equally many are sorted by name.
 func (s *Statuses[O, L]) gather(o *object[O, L], batch []*request[O, L]) []*request[O, L] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +162,8 @@ func (s *Statuses[O, L]) gather(o *object[O, L], batch []*request[O, L]) []*requ
 	return batch
 }
 
-// safely attempts a write, and answers a panic of the caller's functions with an error: the panic would end the process
-// in place of a request.
+// safely is attempt, but a panic in the caller's functions becomes an error: the panic would end the process and not
+// only the request.
 func (s *Statuses[O, L]) safely(ctx context.Context, o *object[O, L], batch []*request[O, L]) (rest []*request[O, L]) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -174,7 +174,7 @@ func (s *Statuses[O, L]) safely(ctx context.Context, o *object[O, L], batch []*r
 	return s.attempt(ctx, o, batch)
 }
 
-// answer ends the requests, except for those with an answer.
+// answer ends all requests that have no answer yet.
 func answer[O client.Object, L any](batch []*request[O, L], err error) {
 	for _, r := range batch {
 		select {
@@ -184,12 +184,12 @@ func answer[O client.Object, L any](batch []*request[O, L], err error) {
 	}
 }
 
-// whileAnyWaits returns a context with the values of the first request, which ends when nobody waits any more: a client
-// that goes away does not end the write of the others.
+// whileAnyWaits returns a context with the values of the first request's context, which ends when no caller waits any
+// more: a client that disconnects does not cancel a write for other clients.
 func whileAnyWaits[O client.Object, L any](batch []*request[O, L]) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(batch[0].ctx))
 	var waiting atomic.Int32
-	waiting.Store(int32(len(batch))) //nolint:gosec // at most the crowd
+	waiting.Store(int32(len(batch))) //nolint:gosec // at most crowd
 	stops := make([]func() bool, len(batch))
 	for i, r := range batch {
 		stops[i] = context.AfterFunc(r.ctx, func() {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// read reads an object. If the cache lacks the object, read asks the API server, because the object may be new.
+// read reads an object. If the cache does not have the object, read asks the API server, because the object may be new.
 func (s *Statuses[O, L]) read(ctx context.Context, key client.ObjectKey) (O, error) {
 	object, err := s.get(ctx, s.client, key)
 	if apierrors.IsNotFound(err) {
@@ -20,9 +20,10 @@ func (s *Statuses[O, L]) read(ctx context.Context, key client.ObjectKey) (O, err
 	return object, err
 }
 
-// get reads from a reader. An unserved kind says nothing about the object, and is not ErrGone.
+// get reads an object from the given reader. If the API server does not serve the kind, the error is not ErrGone,
+// because the object may exist.
 func (s *Statuses[O, L]) get(ctx context.Context, from client.Reader, key client.ObjectKey) (O, error) {
-	object, _ := s.empty.DeepCopyObject().(O) // of the same type
+	object, _ := s.empty.DeepCopyObject().(O) // the copy has the same type
 	err := from.Get(ctx, key, object)
 	switch {
 	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
@@ -33,13 +34,14 @@ func (s *Statuses[O, L]) get(ctx context.Context, from client.Reader, key client
 	return object, nil
 }
 
-// isOlder reports whether a was stored before b.
+// isOlder reports whether version a was written before version b.
 func isOlder(a, b client.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order < 0
 }
 
-// isRefusal reports whether the API server certainly has not carried out a request, and will not another time.
+// isRefusal reports whether the API server has certainly not carried out a request, and would refuse the same request
+// again.
 func isRefusal(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || apierrors.IsTooManyRequests(err) {

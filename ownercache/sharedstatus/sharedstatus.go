@@ -1,32 +1,33 @@
-// Package sharedstatus stores decisions in a status with several writers: webhooks in several replicas take shares or
-// places from a ledger in the status of an object, and a controller counts the ledger anew.
+// Package sharedstatus stores decisions in a status with several writers: replicas of a webhook take shares from a
+// ledger in the status of an object, and a controller recounts the ledger.
 //
-// The caller says where the ledger stands, and how to decide:
+// The caller says where in the object the ledger is stored, and how to decide:
 //
 //	budgets, err := sharedstatus.New(mgr.GetClient(), mgr.GetAPIReader(), &v1.Budget{}, sharedstatus.Config[*v1.Budget, Ledger]{Ledger: ledgerOf, Store: store})
 //	answer, err := sharedstatus.Ask(ctx, budgets, key, pod.Name, func(b *v1.Budget, before Ledger) (Ledger, Answer, sharedstatus.Need) { ... })
 //
-// [Ask] returns an answer only after the ledger with the answer's share is stored. The write carries the
-// resourceVersion of the decision (compare-and-swap): if somebody else was faster, the object is read from the API
-// server, and decided on anew. A write without an answer, such as a timed-out write, may have happened. So the object
-// is read from the API server and decided on anew as well. The decision must find its own entry there, by a key of the
-// request, and then asks for no second entry.
+// [Ask] returns an answer only after the ledger has been stored with the share that the answer grants. The write
+// carries the resourceVersion on which the decision was made (compare-and-swap): if somebody else has written since,
+// the object is read again from the API server, and the decision is made again. A write without a response, such as a
+// timed-out write, may have happened. Then, too, the object is read from the API server and the decision is made again.
+// The decision must recognise its own entry in the ledger, by a key of the request, and must not add a second entry.
 //
 // # Requests share writes
 //
-// Within a process, requests about an object wait for each other, and each decision starts from the object stored last,
-// without waiting for the cache. Requests that come while a write is under way, or in the 12 ms after a write, are
-// decided together, in the order of their names, and written once. Conflicts arise only between processes. After a
-// conflict a process leaves up to 80 ms between its writes, and reads the object from the API server before each write,
-// so that many processes do not only refuse each other. If more than 64 requests about an object wait in a process,
-// further requests get [ErrContended]: clients come again, and requests about other objects have room.
+// Within a process, requests about an object wait for each other, and each decision starts from the version written
+// last, without waiting for the cache. Requests that arrive during a write, or in the 12 ms after a write, are decided
+// together, in the order of their names, and stored in a single write. Conflicts arise only between processes. After a
+// conflict a process waits up to 80 ms between its writes, and reads the object from the API server before each write,
+// so that several processes do not keep causing each other conflicts. If more than 64 requests about an object wait in
+// a process, further requests fail with [ErrContended]: clients retry, and requests about other objects are not
+// delayed.
 //
 // # Given back
 //
-// An entry is a promise that the counting controller ends: the controller drops an entry when the Pod is there, is
-// gone, or has not come for some time. A request that fails later, or a process that dies after the write, leaves an
-// entry for the count. The counter must write on condition of an unchanged object, as ownercache.View.WriteSharedStatus
-// does.
+// An entry of the ledger is a promise that the counting controller ends: the controller drops an entry when the Pod
+// exists, was deleted, or has not appeared for some time. If a request fails later, or a process dies after the write,
+// the controller's next count removes the entry. The controller must write on condition that the object has not
+// changed, as ownercache.View.WriteSharedStatus does.
 //
 // RBAC: get on the kind of the object, list and watch if the client reads from a cache, and patch on its status.
 package sharedstatus
@@ -46,42 +47,43 @@ import (
 )
 
 var (
-	// ErrGone means that the API server has no object of the name.
+	// ErrGone means that the API server has no object with the name.
 	ErrGone = errors.New("the object does not exist")
-	// ErrContended means that others changed the object at each attempt to write, that all writes took too long, or that
-	// too many requests wait. Nothing is promised: the client comes again.
+	// ErrContended means that others changed the object at each attempt to write, that all writes took too long, or
+	// that too many requests wait. Nothing was granted: the client must retry.
 	ErrContended = errors.New("others ask for the object, or change it, at the same time")
 )
 
-// Need is what must happen before the answer of a decision counts.
+// Need is what must be done before a decision's answer may be returned.
 type Need uint8
 
 const (
-	// Confirm needs a present object: the answer changes nothing, and depends on the possibly old ledger. The API server
-	// is asked, at most once a second for an object.
+	// Confirm needs an up-to-date object: the answer does not change the ledger, but depends on a ledger that may be
+	// outdated. The API server is asked at most once a second for each object.
 	Confirm Need = iota
-	// Store needs the ledger stored first.
+	// Store needs the ledger to be stored first.
 	Store
-	// Answer needs nothing: the answer is right whatever the others do.
+	// Answer needs nothing: the answer is right whatever other processes write.
 	Answer
 )
 
-// Config of Statuses.
+// Config is the configuration of Statuses.
 type Config[O client.Object, L any] struct {
-	// Ledger returns the ledger in the object, and must not modify the object. Required.
+	// Ledger returns the ledger stored in the object, and must not modify the object. Required.
 	Ledger func(O) L
 	// Store writes a ledger into the status of the given object. Store may modify the object. Required.
 	Store func(O, L)
-	// Kept returns an error if the ledger read back from an object is not the stored ledger: a later request would take
-	// the same share again. nil wants equal ledgers.
+	// Kept returns an error if the ledger returned by the API server after a write is not the written ledger: a later
+	// request would then take the same share again. If Kept is nil, the ledgers must be equal.
 	Kept func(got, want L) error
-	// Noun names an object in errors, "object" if empty.
+	// Noun is the word for an object in errors; "object" if empty.
 	Noun string
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 }
 
-// Statuses are the statuses of the objects of a kind. Statuses are safe for concurrent use. Make Statuses with New.
+// Statuses store decisions in the statuses of objects of a kind. Statuses are safe for concurrent use. Make Statuses
+// with New.
 type Statuses[O client.Object, L any] struct {
 	client client.Client
 	live   client.Reader
@@ -93,7 +95,7 @@ type Statuses[O client.Object, L any] struct {
 	swept   time.Time
 }
 
-// identity tells objects apart. Some clients of tests give no UIDs.
+// identity identifies an object. It includes more than the UID because some fake clients set no UIDs.
 type identity struct {
 	client.ObjectKey
 
@@ -101,7 +103,7 @@ type identity struct {
 }
 
 // New returns Statuses for the kind of empty, an object of the kind, such as &v1.Budget{}. c writes, and may read from
-// a cache. live must not read from a cache. The error names the missing argument.
+// a cache. live must not read from a cache. The error names a missing argument.
 func New[O client.Object, L any](c client.Client, live client.Reader, empty O, config Config[O, L]) (*Statuses[O, L], error) {
 	if c == nil || live == nil || config.Ledger == nil || config.Store == nil {
 		return nil, errors.New("sharedstatus: a client, an API reader, Ledger and Store are required")
@@ -128,18 +130,20 @@ func isEqual[L any](got, want L) error {
 	return nil
 }
 
-// successors is how often a request follows the object's name to a successor.
+// successors is how often a request is repeated for a new object of the same name.
 const successors = 3
 
-// Ask decides about a request, and stores the ledger before the answer where the decision needs so. name is what the
-// request is about, such as a Pod: requests of the same moment are decided in the order of their names. decide returns
-// the ledger after the request, the answer, and the Need; decide must not modify the object or the ledger, and sees the
-// shares of requests written together. decide is called again after each failed attempt: the last answer counts. decide
-// runs on another goroutine, and not any more once Ask has returned an answer.
+// Ask decides about a request, and stores the changed ledger before returning the answer, if the decision's Need is
+// Store. name says what the request is about, such as a Pod: requests that are decided together are decided in the
+// order of their names. decide returns the ledger after the request, the answer, and the Need; decide must not modify
+// the object or the ledger. The ledger contains the shares of requests that are written together. decide is called
+// again after each failed attempt, and the last answer counts. decide runs in another goroutine, but is not called any
+// more after Ask has returned.
 //
-// A successor of the object is asked in its own right. The error is ErrGone by an answer of the API server alone,
-// ErrContended, or of a failed read or write, the context's end, or a stored ledger that is not in the object: then
-// nothing is known, and nothing promised. A ledger stored nevertheless has an entry for the count to end.
+// If the object was replaced by another object of the same name, Ask decides on the new object. The error is ErrGone
+// only if the API server has no such object; ErrContended; or the error of a failed read or write, of a cancelled
+// context, or of an object that does not keep the stored ledger. After an error, the answer is unknown and nothing is
+// granted. If the ledger was stored nevertheless, the controller's next count removes the entry.
 func Ask[O client.Object, L, A any](
 	ctx context.Context, s *Statuses[O, L], key client.ObjectKey, name string, decide func(object O, before L) (after L, answer A, then Need),
 ) (answer A, err error) {
@@ -158,7 +162,7 @@ func Ask[O client.Object, L, A any](
 			return none, err
 		}
 		r := &request[O, L]{name: name, ctx: ctx, seen: seen, answered: make(chan error, 1)}
-		given := new(A) // written to by another goroutine, until the answer
+		given := new(A) // another goroutine writes to given, until the answer
 		r.decide = func(object O, before L) (after L, then Need) {
 			after, *given, then = decide(object, before)
 			return after, then

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CRDs know which kinds of CustomResourceDefinitions the API server serves, through a watch of each definition by name.
-// They are safe for concurrent use. Make CRDs with FollowCRDs.
+// CRDs report which kinds of CustomResourceDefinitions the API server serves; each definition is watched by name. They
+// are safe for concurrent use. Make CRDs with FollowCRDs.
 //
-// RBAC: list and watch on customresourcedefinitions of apiextensions.k8s.io, which may be restricted to the names.
+// RBAC: list and watch on customresourcedefinitions of apiextensions.k8s.io; the role may be restricted to the names.
 type CRDs struct {
 	watches   *Watches
 	informers map[schema.GroupVersionKind]toolscache.SharedIndexInformer
@@ -30,17 +30,17 @@ type CRDs struct {
 	started atomic.Bool
 
 	mu      sync.Mutex
-	changed chan struct{} // closed with each change
+	changed chan struct{} // closed at each change
 }
 
-// crdKind is watched without its Go type, because the type would bring another module.
+// crdKind is watched as unstructured objects, because the Go type would require another module.
 func crdKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 }
 
-// FollowCRDs returns CRDs for kinds and their resources. Nothing is known before Start. The client, and group and
-// plural of each kind, are required: a definition of another name would never be found, and the kind would count as
-// absent.
+// FollowCRDs returns CRDs for the given kinds and their resources. Nothing is known before Start. The client, and group
+// and plural of each kind, are required: with a wrong name the definition would never be found, and the kind would
+// count as absent.
 func FollowCRDs(c client.WithWatch, resources map[schema.GroupVersionKind]Resource) (*CRDs, error) {
 	if c == nil {
 		return nil, errors.New("watchhealth: FollowCRDs needs a client")
@@ -75,7 +75,7 @@ func FollowCRDs(c client.WithWatch, resources map[schema.GroupVersionKind]Resour
 	return d, nil
 }
 
-// named lists and watches a single definition.
+// named lists and watches a single definition by name.
 func named(c client.WithWatch, name string) toolscache.ListerWatcher {
 	request := func(options metav1.ListOptions) (*unstructured.UnstructuredList, *client.ListOptions) {
 		list := &unstructured.UnstructuredList{}
@@ -94,7 +94,7 @@ func named(c client.WithWatch, name string) toolscache.ListerWatcher {
 	}
 }
 
-// keepVersions keeps only the served versions of a definition, because schemas are large.
+// keepVersions drops everything but the served versions of a definition, because schemas are large.
 func keepVersions(object any) (any, error) {
 	crd, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -124,8 +124,8 @@ func (d *CRDs) tell() {
 	d.changed = make(chan struct{})
 }
 
-// Start follows the definitions until ctx ends. Start CRDs before the caches of kinds that come and go: a manager waits
-// for the caches.
+// Start watches the definitions until ctx ends. Start CRDs before the caches of kinds that may be absent: a manager
+// waits for the caches.
 func (d *CRDs) Start(ctx context.Context) error {
 	if d.started.Swap(true) {
 		return errors.New("watchhealth: CRDs can be started once")
@@ -138,10 +138,11 @@ func (d *CRDs) Start(ctx context.Context) error {
 	return nil
 }
 
-// Await returns when the presence of all kinds is known, or returns an error when ctx ends.
+// Await returns when the state of all kinds is known, or returns an error when ctx ends.
 func (d *CRDs) Await(ctx context.Context) error { return d.watches.Await(ctx, crdKind()) }
 
-// Of implements Presence. A kind not given to FollowCRDs is Unknown, and so is a version not served by its definition.
+// Of implements Presence. A kind that was not given to FollowCRDs is Unknown, and so is a kind whose definition does
+// not serve the version.
 func (d *CRDs) Of(kind schema.GroupVersionKind) (State, <-chan struct{}) {
 	d.mu.Lock()
 	changed := d.changed
@@ -150,7 +151,7 @@ func (d *CRDs) Of(kind schema.GroupVersionKind) (State, <-chan struct{}) {
 	if !ours || !informer.HasSynced() {
 		return Unknown, changed
 	}
-	stored := informer.GetIndexer().List() // of a single name
+	stored := informer.GetIndexer().List() // the informer watches a single name
 	switch {
 	case slices.ContainsFunc(stored, func(object any) bool {
 		crd, ok := object.(*unstructured.Unstructured)

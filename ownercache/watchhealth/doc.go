@@ -1,15 +1,18 @@
 // Package watchhealth answers "is the watch of a cache up, and is there anything to watch?".
 //
-// A webhook decides on caches. A cache with a broken watch goes on answering from an unknown past: a new object
-// silently has no effect. Writes to a CustomResourceDefinition close all watches of its kind, and a reflector waits for
-// up to a minute after a few failures. [Watches] make informers for controller-runtime's caches and know their state:
+// A webhook decides on caches. A cache whose watch is broken continues to answer from outdated content: a new object
+// silently has no effect. For example, a write to a CustomResourceDefinition closes all watches of its kind, and after
+// a few failures a reflector waits for up to a minute. [Watches] makes informers for controller-runtime's caches and
+// knows the state of their watches:
 //
-//   - [Watches.Await] returns when the caches of some kinds are current, or returns an error when its context ends.
+//   - [Watches.Await] returns when the caches of some kinds are up to date, or returns an error when its context ends.
 //   - [Watches.Down] lists the broken watches, for a readiness check and a metric.
-//   - A closed watch is opened again within a second. If the watch may have missed events, objects are listed again.
+//   - A watch that was closed is opened again within a second. If the watch may have missed events, the objects are
+//     listed again.
 //
-// A kind may come and go while a manager runs. With [Options.Presence], such as [CRDs], the cache of a kind missing in
-// the API server is empty and synced: indexes, handlers and controllers are set up once, at the start, and work from
-// the moment when the kind comes. The cache of a kind without the served version is also empty and synced, but not
-// current. The RESTMapper of the cache must know the kind even then: see [Mapper].
+// While a manager runs, a CustomResourceDefinition may be created or deleted. If [Options.Presence] is set, for example
+// to [CRDs], the cache of a kind that the API server does not have is empty and synced: indexes, handlers and
+// controllers are set up once, at the start, and work as soon as the kind exists. If the API server has the kind but
+// not the version, the cache is also empty and synced, but does not count as up to date. The RESTMapper of the cache
+// must know the kind even then: see [Mapper].
 package watchhealth

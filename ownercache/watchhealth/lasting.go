@@ -19,20 +19,21 @@ import (
 )
 
 const (
-	// blink is the longest time for opening a watch again without listing objects. Changes from a longer gap would arrive
-	// at some later moment, and nobody could say when the cache is current again.
+	// blink is the longest gap after which a watch is opened again without listing the objects. After a longer gap,
+	// missed events would arrive at some later moment, and nobody could say when the cache is up to date again.
 	blink = 100 * time.Millisecond
-	// lasts is the least lifetime of a watch without trouble.
+	// lasts is how long a watch must last to count as healthy.
 	lasts = time.Second
-	// firstRest and longestRest bound the wait after a failed attempt.
+	// firstRest and longestRest bound the wait after a failed attempt to watch.
 	firstRest, longestRest = 50 * time.Millisecond, 30 * time.Second
 )
 
-// errClosed is the reason for the end of a watch closed soon after its opening.
+// errClosed is the error if a watch was closed soon after it was opened.
 var errClosed = errors.New("the API server closes the watch again and again")
 
-// lastingWatch is a watch that opens again after a close. A reflector waits before the next attempt after a watch with
-// an error, each time for longer. A list finds the missed changes, and lastingWatch sends them as events.
+// lastingWatch is a watch that opens the underlying watch again when the API server closes it. A plain watch would end
+// with an error, and the reflector would wait longer and longer before its next attempt. If events may have been
+// missed, lastingWatch lists the objects and sends the differences as events.
 type lastingWatch struct {
 	*kindWatch
 
@@ -40,9 +41,9 @@ type lastingWatch struct {
 	events  chan watch.Event
 	stop    context.CancelFunc
 
-	version string    // of the last sent event
-	again   bool      // something may have been missed
-	trouble time.Time // when the last long watch ended
+	version string    // resourceVersion of the last event sent
+	again   bool      // events may have been missed
+	trouble time.Time // when the last healthy watch ended
 }
 
 // ResultChan implements watch.Interface.
@@ -51,7 +52,7 @@ func (w *lastingWatch) ResultChan() <-chan watch.Event { return w.events }
 // Stop implements watch.Interface.
 func (w *lastingWatch) Stop() { w.stop() }
 
-// follow runs until ctx ends.
+// follow keeps the watch open until ctx ends.
 func (w *lastingWatch) follow(ctx context.Context) {
 	defer close(w.events)
 	w.trouble = w.config.Clock.Now()
@@ -63,7 +64,8 @@ func (w *lastingWatch) follow(ctx context.Context) {
 	}
 }
 
-// rest waits for a part of the time of trouble, so short trouble ends soon. A kind that comes or goes ends the rest.
+// rest waits for a fraction of the time since the failures began, so that a short outage ends soon. If the presence of
+// the kind changes, rest returns early.
 func (w *lastingWatch) rest(ctx context.Context, d time.Duration) {
 	_, changed := w.presence()
 	select {
@@ -73,7 +75,8 @@ func (w *lastingWatch) rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// attempt lists if need be, watches, and returns when the watch has ended. An error asks for a rest.
+// attempt lists the objects if needed, watches, and returns when the watch has ended. An error means that the caller
+// must wait before the next attempt.
 func (w *lastingWatch) attempt(ctx context.Context) error {
 	if state, changed := w.presence(); state == Absent {
 		w.again = true
@@ -88,7 +91,7 @@ func (w *lastingWatch) attempt(ctx context.Context) error {
 	return w.watch(ctx)
 }
 
-// absent has the store become empty, and returns when the kind may be there again.
+// absent empties the store, and returns when the kind may exist again.
 func (w *lastingWatch) absent(ctx context.Context, changed <-chan struct{}) error {
 	if err := w.drained(ctx); err != nil {
 		return err
@@ -106,7 +109,7 @@ func (w *lastingWatch) absent(ctx context.Context, changed <-chan struct{}) erro
 	return nil
 }
 
-// watch opens the watch, and returns at its end.
+// watch opens the watch, and returns when the watch has ended.
 func (w *lastingWatch) watch(ctx context.Context) error {
 	asked := w.config.Clock.Now()
 	options := w.options
@@ -116,7 +119,7 @@ func (w *lastingWatch) watch(ctx context.Context) error {
 		listed := w.again
 		w.again = true
 		if apierrors.IsResourceExpired(err) && !listed {
-			return nil // no sign of trouble: the API server has forgotten the past
+			return nil // not a failure: the API server no longer has the resourceVersion's history
 		}
 		return err
 	}
@@ -136,12 +139,12 @@ func (w *lastingWatch) watch(ctx context.Context) error {
 		return cmp.Or(err, errClosed)
 	}
 	if w.trouble = w.config.Clock.Now(); apierrors.IsResourceExpired(err) {
-		return nil // no sign of trouble
+		return nil // not a failure
 	}
 	return err
 }
 
-// forward sends events on until the watch is closed, which is no error.
+// forward sends events to the informer until the watch is closed; a closed watch is no error.
 func (w *lastingWatch) forward(ctx context.Context, opened watch.Interface) error {
 	for {
 		select {
@@ -161,7 +164,7 @@ func (w *lastingWatch) forward(ctx context.Context, opened watch.Interface) erro
 	}
 }
 
-// send gives an event to the informer.
+// send sends an event to the informer.
 func (w *lastingWatch) send(ctx context.Context, event watch.Event) error {
 	if version := versionOf(event.Object); version != "" {
 		w.version = version
@@ -174,7 +177,7 @@ func (w *lastingWatch) send(ctx context.Context, event watch.Event) error {
 	}
 }
 
-// list finds the changes since the last event and sends them.
+// list lists the objects, and sends the changes since the last event.
 func (w *lastingWatch) list(ctx context.Context) error {
 	list, err := w.from.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -203,7 +206,7 @@ func (w *lastingWatch) list(ctx context.Context) error {
 	return w.send(ctx, watch.Event{Type: watch.Bookmark, Object: bookmark})
 }
 
-// drained waits until the store has applied all sent events, ready for a comparison.
+// drained waits until the store has applied all sent events, so that the store can be compared with a list.
 func (w *lastingWatch) drained(ctx context.Context) error {
 	for !w.informer.HasSynced() || !w.reached(w.version) {
 		select {
@@ -215,7 +218,7 @@ func (w *lastingWatch) drained(ctx context.Context) error {
 	return nil
 }
 
-// byKey returns the objects of a list by their keys in a store.
+// byKey returns the objects of a list by their store keys.
 func byKey(list runtime.Object) (map[string]runtime.Object, error) {
 	objects := map[string]runtime.Object{}
 	err := meta.EachListItemWithAlloc(list, func(object runtime.Object) error {
@@ -229,8 +232,9 @@ func byKey(list runtime.Object) (map[string]runtime.Object, error) {
 	return objects, nil
 }
 
-// differences are the events that turn the store into the list, in the order of their versions: a store must not seem
-// to go back. Missing objects are deleted at the version of the list.
+// differences returns the events that turn the store's content into the list, in the order of their resourceVersions: a
+// store's version must never decrease. Objects missing in the list get deletion events with the resourceVersion of the
+// list.
 func (w *lastingWatch) differences(listed map[string]runtime.Object, version string) (events []watch.Event) {
 	store := w.informer.GetIndexer()
 	for key, object := range listed {
@@ -252,7 +256,7 @@ func (w *lastingWatch) differences(listed map[string]runtime.Object, version str
 		if _, there := listed[key]; there || !ok {
 			continue
 		}
-		object = object.DeepCopyObject() // other readers use the stored object
+		object = object.DeepCopyObject() // other goroutines read the stored object
 		if err := meta.NewAccessor().SetResourceVersion(object, version); err == nil {
 			events = append(events, watch.Event{Type: watch.Deleted, Object: object})
 		}
@@ -260,7 +264,7 @@ func (w *lastingWatch) differences(listed map[string]runtime.Object, version str
 	return events
 }
 
-// versionOf returns the resourceVersion of an object; empty for none.
+// versionOf returns the resourceVersion of an object, or "".
 func versionOf(object any) string {
 	accessor, err := meta.Accessor(object)
 	if err != nil {

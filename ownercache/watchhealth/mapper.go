@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Resource says how the API server serves a kind.
+// Resource describes how the API server serves a kind.
 type Resource struct {
-	// Plural is the name of the resource, as in paths.
+	// Plural is the plural name of the resource, as in URLs.
 	Plural string
-	// ClusterScoped says that objects are in no namespace.
+	// ClusterScoped says that the objects have no namespace.
 	ClusterScoped bool
 }
 
-// Mapper knows kinds before the API server has them, and asks next about all further kinds. A cache without Mapper
-// cannot learn of a kind before its CustomResourceDefinition exists:
+// Mapper is a RESTMapper that knows the given kinds before the API server has them, and asks next about all other
+// kinds. If a cache has no Mapper, it cannot map a kind before the kind's CustomResourceDefinition exists:
 //
 //	manager.Options{MapperProvider: func(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
 //		next, err := apiutil.NewDynamicRESTMapper(config, c)

@@ -25,46 +25,47 @@ import (
 )
 
 const (
-	// WatchDown means that the watch of a kind is down, so the cache of the kind may be out of date.
+	// WatchDown means that the watch of a kind is broken, so the kind's cache may be outdated.
 	WatchDown reason.Code = "WatchDown"
 	// NotWatched means that no cache watches the kind, or Options.Kinds lacks the kind.
 	NotWatched reason.Code = "NotWatched"
 )
 
-// State says whether the API server has a kind.
+// State says whether the API server serves a kind.
 type State int
 
 const (
-	// Unknown means that nobody can tell: requests fill the cache, and their failures are reported.
+	// Unknown means that nobody knows: the informer sends requests, and failures are reported.
 	Unknown State = iota
-	// Served means that the API server has the kind.
+	// Served means that the API server serves the kind.
 	Served
-	// Absent means that the API server does not have the kind: there are no objects.
+	// Absent means that the API server does not have the kind, so there are no objects.
 	Absent
 )
 
-// Presence knows the kinds of the API server. A Presence must be safe for concurrent use.
+// Presence knows which kinds the API server serves. A Presence must be safe for concurrent use.
 type Presence interface {
 	// Of returns the state of a kind, and a channel closed at the next change of the state.
 	Of(kind schema.GroupVersionKind) (State, <-chan struct{})
 }
 
-// Options of Watches. Scheme and Kinds are required.
+// Options are options of Watches. Scheme and Kinds are required.
 type Options struct {
-	// Scheme knows the types of the objects.
+	// Scheme knows the Go types of the objects.
 	Scheme *runtime.Scheme
-	// Kinds are the kinds with supervised watches. Informers of all further kinds are client-go's own.
+	// Kinds are the kinds whose watches are supervised. Informers of all other kinds are plain informers of client-go.
 	Kinds []schema.GroupVersionKind
-	// Presence says whether the API server has a kind. Nil stands for always present kinds.
+	// Presence says whether the API server serves a kind. If nil, all kinds count as served.
 	Presence Presence
-	// Observe is called when a watch goes down, for each failed attempt, and when the watch is up again, then with true.
-	// Observe must return soon. Nil for none.
+	// Observe is called with false when a watch breaks and for each failed attempt to open the watch, and with true
+	// when the watch is open again. Observe must return quickly. Nil for none.
 	Observe func(kind schema.GroupVersionKind, current bool, err error)
 	// Clock defaults to the real clock.
 	Clock clock.Clock
 }
 
-// Watches make informers, and know their broken watches. They are safe for concurrent use. Make Watches with New.
+// Watches makes informers, and knows which of their watches are broken. They are safe for concurrent use. Make Watches
+// with New.
 type Watches struct {
 	options Options
 
@@ -72,7 +73,7 @@ type Watches struct {
 	kinds map[schema.GroupVersionKind][]*kindWatch
 }
 
-// New returns Watches without informers. Give a manager [Watches.NewInformer]:
+// New returns Watches without any informer yet. Set [Watches.NewInformer] in the options of a manager's cache:
 //
 //	cache.Options{NewInformer: watches.NewInformer}
 func New(options Options) (*Watches, error) {
@@ -92,8 +93,7 @@ func New(options Options) (*Watches, error) {
 	return w, nil
 }
 
-// NewInformer makes an informer as client-go does, for the field of the same name of controller-runtime's
-// cache.Options.
+// NewInformer makes an informer like client-go's; set NewInformer in controller-runtime's cache.Options.
 func (w *Watches) NewInformer(from toolscache.ListerWatcher, like runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,10 +110,10 @@ func (w *Watches) NewInformer(from toolscache.ListerWatcher, like runtime.Object
 	return k.informer
 }
 
-// Await returns nil once the watches of the kinds are up and their caches hold all changes missed meanwhile. Without
-// kinds, Await waits for every kind with an informer. Informers that have ended do not count. Await does not wait for a
-// kind missing in the API server. If ctx ends first, the error is a reason.Reason with the broken watch: give ctx a
-// deadline.
+// Await returns nil once the watches of the kinds are open and their caches hold all changes missed before. If no kinds
+// are given, Await waits for every kind that has an informer. Informers that were stopped do not count. Await does not
+// wait for a kind that the API server does not have. If ctx ends first, the error is a reason.Reason that names the
+// broken watch: give ctx a deadline.
 func (w *Watches) Await(ctx context.Context, kinds ...schema.GroupVersionKind) error {
 	all := len(kinds) == 0
 	if all {
@@ -133,7 +133,7 @@ func (w *Watches) Await(ctx context.Context, kinds ...schema.GroupVersionKind) e
 	return nil
 }
 
-// of returns the watches of a kind, and forgets those of informers that have ended.
+// of returns the watches of a kind, and forgets watches of stopped informers.
 func (w *Watches) of(kind schema.GroupVersionKind) []*kindWatch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,16 +143,17 @@ func (w *Watches) of(kind schema.GroupVersionKind) []*kindWatch {
 	return w.kinds[kind]
 }
 
-// Down is a broken watch.
+// Down describes a broken watch.
 type Down struct {
 	Kind schema.GroupVersionKind
-	// Since is when the watch was last up, or was asked for first.
+	// Since is when the watch was last open, or when the informer first asked for the watch.
 	Since time.Time
-	// Err is the error of the last attempt, nil if a watch was closed without a word or there was no attempt yet.
+	// Err is the error of the last attempt; nil if the API server closed the watch without an error, or if there was no
+	// attempt yet.
 	Err error
 }
 
-// Reason says which watch is down, since when and why.
+// Reason says which watch is broken, since when and why.
 func (d Down) Reason(now time.Time) reason.Reason {
 	detail := fmt.Sprintf("the watch of %s is down for %s", d.Kind.GroupKind(), now.Sub(d.Since).Round(time.Millisecond))
 	if d.Err != nil {
@@ -161,7 +162,7 @@ func (d Down) Reason(now time.Time) reason.Reason {
 	return reason.Reason{Code: WatchDown, Object: reason.Object{Kind: d.Kind.Kind}, Detail: detail}
 }
 
-// Down returns the broken watches, in the order of their kinds.
+// Down returns the broken watches, sorted by kind.
 func (w *Watches) Down() []Down {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +180,7 @@ func (w *Watches) Down() []Down {
 	return down
 }
 
-// isUp reports whether the watch of an informer is up.
+// isUp reports whether the watch of an informer is open.
 func (w *Watches) isUp(informer toolscache.SharedIndexInformer) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,7 +195,7 @@ func (w *Watches) isUp(informer toolscache.SharedIndexInformer) bool {
 	return false
 }
 
-// kindWatch lists and watches a kind for an informer.
+// kindWatch lists and watches a kind for an informer, and records the state of the watch.
 type kindWatch struct {
 	from     toolscache.ListerWatcherWithContext
 	kind     schema.GroupVersionKind
@@ -202,21 +203,21 @@ type kindWatch struct {
 	config   *Options
 	informer toolscache.SharedIndexInformer
 
-	listAgain atomic.Bool // the informer got an empty list for an absent kind
+	listAgain atomic.Bool // the informer has an empty list because the kind was absent, and must list again
 
 	mu      sync.Mutex
 	state   state
-	changed chan struct{} // closed with each change
+	changed chan struct{} // closed at each change
 }
 
-// state of a watch.
+// state is the state of a watch.
 type state struct {
-	// current says that the watch is up, or that nothing can be watched.
+	// current says that the watch is open, or that there is nothing to watch.
 	current bool
 	since   time.Time
-	// absent says that nothing can be watched.
+	// absent says that the API server does not have the kind.
 	absent bool
-	// version is the resourceVersion to reach by the store.
+	// version is the resourceVersion that the store must reach.
 	version string
 	err     error
 }
@@ -227,13 +228,13 @@ func (k *kindWatch) now() (state, <-chan struct{}) {
 	return k.state, k.changed
 }
 
-// up marks the cache as current once its store has reached a version.
+// up records that the cache is up to date once its store has reached a version.
 func (k *kindWatch) up(version string) { k.set(state{current: true, version: version}) }
 
-// empty notes that nothing can be watched.
+// empty records that there is nothing to watch.
 func (k *kindWatch) empty() { k.set(state{current: true, absent: true}) }
 
-// down notes that the cache may be out of date.
+// down records that the cache may be outdated.
 func (k *kindWatch) down(err error) { k.set(state{err: err}) }
 
 func (k *kindWatch) set(next state) {
@@ -252,8 +253,8 @@ func (k *kindWatch) set(next state) {
 	}
 }
 
-// storePoll is the time between two looks at a store with unapplied events: a read of memory only, and a wait of
-// milliseconds.
+// storePoll is the time between two checks of a store that has not applied all events: a check reads only memory, and
+// the wait takes milliseconds.
 const storePoll = 2 * time.Millisecond
 
 func (k *kindWatch) await(ctx context.Context) error {
@@ -275,8 +276,8 @@ func (k *kindWatch) await(ctx context.Context) error {
 	}
 }
 
-// reached reports whether the store has applied all events up to a version. A store without a known version counts as
-// up to date.
+// reached reports whether the store has applied all events up to a version. If the version of the store is unknown, the
+// store counts as up to date.
 func (k *kindWatch) reached(version string) bool {
 	progress := k.informer.GetIndexer().LastStoreSyncResourceVersion()
 	if progress == "" || version == "" {
@@ -286,16 +287,17 @@ func (k *kindWatch) reached(version string) bool {
 	return err != nil || order >= 0
 }
 
-// absentVersion is the resourceVersion of the list of an absent kind: older than any object.
+// absentVersion is the resourceVersion of the empty list of an absent kind: lower than any object's.
 const absentVersion = "1"
 
-// ListWithContext lists for the informer.
+// ListWithContext lists the objects for the informer.
 func (k *kindWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if k.isAbsent() {
 		k.listAgain.Store(true)
 		return emptyList(), nil
 	}
-	if options.ResourceVersion == "0" { // from a watch cache that may be behind, and Await would not know
+	// Such a list comes from the API server's watch cache, which may be stale without Await noticing.
+	if options.ResourceVersion == "0" {
 		options.ResourceVersion = ""
 	}
 	list, err := k.from.ListWithContext(ctx, options)
@@ -306,13 +308,13 @@ func (k *kindWatch) ListWithContext(ctx context.Context, options metav1.ListOpti
 	if k.config.Presence == nil || !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	// For example a definition that does not serve the version. A caller waiting for all caches must not wait for such a
-	// kind. Await waits.
+	// An example is a definition that does not serve the version. A manager that waits for all caches to sync must not
+	// wait for such a kind. Await does wait for it.
 	k.listAgain.Store(true)
 	return emptyList(), nil
 }
 
-// emptyList is the list of a kind that cannot be listed now.
+// emptyList is the list returned for a kind that cannot be listed now.
 func emptyList() runtime.Object {
 	return &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: absentVersion}}
 }
@@ -329,7 +331,7 @@ func (k *kindWatch) isAbsent() bool {
 	return s == Absent
 }
 
-// WatchWithContext returns a watch that lasts until stopped.
+// WatchWithContext returns a watch that stays open until the informer stops it.
 func (k *kindWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &lastingWatch{
@@ -341,21 +343,21 @@ func (k *kindWatch) WatchWithContext(ctx context.Context, options metav1.ListOpt
 
 // List implements toolscache.ListerWatcher.
 func (k *kindWatch) List(options metav1.ListOptions) (runtime.Object, error) {
-	return k.ListWithContext(context.TODO(), options) //nolint:forbidigo // Callers with a context do not use this method.
+	return k.ListWithContext(context.TODO(), options) //nolint:forbidigo // no context is given
 }
 
 // Watch implements toolscache.ListerWatcher.
 func (k *kindWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return k.WatchWithContext(context.TODO(), options) //nolint:forbidigo // Callers with a context do not use this method.
+	return k.WatchWithContext(context.TODO(), options) //nolint:forbidigo // no context is given
 }
 
-// IsWatchListSemanticsUnSupported has the informer list and then watch: a stream of initial events has no recognisable
-// end.
+// IsWatchListSemanticsUnSupported makes the informer list and then watch: in a stream of initial events, lastingWatch
+// could not recognise the end of the list.
 func (*kindWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // blank returns an empty object of the informer's type.
 func (k *kindWatch) blank() runtime.Object {
-	blank := reflect.New(reflect.TypeOf(k.like).Elem()).Interface().(runtime.Object) //nolint:forcetypeassert // of the same type as like
+	blank := reflect.New(reflect.TypeOf(k.like).Elem()).Interface().(runtime.Object) //nolint:forcetypeassert // as like has
 	if gvk := k.like.GetObjectKind().GroupVersionKind(); !gvk.Empty() {
 		blank.GetObjectKind().SetGroupVersionKind(gvk)
 	}

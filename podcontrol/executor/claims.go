@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/pvc/claimwriter"
 )
 
-// TendClaims hands claims over and deletes claims, as decided by package pvc. TendClaims and all methods that change
-// claims refuse claims that are not the owner's, and Pods of another namespace (NotOwned).
+// TendClaims transfers claims to other owners and deletes claims, as decided by package pvc. TendClaims and all methods
+// that change claims refuse claims that the owner does not own, and Pods of another namespace (NotOwned).
 func (t *Turn[O]) TendClaims(ctx context.Context, handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) error {
 	if len(handOver)+len(remove) == 0 {
 		return nil
@@ -39,8 +39,8 @@ func (t *Turn[O]) handOver(ctx context.Context, transfer pvc.Transfer) error {
 	return claimwriter.HandOver(ctx, t.Client, t.Owner.GetUID(), transfer)
 }
 
-// CreateClaims makes claims of existing Pods that cannot start without the claims, none for an owner being deleted
-// (OwnerDeleting).
+// CreateClaims creates missing claims without which existing Pods cannot start; for an owner being deleted,
+// CreateClaims creates none (OwnerDeleting).
 func (t *Turn[O]) CreateClaims(ctx context.Context, missing []*corev1.PersistentVolumeClaim) error {
 	if err := t.deleting(); err != nil && len(missing) > 0 {
 		return err
@@ -55,7 +55,7 @@ func (t *Turn[O]) CreateClaims(ctx context.Context, missing []*corev1.Persistent
 	})
 }
 
-// DeleteClaims deletes claims, and goes on after a failure (ClaimDeleteFailed).
+// DeleteClaims deletes claims, and continues with other claims after a failure (ClaimDeleteFailed).
 func (t *Turn[O]) DeleteClaims(ctx context.Context, claims []*corev1.PersistentVolumeClaim) error {
 	var errs []error
 	for _, claim := range claims {
@@ -71,9 +71,9 @@ func (t *Turn[O]) DeleteClaims(ctx context.Context, claims []*corev1.PersistentV
 	return errors.Join(errs...)
 }
 
-// GrowClaims raises the requests of claims to the sizes of their templates, and puts annotations on the claims. path
-// returns the place of a claim's size in the owner; nil stands for spec.volumeClaimTemplates. A failed claim does not
-// stop the rest.
+// GrowClaims raises the storage requests of claims to the sizes in their templates, and sets annotations on the claims.
+// path returns the field path of a claim's size in the owner; nil means spec.volumeClaimTemplates. After a failure
+// GrowClaims continues with other claims.
 func (t *Turn[O]) GrowClaims(ctx context.Context, claims []pvc.Small, path func(pvc.Small) string, annotations map[string]string) error {
 	if path == nil {
 		path = func(claim pvc.Small) string { return "spec.volumeClaimTemplates[" + claim.Template.Name + "]" }
@@ -97,7 +97,7 @@ func (t *Turn[O]) GrowClaims(ctx context.Context, claims []pvc.Small, path func(
 	return errors.Join(append(errs, err)...)
 }
 
-// grown is a claim at the size of its template.
+// grown returns a claim with the size of its template.
 func grown(claim pvc.Small) *corev1.PersistentVolumeClaim {
 	out := claim.PersistentVolumeClaim.DeepCopy()
 	if out.Spec.Resources.Requests == nil {

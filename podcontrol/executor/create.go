@@ -16,32 +16,33 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// draft is a Pod to be created, and the marks of the Pod that nobody may change on the way.
+// draft is a Pod to be created, and the labels and references of the Pod that no webhook may change.
 type draft struct {
 	pod *corev1.Pod
-	// name and generateName are the given names. prefix begins the name; empty for any name.
+	// name and generateName are the Pod's names before the request. prefix is what the created Pod's name must begin
+	// with; empty if any name is allowed.
 	name, generateName, prefix string
-	// revision is the value of the revision label, node the Node of the Pod; empty for none.
+	// revision is the value of the revision label, and node the Node for the Pod; empty if not used.
 	revision, node string
-	// before makes the Pod's preconditions; nil for nothing.
+	// before creates what must exist before the Pod, such as claims; nil for nothing.
 	before func(ctx context.Context, pod *corev1.Pod) error
 }
 
-// draftOf returns the draft of a named Pod that nobody has prepared yet.
+// draftOf returns the draft of a Pod that already has its name.
 func (t *Turn[O]) draftOf(pod *corev1.Pod) draft {
 	return draft{pod: pod, name: pod.Name, generateName: pod.GenerateName, revision: t.executor.control.RevisionOf(pod)}
 }
 
-// Create creates a Pod of the owner. A webhook or policy can make a Pod a stranger by taking its owner reference, a
-// label of the selector or the revision label. Create deletes such a Pod again: the Pod would not be counted, and so be
-// made once more in every pass. Create refuses a Pod that does not belong to the owner from the start (UnusablePod),
-// and creates none for an owner being deleted (OwnerDeleting), or by rules by which nobody would open the Pod's gate
-// (podcontrol.InvalidRules). In a Turn with a History every Pod needs a revision label.
+// Create creates a Pod of the owner. A webhook or policy can remove the owner reference, a label of the selector or the
+// revision label from the Pod. Create deletes such a Pod again: the owner would not count the Pod, and would create
+// another in every pass. Create refuses a Pod that lacks these marks from the start (UnusablePod). Create also creates
+// no Pod for an owner being deleted (OwnerDeleting), or if the Rules are invalid and so nobody would open the Pod's
+// gate (podcontrol.InvalidRules). In a Turn with a History, every Pod needs a revision label.
 func (t *Turn[O]) Create(ctx context.Context, pod *corev1.Pod) error {
 	return t.create(ctx, t.draftOf(pod))
 }
 
-// create makes the preconditions of a Pod, and then the Pod.
+// create creates what must exist before the Pod, and then the Pod.
 func (t *Turn[O]) create(ctx context.Context, d draft) error {
 	if err := t.refuses(d); err != nil {
 		return err
@@ -89,7 +90,7 @@ func (t *Turn[O]) refuses(d draft) error {
 	}
 }
 
-// deleting says that nothing is made for an owner being deleted, as a final error.
+// deleting is the final error if the owner is being deleted, so that nothing may be created for the owner.
 func (t *Turn[O]) deleting() error {
 	if t.Owner.GetDeletionTimestamp() == nil {
 		return nil
@@ -98,7 +99,8 @@ func (t *Turn[O]) deleting() error {
 	return reason.Final(reason.Reason{Code: OwnerDeleting, Object: owner, Detail: "nothing is made for an owner being deleted"})
 }
 
-// lacks names the mark by which the owner would know the Pod, and which the Pod does not have; empty for a right Pod.
+// lacks names the first label or reference that the owner needs to recognise the Pod and that the Pod does not have;
+// empty if the Pod has all.
 func (t *Turn[O]) lacks(d draft) string {
 	pod := d.pod
 	at, _ := nodefit.NodeOf(pod)
@@ -117,7 +119,7 @@ func (t *Turn[O]) lacks(d draft) string {
 	case t.Selector != nil && !t.Selector.Matches(labels.Set(pod.Labels)):
 		return "labels that the selector asks for"
 	case revision != d.revision, revision == "" && t.History != nil:
-		return "revision label" // the Pod would look outdated and be recreated
+		return "revision label" // without the label the Pod would look outdated and be recreated
 	}
 	return ""
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// errEnded is the reason for leaving the next ended Pod of a place alone for a while.
+// errEnded is the reason why another ended Pod of the same ordinal or Node is not deleted yet.
 var errEnded = errors.New("the Pod before has ended as well")
 
-// endedIn is the next attempt to replace an ended Pod in a place. The first attempt comes at once. Times are
-// Kubernetes' times (pkg/controller/daemon/daemon_controller.go).
+// endedIn is the attempt to replace an ended Pod of an ordinal or Node (place). The first attempt is made at once. The
+// delays are Kubernetes' delays (pkg/controller/daemon/daemon_controller.go).
 func endedIn(owner client.Object, place string) fanout.Attempt {
 	return fanout.Attempt{
 		Object: owner.GetUID(), Target: strconv.FormatInt(owner.GetGeneration(), 10),
@@ -29,8 +29,8 @@ func endedIn(owner client.Object, place string) fanout.Attempt {
 	}
 }
 
-// Numbered describes the Pods of the Set by their ordinals, for numbered.Plan; call Read before. A nil Rest stands for
-// Executor.Rest, and a nil Ended for Turn.Ended with the Pod's name as place.
+// Numbered describes the Pods of the Set by their ordinals, for numbered.Plan; call Read first. If Rest is nil,
+// Executor.Rest is used; if Ended is nil, Turn.Ended is used with the Pod's name as place.
 func (t *Turn[O]) Numbered(o podcontrol.NumberedOptions) *podcontrol.Numbered {
 	if o.Rest == nil {
 		o.Rest = t.executor.Rest
@@ -41,8 +41,9 @@ func (t *Turn[O]) Numbered(o podcontrol.NumberedOptions) *podcontrol.Numbered {
 	return t.Set.Numbered(t.Owner.GetName(), o, t.Now)
 }
 
-// PerNode describes the Pods of the Set by their Nodes, for pernode.Plan; call Read before. A nil Rest stands for
-// Executor.Rest, and a nil Ended for Turn.Ended with the Node as place. Delete counts by Node from then on.
+// PerNode describes the Pods of the Set by their Nodes, for pernode.Plan; call Read first. If Rest is nil,
+// Executor.Rest is used; if Ended is nil, Turn.Ended is used with the Node as place. After PerNode, Delete records
+// deletions of ended Pods by Node.
 func (t *Turn[O]) PerNode(o podcontrol.PerNodeOptions) *podcontrol.PerNode {
 	if o.Rest == nil {
 		o.Rest = t.executor.Rest
@@ -54,7 +55,8 @@ func (t *Turn[O]) PerNode(o podcontrol.PerNodeOptions) *podcontrol.PerNode {
 	return t.Set.PerNode(o)
 }
 
-// placeOf is the place of a Pod: the Node after PerNode, else the name of a Pod with an ordinal; empty for no place.
+// placeOf returns the key under which deletions of ended Pods are counted: the Node if PerNode was called, otherwise
+// the name of a Pod with an ordinal, or "".
 func (t *Turn[O]) placeOf(pod *corev1.Pod) string {
 	if t.byNode {
 		node, _ := nodefit.NodeOf(pod)
@@ -66,8 +68,9 @@ func (t *Turn[O]) placeOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// Delete deletes a Pod, or has the Pod wait for its hook. changed reports any change. An ended Pod that leaves a place
-// counts as in DeleteFrom. The place is the Node after PerNode, and else the name of a Pod with an ordinal.
+// Delete deletes a Pod, or marks the Pod to wait for its hook. changed reports whether anything was written. If the Pod
+// has ended and another Pod will take its ordinal or Node, the deletion counts as in DeleteFrom. The place is the Node
+// if PerNode was called, otherwise the name of a Pod with an ordinal.
 func (t *Turn[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	if place := t.placeOf(pod); place != "" {
 		return t.DeleteFrom(ctx, pod, place)
@@ -75,10 +78,11 @@ func (t *Turn[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	return t.remove(ctx, pod)
 }
 
-// Ended is the remaining time to keep an ended Pod, so that quickly ending Pods are not made in a loop: 1 s after the
-// first deletion by Delete or DeleteFrom, then 2 s, up to 15 minutes, until the spec changes. place is an ordinal or a
-// Node: a place holds a Pod at a time. Ended is for podcontrol.NumberedOptions and PerNodeOptions; Turn.Numbered and
-// Turn.PerNode set Ended. The pass is repeated after the time. A Pod with a begun deletion does not stay.
+// Ended returns how long an ended Pod must still be kept, so that Pods that end quickly are not recreated in a fast
+// loop: 1 s after the first deletion by Delete or DeleteFrom, then 2 s, up to 15 minutes, until the spec changes. place
+// is an ordinal or a Node, of which each has a single Pod at a time. Ended is for podcontrol.NumberedOptions and
+// PerNodeOptions; Turn.Numbered and Turn.PerNode set Ended. The owner is requeued after the time. A Pod whose deletion
+// has begun is not kept.
 func (t *Turn[O]) Ended(pod *corev1.Pod, place string) time.Duration {
 	if t.isLeaving(pod) {
 		return 0
@@ -88,8 +92,8 @@ func (t *Turn[O]) Ended(pod *corev1.Pod, place string) time.Duration {
 	return wait
 }
 
-// DeleteFrom is Delete for a Pod of a given place, which another Pod takes. After an ended Pod, the next ended Pod in
-// the place stays for a while (see Ended), even if the deletion got no answer.
+// DeleteFrom is Delete for a Pod whose place (ordinal or Node) another Pod will take. If the Pod has ended, the next
+// ended Pod in the place is kept for a while (see Ended), even if the deletion got no response.
 func (t *Turn[O]) DeleteFrom(ctx context.Context, pod *corev1.Pod, place string) (changed bool, err error) {
 	changed, err = t.remove(ctx, pod)
 	if podstate.IsActive(pod) || t.isLeaving(pod) || !changed && (err == nil || !t.InDoubt()) {
@@ -100,7 +104,7 @@ func (t *Turn[O]) DeleteFrom(ctx context.Context, pod *corev1.Pod, place string)
 	return changed, err
 }
 
-// isLeaving reports whether the deletion of a Pod has begun, and waits for its hook.
+// isLeaving reports whether the deletion of a Pod has begun and waits for the Pod's hook.
 func (t *Turn[O]) isLeaving(pod *corev1.Pod) bool {
 	return t.executor.control.StateOf(pod) == lifecycle.PreparingDelete
 }

@@ -1,31 +1,31 @@
 // Package executor carries out the steps of package podcontrol.
 //
 // [NewParts] makes all parts of a controller of Pods with revisions, and [Parts.AddTo] adds both loops to the manager.
-// In the owner's loop, [Parts.Begin] begins a [Turn]: the view of the owner and its Pods, with the methods that change
-// them. [Parts.SyncHistory] finds the revision, and [Turn.Read] the state of the Pods. After the decision give
-// [Turn.Each] the methods Delete, Cancel, Settle, and the function returned by UpdateTo. [Turn.CreatePods] creates Pods
-// all alike, [Turn.CreateNumbered] Pods with ordinals, [Turn.CreatePerNode] Pods for Nodes. The Pods' own loop opens
-// gates and finishes updates.
+// In the owner's loop, [Parts.Begin] begins a [Turn]: a view of the owner and its Pods, with the methods that change
+// the Pods. [Parts.SyncHistory] finds or creates the revision, and [Turn.Read] reads the state of the Pods. After the
+// decision, pass the methods Delete, Cancel, Settle, or the function returned by UpdateTo to [Turn.Each].
+// [Turn.CreatePods] creates identical Pods, [Turn.CreateNumbered] Pods with ordinals, [Turn.CreatePerNode] Pods for
+// Nodes. The second loop, over single Pods, opens gates and finishes updates.
 //
-// An [Executor] alone serves a controller without revisions.
+// A controller without revisions can use an [Executor] alone.
 //
-// Guarantees of an Executor:
+// An Executor guarantees:
 //
-//   - Only a single loop works on a Pod at a time, and only on the Pod of the decision: the end of an update must not
-//     open a gate just closed by the start of an update.
-//   - An update refused by the API server, a quota or a webhook is tried again after five minutes, or at once for
+//   - Only one of the two loops works on a Pod at a time, and only on the version of the Pod for which the decision was
+//     made: otherwise the end of an update could open a gate that the start of another update has just closed.
+//   - An update that the API server, a quota or a webhook refuses is tried again after five minutes, or at once for
 //     another revision, because each attempt takes the Pod out of service. If the rules allow, the Pod is recreated
-//     instead. The owner hears of refusals in its Pods' own loop: see [Turn.Unfinished].
-//   - A refused deletion, or a refused end of an update, is tried again after 10 seconds, then 20, and so on up to five
-//     minutes, for each Pod on its own.
-//   - If Pods have a place, an ordinal or a Node, repeatedly ending Pods are not replaced in a loop: see [Turn.Ended].
-//   - A Pod protected by a disruption budget is left alone while the budget refuses: see Options.Permit.
-//   - Each change of a Pod is reported once, as an [Event], for the controller's own events and metrics.
+//     instead. The owner learns of refusals in the second loop from [Turn.Unfinished].
+//   - If a deletion, or the end of an update, is refused, it is tried again after 10 seconds, then 20, and so on up to
+//     five minutes, for each Pod separately.
+//   - If Pods have an ordinal or a Node, Pods that end again and again are not replaced in a fast loop: see
+//     [Turn.Ended].
+//   - A Pod protected by a disruption budget is not touched while the budget refuses: see Options.Permit.
+//   - Each change of a Pod is reported once, as an [Event], for the controller's Kubernetes events and metrics.
 //
 // RBAC: create, patch and delete on pods, patch on pods/status and pods/resize; update on finalizers of the owner's
-// kind, where the API server asks for that right before an object names a controller
-// (OwnerReferencesPermissionEnforcement); create and patch on events.events.k8s.io with Record; the rights of packages
-// ownercache, revision/history and pvc/claimwriter.
+// kind, if the admission plugin OwnerReferencesPermissionEnforcement is on; create and patch on events.events.k8s.io if
+// Record is used; the rights of packages ownercache, revision/history and pvc/claimwriter.
 package executor
 
 import (
@@ -49,19 +49,19 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// DeletionRefused means that the API server, a policy or a webhook does not accept the deletion of a Pod.
+// DeletionRefused means that the API server, a policy or a webhook has refused the deletion of a Pod.
 const DeletionRefused reason.Code = "DeletionRefused"
 
-// UnusablePod means that a Pod is not created, because its owner would not count the Pod, or would take the Pod for an
-// outdated Pod: the Pod is in another namespace, is not for the intended Node, or lacks its name, its revision label,
-// its owner reference or the labels of the selector.
+// UnusablePod means that a Pod is not created, because its owner would not count the Pod, or would consider the Pod
+// outdated: the Pod is in another namespace, is for another Node, or lacks its name, its revision label, its owner
+// reference or the labels of the selector.
 const UnusablePod reason.Code = "UnusablePod"
 
 // OwnerDeleting means that a Pod or a claim is not created, because the owner is being deleted.
 const OwnerDeleting reason.Code = "OwnerDeleting"
 
-// The attempts for a single Pod, and the rest after a refusal. A refused update has taken the Pod out of service, so
-// more time passes before the next attempt.
+// These are the attempts at changing a single Pod, with the wait after a refusal. A refused update has taken the Pod
+// out of service, so the wait before the next attempt is longer.
 const (
 	refusalRest            = 5 * time.Minute
 	firstPodRest           = 10 * time.Second
@@ -81,74 +81,77 @@ func restingTask(name string) fanout.Task {
 // EventType is the kind of an Event.
 type EventType string
 
-// The kinds of Events.
+// These are the kinds of Events.
 const (
-	// Created Pods are new.
+	// Created means that a Pod was created.
 	Created EventType = "Created"
-	// Deleted Pods are gone or terminating because of the owner. DeleteFailed says why a Pod could not be deleted. If such
-	// an Event has a Revision, Recreated or RecreateFailed follows and says more.
+	// Deleted means that the owner has deleted a Pod, which may still be terminating. DeleteFailed says why a Pod could
+	// not be deleted. If the Event has a Revision, an Event Recreated or RecreateFailed with more details follows.
 	Deleted      EventType = "Deleted"
 	DeleteFailed EventType = "DeleteFailed"
-	// Replaced Pods had ended, and were deleted for another Pod to take their place. Replaced follows Deleted.
+	// Replaced means that a Pod had ended, and was deleted so that another Pod can take its ordinal or Node. Replaced
+	// follows the Event Deleted.
 	Replaced EventType = "Replaced"
-	// Started Pods are being updated in place. StartFailed says why a start failed.
+	// Started means that the in-place update of a Pod has begun. StartFailed says why the update could not begin.
 	Started     EventType = "Started"
 	StartFailed EventType = "StartFailed"
-	// Recreated Pods were deleted, or wait for their hook before a deletion, to be made anew for an update. RecreateFailed
-	// says why the recreation failed.
+	// Recreated means that a Pod was deleted, or waits for its hook before its deletion, because an update recreates
+	// the Pod. RecreateFailed says why this failed.
 	Recreated      EventType = "Recreated"
 	RecreateFailed EventType = "RecreateFailed"
-	// Blocked Pods cannot be updated in place, and are not to be recreated.
+	// Blocked means that a Pod cannot be updated in place, and that the rules forbid its recreation.
 	Blocked EventType = "Blocked"
-	// FinishFailed says why a begun update does not go on.
+	// FinishFailed says why an update that has begun does not continue.
 	FinishFailed EventType = "FinishFailed"
-	// Restarted Pods have lost the state of their update, which begins anew. Why says how.
+	// Restarted means that the recorded state of a Pod's update was lost, and that the update begins again. Why says
+	// how the state was lost.
 	Restarted EventType = "Restarted"
-	// Unreadable Pods carry senseless annotations or a senseless gate. They are not updated in place, nor is their update
-	// finished, until somebody repairs the Pod. They can be recreated.
+	// Unreadable means that annotations or the gate of a Pod cannot be parsed. The Pod is not updated in place, and its
+	// update is not finished, until somebody repairs the Pod. The Pod can still be recreated.
 	Unreadable EventType = "Unreadable"
-	// ClaimGrown claims ask for the size of their template. ClaimGrowthFailed and ClaimDeleteFailed say why a claim could
-	// not grow or be deleted.
+	// ClaimGrown means that a claim now requests the size in its template. ClaimGrowthFailed and ClaimDeleteFailed say
+	// why a claim could not be resized or deleted.
 	ClaimGrown        EventType = "ClaimGrown"
 	ClaimGrowthFailed EventType = "ClaimGrowthFailed"
 	ClaimDeleteFailed EventType = "ClaimDeleteFailed"
 )
 
-// Event is a change of a Pod or a claim, or a failed attempt.
+// Event reports a change of a Pod or a claim, or a failed attempt.
 type Event struct {
 	Type EventType
-	// Pod is nil in Events of claims, Claim in Events of Pods.
+	// Pod is nil in Events about claims, and Claim is nil in Events about Pods.
 	Pod   *corev1.Pod
 	Claim *corev1.PersistentVolumeClaim
-	// Revision is the Pod's target revision, for an update.
+	// Revision is the revision to which the Pod is updated, if the Event is about an update.
 	Revision string
-	// Why says why a Pod was recreated, or is blocked. Why is nil if the rules alone ask for the recreation.
+	// Why says why a Pod was recreated, or cannot be updated. Why is nil if the rules always require recreation.
 	Why reason.List
-	// Err is why something failed.
+	// Err is the error of a failed attempt.
 	Err error
 }
 
-// Options of an Executor. Rules is required.
+// Options are options of an Executor. Rules is required.
 type Options[O client.Object] struct {
-	// Rules returns an owner's wishes for its Pods. Rules must depend on the owner alone, and be safe for concurrent use.
+	// Rules returns what an owner's spec says about its Pods. Rules must depend only on the owner, and must be safe for
+	// concurrent use.
 	Rules func(owner O) podcontrol.Rules
-	// Observe receives the Events; nil for none. Observe must not block, and be safe for concurrent use.
+	// Observe is called with each Event; nil for none. Observe must not block, and be safe for concurrent use.
 	Observe func(owner O, e Event)
-	// Template finds the template of the revision in a Pod's label, nil if unknown. If somebody has removed or replaced
-	// the state of an update in place, the update begins anew from the template. If the update cannot begin anew, the Pod
-	// is Unreadable. Template must be safe for concurrent use. NewParts sets Template. Without Template an update without
-	// a state counts as done.
+	// Template returns the template of the revision named in a Pod's label, nil if unknown. If somebody has removed or
+	// replaced the recorded state of an in-place update, the update begins again from this template. If this is
+	// impossible, the Pod is Unreadable. Template must be safe for concurrent use. NewParts sets Template. If Template
+	// is nil, an update without a recorded state counts as done.
 	Template func(owner O, revision string) *corev1.PodTemplateSpec
-	// AfterDelete is called after the deletion of a Pod in a Turn, for objects that go with the Pod. Optional.
+	// AfterDelete is called after the deletion of a Pod in a Turn, to delete objects that belong to the Pod. Optional.
 	AfterDelete func(ctx context.Context, t *Turn[O], pod *corev1.Pod) error
-	// Permit is asked before a Pod is taken out of service: deleted, changed in place, its readiness gate closed, or the
-	// Pod given to its hook before a deletion. An error says why the action must wait, for example for a spent disruption
-	// budget. The pass goes on with other Pods, and comes again after a second. Waiting is no failure: no Event and no
-	// error report it, and Turn.Waiting lists it. A budget counts the Pods as Members says, and has the Pods of the last
-	// stored count, which may be older than the pass: see guard.Guard.Permit. Permit must be safe for concurrent use.
-	// Optional.
+	// Permit is called before a Pod is taken out of service: before the Pod is deleted, changed in place or marked to
+	// wait for its hook, and before its readiness gate is closed. An error says why the action must wait, for example
+	// because a disruption budget is spent. The pass continues with other Pods, and the owner is requeued after a
+	// second. Such a wait is no failure: neither an Event nor an error reports it, but Turn.Waiting lists it. A
+	// disruption budget must count the Pods as Members does; the budget uses the last stored count, which may be older
+	// than the pass: see guard.Guard.Permit. Permit must be safe for concurrent use. Optional.
 	Permit func(ctx context.Context, owner O, pod *corev1.Pod, operation disruption.Operation) error
-	// Merger knows the abilities of the API server.
+	// Merger knows which patches the API server supports.
 	Merger podpatch.Merger
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
@@ -162,7 +165,7 @@ type Executor[O client.Object] struct {
 	reader  *podcontrol.Reader
 	options Options[O]
 
-	busy sync.Map // UIDs of the Pods in work by a loop
+	busy sync.Map // UIDs of the Pods that one of the loops works on
 }
 
 // New returns an Executor. All arguments are required.
@@ -188,10 +191,10 @@ func New[O client.Object](
 	return &Executor[O]{control: control, cache: cache, fanout: f, reader: reader, options: options}, nil
 }
 
-// Rest is the remaining rest of a Pod whose last update or deletion was refused or has failed. The rest has no end if
-// the state of the Pod cannot be read. A Pod that must rest must not use up the budget of Pods that need not. After the
-// rest is over, Rest is still a nanosecond: the Pod has its turn after Pods without a refusal. Such Pods might
-// otherwise never have their turn.
+// Rest returns how long a Pod must still wait after its last update or deletion was refused or has failed. If the state
+// of the Pod cannot be read, the wait has no end. A Pod that must wait must not use up the budget of other Pods. When
+// the wait is over, Rest still returns one nanosecond, so that Pods that were never refused come first. Otherwise these
+// Pods might never be updated.
 func (x *Executor[O]) Rest(pod *podcontrol.Pod) time.Duration {
 	rest := x.left(pod)
 	if rest == 0 && pod != nil && x.fanout.Backoff.WasRefused(pod.UID, updateTask(), restingTask(deleteName)) {
@@ -200,7 +203,7 @@ func (x *Executor[O]) Rest(pod *podcontrol.Pod) time.Duration {
 	return rest
 }
 
-// left is the rest of a Pod's rest.
+// left returns how much of a Pod's wait remains.
 func (x *Executor[O]) left(pod *podcontrol.Pod) time.Duration {
 	switch {
 	case pod == nil:
@@ -211,12 +214,13 @@ func (x *Executor[O]) left(pod *podcontrol.Pod) time.Duration {
 	return x.fanout.Backoff.Rest(pod.UID, x.options.Clock.Now(), updateTask(), restingTask(deleteName))
 }
 
-// IsHeldUp reports whether the end of the Pod's update was refused: the Pod may get another target.
+// IsHeldUp reports whether the end of the Pod's update was refused, so that the Pod may be updated to another revision.
 func (x *Executor[O]) IsHeldUp(pod *corev1.Pod) bool {
 	return x.fanout.Backoff.WasRefused(pod.UID, restingTask(finishName))
 }
 
-// take reserves a Pod for a loop, until done is called. ok is false while the other loop has the Pod.
+// take reserves a Pod for one of the two loops, until done is called. ok is false while the other loop works on the
+// Pod.
 func (x *Executor[O]) take(pod types.UID) (done func(), ok bool) {
 	if _, busy := x.busy.LoadOrStore(pod, struct{}{}); busy {
 		return nil, false
@@ -224,9 +228,9 @@ func (x *Executor[O]) take(pod types.UID) (done func(), ok bool) {
 	return func() { x.busy.Delete(pod) }, true
 }
 
-// takeNewest is take for a Pod of a view. ok is also false if the Pod is no longer the Pod of the decision, or if the
-// cache lacks writes of the Pod's own loop: the Pod holds the progress of its update, and an older decision would undo
-// the progress.
+// takeNewest is take for a Pod of a view. ok is also false if the Pod has changed since the view was made, or if the
+// cache does not show all writes of the second loop: the Pod's annotations record the progress of its update, and a
+// decision on an older version would undo the progress.
 func (x *Executor[O]) takeNewest(ctx context.Context, pod *corev1.Pod) (done func(), ok bool) {
 	if done, ok = x.take(pod.UID); !ok {
 		return nil, false

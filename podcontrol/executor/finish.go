@@ -22,20 +22,20 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// AddTo adds the Pods' own loop to the manager.
+// AddTo adds the second loop, over single Pods, to the manager.
 func (x *Executor[O]) AddTo(mgr manager.Manager, name string, options ownercache.ControllerOptions) error {
 	return x.cache.AddPodController(mgr, name, x, x.isUnfinished, options)
 }
 
-// isUnfinished reports whether a Pod may go on after a change of its owner's spec: the Pod is in the middle of an
+// isUnfinished reports whether a change of its owner's spec may let a Pod continue: the Pod is in the middle of an
 // update or a hook, or is not ready. A new Pod's gate stays closed while the owner's rules are invalid.
 func (x *Executor[O]) isUnfinished(pod *corev1.Pod) bool {
 	state := x.control.StateOf(pod)
 	return state != "" && state != lifecycle.Normal || x.control.IsUpdating(pod) || !podstate.IsReady(pod)
 }
 
-// Reconcile does a Pod's actions without need for a budget. All writes demand the Pod of the decision: a conflict means
-// that a newer Pod is on its way, and its event will bring the Pod back.
+// Reconcile takes those actions for a Pod that need no budget. All writes carry the resourceVersion of the observed
+// Pod: a conflict means that the Pod has changed, and the event of the change will wake the Pod again.
 func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod, ok := x.cache.Pods.Get(req.Namespace, req.Name)
 	if !ok || !podstate.IsActive(pod) {
@@ -59,24 +59,25 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	rules := x.options.Rules(view.Owner)
 	if x.control.Validate(rules) != nil {
 		x.over(view, failureOf(pod).Task)
-		return ctrl.Result{}, nil // the owner reports it, and its next spec wakes the Pod
+		// The owner's loop reports invalid rules, and a change of the owner's spec wakes the Pod.
+		return ctrl.Result{}, nil
 	}
 	step, err := x.next(view, rules)
 	if err != nil {
-		// Nothing more is sent that could fail, until somebody repairs the Pod, which is an event.
+		// No further request is sent until somebody repairs the Pod, which causes an event.
 		x.over(view, failureOf(pod).Task)
 		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err})
 		return ctrl.Result{}, nil
 	}
 	if result, err = x.finish(ctx, view, step); err != nil {
-		x.cache.Wake(view.Owner) // the owner reports the failure
+		x.cache.Wake(view.Owner) // the owner's loop reports the failure
 		return x.later(ctx, pod, err), nil
 	}
 	x.over(view, failureOf(pod).Task)
 	return result, nil
 }
 
-// next is the Pod's next step. An update with lost state begins anew.
+// next returns the Pod's next step. If the recorded state of an update is lost, the update begins again.
 func (x *Executor[O]) next(view *ownercache.PodView[O], rules podcontrol.Rules) (podcontrol.Step, error) {
 	pod := view.Pod
 	lost := x.lost(pod)
@@ -91,7 +92,7 @@ func (x *Executor[O]) next(view *ownercache.PodView[O], rules podcontrol.Rules) 
 	return step, nil
 }
 
-// lost says that the state of the Pod's update is lost, if the update could begin anew.
+// lost returns an error if the recorded state of the Pod's update is lost and the update can begin again.
 func (x *Executor[O]) lost(pod *corev1.Pod) error {
 	if x.options.Template == nil {
 		return nil
@@ -99,7 +100,8 @@ func (x *Executor[O]) lost(pod *corev1.Pod) error {
 	return x.control.Lost(pod)
 }
 
-// over forgets a failed attempt at a Pod. The owner has reported the failure, and no event need wake the owner.
+// over forgets a failed attempt at a Pod, and wakes the owner. The owner has reported the failure, and no event would
+// tell the owner of its end.
 func (x *Executor[O]) over(view *ownercache.PodView[O], task fanout.Task) {
 	if x.fanout.Backoff.WasRefused(view.Pod.UID, task) {
 		x.fanout.Backoff.Succeeded(view.Pod.UID, task)
@@ -107,7 +109,7 @@ func (x *Executor[O]) over(view *ownercache.PodView[O], task fanout.Task) {
 	}
 }
 
-// finish sends the step. The error is the error of a failed, but not refused, request.
+// finish sends the step's patch. The returned error is the error of a request that failed without a refusal.
 func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], step podcontrol.Step) (ctrl.Result, error) {
 	pod := view.Pod
 	patches, err := x.options.Merger.Merge(pod, x.options.Clock.Now(), step.Changes...)
@@ -120,19 +122,20 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 	}
 	attempt, now := x.finishOf(pod, view.Owner), x.options.Clock.Now()
 	if wait, _ := x.fanout.Backoff.Resting(attempt, now); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // the Pod's events must not lead to the next attempt
+		return ctrl.Result{RequeueAfter: wait}, nil // events of the Pod must not trigger the next attempt
 	}
 	_, err = podwrite.SendPatches(ctx, view.Client, patches)
 	switch {
 	case apierrors.IsConflict(err), errors.Is(err, podwrite.Replaced):
 		logr.FromContextOrDiscard(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
-		// The newer Pod's event brings the Pod back, unless the conflict came from an admission plugin.
+		// The event of the newer Pod wakes the Pod again, unless the conflict came from an admission plugin.
 		return ctrl.Result{RequeueAfter: x.fanout.Backoff.Refused(conflictOf(pod), err, now)}, nil
 	case errors.Is(err, podwrite.Refused):
 		wait := x.fanout.Backoff.Refused(attempt, err, now)
 		x.options.Observe(view.Owner, Event{Type: FinishFailed, Pod: pod, Err: err})
 		x.cache.Wake(view.Owner)
-		return ctrl.Result{RequeueAfter: wait}, nil // not an error: the refusal is reported, and trying at once would only make noise
+		// nil, because the refusal is reported already, and an immediate retry would fail again.
+		return ctrl.Result{RequeueAfter: wait}, nil
 	case err == nil:
 		if step.Act == podcontrol.Start {
 			x.options.Observe(view.Owner, Event{Type: Restarted, Pod: pod, Revision: x.control.RevisionOf(pod), Why: step.Why})
@@ -144,15 +147,16 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 	return ctrl.Result{}, err
 }
 
-// later tries a failed, but not refused, attempt again after a while. The Pod may be out of service: the queue's own
-// back-off grows to a quarter of an hour, and would keep the Pod out of service long after a webhook is back.
+// later schedules the retry of a request that failed without a refusal. The Pod may be out of service: the queue's own
+// back-off grows to a quarter of an hour, and would keep the Pod out of service long after a failing webhook has
+// recovered.
 func (x *Executor[O]) later(ctx context.Context, pod *corev1.Pod, err error) ctrl.Result {
 	wait := x.fanout.Backoff.Refused(failureOf(pod), err, x.options.Clock.Now())
 	logr.FromContextOrDiscard(ctx).Error(err, "Finishing the update of a Pod failed and will be tried again", "pod", client.ObjectKeyFromObject(pod), "after", wait)
 	return ctrl.Result{RequeueAfter: wait}
 }
 
-// failureOf is the next attempt to finish after a failure without a refusal.
+// failureOf is the attempt at finishing an update that failed without a refusal.
 func failureOf(pod *corev1.Pod) fanout.Attempt {
 	return fanout.Attempt{Object: pod.UID, Task: fanout.Task{Name: "go on with the Pod", First: time.Second, Last: 30 * time.Second}}
 }

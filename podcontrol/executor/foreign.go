@@ -11,11 +11,11 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NotOwned means that a Pod or a claim is left alone, because somebody else has the object, or because the object is in
-// another namespace than the owner. The caller has taken an object from elsewhere than from the Turn.
+// NotOwned means that a Pod or a claim is not changed, because somebody else owns the object, or because the object is
+// in another namespace than the owner. The caller has passed an object that does not come from the Turn.
 const NotOwned reason.Code = "NotOwned"
 
-// foreign says why a Pod is not the owner's to change, as a final error. A Pod without a controller is the owner's if
+// foreign returns a final error if the owner must not change a Pod. The owner may change a Pod without a controller if
 // the owner has just released the Pod, or if the Turn's Selector lets the owner adopt the Pod.
 func (t *Turn[O]) foreign(pod *corev1.Pod) error {
 	controller := metav1.GetControllerOf(pod)
@@ -34,8 +34,8 @@ func (t *Turn[O]) foreign(pod *corev1.Pod) error {
 	return t.notOwned("Pod", pod, "it is not controlled by")
 }
 
-// foreignClaim says why a claim is not the owner's to change, as a final error. Claims outlive owners and Pods, so a
-// claim without a controller is anybody's in the namespace.
+// foreignClaim returns a final error if the owner must not change a claim. Claims exist longer than owners and Pods, so
+// any owner of the namespace may use a claim that has no controller.
 func (t *Turn[O]) foreignClaim(claim *corev1.PersistentVolumeClaim) error {
 	controller := metav1.GetControllerOf(claim)
 	switch {
@@ -47,7 +47,7 @@ func (t *Turn[O]) foreignClaim(claim *corev1.PersistentVolumeClaim) error {
 	return t.notOwned("PersistentVolumeClaim", claim, "it is controlled by "+controller.Kind+" "+controller.Name+", not by")
 }
 
-// isForeign reports whether a reference is to somebody else's Pod.
+// isForeign reports whether a reference names an object other than the owner.
 func (t *Turn[O]) isForeign(ref *metav1.OwnerReference) bool {
 	pod, ok := t.executor.cache.Pods.Get(t.Owner.GetNamespace(), ref.Name)
 	return ok && pod.UID == ref.UID && t.foreign(pod) != nil

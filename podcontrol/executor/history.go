@@ -14,22 +14,22 @@ import (
 	"github.com/workloadkit/workloadkit/revision/history"
 )
 
-// Templates are the content of a revision.
+// Templates are what a revision records.
 type Templates struct {
-	// Pod is the owner's template. Required.
+	// Pod is the owner's Pod template. Required.
 	Pod *corev1.PodTemplateSpec
-	// Claims are recorded with the revision under revision.Keys.ClaimTemplatesAnnotation. Observed is the observed
-	// generation in the owner's status: see revision.History.RecordClaims.
+	// Claims are recorded in the revision under revision.Keys.ClaimTemplatesAnnotation. Observed is the
+	// observedGeneration in the owner's status: see revision.History.RecordClaims.
 	Claims   []corev1.PersistentVolumeClaim
 	Observed int64
-	// Collisions is the count in the owner's status, as for revision.Histories; nil for an owner without a count.
+	// Collisions is the collisionCount in the owner's status, as for revision.Histories; nil if the owner has none.
 	Collisions *int32
-	// Stamp writes more on a revision; nil for nothing.
+	// Stamp adds labels or annotations to a new revision; nil for none.
 	Stamp func(*revision.Decision)
 }
 
-// SyncHistory finds or writes the revision of the templates, and keeps the history in the Turn. If the pass has to end,
-// the history's Update is nil.
+// SyncHistory finds or creates the revision of the templates, and stores the history in the Turn. If the history's
+// Update is nil, the pass must end.
 func (p *Parts[O]) SyncHistory(ctx context.Context, t *Turn[O], from Templates) error {
 	if from.Pod == nil {
 		return reason.Final(errors.New("executor: Templates.Pod is required"))
@@ -51,12 +51,12 @@ func (p *Parts[O]) SyncHistory(ctx context.Context, t *Turn[O], from Templates) 
 			}
 		}
 		_, err = history.Write(ctx, t.Client, p.Cache.APIReader(), h, decision)
-		return false, err // the pass goes on with a new revision
+		return false, err // the pass continues even if the revision is new
 	})
 }
 
-// Left returns the revisions without an owner left by an earlier owner of the name, with labels matched by the Turn's
-// Selector, none without a Selector. SyncHistory uses left revisions; the controller decides about adoption.
+// Left returns the revisions without an owner that an earlier owner of the same name has left and that match the Turn's
+// Selector; without a Selector, none. SyncHistory reuses such revisions; the controller decides whether to adopt them.
 func (p *Parts[O]) Left(t *Turn[O]) (out []*appsv1.ControllerRevision) {
 	for _, orphan := range p.Cache.Revisions.Orphans(t.Owner.GetNamespace()) {
 		if p.isLeft(t, orphan) {
@@ -70,8 +70,8 @@ func (p *Parts[O]) isLeft(t *Turn[O], orphan *appsv1.ControllerRevision) bool {
 	return t.Selector != nil && t.Selector.Matches(labels.Set(orphan.Labels)) && p.Histories.IsNamedFor(orphan, t.Owner.GetName())
 }
 
-// TruncateHistory deletes revisions without a Pod in the Set, beyond the limit. keep are the names of further revisions
-// to keep, such as the current revision. Call TruncateHistory whatever the result of the rest of a pass.
+// TruncateHistory deletes revisions that no Pod in the Set has, beyond the limit. keep are the names of further
+// revisions to keep, such as the current revision. Call TruncateHistory even if other parts of a pass have failed.
 func (p *Parts[O]) TruncateHistory(ctx context.Context, t *Turn[O], limit int, keep ...string) error {
 	if t.History == nil || t.Set == nil {
 		return nil

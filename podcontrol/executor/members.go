@@ -8,9 +8,9 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 )
 
-// Members returns the active Pods of a set for the count of a disruption budget (disruption.Census.Members). A Pod
-// serves while it is ready, and neither being updated nor given to its hook before a deletion: somebody drains it. As
-// in package rollout, such a Pod counts as unavailable from then on. Pods updated by an Executor through a readiness
+// Members returns the active Pods of a set, for the count of a disruption budget (disruption.Census.Members). A Pod
+// serves while it is ready, is not being updated, and does not wait for its hook before a deletion: a hook may drain
+// the Pod. Package rollout also counts such a Pod as unavailable. Pods that an Executor updates through a readiness
 // gate show the end of their changes, so they count again as soon as they serve.
 func Members(set *podcontrol.Set) []disruption.Member {
 	out := make([]disruption.Member, 0, len(set.Active))
@@ -23,7 +23,7 @@ func Members(set *podcontrol.Set) []disruption.Member {
 	return out
 }
 
-// Serves reports whether a Pod is in service for a disruption budget, as Members does.
+// Serves reports whether a Pod is in service for a disruption budget, by the rule of Members.
 func (x *Executor[O]) Serves(pod *corev1.Pod) bool {
 	facts := x.control.Read(pod)
 	return facts.Active && serves(facts)

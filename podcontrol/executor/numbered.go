@@ -16,31 +16,31 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// NameTaken means that a Pod cannot be created because a Pod not controlled by its owner has the name.
+// NameTaken means that a Pod cannot be created because another Pod, which its owner does not control, has the name.
 const NameTaken reason.Code = "NameTaken"
 
-// takenRetry is the time until another look at a name taken by somebody else's Pod: only with
-// ownercache.ControllerOptions.Numbered do events of the Pod wake the owner. The look costs no request.
+// takenRetry is the time until the next check of a name that somebody else's Pod has: events of this Pod wake the owner
+// only if ownercache.ControllerOptions.Numbered is set. The check costs no request.
 const takenRetry = 10 * time.Second
 
-// NumberedTemplates are the sources of Pods with ordinals, beside the Turn's History: new Pods are made from its
-// Update.
+// NumberedTemplates are the sources of Pods with ordinals. Pods of the update revision come from Update of the Turn's
+// History.
 type NumberedTemplates struct {
-	// Current is the source of old Pods. Required.
+	// Current is the source of Pods of the current (old) revision. Required.
 	Current *appsv1.ControllerRevision
-	// Prepare completes a named Pod before its creation, as in PodTemplates; nil for nothing. Prepare must be safe for
-	// concurrent use.
+	// Prepare completes a Pod that has its name, before the Pod is created, as in PodTemplates; nil for nothing.
+	// Prepare must be safe for concurrent use.
 	Prepare func(pod *corev1.Pod, ordinal int)
-	// Before makes a Pod's preconditions, as in PodTemplates; nil for nothing. An error of Before counts as the Pod's
-	// error. Before must be safe for concurrent use.
+	// Before creates what must exist before a Pod, as in PodTemplates; nil for nothing. An error of Before counts as an
+	// error of the Pod's creation. Before must be safe for concurrent use.
 	Before func(ctx context.Context, pod *corev1.Pod) error
 }
 
-// CreateNumbered creates the Pods named by numbered.Plan, under the names of their ordinals, and returns the number
-// of created Pods. CreateNumbered never touches a Pod controlled by somebody else: its ordinal is left out, the error
-// says so (NameTaken), the remaining Pods are created, and the pass is repeated later. Refused old Pods, or an
-// unreadable old template, do not stop the creation of new Pods. A Pod with a refused name is tried after all other
-// Pods. All errors are final, as in fanout.Pass.Create.
+// CreateNumbered creates the Pods in the list of numbered.Plan, with the names of their ordinals, and returns the
+// number of created Pods. If another owner's Pod has the name of an ordinal, CreateNumbered does not change this Pod:
+// the ordinal is left out with an error (NameTaken), other Pods are created, and the owner is requeued. If Pods of the
+// old revision are refused, or the old template cannot be decoded, Pods of the new revision are still created. Pods
+// whose creation was refused before are tried last. All errors are final, as in fanout.Pass.Create.
 func (t *Turn[O]) CreateNumbered(ctx context.Context, list []numbered.Create, from NumberedTemplates) (made int, err error) {
 	if t.History == nil || t.History.Update == nil || from.Current == nil {
 		return 0, reason.Final(errors.New("executor: CreateNumbered needs a history with an update revision, and the current revision"))
@@ -57,8 +57,8 @@ func (t *Turn[O]) CreateNumbered(ctx context.Context, list []numbered.Create, fr
 	return made, errors.Join(errs...)
 }
 
-// free returns the ordinals with free names, the ordinals of old Pods under true, and an error for each name taken by
-// somebody else.
+// free returns the ordinals whose names are free, those of the old revision under true, and an error for each name that
+// another owner's Pod has.
 func (t *Turn[O]) free(list []numbered.Create) (free map[bool][]int, errs []error) {
 	free = map[bool][]int{}
 	for _, c := range list {
@@ -66,7 +66,7 @@ func (t *Turn[O]) free(list []numbered.Create) (free map[bool][]int, errs []erro
 		switch {
 		case !taken:
 			free[c.Old] = append(free[c.Old], c.Ordinal)
-		case !metav1.IsControlledBy(pod, t.Owner): // otherwise the cache has moved on since the view was taken
+		case !metav1.IsControlledBy(pod, t.Owner): // otherwise the cache has changed since the view was made
 			errs = append(errs, reason.Final(reason.Reason{
 				Code: NameTaken, Object: reason.ObjectOf("Pod", pod), Detail: "somebody else controls the Pod of this name",
 				Remedy: "delete the Pod, or have its ordinal left out",
@@ -100,7 +100,7 @@ func (t *Turn[O]) createAt(
 		})
 }
 
-// createEach creates n Pods, each under its own task.
+// createEach creates n Pods, each with its own back-off.
 func (t *Turn[O]) createEach(ctx context.Context, task fanout.Task, n int, own func(i int) string, build func(i int) draft) (made int, err error) {
 	return t.Pass.CreateEach(ctx, task, n, own, func(ctx context.Context, i int) error {
 		d := build(i)
@@ -111,7 +111,8 @@ func (t *Turn[O]) createEach(ctx context.Context, task fanout.Task, n int, own f
 	})
 }
 
-// NewPod returns a Pod for the owner at a revision, to be named and created; see podcontrol.Control.NewPod.
+// NewPod returns a Pod of a revision for the owner; the caller must name and create the Pod: see
+// podcontrol.Control.NewPod.
 func (t *Turn[O]) NewPod(template *corev1.PodTemplateSpec, revisionName string) *corev1.Pod {
 	owner := *metav1.NewControllerRef(t.Owner, t.executor.cache.Kind())
 	return t.executor.control.NewPod(template, t.Owner.GetNamespace(), owner, t.rules, revisionName, t.Now)

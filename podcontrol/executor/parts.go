@@ -21,27 +21,27 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// decodedRevisions bounds how many revisions are kept decoded.
+// decodedRevisions is the number of decoded revisions kept in memory.
 const decodedRevisions = 4096
 
 // Config is the input for the Parts of a controller. Control, Revisions and Options have required fields.
 type Config[O client.Object] struct {
-	// Control names the controller's keys on its Pods, Revisions the keys on its revisions.
+	// Control names the labels and annotations on Pods, Revisions those on ControllerRevisions.
 	Control   podcontrol.Config
 	Revisions revision.Keys
-	// Options of the Executor. The Clock defaults to the Clock of Cache.
+	// Options are the options of the Executor. The Clock defaults to the Clock of Cache.
 	Options Options[O]
-	// Cache are the options of the cache, Calls the argument of fanout.New.
+	// Cache are the options of the cache, and Calls the argument of fanout.New.
 	Cache ownercache.Options
 	Calls int
-	// Counting chooses the revisions counted by the history limit; empty stands for revision.CountUnused.
+	// Counting says which revisions count towards the history limit; empty means revision.CountUnused.
 	Counting revision.Counting
-	// Blocks adds reasons against updates in place, see inplaceupdate.NewPlanner; nil for none.
+	// Blocks adds reasons against in-place updates, see inplaceupdate.NewPlanner; nil for none.
 	Blocks func(from, to *appsv1.ControllerRevision) reason.List
 }
 
-// Parts are the connected parts of a controller of Pods and revisions: records about Pods are forgotten when the cache
-// has replaced or lost a Pod. Make Parts with NewParts.
+// Parts are the connected parts of a controller of Pods and revisions: when the cache replaces or deletes a Pod, all
+// parts drop their records about the Pod. Make Parts with NewParts.
 type Parts[O client.Object] struct {
 	Cache     *ownercache.Cache[O]
 	Fanout    *fanout.Fanout
@@ -95,7 +95,7 @@ func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owne
 	return p, nil
 }
 
-// AddTo adds both loops to the manager: the owners' loop under name, and the Pods' loop under name with "-pods" behind.
+// AddTo adds both loops to the manager: the owners' loop is called name, the Pods' loop name with the suffix "-pods".
 func (p *Parts[O]) AddTo(mgr manager.Manager, name string, r reconcile.Reconciler, owners, pods ownercache.ControllerOptions) error {
 	if p == nil || p.Cache == nil || p.Executor == nil {
 		return errors.New("executor: make Parts with NewParts")
@@ -103,8 +103,8 @@ func (p *Parts[O]) AddTo(mgr manager.Manager, name string, r reconcile.Reconcile
 	return errors.Join(p.Cache.AddController(mgr, name, r, owners), p.Executor.AddTo(mgr, name+"-pods", pods))
 }
 
-// Begin begins a Turn with what the cache knows. Without a Turn, the loop ends with the returned result and error, as
-// after ownercache.Cache.Observe.
+// Begin begins a Turn with the owner and Pods in the cache. If the Turn is nil, return the result and the error from
+// the reconciler, as after ownercache.Cache.Observe.
 func (p *Parts[O]) Begin(ctx context.Context, req ctrl.Request) (*Turn[O], ctrl.Result, error) {
 	v, result, err := p.Cache.Observe(ctx, req)
 	if v == nil {
@@ -113,14 +113,14 @@ func (p *Parts[O]) Begin(ctx context.Context, req ctrl.Request) (*Turn[O], ctrl.
 	return p.Executor.For(v, p.Fanout.Begin(v)), result, err
 }
 
-// PlansTo returns a function that finds the plan from a Pod's revision to target, for Turn.UpdateTo.
+// PlansTo returns a function that returns the plan from a Pod's revision to target, for Turn.UpdateTo.
 func (p *Parts[O]) PlansTo(h *revision.History, target *appsv1.ControllerRevision) func(*corev1.Pod) *inplaceupdate.Plan {
 	return func(pod *corev1.Pod) *inplaceupdate.Plan {
 		return p.Planner.Plan(h.Find(p.Control.RevisionOf(pod)), target)
 	}
 }
 
-// template finds the template of an owner's revision by a Pod's label.
+// template returns the template of the owner's revision that a Pod's label names.
 func (p *Parts[O]) template(owner O, name string) *corev1.PodTemplateSpec {
 	h := p.Histories.Of(revision.OwnerOf(owner, p.Cache.Kind()), nil, p.Cache.RevisionsOf(owner))
 	template, err := h.Template(h.Find(name))

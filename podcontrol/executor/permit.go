@@ -20,17 +20,18 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// withheldRetry is the time until Permit is asked again for a refused Pod. No event says when other Pods serve.
+// withheldRetry is the time until Permit is asked again about a refused Pod. No event tells when the budget allows the
+// action.
 const withheldRetry = time.Second
 
-// Withheld means that a Pod is not taken out of service now, because Options.Permit refuses without a reason of its
-// own.
+// Withheld means that a Pod is not taken out of service now, because Options.Permit refused without giving a reason.
 const Withheld reason.Code = "Withheld"
 
-// errWithheld ends a step that Options.Permit refuses. No request has failed: none was sent.
+// errWithheld ends a step that Options.Permit has refused. Such a refusal is no failed request, because no request was
+// sent.
 var errWithheld = errors.New("executor: the Pod is not taken out of service now")
 
-// unlessWithheld is the outcome of a step for the pass, where waiting is no failure.
+// unlessWithheld turns errWithheld into nil, because waiting for a budget is no failure.
 func unlessWithheld(changed bool, err error) (bool, error) {
 	if errors.Is(err, errWithheld) {
 		return changed, nil
@@ -38,8 +39,8 @@ func unlessWithheld(changed bool, err error) (bool, error) {
 	return changed, err
 }
 
-// permit asks whether a step may take the Pod out of service now, if the step does so. leaves says that the Pod is to
-// be deleted. The error is errWithheld, or says what has failed.
+// permit asks Options.Permit whether a step may take the Pod out of service now, if the step would do so. leaves says
+// that the Pod will be deleted. The error is errWithheld, or the error of Permit.
 func (t *Turn[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, leaves bool) error {
 	operation, ok := t.executor.takesOut(pod, step, leaves)
 	if !ok {
@@ -57,13 +58,13 @@ func (t *Turn[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.S
 	return errWithheld
 }
 
-// isFailure reports whether Options.Permit could not find an answer: a request to the API server has failed.
+// isFailure reports whether Options.Permit has failed to find an answer, because a request to the API server failed.
 func isFailure(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return errors.As(err, &status) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// waits are the refusals of Options.Permit in a pass.
+// waits are the refusals by Options.Permit in a pass.
 type waits struct {
 	mu      sync.Mutex
 	reasons reason.List
@@ -79,9 +80,9 @@ func (w *waits) add(pod *corev1.Pod, err error) {
 	w.reasons = append(w.reasons, why...)
 }
 
-// Waiting lists the awaited events of the Set's Pods, for a status: the hooks that hold them, and the refusals of
-// Options.Permit in this pass, so call Waiting after the pass's work. Waiting is no failure, and no error of the pass
-// reports it. Refusals come in the order of the Pods' names.
+// Waiting lists, for a status, what the Set's Pods wait for: hooks that hold Pods, and refusals by Options.Permit in
+// this pass. So call Waiting at the end of the pass. Waiting is no failure, and no error of the pass reports it. The
+// refusals are sorted by the names of the Pods.
 func (t *Turn[O]) Waiting() reason.List {
 	var list reason.List
 	if t.Set != nil && t.rules.Hooks != (lifecycle.Hooks{}) {
@@ -95,9 +96,10 @@ func (t *Turn[O]) Waiting() reason.List {
 	return append(list, t.waits.reasons...)
 }
 
-// takesOut returns a step's operation on a Pod that may be in service. ok is false for a step that leaves the Pod in
-// service. A gate closing for a hook counts as the begin of the later operation: the Pod no longer serves when deleted
-// or updated. So does the begin of the wait for the hook before a deletion, where somebody may drain the Pod.
+// takesOut returns the operation by which a step takes a Pod out of service. ok is false for a step that does not take
+// the Pod out of service. Closing a gate for a hook counts as the begin of the deletion or update that follows: the Pod
+// is already out of service then. Marking a Pod to wait for its hook before a deletion also counts as the deletion,
+// because the hook's owner may drain the Pod.
 func (x *Executor[O]) takesOut(pod *corev1.Pod, step podcontrol.Step, leaves bool) (operation disruption.Operation, ok bool) {
 	closes := step.Act == podcontrol.Patch && slices.ContainsFunc(step.Changes, closesGate)
 	switch {
@@ -115,8 +117,8 @@ func closesGate(change podpatch.Change) bool {
 	return slices.ContainsFunc(change.Conditions, func(c corev1.PodCondition) bool { return c.Status == corev1.ConditionFalse })
 }
 
-// changeOf returns the operation of an update on a Pod. Even an update without changed containers may restart
-// containers, for their env.
+// changeOf returns the operation of an update on a Pod. An update that changes no container may still restart
+// containers, because of their env.
 func changeOf(pod *corev1.Pod, changes []podpatch.Change) disruption.Operation {
 	after := *pod
 	after.Spec = *pod.Spec.DeepCopy()
@@ -136,7 +138,7 @@ func changeOf(pod *corev1.Pod, changes []podpatch.Change) disruption.Operation {
 	return disruption.Update
 }
 
-// resized returns resources with the changed entries.
+// resized returns resources with the changed entries replaced.
 func resized(r, change corev1.ResourceRequirements) corev1.ResourceRequirements {
 	lay := func(on *corev1.ResourceList, entries corev1.ResourceList) {
 		for name, quantity := range entries {

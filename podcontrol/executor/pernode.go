@@ -13,22 +13,22 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NodeTemplates are the sources of Pods for Nodes.
+// NodeTemplates are the sources of new Pods for Nodes.
 type NodeTemplates struct {
-	// Template is the template of Pods without revisions, such as the Pods of a job. Nil stands for the template of the
-	// Turn's History.
+	// Template is the template of Pods without revisions, such as the Pods of a job. If nil, the template of the Turn's
+	// History is used.
 	Template *corev1.PodTemplateSpec
-	// Most is how many Pods are created at most; nil stands for fanout.PerPass.
+	// Most is the largest number of Pods to create; nil means fanout.PerPass.
 	Most *int
-	// Prepare completes a Pod for a Node before its creation, as in PodTemplates: nodefit.Requirements.Place makes the
-	// needed changes. Prepare must be safe for concurrent use. Required.
+	// Prepare completes a Pod for a Node before the Pod is created, as in PodTemplates: call nodefit.Requirements.Place
+	// in Prepare. Prepare must be safe for concurrent use. Required.
 	Prepare func(pod *corev1.Pod, node string)
 }
 
-// CreatePerNode creates the Pods named by pernode.Plan, under the names of nodefit.PodName: if a Pod exists but is
-// missing in the view, the API server refuses a second Pod. If a webhook or policy has taken the Node from a Pod, the
-// Pod is deleted again, as in Create. CreatePerNode returns the number of created Pods. A Node with a refused Pod is
-// tried after all other Nodes. All errors are final, as in fanout.Pass.Create.
+// CreatePerNode creates Pods for the Nodes in the list of pernode.Plan, with names from nodefit.PodName: if a Pod
+// exists that the view does not show yet, the API server refuses a second Pod. If a webhook or policy has removed the
+// Node from a Pod, CreatePerNode deletes the Pod again, as Create does. CreatePerNode returns the number of created
+// Pods. Nodes whose Pod was refused before are tried last. All errors are final, as in fanout.Pass.Create.
 func (t *Turn[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTemplates) (made int, err error) {
 	if len(nodes) == 0 {
 		return 0, nil
@@ -38,8 +38,8 @@ func (t *Turn[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 		return 0, reason.Final(err)
 	}
 	owner := t.Owner
-	// A Pod of the owner unknown to the decision, because somebody else has created the Pod since, takes no name: the API
-	// server must refuse the second Pod.
+	// A Pod that somebody has created for the owner since the decision does not count as taken: the API server must
+	// refuse a second Pod of this name.
 	taken := func(name string) bool {
 		pod, taken := t.executor.cache.Pods.Get(owner.GetNamespace(), name)
 		return taken && (!metav1.IsControlledBy(pod, owner) || slices.ContainsFunc(t.Pods, func(known *corev1.Pod) bool { return known.UID == pod.UID }))
@@ -55,7 +55,8 @@ func (t *Turn[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 		})
 }
 
-// templateOf returns the template of new Pods, and the name of its revision, empty without revisions.
+// templateOf returns the template of new Pods and the name of its revision; the name is empty if there are no
+// revisions.
 func (t *Turn[O]) templateOf(from NodeTemplates) (template *corev1.PodTemplateSpec, rev string, err error) {
 	switch {
 	case from.Prepare == nil, from.Template == nil && (t.History == nil || t.History.Update == nil):

@@ -13,30 +13,32 @@ import (
 )
 
 // PodNotCreated means that a Pod or its claim could not be created. The message leaves out the generated part of names,
-// so the same trouble has the same message each time.
+// so that a repeated failure has the same message each time.
 const PodNotCreated reason.Code = "PodNotCreated"
 
-// PodTemplates are the sources of Pods all alike.
+// PodTemplates are the sources of identical Pods.
 type PodTemplates struct {
-	// Template and Revision are the content of the Pods, and the name of its revision. Template is required, and so is
-	// Revision in a Turn with a History: a Pod without its revision would look outdated, and be recreated without end.
+	// Template is the template of the Pods, and Revision the name of its revision. Template is required, and so is
+	// Revision in a Turn with a History: a Pod without its revision would look outdated, and would be recreated again
+	// and again.
 	Template *corev1.PodTemplateSpec
 	Revision string
-	// Name returns the name of the i-th Pod. Nil leaves names to the API server. All names begin with the owner's name and
-	// a hyphen.
+	// Name returns the name of the i-th Pod. If nil, the API server generates the names. All names begin with the
+	// owner's name and a hyphen.
 	Name func(i int) string
-	// Prepare completes a Pod before its creation; nil for nothing. Name, namespace, owner reference and revision label
-	// stay as given, or the Pod is not created (UnusablePod). Prepare must be safe for concurrent use.
+	// Prepare completes a Pod before the Pod is created; nil for nothing. Prepare must not change name, namespace,
+	// owner reference and revision label, or the Pod is not created (UnusablePod). Prepare must be safe for concurrent
+	// use.
 	Prepare func(pod *corev1.Pod)
-	// Before makes a Pod's preconditions, such as claims; nil for nothing. After an error of Before the Pod is not
-	// created. Before changes no more than Prepare may, and must be safe for concurrent use.
+	// Before creates what must exist before a Pod, such as claims; nil for nothing. If Before returns an error, the Pod
+	// is not created. Before must not change more of the Pod than Prepare may, and must be safe for concurrent use.
 	Before func(ctx context.Context, pod *corev1.Pod) error
-	// Unborn remembers the Pods that failed after Before, whose claims wait for them; nil for none.
+	// Unborn remembers the Pods whose creation failed after Before, because their claims exist already; nil for none.
 	Unborn *pvc.Unborn
 }
 
-// CreatePods creates n Pods, at most as many as a pass creates, and returns the number of created Pods. All errors are
-// final, as in fanout.Pass.Create.
+// CreatePods creates n Pods, but at most fanout.PerPass, and returns the number of created Pods. All errors are final,
+// as in fanout.Pass.Create.
 func (t *Turn[O]) CreatePods(ctx context.Context, n int, from PodTemplates) (made int, err error) {
 	if from.Template == nil {
 		return 0, reason.Final(errors.New("executor: PodTemplates need a Template"))
@@ -64,7 +66,7 @@ func (t *Turn[O]) CreatePods(ctx context.Context, n int, from PodTemplates) (mad
 	})
 }
 
-// createBorn creates a Pod after its preconditions, and remembers the Pod until it exists.
+// createBorn calls Before and then creates a Pod, and remembers the Pod in Unborn until the Pod exists.
 func (t *Turn[O]) createBorn(ctx context.Context, d draft, from PodTemplates) error {
 	remembered := from.Unborn != nil && d.name != ""
 	d.before = func(ctx context.Context, pod *corev1.Pod) error {

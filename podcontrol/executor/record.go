@@ -8,16 +8,16 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// reasonsInEvent is how many reasons, and maxNote how many bytes, the note of an event has at most. The API server
-// takes 1,024 bytes.
+// reasonsInEvent is the largest number of reasons in an event's note, and maxNote the largest number of bytes. The API
+// server accepts 1,024 bytes.
 const (
 	reasonsInEvent = 5
 	maxNote        = 1000
 )
 
-// Record returns an Options.Observe that records Events of Pods as events of their owner. Failures and blocked Pods
-// become warnings. The reason of an event is the EventType, the Pod or claim is its related object. A recreated Pod has
-// a single event of its recreation, and none of its deletion.
+// Record returns an Options.Observe that records each Event as a Kubernetes event of the owner. Failures and blocked
+// Pods become warnings. The reason of a Kubernetes event is the EventType, and its related object the Pod or claim. A
+// recreated Pod gets a single event about its recreation, and no event about its deletion.
 func Record[O client.Object](recorder events.EventRecorder) func(O, Event) {
 	return func(owner O, e Event) {
 		if (e.Type == Deleted || e.Type == DeleteFailed) && e.Revision != "" {

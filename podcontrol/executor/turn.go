@@ -22,39 +22,39 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// busyRetry is the time until another look at a Pod in work by the other loop. After a start failed in the middle
-// nothing else brings the Pod's own loop back, and the Pod is out of service.
+// busyRetry is the time until the next pass if the other loop works on a Pod. If a start has failed halfway, the Pod is
+// out of service, and no event would wake the Pods' loop.
 const busyRetry = 100 * time.Millisecond
 
-// errNoPlan is a mistake of the caller of UpdateTo.
+// errNoPlan means a bug of the caller of UpdateTo.
 var errNoPlan = errors.New("no plan for an update in place is given, as rules other than Recreate need")
 
-// Turn is a pass over an owner: the view, the Pods, and their changes. Begin a Turn with Parts.Begin, or with
-// Executor.For for a controller without revisions. A Turn's methods are safe for concurrent use; its fields are set one
-// after another, before the first change.
+// Turn is a pass over an owner: the view, the Pods, and the methods that change the Pods. Begin a Turn with
+// Parts.Begin, or with Executor.For for a controller without revisions. A Turn's methods are safe for concurrent use;
+// its fields must be set one after the other, before the first change.
 type Turn[O client.Object] struct {
 	*ownercache.View[O]
 
 	Pass *fanout.Pass
-	// Selector is the owner's selector. Nil selects all of the owner's Pods.
+	// Selector is the owner's selector. If nil, all of the owner's Pods are selected.
 	Selector labels.Selector
-	// History is set by Parts.SyncHistory, Set by Read.
+	// History is set by Parts.SyncHistory, and Set by Read.
 	History *revision.History
 	Set     *podcontrol.Set
 
 	executor *Executor[O]
 	rules    podcontrol.Rules
 	waits    waits
-	byNode   bool // PerNode has described the Pods
+	byNode   bool // PerNode was called
 }
 
-// For begins a Turn with a view and its pass.
+// For begins a Turn from a view and a pass.
 func (x *Executor[O]) For(view *ownercache.View[O], pass *fanout.Pass) *Turn[O] {
 	return &Turn[O]{View: view, Pass: pass, executor: x, rules: x.options.Rules(view.Owner)}
 }
 
-// Read reads the owner's Pods, and keeps the result as the Turn's Set. The Turn's Selector stands in for a missing
-// selector.
+// Read reads the owner's Pods, and stores the result as the Turn's Set. If want has no selector, the Turn's Selector is
+// used.
 func (t *Turn[O]) Read(want podcontrol.Want) *podcontrol.Set {
 	if want.Selector == nil {
 		want.Selector = t.Selector
@@ -63,8 +63,8 @@ func (t *Turn[O]) Read(want podcontrol.Want) *podcontrol.Set {
 	return t.Set
 }
 
-// Each returns a step for fanout.Pass.UntilChanged: do for each of the Pods, as in fanout.Each. Each and all methods
-// that change a Pod refuse Pods that are not the owner's (NotOwned).
+// Each returns a phase for fanout.Pass.UntilChanged that calls do for each of the Pods, as fanout.Each does. Each and
+// all methods that change a Pod refuse Pods that the owner does not own (NotOwned).
 func (t *Turn[O]) Each(
 	ctx context.Context, task fanout.Task, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) (changed bool, err error),
 ) func() error {
@@ -78,7 +78,7 @@ func (t *Turn[O]) Each(
 	}
 }
 
-// remove deletes a Pod, or has the Pod wait for its hook.
+// remove deletes a Pod, or marks the Pod to wait for its hook.
 func (t *Turn[O]) remove(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	if err := t.foreign(pod); err != nil {
 		return false, err
@@ -90,8 +90,8 @@ func (t *Turn[O]) remove(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	return unlessWithheld(t.do(ctx, pod, step, "", true))
 }
 
-// Cancel takes a Pod back from waiting for its hook before a deletion or update, because the Pod is wanted unchanged.
-// changed reports any change.
+// Cancel cancels a deletion or update of a Pod that waits for its hook, because the owner wants to keep the Pod
+// unchanged. changed reports whether anything was written.
 func (t *Turn[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	if err := t.foreign(pod); err != nil {
 		return false, err
@@ -103,8 +103,8 @@ func (t *Turn[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	return unlessWithheld(t.do(ctx, pod, step, "", false))
 }
 
-// Settle takes a Pod back from waiting for its hook before a no longer wanted update, and from no other wait. changed
-// reports any change.
+// Settle cancels only an update of a Pod that waits for its hook, if the update is no longer wanted. changed reports
+// whether anything was written.
 func (t *Turn[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	if err := t.foreign(pod); err != nil {
 		return false, err
@@ -116,9 +116,9 @@ func (t *Turn[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	return unlessWithheld(t.do(ctx, pod, step, "", false))
 }
 
-// UpdateTo returns a function that takes a Pod to a revision: in place, or by its deletion, as the rules say. plan
-// returns the plan for a Pod. UpdateTo does not call plan if the rules recreate Pods. The function leaves a Pod at the
-// revision alone: the Pod's own loop ends a begun update.
+// UpdateTo returns a function that takes a Pod to a revision, by an in-place update or by deletion, as the rules say.
+// plan returns the plan for a Pod. UpdateTo does not call plan if the rules always recreate Pods. If a Pod is at the
+// revision already, the function does nothing: the Pods' loop finishes an update that has begun.
 func (t *Turn[O]) UpdateTo(
 	target *appsv1.ControllerRevision, plan func(*corev1.Pod) *inplaceupdate.Plan,
 ) func(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
@@ -150,7 +150,7 @@ func (t *Turn[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 	attempt := updateOf(pod, target)
 	wait, refusal := t.executor.fanout.Backoff.Resting(attempt, t.Now)
 	if lost := t.executor.lost(pod) != nil; lost && plan.Possible() {
-		t.Pass.Wake(busyRetry) // the plan does not know the lost changes; the Pod's own loop begins them anew
+		t.Pass.Wake(busyRetry) // the plan does not contain the lost changes; the Pods' loop begins the update again
 		return false, nil
 	}
 	if refusal == nil || !plan.Possible() {
@@ -174,8 +174,8 @@ func (t *Turn[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 		if !errors.Is(err, podwrite.Refused) {
 			return changed, err
 		}
-		// The API server, a quota or a webhook refuses the Pod. Another attempt at the same update would take the Pod out of
-		// service in vain.
+		// The API server, a quota or a webhook refuses the update. Another attempt at the same update would take the
+		// Pod out of service and fail again.
 		wait, refusal = t.executor.fanout.Backoff.Refused(attempt, err, t.Now), err
 	}
 	t.Pass.Wake(wait)
@@ -185,7 +185,7 @@ func (t *Turn[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 	return t.recreate(ctx, pod, target, reason.From(refusal))
 }
 
-// start sends the first writes of an update in place.
+// start sends the first patches of an in-place update.
 func (t *Turn[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
 	done, ok := t.executor.takeNewest(ctx, pod)
 	if !ok {
@@ -205,7 +205,7 @@ func (t *Turn[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 	return changed, nil
 }
 
-// recreate deletes the Pod within the budget that chose the Pod. The next pass creates its successor.
+// recreate deletes a Pod that was chosen within the budget. The next pass creates another Pod.
 func (t *Turn[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, why reason.List) (changed bool, err error) {
 	if wait, err := t.executor.fanout.Backoff.Resting(deletionOf(pod), t.Now); err != nil {
 		t.Pass.Wake(wait)
@@ -230,8 +230,8 @@ func (t *Turn[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, 
 	return changed, nil
 }
 
-// do sends a step. target is the revision of the step's update, empty for none. leaves says that the Pod is to be
-// deleted in the end.
+// do sends a step of podcontrol. target is the revision to which the step updates the Pod; empty if the step is no
+// update. leaves says that the Pod will be deleted.
 func (t *Turn[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string, leaves bool) (changed bool, err error) {
 	if step.Act == podcontrol.Delete {
 		return t.send(ctx, pod, step, target)
@@ -245,8 +245,8 @@ func (t *Turn[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step,
 	return t.patch(ctx, pod, step)
 }
 
-// patch merges the changes and sends them. The owner waits for the writes before its next decision, and so does the
-// Pod's own loop before its next look at the Pod.
+// patch merges the changes and sends them. Both the owner's next pass and the Pods' loop wait until the cache shows
+// these patches.
 func (t *Turn[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.Step) (changed bool, err error) {
 	patches, err := t.executor.options.Merger.Merge(pod, t.executor.options.Clock.Now(), step.Changes...)
 	if err != nil {
@@ -256,7 +256,7 @@ func (t *Turn[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 	return result.Sent > 0, err
 }
 
-// send deletes the Pod of the decision, unless a deletion was refused a moment ago.
+// send sends the deletion of a Pod as observed, unless a deletion of the Pod was refused a moment ago.
 func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
 	attempt := deletionOf(pod)
 	if wait, err := t.executor.fanout.Backoff.Resting(attempt, t.Now); err != nil {
@@ -270,9 +270,9 @@ func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Ste
 	switch {
 	case err == nil:
 		t.executor.options.Observe(t.Owner, Event{Type: Deleted, Pod: pod, Revision: target})
-	case apierrors.IsConflict(err): // another Pod has the name by now, as the cache will show
+	case apierrors.IsConflict(err): // another Pod has the name by now; the cache will show this Pod soon
 		return false, failed("deleting", pod, err)
-	case !apierrors.IsNotFound(err): // gone, perhaps by an own request with a lost answer
+	case !apierrors.IsNotFound(err): // deleted already, perhaps by an own request whose response was lost
 		t.executor.options.Observe(t.Owner, Event{Type: DeleteFailed, Pod: pod, Revision: target, Err: err})
 		if podwrite.IsLasting(err) {
 			err = reason.Reason{Code: DeletionRefused, Object: reason.ObjectOf("Pod", pod), Detail: err.Error()}.With(err)
@@ -287,11 +287,11 @@ func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Ste
 	return true, t.executor.options.AfterDelete(ctx, t, pod)
 }
 
-// Unfinished names the Pods of the Set for which a write of their own loop was refused, or failed: opening the gate of
-// a new Pod, or a write in the middle of an update, at a later batch, at the end of a grace period, or the last of
-// several. The loop tries again. The loop leaves unreadable Pods alone. Unfinished names unreadable Pods too, unless
-// they serve at the update revision, and invalid rules, by which the loop does nothing. The error is final. The owner
-// is woken when a Pod's rest is over.
+// Unfinished names the Pods of the Set for which a write of the Pods' loop was refused or has failed: opening the gate
+// of a new Pod, or a write in the middle of an update (a later batch, the end of a grace period, or the last of several
+// patches). The Pods' loop retries these writes. The Pods' loop does nothing to unreadable Pods. Unfinished also names
+// unreadable Pods, unless they serve at the update revision, and invalid rules, with which the Pods' loop does nothing.
+// The error is final. The owner is woken when the back-off of a Pod is over.
 func (t *Turn[O]) Unfinished() error {
 	if err := t.executor.control.Validate(t.rules); err != nil {
 		return reason.Final(err)
@@ -302,12 +302,12 @@ func (t *Turn[O]) Unfinished() error {
 	for i := range active {
 		pod := &active[i]
 		switch {
-		case pod.Unreadable != nil: // whatever was refused before is not tried again
+		case pod.Unreadable != nil: // an earlier refusal does not matter, because nothing is tried any more
 			if pod.Updating || !pod.Ready || !pod.Updated {
 				errs = append(errs, pod.Unreadable)
 			}
 		case some:
-			t.Pass.Wake(t.executor.left(pod)) // the Pod's turn may come then
+			t.Pass.Wake(t.executor.left(pod)) // the Pod may be tried again then
 			if err := t.heldUp(pod); err != nil {
 				errs = append(errs, err)
 			}
@@ -316,7 +316,7 @@ func (t *Turn[O]) Unfinished() error {
 	return reason.Final(errors.Join(errs...))
 }
 
-// active are the active Pods of the Set.
+// active returns the active Pods of the Set.
 func (t *Turn[O]) active() []podcontrol.Pod {
 	if t.Set == nil {
 		return nil
@@ -324,10 +324,10 @@ func (t *Turn[O]) active() []podcontrol.Pod {
 	return t.Set.Active
 }
 
-// heldUp returns why the Pod's own loop leaves the Pod alone for now.
+// heldUp returns why the Pods' loop does nothing to the Pod for now.
 func (t *Turn[O]) heldUp(pod *podcontrol.Pod) error {
 	attempts := []fanout.Attempt{t.executor.finishOf(pod.Pod, t.Owner), failureOf(pod.Pod), updateOf(pod.Pod, pod.Revision)}
-	if !pod.Updating { // a refused update has not begun, and the pass that chooses the Pod reports the refusal
+	if !pod.Updating { // a refused update has not begun, and the owner's pass that chooses the Pod reports the refusal
 		attempts = attempts[:2]
 	}
 	for _, attempt := range attempts {
@@ -346,8 +346,8 @@ func deletionOf(pod *corev1.Pod) fanout.Attempt {
 	return fanout.Attempt{Object: pod.UID, Task: restingTask(deleteName)}
 }
 
-// finishOf is the attempt of the Pod's own loop. If the Pod has moved on, or its owner has a new spec, the attempt is
-// another.
+// finishOf is the attempt at finishing a Pod's update in the Pods' loop. If the Pod or its owner's spec has changed, a
+// new attempt is made at once.
 func (x *Executor[O]) finishOf(pod *corev1.Pod, owner O) fanout.Attempt {
 	return fanout.Attempt{
 		Object: pod.UID, Task: restingTask(finishName),
@@ -355,7 +355,7 @@ func (x *Executor[O]) finishOf(pod *corev1.Pod, owner O) fanout.Attempt {
 	}
 }
 
-// conflictOf is a write that demands the present Pod.
+// conflictOf is the attempt at a write that requires the present version of the Pod.
 func conflictOf(pod *corev1.Pod) fanout.Attempt {
 	return fanout.Attempt{Object: pod.UID, Task: restingTask(versionName), Target: pod.ResourceVersion}
 }

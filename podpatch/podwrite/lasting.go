@@ -8,9 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsLasting reports whether the API server has answered an error that will not go away by repeating the same request at
-// once: every Refused error, and missing rights too. Conflicts, throttling, missing objects, and requests without an
-// answer are not lasting.
+// IsLasting reports whether an error of the API server will not go away by repeating the request at once: every Refused
+// error, and missing rights. Conflicts, throttling, missing objects, and requests without a response are not lasting.
 func IsLasting(err error) bool {
 	if errors.Is(err, Refused) {
 		return true

@@ -22,19 +22,20 @@ import (
 )
 
 const (
-	// Refused means that the API server, a quota or an admission policy or webhook did not accept a patch of the Pod (403,
-	// 422, and every other code that an admission webhook or policy denies with, except 409 and 429), or that this API
-	// server has no such subresource (404 for its path, as for pods/resize before 1.32). A right that the client lacks
-	// says nothing about the Pod and is not Refused. Repeating the request at once will not help; the caller's policy
-	// decides whether to wait, recreate or stop. See fanout.Backoff.
+	// Refused means that the API server, a quota or an admission policy or webhook did not accept a patch of the Pod
+	// (403, 422, and every other code that an admission webhook or policy denies with, except 409 and 429), or that
+	// this API server has no such subresource (404 for its path, as for pods/resize before 1.32). A missing right of
+	// the client says nothing about the Pod, and is not Refused. Repeating the request at once will not help; the
+	// caller must decide whether to wait, recreate the Pod or stop. See fanout.Backoff.
 	//
-	// Usually Result.Sent is 0 and the Pod is unchanged. Result.Sent is not 0 if an earlier patch of the same sequence had
-	// succeeded: a quota or node filled up between the dry run and the resize, or a webhook accepted one patch and not the
-	// next. Such a Pod can have its new labels without the changes that they stand for, until the deciders send the rest
-	// (package inplaceupdate does, and reports the update as incomplete meanwhile) or the Pod is recreated. A caller that
-	// waits must try again from time to time, because no event will wake it.
+	// Usually Result.Sent is 0 when Refused is returned, and the Pod is unchanged. Result.Sent is greater if an earlier
+	// patch of the same sequence has succeeded: a quota or node was filled between the dry run and the resize, or a
+	// webhook accepted the first patch and not the next. Such a Pod may have its new labels but not the changes that
+	// the labels announce, until later patches make the changes (package inplaceupdate does so, and reports the update
+	// as incomplete until then) or the Pod is recreated. A caller that waits must retry from time to time, because no
+	// event will wake the caller.
 	Refused reason.Code = "Refused"
-	// Replaced means that the Pod the decision was made on is gone, or that another Pod has its name now.
+	// Replaced means that the Pod for which the change was decided was deleted, or that another Pod has its name now.
 	Replaced reason.Code = "Replaced"
 )
 
@@ -44,17 +45,18 @@ type Client interface {
 	SubResource(subResource string) client.SubResourceClient
 }
 
-// Result is the Pod's identity as returned by the API server after the last successful patch. Its fields are empty if
-// no patch succeeded. Once the Pod's observedGeneration reaches Generation, the node has seen the change.
+// Result identifies the Pod as returned by the API server after the last successful patch. Its fields are empty if no
+// patch has succeeded. Once the Pod's status.observedGeneration reaches Generation, the node has seen the change.
 type Result struct {
 	ResourceVersion string
 	Generation      int64
-	// Sent counts the successful patches without dry runs. After an error, Sent tells whether the Pod was changed at all.
+	// Sent is the number of successful patches, without dry runs. After an error, Sent tells whether any patch has
+	// changed the Pod.
 	Sent int
 }
 
 // Send merges the changes for a Pod and sends the patches: podpatch.Merge and SendPatches in a single call. Send sends
-// nothing if the Pod is as wanted already. For API servers before 1.32, call SendPatches with the patches of a
+// nothing if the Pod has all values already. For API servers before 1.32, call SendPatches with patches of a
 // podpatch.Merger. The error is the error of podpatch.Merge or of SendPatches.
 func Send(ctx context.Context, c Client, pod *corev1.Pod, now time.Time, changes ...podpatch.Change) (Result, error) {
 	patches, err := podpatch.Merge(pod, now, changes...)
@@ -64,12 +66,13 @@ func Send(ctx context.Context, c Client, pod *corev1.Pod, now time.Time, changes
 	return SendPatches(ctx, c, patches)
 }
 
-// SendPatches sends the patches in their order and stops at the first failure. The error wraps the API server's answer,
-// and the code Refused or Replaced if either applies. The caller retries a conflict (apierrors.IsConflict) on a fresh
-// Pod. The result holds the writes before the failure, so that the caller can wait until its cache shows them.
+// SendPatches sends the patches in their order and stops at the first failure. The error wraps the API server's error,
+// with the code Refused or Replaced if either applies. After a conflict (apierrors.IsConflict), the caller must read
+// the Pod again and decide again. The result describes the writes before the failure, so that the caller can wait until
+// its cache shows these writes.
 //
-// A resize comes last, and API servers refuse resizes most often. If other patches come before the resize, SendPatches
-// first sends a dry run of the resize, so that a refused resize leaves the Pod unchanged.
+// A resize comes last, and resizes are refused most often. If other patches come before the resize, SendPatches first
+// sends a dry run of the resize, so that a refused resize leaves the Pod unchanged.
 func SendPatches(ctx context.Context, c Client, patches podpatch.Patches) (Result, error) {
 	for i, p := range patches.Requests {
 		if i > 0 && p.Subresource == resize {
@@ -91,8 +94,8 @@ func SendPatches(ctx context.Context, c Client, patches podpatch.Patches) (Resul
 
 const resize = "resize"
 
-// send sends a patch; options are for subresources only. send asks for metadata as the answer: the caller's cache will
-// bring the rest, and decoding whole Pods is the largest part of a write's cost.
+// send sends a patch; options are used for subresources only. send asks the API server to return only metadata: the
+// caller's cache will receive the Pod, and decoding whole Pods is the largest part of a write's cost.
 func send(ctx context.Context, c Client, patches podpatch.Patches, p podpatch.Patch, options ...client.SubResourcePatchOption) (*metav1.PartialObjectMetadata, error) {
 	obj := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -133,7 +136,8 @@ func classify(err error, patches podpatch.Patches, subresource string) error {
 	return why.With(err)
 }
 
-// isUnknownPath recognises an API server without the subresource: then NotFound does not mean the Pod.
+// isUnknownPath recognises the error of an API server that lacks the subresource: NotFound then does not mean that the
+// Pod is missing.
 func isUnknownPath(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -147,9 +151,10 @@ func isRefusal(err error) bool {
 	return code == http.StatusForbidden || code == http.StatusUnprocessableEntity || deniedByAdmission(status.Status())
 }
 
-// deniedByAdmission recognises the denial of an admission webhook or policy by the message. Webhooks and policies
-// choose the code, and a webhook without a code gets 400. Otherwise 400 means a malformed request (k8s.io/apiserver,
-// pkg/admission/plugin/webhook/errors/statuserror.go and plugin/policy/validating/dispatcher.go).
+// deniedByAdmission recognises, by the message, that an admission webhook or policy has denied a request. Webhooks and
+// policies choose the status code themselves, and a webhook that chooses none gets 400. Otherwise 400 means a malformed
+// request (k8s.io/apiserver, pkg/admission/plugin/webhook/errors/statuserror.go and
+// plugin/policy/validating/dispatcher.go).
 func deniedByAdmission(status metav1.Status) bool {
 	return status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError &&
 		status.Code != http.StatusConflict && status.Code != http.StatusTooManyRequests &&
@@ -157,14 +162,14 @@ func deniedByAdmission(status metav1.Status) bool {
 			strings.Contains(status.Message, "ValidatingAdmissionPolicy ") && strings.Contains(status.Message, " denied request"))
 }
 
-// lacksRight recognises a caller without the right to patch Pods at all. A missing right says nothing about the Pod,
-// and must not lead to a recreation: the administrator has to grant the right. The API server answers with the code of
-// an admission plugin's refusal; only the words of the authorizers differ.
+// lacksRight recognises that the caller has no right to patch Pods at all. A missing right says nothing about the Pod,
+// and must not lead to a recreation of the Pod: the administrator has to grant the right. The API server uses the same
+// status code as for refusals by an admission plugin; only the message differs.
 func lacksRight(status metav1.Status) bool {
 	return status.Code == http.StatusForbidden && strings.Contains(status.Message, ` cannot patch resource "pods`)
 }
 
-// isOtherUID recognises the API server's answer to a patch with another UID than the stored object's.
+// isOtherUID recognises the API server's error for a patch whose UID is not the stored object's UID.
 func isOtherUID(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -1,7 +1,7 @@
-// Package gatewriter adds and removes holders of a Pod's readiness gate in the API server.
+// Package gatewriter adds and removes holders of a Pod's readiness gate through the API server.
 //
-// Controllers that write more to the same Pod merge the change of package podreadiness into their own patch instead,
-// with package podpatch.
+// Controllers that write more than the gate to the same Pod should not use gatewriter, but merge the change from
+// package podreadiness into their own patch, with package podpatch.
 //
 // RBAC: get on pods, patch on pods/status.
 package gatewriter
@@ -22,10 +22,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// attempts bounds the attempts of a call. Each conflict is a write by another client.
+// attempts is the number of attempts of a call. Each conflict means that another client has written the Pod.
 const attempts = 5
 
-// Writer edits readiness gates. Make a Writer with New; the zero value only returns errors. Writer is safe for
+// Writer changes readiness gates. Make a Writer with New; the zero value only returns errors. Writer is safe for
 // concurrent use.
 type Writer struct {
 	client podwrite.Client
@@ -33,9 +33,9 @@ type Writer struct {
 	clock  clock.PassiveClock
 }
 
-// New returns a Writer that patches with c. live reads Pods after a conflict: with a reader of the API server, a single
-// further attempt is enough; with a cache, several may be needed. All arguments are required; the error names the
-// missing argument.
+// New returns a Writer that sends patches with c. live reads Pods after a conflict: if live reads from the API server,
+// a single further attempt is usually enough; if live reads from a cache, several may be needed. All arguments are
+// required; the error names a missing argument.
 func New(c podwrite.Client, live client.Reader, now clock.PassiveClock) (*Writer, error) {
 	switch {
 	case c == nil:
@@ -48,13 +48,13 @@ func New(c podwrite.Client, live client.Reader, now clock.PassiveClock) (*Writer
 	return &Writer{client: c, live: live, clock: now}, nil
 }
 
-// Edit carries out an edit with at most a single patch of pods/status, and none if nothing changes. A patch that closes
-// the gate sets the Pod's Ready condition False as well (see package podpatch). After a conflict Edit starts again from
-// the Pod as returned by the API server, at most four times. The result is the result of the patch, and zero without a
-// patch.
+// Edit carries out an edit with at most a single patch of pods/status, and with no patch if nothing changes. A patch
+// that closes the gate also sets the Pod's Ready condition to False (see package podpatch). After a conflict, Edit
+// reads the Pod again and starts anew, at most four times. The result is the result of the patch, or zero if no patch
+// was sent.
 //
-// The error carries a code of podreadiness, or podwrite.Replaced if the Pod is gone or another Pod has its name, or
-// wraps the API server's answer. A conflict of the last attempt is matched by apierrors.IsConflict.
+// The error carries a code of podreadiness, or podwrite.Replaced if the Pod was deleted or another Pod has its name, or
+// wraps the API server's error. If the last attempt ended in a conflict, apierrors.IsConflict recognises the error.
 func (w *Writer) Edit(ctx context.Context, pod *corev1.Pod, gate corev1.PodConditionType, edit podreadiness.Edit) (podwrite.Result, error) {
 	if w == nil || w.client == nil {
 		return podwrite.Result{}, errors.New("gatewriter: the Writer was not made by New")
@@ -88,7 +88,7 @@ func (w *Writer) Release(ctx context.Context, pod *corev1.Pod, gate corev1.PodCo
 	return w.Edit(ctx, pod, gate, podreadiness.Edit{Release: []podreadiness.Holder{holder}})
 }
 
-// refresh reads the Pod again and refuses a successor.
+// refresh reads the Pod again, and returns an error if another Pod has its name.
 func (w *Writer) refresh(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	gone := reason.Reason{
 		Code:   podwrite.Replaced,

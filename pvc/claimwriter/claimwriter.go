@@ -1,4 +1,4 @@
-// Package claimwriter writes the decisions of package pvc.
+// Package claimwriter carries out the decisions of package pvc.
 //
 // RBAC: create, patch and delete on persistentvolumeclaims; get on storageclasses, for ReadClasses.
 package claimwriter
@@ -25,8 +25,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Create creates claims. An existing claim is no error. Create stops at the first failure and names the claim in the
-// error.
+// Create creates claims. An existing claim is no error. Create stops at the first failure, and the error names the
+// claim.
 func Create(ctx context.Context, c client.Writer, claims []*corev1.PersistentVolumeClaim) error {
 	for _, claim := range claims {
 		if err := c.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -36,7 +36,7 @@ func Create(ctx context.Context, c client.Writer, claims []*corev1.PersistentVol
 	return nil
 }
 
-// Delete deletes a claim, provided that the UID is unchanged. A missing claim is no error.
+// Delete deletes a claim, on condition that the UID is unchanged. A missing claim is no error.
 func Delete(ctx context.Context, c client.Writer, claim *corev1.PersistentVolumeClaim) error {
 	if err := c.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
@@ -44,8 +44,8 @@ func Delete(ctx context.Context, c client.Writer, claim *corev1.PersistentVolume
 	return nil
 }
 
-// HandOver replaces an owner of a claim by a Pod. The claim then goes together with the Pod. A missing claim is no
-// error.
+// HandOver replaces the owner reference of a claim to an owner by a reference to a Pod. The claim is then garbage
+// collected when the Pod is deleted. A missing claim is no error.
 func HandOver(ctx context.Context, c client.Writer, owner types.UID, t pvc.Transfer) error {
 	owners := make([]metav1.OwnerReference, 0, len(t.Claim.OwnerReferences)+1)
 	for _, ref := range t.Claim.OwnerReferences {
@@ -60,8 +60,8 @@ func HandOver(ctx context.Context, c client.Writer, owner types.UID, t pvc.Trans
 	return nil
 }
 
-// SetOwners gives a claim other owner references, provided that the resourceVersion is unchanged. A missing claim is no
-// error.
+// SetOwners replaces the owner references of a claim, on condition that the resourceVersion is unchanged. A missing
+// claim is no error.
 func SetOwners(ctx context.Context, c client.Writer, claim pvc.Owned) error {
 	return client.IgnoreNotFound(setOwners(ctx, c, claim))
 }
@@ -74,8 +74,9 @@ func setOwners(ctx context.Context, c client.Writer, claim pvc.Owned) error {
 	return nil
 }
 
-// Prepare creates the missing claims of a Pod before its creation, and gives the existing claims their wanted owners. A
-// claim in the way (pvc.Numbered.InTheWay), or gone by now, is an error, because the Pod would have no claim.
+// Prepare creates the missing claims of a Pod before the Pod is created, and sets the owner references of existing
+// claims. If a claim is in the way (pvc.Numbered.InTheWay), or was deleted since, Prepare returns an error, because the
+// Pod would have no claim.
 func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) error {
 	if n.Claim == nil {
 		return errors.New("claimwriter: Numbered.Claim is required: nothing is known of existing claims")
@@ -94,7 +95,8 @@ func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) 
 	return nil
 }
 
-// Classes are the StorageClasses of claims to grow. Make Classes with ReadClasses, once for all claims of a pass.
+// Classes are the StorageClasses of claims that must be resized. Make Classes with ReadClasses, once for all claims of
+// a pass.
 type Classes struct{ read map[string]class }
 
 // class is a StorageClass, nil if it does not exist, or the reason why it could not be read.
@@ -103,8 +105,8 @@ type class struct {
 	err    error
 }
 
-// ReadClasses reads the StorageClasses of the claims, each once, in the order of their names. A failed read is the
-// error of each claim of the class.
+// ReadClasses reads each StorageClass of the claims once, in the order of their names. If a read fails, Grow returns
+// the error for each claim of the class.
 func ReadClasses(ctx context.Context, r client.Reader, claims []pvc.Small) Classes {
 	names := map[string]bool{}
 	for _, claim := range claims {
@@ -123,16 +125,17 @@ func ReadClasses(ctx context.Context, r client.Reader, claims []pvc.Small) Class
 	return out
 }
 
-// Grow has a claim ask for the resources of its template, provided that the resourceVersion is unchanged: somebody may
-// have enlarged the claim further. Grow puts annotations on the claim, by which the caller recognises the claim after
-// its volume has grown. A StorageClass without growth is a final error with code pvc.ClassCannotExpand, and the error
-// contains path. A claim whose StorageClass is not among classes is not made to grow, and the error says so.
+// Grow makes a claim request the resources in its template, on condition that the resourceVersion is unchanged:
+// somebody may have enlarged the claim further. Grow sets annotations on the claim, by which the caller recognises the
+// claim after its volume has grown. If the StorageClass does not allow expansion, the error is final, has the code
+// pvc.ClassCannotExpand, and contains path. If the StorageClass of a claim is not among classes, Grow returns an error
+// and does not resize the claim.
 func Grow(ctx context.Context, c client.Writer, classes Classes, claim pvc.Small, path string, annotations map[string]string) error {
 	resources := claim.Template.Spec.Resources
 	err := classes.mayGrow(claim, path)
 	if err == nil {
 		metadata := map[string]any{"uid": claim.UID, "resourceVersion": claim.ResourceVersion}
-		if len(annotations) > 0 { // null would remove all that the claim has
+		if len(annotations) > 0 { // null would remove all annotations of the claim
 			metadata["annotations"] = annotations
 		}
 		err = patch(ctx, c, claim.PersistentVolumeClaim, map[string]any{"metadata": metadata, "spec": map[string]any{"resources": resources}})
@@ -158,25 +161,25 @@ func (c Classes) mayGrow(claim pvc.Small, path string) error {
 	return reason.Final(pvc.MayGrow(path, name, class.object))
 }
 
-// Growth says how the claims of a pass grow. Client and Classes are required.
+// Growth says how GrowAll resizes claims. Client and Classes are required.
 type Growth struct {
 	// Client writes the claims. Classes reads StorageClasses.
 	Client  client.Writer
 	Classes client.Reader
-	// Path returns the path of a claim's template in the owner's spec, for errors; nil stands for "spec".
+	// Path returns the field path of a claim's template in the owner, for errors; nil means "spec".
 	Path func(claim pvc.Small) string
-	// Annotations go on growing claims.
+	// Annotations are set on claims that are resized.
 	Annotations map[string]string
-	// Told is called after each attempt; nil for nobody. Told must be safe for concurrent use.
+	// Told is called after each attempt; nil for none. Told must be safe for concurrent use.
 	Told func(claim pvc.Small, err error)
 }
 
-// growthTask is the attempt at a claim.
+// growthTask is the task of resizing a claim.
 func growthTask() fanout.Task { return fanout.Task{Name: "grow claims"} }
 
-// GrowAll has claims grow, side by side, each StorageClass read once for the pass. A failed claim does not stop the
-// rest. After a refusal, of the API server or because of the StorageClass, a claim rests, and nothing is read for it:
-// see Rest.
+// GrowAll resizes claims concurrently, and reads each StorageClass once. After a failure GrowAll continues with other
+// claims. After a refusal, by the API server or because of the StorageClass, a claim is left alone for a while, and its
+// StorageClass is not read: see Rest.
 func GrowAll(ctx context.Context, pass *fanout.Pass, claims []pvc.Small, how Growth) error {
 	due := slices.DeleteFunc(slices.Clone(claims), func(claim pvc.Small) bool { return pass.Rests(growthTask(), claim.UID) })
 	classes := ReadClasses(ctx, how.Classes, due)
@@ -196,8 +199,8 @@ func GrowAll(ctx context.Context, pass *fanout.Pass, claims []pvc.Small, how Gro
 	})
 }
 
-// Rest returns for how much longer a claim rests after a refused growth: a moment at least, until an attempt succeeds.
-// It is for pvc.Numbered.Rest.
+// Rest returns how long the back-off of a claim still lasts after a refused resize; until an attempt succeeds, the
+// result is never zero. Pass Rest to pvc.Numbered.Rest.
 func Rest(f *fanout.Fanout, claim *corev1.PersistentVolumeClaim, now time.Time) time.Duration {
 	if !f.Backoff.WasRefused(claim.UID, growthTask()) {
 		return 0
@@ -205,8 +208,8 @@ func Rest(f *fanout.Fanout, claim *corev1.PersistentVolumeClaim, now time.Time) 
 	return max(f.Backoff.Rest(claim.UID, now, growthTask()), 1)
 }
 
-// ownedBy is metadata with other owner references, bound to the claim's UID and resourceVersion. A merge patch replaces
-// the whole list.
+// ownedBy is a merge patch that replaces the owner references of a claim, with the claim's UID and resourceVersion. A
+// merge patch replaces the whole list of references.
 func ownedBy(claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) map[string]any {
 	if owners == nil {
 		owners = []metav1.OwnerReference{}

@@ -1,6 +1,6 @@
-// Package history writes the decisions of package revision.
+// Package history carries out the decisions of package revision.
 //
-// RBAC: create, patch and delete on controllerrevisions.apps; get as well, for the rare case of a taken name.
+// RBAC: create, patch and delete on controllerrevisions.apps; also get, for the rare case that a name is taken.
 package history
 
 import (
@@ -20,11 +20,12 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// maxCollisions bounds the names tried in a call. The next call goes on from the owner's count.
+// maxCollisions is the largest number of names tried in a call. The next call continues from the owner's
+// collisionCount.
 const maxCollisions = 16
 
-// Sync finds or writes the revision of a template and makes the revision the history's Update: History.Decide and Write
-// in a single call. Sync reports whether it has written anything.
+// Sync finds or writes the revision of a template and stores the revision as the history's Update: Sync is
+// History.Decide and Write in a single call. Sync reports whether anything was written.
 func Sync(ctx context.Context, c client.Writer, apiReader client.Reader, h *revision.History, template *corev1.PodTemplateSpec) (changed bool, err error) {
 	decision, err := h.Decide(template)
 	if err != nil {
@@ -33,11 +34,11 @@ func Sync(ctx context.Context, c client.Writer, apiReader client.Reader, h *revi
 	return Write(ctx, c, apiReader, h, decision)
 }
 
-// Write carries a decision out, and makes the revision returned by the API server the history's Update. apiReader must
-// not read from a cache: Write reads only after a name was taken, and a cache may not know the taken name yet. After
-// such a collision the history's count of collisions grows. Write writes nothing for a revision.Keep without
-// annotations and for an owner being deleted. The Update of such an owner is nil if the API server has no such
-// revision. Write reports whether it has written anything.
+// Write carries out a decision, and stores the revision returned by the API server as the history's Update. apiReader
+// must not read from a cache: Write reads only if a name is taken, and a cache may not show the existing revision yet.
+// If the existing revision has other data, the history's collision count grows. Write writes nothing for revision.Keep
+// without annotations, and nothing for an owner being deleted. If the owner is being deleted and the API server has no
+// such revision, Update is nil. Write reports whether anything was written.
 func Write(ctx context.Context, c client.Writer, apiReader client.Reader, h *revision.History, decision revision.Decision) (changed bool, err error) {
 	rev := decision.Revision
 	switch {
@@ -80,7 +81,7 @@ func create(ctx context.Context, c client.Writer, apiReader client.Reader, h *re
 			return nil, fmt.Errorf("reading ControllerRevision %s/%s, whose name is taken: %w", want.Namespace, want.Name, err)
 		}
 		if string(taken.Data.Raw) == string(want.Data.Raw) && isOurs(h, &taken) {
-			return &taken, nil // from before the cache knew the revision
+			return &taken, nil // the revision was written before, and the cache did not show the revision yet
 		}
 		want = h.Rename(want)
 	}
@@ -94,7 +95,7 @@ func isOurs(h *revision.History, rev *appsv1.ControllerRevision) bool {
 	return h.Left != nil && rev.DeletionTimestamp == nil && h.Left(rev)
 }
 
-// patch writes annotations and the number of a revision. For revision.Keep the number stays.
+// patch writes annotations and the number of a revision. For revision.Keep the number is not changed.
 func patch(ctx context.Context, c client.Writer, decision revision.Decision) (*appsv1.ControllerRevision, error) {
 	metadata := map[string]any{"uid": decision.Revision.UID, "resourceVersion": decision.Revision.ResourceVersion}
 	if len(decision.Annotations) > 0 {
@@ -111,9 +112,9 @@ func patch(ctx context.Context, c client.Writer, decision revision.Decision) (*a
 	return rev, nil
 }
 
-// Truncate deletes unneeded revisions: see revision.History.Excess. Call Truncate even if the rest of a pass has
-// failed, or a rollout without an end keeps all history. Truncate reports whether it has deleted anything. The error is
-// the error of Delete.
+// Truncate deletes revisions that are not needed: see revision.History.Excess. Call Truncate even if other parts of a
+// pass have failed: otherwise a rollout that never ends would keep all history. Truncate reports whether any revision
+// was deleted. The error comes from Delete.
 func Truncate(
 	ctx context.Context, c client.Writer, h *revision.History, limit int, counting revision.Counting,
 	inUse func(*appsv1.ControllerRevision) bool, keep ...string,
@@ -121,9 +122,9 @@ func Truncate(
 	return Delete(ctx, c, h.Excess(limit, counting, inUse, keep...))
 }
 
-// Delete removes revisions. A precondition on the UID protects a successor of the same name. A revision already deleted
-// is no error. After a failed deletion Delete goes on; the error joins the API server's answers. Delete reports whether
-// it has deleted anything.
+// Delete deletes revisions. A precondition on the UID protects another revision of the same name. A revision already
+// deleted is no error. After a failed deletion, Delete continues; the error joins the API server's errors. Delete
+// reports whether any revision was deleted.
 func Delete(ctx context.Context, c client.Writer, revisions []*appsv1.ControllerRevision) (changed bool, err error) {
 	var errs []error
 	for _, rev := range revisions {

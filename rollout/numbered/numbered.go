@@ -1,12 +1,12 @@
 // Package numbered answers "which numbered Pods to create, delete and update now, and why no more?" for Pods with names
 // of their own, like the Pods of a StatefulSet.
 //
-// A terminating Pod holds its name: nothing can replace the Pod until it is gone. So [Plan] needs each Pod with its
-// ordinal, and unavailability is not a count of Pods but a count of wanted ordinals without an available Pod. Compute
-// the wanted ordinals with package ordinals.
+// A terminating Pod occupies its name: another Pod of the name can be created only after the Pod is gone. So [Plan]
+// needs each Pod with its ordinal, and counts the wanted ordinals without an available Pod, not the unavailable Pods.
+// Compute the wanted ordinals with package ordinals.
 //
-// The promises of package rollout hold. Plan never has two Pods of the same ordinal, and ordered management keeps the
-// order.
+// The guarantees of package rollout apply. Plan never creates two Pods of the same ordinal, and ordered management
+// keeps the order of ordinals.
 package numbered
 
 import (
@@ -17,82 +17,85 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// maxCreate is the limit of created Pods per step: a replica count with some zeros too many must not cost memory.
+// maxCreate is the largest number of Pods created per step: a mistyped number of replicas must not use up memory.
 const maxCreate = 1000
 
-// Spec is the wanted state of Pods with ordinals, in absolute numbers. The zero value is refused because Wanted
-// is missing. With nothing but Wanted set, Pods are created and deleted in sequence, and no available Pod is updated.
+// Spec is the wanted state of Pods with ordinals, with percentages resolved to numbers. Plan refuses the zero value
+// because Wanted is missing. If only Wanted is set, Pods are created and deleted one after the other, and no available
+// Pod is updated.
 type Spec struct {
-	// Wanted are the ordinals with a wanted Pod, as returned by ordinals.Of. A Set that nobody computed is refused. A
-	// Set computed for no replicas deletes every Pod.
+	// Wanted are the ordinals that should have a Pod, as returned by ordinals.Of. Plan refuses a Set that was not
+	// computed. A Set computed for zero replicas deletes every Pod.
 	Wanted ordinals.Set
-	// Partition is the number of Pods kept at the old revision: the Pods of the lowest wanted ordinals, or any with
-	// Unordered.
+	// Partition is the number of Pods kept at the old revision: the Pods of the lowest wanted ordinals, or any Pods if
+	// Unordered is set.
 	Partition int
-	// MaxUnavailable is the number of wanted ordinals that may lack an available Pod, including the Pod taken out of
-	// service. An ordinal with a missing or terminating Pod lacks an available Pod.
+	// MaxUnavailable is the number of wanted ordinals that may lack an available Pod, including the Pod that an update
+	// takes out of service. An ordinal with a missing or terminating Pod lacks an available Pod.
 	MaxUnavailable int
 
-	// Parallel acts on many Pods at once. If false, Pods are managed in order and in sequence. Creation goes in
-	// ascending order, each Pod after all lower Pods are available. Deletions and updates go in descending order, each
-	// after all wanted Pods are available. An unwanted, unavailable Pod is deleted only if no other unwanted Pod is
-	// unavailable. A MaxUnavailable above 1 is then without use, and Limits says so (OneAtATime). For creation in order
-	// and updates of several Pods set Parallel, and ScaleMaxUnavailable to 1. Kubernetes calls the field
-	// podManagementPolicy.
+	// Parallel changes many Pods at once. If false, Pods are managed one after the other in order. Pods are created in
+	// ascending order, each after all Pods of lower ordinals are available. Pods are deleted and updated in descending
+	// order, each after all wanted Pods are available. An unwanted, unavailable Pod is deleted only if no other
+	// unwanted Pod is unavailable. A MaxUnavailable above 1 then has no effect, and Limits says so (OneAtATime). To
+	// create Pods in order but update several at once, set Parallel, and set ScaleMaxUnavailable to 1. Kubernetes calls
+	// the field podManagementPolicy.
 	Parallel bool
-	// Unordered updates Pods in the given order instead of the descending order of their ordinals. Unordered needs
-	// Parallel. Sort the Pods with package podorder.
+	// Unordered updates Pods in the given order, not in descending order of their ordinals. Unordered needs Parallel.
+	// Sort the Pods with package podorder.
 	Unordered bool
-	// Paused stops updates and requested deletions. Creation goes on, and so does the deletion of unwanted or ended
-	// Pods.
+	// Paused stops updates and requested deletions. Pods are still created, and unwanted or ended Pods are still
+	// deleted.
 	Paused bool
-	// OnDelete leaves the deletion of outdated Pods to somebody else. Every created Pod is new, regardless of
-	// Partition, and no requested deletion is carried out.
+	// OnDelete updates no Pod: somebody else must delete outdated Pods. Every Pod is created at the new revision,
+	// regardless of Partition, and Plan does not carry out requested deletions.
 	OnDelete bool
 
-	// ScaleMaxUnavailable limits creation: going up from the lowest ordinal, Pods are created until so many of the
-	// ordinals passed lack an available Pod. Nil is no limit; with zero no Pod is ever created.
+	// ScaleMaxUnavailable limits creation: going up from the lowest ordinal, Pods are created until this number of
+	// ordinals lacks an available Pod. Nil means no limit; with zero no Pod is ever created.
 	ScaleMaxUnavailable *int
-	// UnlimitedScaleIn deletes all Pods with unwanted ordinals at once under Parallel, as StatefulSets do. If false,
-	// available Pods stay as long as MaxUnavailable needs them. A start that moves by the number of replicas then
-	// replaces the Pods step by step and not all together.
+	// UnlimitedScaleIn deletes all Pods with unwanted ordinals at once if Parallel is set, as StatefulSets do. If
+	// false, available Pods are kept as long as MaxUnavailable requires. If the first ordinal moves by the number of
+	// replicas, the Pods are then replaced step by step and not all together.
 	UnlimitedScaleIn bool
-	// UnlimitedRepair updates all unavailable Pods at once under Parallel, as OpenKruise does. If false, at most
-	// MaxUnavailable Pods (but at least a single Pod) are repaired at a time, and none while so many Pods at the new
-	// revision are unavailable. So a broken new revision does not reach every old Pod that happens to be restarting.
+	// UnlimitedRepair updates all unavailable Pods at once if Parallel is set, as OpenKruise does. If false, at most
+	// MaxUnavailable unavailable Pods (but at least one) are updated at a time, and none while so many Pods at the new
+	// revision are unavailable. So a broken new revision does not reach every old Pod that is restarting at the moment.
 	UnlimitedRepair bool
 
-	// Paths are the paths of the numbers in the workload's API.
+	// Paths are the field paths of the numbers in the workload's API.
 	Paths rollout.Paths
 }
 
 // Pod describes a single Pod for Plan.
 type Pod struct {
-	// Ordinal is the number in the Pod's name. No two Pods have the same.
+	// Ordinal is the number in the Pod's name. No two Pods may have the same ordinal.
 	Ordinal int
-	// Updated says that the Pod is at the new revision and has nothing else to update (claims, for example).
+	// Updated says that the Pod is at the new revision, and that nothing else of the Pod must be updated (claims, for
+	// example).
 	Updated bool
 	// Health is required.
 	Health rollout.Health
 	// Starting Pods are not available yet but expected to be soon, because somebody created or restarted them a short
-	// while ago. A starting Pod waits for its turn in an update, unlike other unavailable Pods.
+	// while ago. An update takes a starting Pod in its normal order, unlike other unavailable Pods.
 	Starting bool
-	// Rest is the remaining rest of a Pod whose last change was refused, or whose annotations cannot be read. With
-	// Parallel such Pods are updated last, the Pod with the shortest rest first, because they would use up the budget
-	// of all others. At its turn the step names a resting Pod like any Pod: the caller decides how soon to repeat a
-	// refused change.
+	// Rest is how long the back-off of a Pod still lasts whose last change was refused, or whose annotations cannot be
+	// parsed. If Parallel is set, such Pods are updated last, the Pod with the shortest back-off first, because they
+	// would use up the budget of all other Pods. A step may still name a Pod in back-off: the caller decides how soon
+	// to repeat a refused change.
 	Rest time.Duration
-	// Resting Pods have Ended and must not be deleted yet, because they would be created and end again and again.
+	// Resting Pods have Ended and must not be deleted yet, because new Pods would end quickly and be recreated again
+	// and again.
 	Resting bool
-	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can end
-	// their hold on the ordinal.
+	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can free
+	// the ordinal.
 	NotSelected bool
-	// Specified Pods are to be deleted and created again on somebody's request, by a label for example.
+	// Specified Pods must be deleted and created again because a user has asked so, by a label for example.
 	Specified bool
-	// PreDeleting Pods are to be deleted and wait for a hook. They do not count as available.
+	// PreDeleting Pods will be deleted and wait for their hook. They do not count as available.
 	PreDeleting bool
-	// PreUpdating Pods are to be updated and wait for a hook, or for a begun action (a growing claim, for example).
-	// They do not count as available.
+	// PreUpdating Pods will be updated and wait for their hook, or for an action that has begun (a claim being resized,
+	// for example). They do not count as available.
 	PreUpdating bool
 }
 
@@ -100,8 +103,8 @@ func (p *Pod) available() bool {
 	return p.Health == rollout.Available && !p.PreDeleting && !p.PreUpdating
 }
 
-// begun reports whether a deletion or an update of the Pod has begun: the kubelet, or the owner of a lifecycle hook, is
-// to act next.
+// begun reports whether a deletion or an update of the Pod has begun: Plan waits for the kubelet, or for the owner of a
+// lifecycle hook.
 func (p *Pod) begun() bool {
 	return p.Health == rollout.Terminating || p.PreDeleting || (p.PreUpdating && p.Health != rollout.Ended)
 }
@@ -109,40 +112,41 @@ func (p *Pod) begun() bool {
 // Create is a Pod to create.
 type Create struct {
 	Ordinal int
-	// Old says that the Pod is created at the old revision, because Partition keeps the ordinal there.
+	// Old says that the Pod must be created at the old revision, because Partition keeps the ordinal there.
 	Old bool
 }
 
-// Step says what to do now. No ordinal is in two lists.
+// Step says what the caller must do now. No ordinal is in two lists.
 type Step struct {
-	// Create these Pods, in ascending order. Create has at most 1,000 Pods: the next step has the rest.
+	// Create these Pods, in ascending order. Create has at most 1,000 Pods: the next step has the others.
 	Create []Create
-	// Delete the Pods of these ordinals, in descending order: unwanted, ended, or Specified Pods.
+	// Delete the Pods of these ordinals, in descending order: Pods that are unwanted, ended, or Specified.
 	Delete []int
-	// Update the Pods of these ordinals to the new revision, in order: in place, or by deletion. A PreDeleting Pod can
-	// as well be deleted: the ordinal's next Pod is new.
+	// Update the Pods of these ordinals to the new revision, in order: in place, or by deletion. If the Pod is
+	// PreDeleting, the caller may delete the Pod: the next Pod of the ordinal is created at the new revision.
 	Update []int
-	// Cancel the begun actions for the Pods of these ordinals, in ascending order. The Pods are PreDeleting or
-	// PreUpdating, but wanted unchanged after all. Ignoring Cancel is safe but leaves the Pods out of service.
+	// Cancel the deletion or update of the Pods of these ordinals, in ascending order. The Pods are PreDeleting or
+	// PreUpdating, but should now stay unchanged. A caller that ignores Cancel does no damage, but leaves the Pods out
+	// of service.
 	Cancel []int
-	// Awaited is the ordinal of the Pod in the reason OrderedWait, nil for none.
+	// Awaited is the ordinal of the Pod that the reason OrderedWait names, nil for none.
 	Awaited *int
-	// Limits are the reasons why the step is not larger.
+	// Limits are the reasons why the step does not change more Pods.
 	Limits reason.List
 }
 
-// Plan returns the next step for Pods with ordinals. pods are all Pods of the workload, including terminating and
-// ended Pods: each holds its ordinal as long as it exists.
+// Plan returns the next step for Pods with ordinals. pods are all Pods of the workload, including terminating and ended
+// Pods: each Pod occupies its ordinal as long as the Pod exists.
 //
-// A begun action is part of each step until complete: the step names a PreDeleting or PreUpdating Pod again, in the
-// list of its action.
+// A deletion or update that has begun is part of each step until complete: the step names a PreDeleting or PreUpdating
+// Pod again, in the list Delete or Update.
 //
-// An unavailable Pod at the old revision can be updated without loss. So Plan updates the Pod even if
-// MaxUnavailable has no room, and before Pods whose turn comes earlier: the broken Pod itself may be the reason for the
-// stop. Without Parallel Plan does so only for the lowest such ordinal, because Pods may rely on lower Pods. Set
-// Starting for Pods that only need time.
+// The update of an unavailable Pod at the old revision takes nothing out of service. So Plan updates such a Pod even if
+// MaxUnavailable is used up, and before Pods that come earlier in the order: the broken Pod itself may be the reason
+// why the rollout is stuck. If Parallel is false, Plan does so only for the lowest such ordinal, because Pods may
+// depend on Pods of lower ordinals. Set Starting for Pods that only need time to become available.
 //
-// The error is a reason.List with an InvalidRollout for each negative number, for a set of wanted ordinals that nobody
+// The error is a reason.List with an InvalidRollout for each negative number, for a set of wanted ordinals that was not
 // computed, for Unordered without Parallel, and for the first Pod without Health, with an impossible ordinal or with
 // another Pod's ordinal. The step is then empty. The running time grows with the number of Pods, and not with the
 // number of replicas or of reserved ordinals.

@@ -6,8 +6,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// ordered decides about a single Pod at a time: first the lowest wanted ordinal without an available Pod, then unwanted
-// Pods, then Pods to delete or update, from the highest.
+// ordered plans a single Pod at a time: first the lowest wanted ordinal without an available Pod, then unwanted Pods,
+// then Pods to delete or update, from the highest ordinal.
 func (r *roster) ordered() {
 	switch {
 	case r.unavailable() > 0:
@@ -21,21 +21,21 @@ func (r *roster) ordered() {
 	r.explainWaiting()
 }
 
-// awaitf names the awaited Pod.
+// awaitf records the ordinal that the rollout waits for, with a reason.
 func (r *roster) awaitf(ordinal int, remedy, format string, args ...any) {
 	r.awaited = &ordinal
 	r.Limitf(rollout.OrderedWait, "", remedy, format, args...)
 }
 
-// scaleNext creates the lowest wanted unavailable Pod, or deletes an ended Pod there. scaleNext reports whether the
-// step has something to do.
+// scaleNext creates the Pod of the lowest wanted ordinal without an available Pod, or deletes an ended Pod there.
+// scaleNext reports whether the step has something to do.
 func (r *roster) scaleNext() bool {
 	rank := 0
 	for i := range r.pods {
 		e := &r.pods[i]
 		switch {
 		case !e.wanted:
-		case e.rank > rank: // the Pods between are missing
+		case e.rank > rank: // the ordinals in between have no Pods
 			return r.createNext(rank)
 		case e.available():
 			rank++
@@ -67,7 +67,7 @@ func (r *roster) mayCreate() bool {
 	return true
 }
 
-// repairNext deletes or updates the lowest wanted Pod if the action may make the Pod available.
+// repairNext deletes or updates the unavailable Pod of the lowest wanted ordinal if this may make the Pod available.
 func (r *roster) repairNext() {
 	first, highest := -1, r.highestDue()
 	for i := range r.pods {
@@ -91,14 +91,14 @@ func (r *roster) repairNext() {
 	r.awaitf(first, "wait until it is available, or delete it", "the Pod of ordinal %d is not available", first)
 }
 
-// waitsForBegun reports whether a deletion or update is under way, of whatever Pod.
+// waitsForBegun reports whether a deletion or update of any Pod is in progress.
 func (r *roster) waitsForBegun() bool {
 	for i := range r.pods {
 		e := &r.pods[i]
 		switch {
 		case !e.begun() || (!e.wanted && e.Health != rollout.Terminating && !e.PreDeleting):
 			continue
-		case e.NotSelected: // explainWaiting says so
+		case e.NotSelected: // explainWaiting adds this reason
 		case e.Health != rollout.Terminating:
 			r.awaitf(e.Ordinal, "release the hook that holds it", "the Pod of ordinal %d waits for a hook", e.Ordinal)
 		default:
@@ -109,9 +109,9 @@ func (r *roster) waitsForBegun() bool {
 	return false
 }
 
-// scaleInWaits reports whether the highest unwanted Pod waits, because neither the Pod nor a lower unwanted Pod is
-// available: Pods that are broken together may hold resources needed by each other. The lowest such Pod waits for
-// nobody, and nobody waits for an ended Pod.
+// scaleInWaits reports whether the deletion of the highest unwanted Pod must wait, because neither this Pod nor a lower
+// unwanted Pod is available: broken Pods may hold resources that other Pods need. The deletion of the lowest such Pod
+// need not wait, and no deletion waits for an ended Pod.
 func (r *roster) scaleInWaits() bool {
 	highest := -1
 	for i := range slices.Backward(r.pods) {
@@ -131,7 +131,7 @@ func (r *roster) scaleInWaits() bool {
 	return false
 }
 
-// scaleInNext deletes the highest unwanted Pod, and reports whether such a Pod exists.
+// scaleInNext deletes the Pod of the highest unwanted ordinal, and reports whether there is such a Pod.
 func (r *roster) scaleInNext() bool {
 	for i := len(r.pods) - 1; i >= 0; i-- {
 		if e := &r.pods[i]; !e.wanted {
@@ -142,7 +142,7 @@ func (r *roster) scaleInNext() bool {
 	return false
 }
 
-// highestDue returns the position of the highest Pod due for an update, -1 if there is none.
+// highestDue returns the index of the highest Pod that must be updated, -1 if there is none.
 func (r *roster) highestDue() int {
 	for i := len(r.pods) - 1; i >= 0; i-- {
 		if e := &r.pods[i]; e.due && !e.Specified {
@@ -152,7 +152,7 @@ func (r *roster) highestDue() int {
 	return -1
 }
 
-// updateNext deletes the highest Specified Pod, or else updates the highest due Pod.
+// updateNext deletes the highest Specified Pod, or if there is none, updates the highest Pod that must be updated.
 func (r *roster) updateNext() {
 	specified, due := -1, r.highestDue()
 	for i := range r.pods {

@@ -2,8 +2,8 @@ package numbered
 
 import "github.com/workloadkit/workloadkit/rollout"
 
-// parallel decides about all Pods at once. Actions that take Pods out of service share a single budget. Ordinals
-// without an available Pod use the budget up, for any cause.
+// parallel plans all Pods at once. All actions that take Pods out of service share the budget MaxUnavailable. Ordinals
+// without an available Pod count against the budget, whatever the cause.
 func (r *roster) parallel() {
 	r.scaleOut()
 	r.scaleIn()
@@ -16,14 +16,14 @@ func (r *roster) parallel() {
 }
 
 // scaleOut goes through the wanted ordinals from the lowest: scaleOut creates missing Pods and deletes ended Pods until
-// the limit on unavailable Pods is reached.
+// ScaleMaxUnavailable is reached.
 func (r *roster) scaleOut() {
 	left := r.Wanted.Len()
 	if r.ScaleMaxUnavailable != nil {
 		left = min(left, *r.ScaleMaxUnavailable)
 	}
 	old := r.oldRevision()
-	rank, waiting := 0, 0 // of the next ordinal to look at; neither created nor deleted
+	rank, waiting := 0, 0 // rank of the next ordinal; number of ordinals left out because of the limit
 	fill := func(to int) {
 		for ; rank < to && left > 0 && len(r.create) < maxCreate; rank++ {
 			ordinal, _ := r.Wanted.At(rank)
@@ -60,7 +60,7 @@ func (r *roster) scaleOut() {
 	}
 }
 
-// scaleIn deletes unwanted Pods. An available Pod goes only while enough Pods are left.
+// scaleIn deletes unwanted Pods. An available Pod is deleted only while enough Pods remain available.
 func (r *roster) scaleIn() {
 	spare := r.available + r.excess - r.Wanted.Len() + min(r.MaxUnavailable, r.Wanted.Len())
 	waiting := 0
@@ -85,7 +85,7 @@ func (r *roster) scaleIn() {
 	}
 }
 
-// deleteSpecified deletes Specified Pods, from the highest, and returns the remaining room.
+// deleteSpecified deletes Specified Pods, from the highest ordinal, and returns how much of the budget remains.
 func (r *roster) deleteSpecified(room int) int {
 	waiting := 0
 	for e := range r.descending {
@@ -109,8 +109,8 @@ func (r *roster) deleteSpecified(room int) int {
 	return room
 }
 
-// updateAll updates Pods in order. A Pod without room does not end the round: a later unavailable Pod loses nothing,
-// and may be the reason why the room is used up.
+// updateAll updates Pods in order. If the budget does not allow the update of a Pod, later Pods are still considered:
+// an unavailable Pod costs nothing, and may be the reason why the budget is used up.
 func (r *roster) updateAll(room int) {
 	repairs := max(r.MaxUnavailable, 1) - r.untested
 	waiting := 0

@@ -11,32 +11,33 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/internal/limits"
 )
 
-// roster holds the Pods of a numbered workload in ascending order of their ordinals, with the decision for each.
+// roster holds the Pods of a numbered workload in ascending order of their ordinals, with the planned action for each.
 type roster struct {
 	*Spec
 
 	pods []entry
-	// updateOrder are positions in pods, nil for descending order.
+	// updateOrder are indexes into pods; nil means descending order of ordinals.
 	updateOrder []int32
-	// available counts the wanted ordinals with an available Pod, excess the available unwanted Pods.
+	// available is the number of wanted ordinals with an available Pod, and excess the number of available unwanted
+	// Pods.
 	available, excess int
-	// untested counts unavailable Pods at the new revision or on their way there.
+	// untested is the number of unavailable Pods at the new revision or being updated to it.
 	untested int
 
 	create []Create
-	// awaited is the ordinal in the reason OrderedWait.
+	// awaited is the ordinal that the reason OrderedWait names.
 	awaited *int
 	limits.Noted
 }
 
-// entry is a Pod and its decision.
+// entry is a Pod and its planned action.
 type entry struct {
 	Pod
 
 	// rank is the number of wanted ordinals below the Pod's ordinal.
 	rank   int
 	wanted bool
-	// due says that the Pod is wanted at the new revision and is not there.
+	// due says that the Pod must be updated to the new revision.
 	due bool
 	act act
 }
@@ -50,7 +51,7 @@ const (
 	cancel
 )
 
-// staysOld reports whether a Pod is at the old revision and not due for a recreation anyway.
+// staysOld reports whether a Pod is at the old revision and will not be recreated for another reason.
 func (e *entry) staysOld() bool {
 	return e.wanted && !e.Updated && !e.Specified && (e.Health == rollout.Available || e.Health == rollout.Unavailable)
 }
@@ -113,13 +114,14 @@ func newRoster(spec *Spec, pods []Pod) (*roster, error) {
 	return r, nil
 }
 
-// key holds an ordinal and, in its lower half, a position in the list of Pods: numbers are sorted faster than structs.
+// key has an ordinal in its upper half and an index in the list of Pods in its lower half: numbers are sorted faster
+// than structs.
 type key uint64
 
 func (k key) position() int { return int(k & 0xFFFFFFFF) }
 func (k key) ordinal() int  { return int(k >> 32) }
 
-// ascending returns the Pods' ordinals in ascending order, or an error about the first bad Pod.
+// ascending returns the Pods' keys in ascending order of ordinals, or an error about the first invalid Pod.
 func ascending(pods []Pod) ([]key, error) {
 	bad := func(ordinal int, detail, remedy string) error {
 		return reason.List{{
@@ -149,8 +151,8 @@ func ascending(pods []Pod) ([]key, error) {
 	return keys, nil
 }
 
-// sortKeys sorts by ordinal, byte by byte. A cache lists Pods in no order. For thousands of Pods sortKeys takes a small
-// part of the time of comparisons.
+// sortKeys sorts by ordinal with a radix sort, byte by byte. Pods from a cache are not sorted. For thousands of Pods,
+// sortKeys takes a small part of the time that a comparison sort takes.
 func sortKeys(keys []key, highest int) []key {
 	spare := make([]key, len(keys))
 	for shift := 32; highest > 0; shift, highest = shift+8, highest>>8 {
@@ -173,7 +175,7 @@ func sortKeys(keys []key, highest int) []key {
 	return keys
 }
 
-// orderAsGiven fills updateOrder. Pods with a begun update come first, resting Pods last.
+// orderAsGiven sets updateOrder. Pods whose update has begun come first, Pods in back-off last.
 func (r *roster) orderAsGiven(order []key) {
 	given := make([]int32, len(order))
 	for i, key := range order {
@@ -192,7 +194,7 @@ func (r *roster) orderAsGiven(order []key) {
 		r.updateOrder[*at] = i
 		*at++
 	}
-	for c := 1; c < len(next); c += 2 { // next are the ends by now
+	for c := 1; c < len(next); c += 2 { // next now holds the end of each range
 		slices.SortStableFunc(r.updateOrder[next[c-1]:next[c]],
 			func(a, b int32) int { return cmp.Compare(r.pods[a].Rest, r.pods[b].Rest) })
 	}
@@ -205,7 +207,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// markDue finds the Pods not kept by the partition.
+// markDue marks the Pods that must be updated because the partition does not keep the Pods.
 func (r *roster) markDue() {
 	if r.OnDelete {
 		return
@@ -225,7 +227,8 @@ func (r *roster) markDue() {
 	for _, i := range r.updateOrder {
 		e := &r.pods[i]
 		switch {
-		case !e.staysOld(): // created again, at the new revision if the staying Pods suffice for the partition
+		// Will be created again: at the new revision if enough Pods remain at the old revision for the partition.
+		case !e.staysOld():
 			e.due = e.wanted && !e.Updated && staying >= r.Partition
 		case left > 0:
 			e.due = true
@@ -234,8 +237,8 @@ func (r *roster) markDue() {
 	}
 }
 
-// oldRevision returns a function for missing ordinals in sequence. The function says whether to create the ordinal's
-// Pod at the old revision.
+// oldRevision returns a function to be called for missing ordinals in ascending order. The function says whether to
+// create the ordinal's Pod at the old revision.
 func (r *roster) oldRevision() func(rank int) bool {
 	if r.OnDelete {
 		return func(int) bool { return false }
@@ -256,13 +259,13 @@ func (r *roster) oldRevision() func(rank int) bool {
 	}
 }
 
-// unavailable counts the wanted ordinals without an available Pod.
+// unavailable returns the number of wanted ordinals without an available Pod.
 func (r *roster) unavailable() int { return r.Wanted.Len() - r.available }
 
 // stopped reports whether neither updates nor requested deletions are carried out.
 func (r *roster) stopped() bool { return r.Paused || r.OnDelete }
 
-// inUpdateOrder calls yield for the Pods in update order until yield returns false.
+// inUpdateOrder calls yield for the Pods in the order of updates until yield returns false.
 func (r *roster) inUpdateOrder(yield func(*entry) bool) {
 	if r.updateOrder == nil {
 		r.descending(yield)
@@ -275,8 +278,8 @@ func (r *roster) inUpdateOrder(yield func(*entry) bool) {
 	}
 }
 
-// descending calls yield for the Pods from the highest ordinal until yield returns false. Resting Pods come last, the
-// Pod with the shortest rest first.
+// descending calls yield for the Pods from the highest ordinal until yield returns false. Pods in back-off come last,
+// the Pod with the shortest back-off first.
 func (r *roster) descending(yield func(*entry) bool) {
 	var resting []*entry
 	for i := range slices.Backward(r.pods) {
@@ -295,7 +298,7 @@ func (r *roster) descending(yield func(*entry) bool) {
 	}
 }
 
-// carryOn decides about Pods with a begun action.
+// carryOn plans the Pods whose deletion or update has begun.
 func (r *roster) carryOn() {
 	for i := range r.pods {
 		e := &r.pods[i]
@@ -303,7 +306,7 @@ func (r *roster) carryOn() {
 		case e.Health == rollout.Terminating || !e.begun():
 		case e.PreDeleting && (!e.wanted || e.Health == rollout.Ended || e.Specified):
 			e.act = remove
-		case !e.wanted: // deleted at its turn
+		case !e.wanted: // scaleIn will delete the Pod
 		case e.Specified:
 			if !r.stopped() {
 				e.act = remove
@@ -316,7 +319,7 @@ func (r *roster) carryOn() {
 	}
 }
 
-// step collects the decisions.
+// step collects the planned actions.
 func (r *roster) step() Step {
 	var count [cancel + 1]int
 	for i := range r.pods {
@@ -350,8 +353,8 @@ func (r *roster) step() Step {
 	return step
 }
 
-// explainWaiting names the waits for anything except a budget: for a name, for the Pod before, for the end of a pause,
-// for the partition.
+// explainWaiting adds the reasons other than a budget why Pods wait: an occupied name, a lower ordinal, a paused
+// rollout, the partition.
 func (r *roster) explainWaiting() {
 	specified, due, kept := r.waiting()
 	if !r.Parallel && r.MaxUnavailable > 1 && specified+due > 1 && !r.stopped() {
@@ -369,8 +372,8 @@ func (r *roster) explainWaiting() {
 	}
 }
 
-// waiting counts the Pods still to be deleted by name, to be updated, and to stay at their revision. It names the
-// ordinals occupied by other Pods.
+// waiting returns the number of Pods that must still be deleted on request, of Pods that must still be updated, and of
+// Pods that stay at their revision. waiting also adds reasons for ordinals that other Pods occupy.
 func (r *roster) waiting() (specified, due, kept int) {
 	var foreign, held []int
 	for i := range slices.Backward(r.pods) {

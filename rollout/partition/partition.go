@@ -1,13 +1,13 @@
 // Package partition answers "how many is that?" for the numbers of a workload's API, given as a count or a percentage:
 // partition, maxUnavailable, maxSurge, parallelism.
 //
-// The resolver for all fields is [Resolve], or [ResolveUncapped] for fields with values above 100 %. A percentage may
-// have decimals ("12.5%") and is computed exactly, so "1.1%" of 1000 is 11 and never 12. Rounding is named at the call,
-// because API fields disagree about rounding, and wrong rounding is an outage: maxUnavailable rounded up deletes a Pod
+// The function for most fields is [Resolve], and for fields that may exceed 100 % [ResolveUncapped]. A percentage may
+// have decimals ("12.5%") and is computed exactly, so "1.1%" of 1000 is 11 and never 12. The caller names the rounding,
+// because API fields round differently, and wrong rounding causes an outage: maxUnavailable rounded up deletes a Pod
 // too many.
 //
-// An unreadable value gives an error with the field, the value and the allowed values, and never a silent zero. In
-// particular "5" without "%" is refused, because some readers took "5" for 5 Pods and some for 5 %.
+// A value that cannot be parsed gives an error with the field, the value and the allowed values, and never a silent
+// zero. In particular "5" without "%" is refused, because some programs read "5" as 5 Pods and others as 5 %.
 //
 // All functions are pure, safe for concurrent use and do not allocate unless they fail or a percentage has more than 17
 // digits.
@@ -26,16 +26,16 @@ import (
 )
 
 const (
-	// InvalidValue means that a count or percentage cannot be read, is negative, or is larger than allowed. The reason
-	// holds the field's path and the found value, and as remedy the allowed values. Controllers may use the code for
-	// further unusable values of their specs.
+	// InvalidValue means that a count or percentage cannot be parsed, is negative, or is larger than allowed. The
+	// reason holds the field's path, the value found, and as remedy the allowed values. Controllers may use the code
+	// for other invalid values in their specs.
 	InvalidValue reason.Code = "InvalidValue"
-	// MissingValue means that a value is nil. The meaning of nil differs between fields, so callers decide before the
-	// call.
+	// MissingValue means that a value is nil. Nil means something different for each field, so callers must handle nil
+	// before the call.
 	MissingValue reason.Code = "MissingValue"
 )
 
-// Rounding says how to round a percentage that is no whole number of Pods.
+// Rounding says how to round a percentage that does not give a whole number of Pods.
 type Rounding uint8
 
 const (
@@ -43,17 +43,18 @@ const (
 	Down Rounding = iota
 	// Up rounds to the next whole number.
 	Up
-	// Nearest rounds to the nearest whole number, and a half up.
+	// Nearest rounds to the nearest whole number; a half is rounded up.
 	Nearest
 )
 
-// goesUp reports whether to round up, if there is a rest, or a rest of a half at least.
+// goesUp reports whether to round up; rest says that the number is not whole, half that its fraction is at least a
+// half.
 func (r Rounding) goesUp(rest, half bool) bool { return r == Up && rest || r == Nearest && half }
 
 // Resolve turns value into a number. An absolute number is returned unchanged, even if larger than total. A percentage
-// is taken of total and rounded as round says. Any value of round except [Up] and [Nearest] rounds down.
+// is a percentage of total, rounded as round says. Any value of round except [Up] and [Nearest] rounds down.
 //
-// path is the field's path, for the error alone. The error is a reason.Reason: MissingValue for nil, otherwise
+// path is the field's path, used only in the error. The error is a reason.Reason: MissingValue for nil, otherwise
 // InvalidValue: a negative number, a string that is no decimal percentage (signs, exponents, blanks and a missing "%"
 // are refused), a percentage above 100, a negative total, or a result above the largest int32.
 func Resolve(path string, value *intstr.IntOrString, total int, round Rounding) (int, error) {
@@ -85,11 +86,10 @@ func resolve(path string, value *intstr.IntOrString, total int, round Rounding, 
 	return n, nil
 }
 
-// Validate reports every fault of value that [Resolve] would refuse for any total. A nil value is valid.
+// Validate returns an error if [Resolve] would refuse value for every total. A nil value is valid.
 func Validate(path string, value *intstr.IntOrString) error { return validate(path, value, true) }
 
-// ValidateUncapped reports every fault of value that [ResolveUncapped] would refuse for any total. A nil value is
-// valid.
+// ValidateUncapped returns an error if [ResolveUncapped] would refuse value for every total. A nil value is valid.
 func ValidateUncapped(path string, value *intstr.IntOrString) error {
 	return validate(path, value, false)
 }
@@ -107,8 +107,8 @@ func validate(path string, value *intstr.IntOrString, capped bool) error {
 //
 //	10, "25%" -> 3    3, "90%" -> 2    99, "99%" -> 98    1, "10%" -> 1    4, "100.0%" -> 3
 //
-// A nil value keeps none; nil replicas are 1, as in the API's defaults. Percentages above 100 keep all. The error comes
-// from [ResolveUncapped].
+// A nil value keeps no Pods; nil replicas mean 1, as in the API's defaults. Percentages above 100 keep all Pods. The
+// error comes from [ResolveUncapped].
 func Kept(path string, value *intstr.IntOrString, replicas *int32) (int, error) {
 	total := 1
 	if replicas != nil {
@@ -121,7 +121,7 @@ func Kept(path string, value *intstr.IntOrString, replicas *int32) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	// The string is compared, not its meaning: "100.0%" has always let a Pod through.
+	// The text is compared, not the number: "100.0%" has always let one Pod be updated.
 	if value.Type == intstr.String && total > 1 && kept == total && value.StrVal != "100%" {
 		kept--
 	}
@@ -136,14 +136,14 @@ func invalid(path, value, problem string, capped bool) error {
 	return reason.Reason{Code: InvalidValue, Path: path, New: value, Detail: problem, Remedy: "use " + allowed}
 }
 
-// fastDigits are the digits that fit the fast path: a numerator of 17 digits and a divisor of 100 * 10^17 both fit 64
-// bits.
+// fastDigits is the number of digits for which 64-bit arithmetic is enough: a numerator of 17 digits and a divisor of
+// 100 * 10^17 both fit.
 const fastDigits = 17
 
-// A longer percentage is junk or an attack on the big arithmetic.
+// A longer percentage is a mistake, or an attack that would make the big-number arithmetic slow.
 const maxDigits = 200
 
-// percentOf returns the percentage s of total, or the fault of s.
+// percentOf returns s percent of total, or what is wrong with s.
 func percentOf(s string, total uint64, round Rounding, capped bool) (int, string) {
 	number, found := strings.CutSuffix(s, "%")
 	if !found {
@@ -187,7 +187,7 @@ func percentOf(s string, total uint64, round Rounding, capped bool) (int, string
 	return int(quotient), ""
 }
 
-// longPercentOf is percentOf for more digits than fit 64 bits.
+// longPercentOf is percentOf for numbers that do not fit into 64 bits.
 func longPercentOf(digits string, decimals int, total uint64, round Rounding) (int, string) {
 	numerator, _ := new(big.Int).SetString(digits, 10)
 	numerator.Mul(numerator, new(big.Int).SetUint64(total))
@@ -202,7 +202,7 @@ func longPercentOf(digits string, decimals int, total uint64, round Rounding) (i
 	return int(quotient.Int64()), ""
 }
 
-// above100 looks at digits without leading zeros before, and without trailing zeros after the point.
+// above100 compares the digits before the point, without leading zeros, and the digits after, without trailing zeros.
 func above100(whole, fraction string) bool {
 	return len(whole) > 3 || len(whole) == 3 && (whole > "100" || fraction != "")
 }

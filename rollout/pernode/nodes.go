@@ -10,13 +10,13 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/internal/limits"
 )
 
-// decision holds Nodes in ascending order of their names, with their Pods and the decisions for them.
+// decision holds the Nodes in ascending order of their names, with their Pods and the planned actions.
 type decision struct {
 	*Spec
 
 	nodes []entry
 	pods  []Pod
-	// lost are Pods of missing Nodes.
+	// lost are Pods whose Node does not exist.
 	lost []int
 
 	create, anew []string
@@ -29,25 +29,26 @@ type decision struct {
 type entry struct {
 	Node
 
-	// pods are the positions of the Node's Pods, the oldest first.
+	// pods are the indexes of the Node's Pods, the oldest first.
 	pods []int
-	// running counts the Pods that neither terminate nor have ended. newest is the Pod to keep at the new revision, old
-	// the Pod to keep at another revision, nil if there is none. Each is the oldest Pod without a begun deletion, or
-	// else the oldest. ambiguous says that a revision has several running Pods.
+	// running is the number of Pods that neither terminate nor have ended. newest is the Pod to keep at the new
+	// revision, old the Pod to keep at an older revision, nil if there is none. Each is the oldest Pod whose deletion
+	// has not begun, or if there is none, the oldest Pod. ambiguous says that several running Pods have the same
+	// revision.
 	running     int
 	newest, old *Pod
 	newestAt    int
 	oldAt       int
 	ambiguous   bool
-	// resting says that an ended Pod holds the Node for a while.
+	// resting says that an ended Pod is kept on the Node for a while.
 	resting bool
-	// waits says that the Node gets no Pod, because the partition keeps the Node from the new revision.
+	// waits says that no Pod is created on the Node, because the partition excludes the Node from the new revision.
 	waits bool
 }
 
 func newDecision(spec *Spec, nodes []Node, pods []Pod) (*decision, error) {
 	d := &decision{Spec: spec, nodes: make([]entry, len(nodes)), pods: pods}
-	order := make([]int, len(nodes)) // sorting positions takes a third of the time of sorting entries
+	order := make([]int, len(nodes)) // sorting indexes takes a third of the time of sorting entries
 	for i := range order {
 		order[i] = i
 	}
@@ -74,7 +75,7 @@ func invalid(path, name, detail, remedy string) error {
 	return reason.List{{Code: rollout.InvalidRollout, Path: path, New: name, Detail: detail, Remedy: remedy}}
 }
 
-// assign gives each Node its Pods.
+// assign assigns the Pods to their Nodes.
 func (d *decision) assign(byName map[string]int) error {
 	at, counts := make([]int, len(d.pods)), make([]int, len(d.nodes))
 	for i := range d.pods {
@@ -108,7 +109,7 @@ func (d *decision) assign(byName map[string]int) error {
 	return d.twice()
 }
 
-// twice refuses Pods given twice: one of the two would be deleted for the other.
+// twice returns an error if a Pod is listed twice: Plan would delete the Pod as its own duplicate.
 func (d *decision) twice() error {
 	for i := range d.nodes {
 		pods := d.nodes[i].pods
@@ -122,7 +123,7 @@ func (d *decision) twice() error {
 	return nil
 }
 
-// read looks at the Pods of a Node.
+// read classifies the Pods of a Node.
 func (d *decision) read(n *entry) {
 	if len(n.pods) > 1 {
 		slices.SortFunc(n.pods, d.byAge)
@@ -138,7 +139,8 @@ func (d *decision) read(n *entry) {
 			stays = &n.newest
 		}
 		n.ambiguous = n.ambiguous || *stays != nil
-		if *stays == nil || (*stays).PreDeleting && !p.PreDeleting { // a Pod about to go must not cost a serving Pod
+		// A Pod whose deletion has begun must not replace a running Pod.
+		if *stays == nil || (*stays).PreDeleting && !p.PreDeleting {
 			*stays = p
 			if p.Updated {
 				n.newestAt = i
@@ -187,7 +189,7 @@ func (d *decision) count(n *entry) {
 	}
 }
 
-// manage ensures a single Pod on the Node, or none, regardless of the update.
+// manage makes sure that the Node has a single Pod, or none, apart from updates.
 func (d *decision) manage(n *entry) {
 	for _, i := range n.pods {
 		p := &d.pods[i]
@@ -215,7 +217,7 @@ func (d *decision) manage(n *entry) {
 	}
 }
 
-// firstToStay returns the oldest Pod without a begun deletion, or else the oldest.
+// firstToStay returns the oldest Pod whose deletion has not begun, or if there is none, the oldest Pod.
 func (d *decision) firstToStay(n *entry) *Pod {
 	var oldest *Pod
 	for _, i := range n.pods {
@@ -230,7 +232,7 @@ func (d *decision) firstToStay(n *entry) *Pod {
 	return oldest
 }
 
-// manageTwo keeps the oldest Pod of each revision, and deletes the old Pod when no longer needed.
+// manageTwo keeps the oldest Pod of each revision, and deletes the old Pod once it is no longer needed.
 func (d *decision) manageTwo(n *entry) {
 	d.removeOthers(n, n.newest, n.old)
 	if n.newest != nil && n.old != nil && !n.old.PreDeleting && (!n.old.Ready || n.newest.available()) {
@@ -250,7 +252,7 @@ func (d *decision) removeOthers(n *entry, keep ...*Pod) {
 	}
 }
 
-// explainHeld names Nodes that wait for the end of a Pod.
+// explainHeld adds reasons for Nodes on which a terminating Pod prevents the creation of a Pod.
 func (d *decision) explainHeld() {
 	var foreign, held []int
 	for i := range d.nodes {
@@ -278,8 +280,8 @@ func (d *decision) explainHeld() {
 	}
 }
 
-// forgetLost deletes Pods that wait for a missing Node. Pods bound to a lost Node are left to the Pod garbage
-// collector.
+// forgetLost deletes Pods that are pinned to a Node that does not exist. Pods bound to a lost Node are left to the Pod
+// garbage collector.
 func (d *decision) forgetLost() {
 	for _, i := range d.lost {
 		if p := &d.pods[i]; !p.Scheduled && p.Health != rollout.Terminating {
@@ -288,16 +290,17 @@ func (d *decision) forgetLost() {
 	}
 }
 
-// willBeUpdated reports whether the Node's Pod at the new revision terminates or has ended: the Node will get another
-// Pod.
+// willBeUpdated reports whether the Node's Pod at the new revision is terminating or has ended, so that the Node will
+// get another Pod at the new revision.
 func (d *decision) willBeUpdated(n *entry) bool {
 	return slices.ContainsFunc(n.pods, func(i int) bool { return d.pods[i].Updated })
 }
 
-// replaceEnded finds the Nodes with a single, ended Pod that makes way for a new Pod. Of two ended Pods the second may
-// have ended at once, so both go first.
+// replaceEnded finds the Nodes on which a single ended Pod is replaced at once. If there are two ended Pods, the second
+// may have ended immediately, so both are deleted before a new Pod is created.
 func (d *decision) replaceEnded() {
-	held := d.Progressive && d.Partition > 0 && !d.OnDelete // from the new revision
+	// Whether the partition may keep Nodes from the new revision.
+	held := d.Progressive && d.Partition > 0 && !d.OnDelete
 	for i := range d.nodes {
 		n := &d.nodes[i]
 		if d.MaxSurge > 0 || !n.Run || n.resting || len(n.pods) != 1 {
@@ -309,7 +312,7 @@ func (d *decision) replaceEnded() {
 	}
 }
 
-// limitProgress leaves Nodes without a Pod if the partition keeps them from the new revision.
+// limitProgress creates no Pods on Nodes that the partition keeps from the new revision.
 func (d *decision) limitProgress() {
 	if !d.Progressive || d.Partition == 0 || d.OnDelete {
 		return

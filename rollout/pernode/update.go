@@ -7,7 +7,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// update decides which Nodes take part in the update, and which Nodes are next.
+// update decides which Nodes take part in the update, and which of these Nodes are updated now.
 func (d *decision) update() {
 	switch outdated := d.outdated(); {
 	case d.OnDelete || outdated == 0:
@@ -21,13 +21,13 @@ func (d *decision) update() {
 	default:
 		part := d.takingPart()
 		d.replace(part)
-		if d.LeaveUnfit { // otherwise their Pods are replaced like all others, and not made again
+		if d.LeaveUnfit { // otherwise their Pods are updated by deletion like all others, and not created again
 			d.leaveUnfit(part)
 		}
 	}
 }
 
-// outdated counts the Nodes that have a Pod at an older revision.
+// outdated returns the number of Nodes that have a Pod at an older revision.
 func (d *decision) outdated() (n int) {
 	for i := range d.nodes {
 		if d.nodes[i].old != nil {
@@ -48,7 +48,7 @@ func (d *decision) takingPart() []*entry {
 		}
 		all++
 		switch {
-		case n.waits: // the partition keeps this Node without a Pod
+		case n.waits: // the partition excludes this Node, which has no Pod
 		case n.newest != nil || n.ambiguous:
 			updated = append(updated, n)
 		case n.old == nil || n.old.PreDeleting || !n.Continue:
@@ -68,7 +68,7 @@ func (d *decision) takingPart() []*entry {
 }
 
 // replace updates unavailable Pods, and available Pods while enough Nodes have an available Pod. replace counts all
-// Nodes before choosing.
+// Nodes before choosing Nodes.
 func (d *decision) replace(nodes []*entry) {
 	unavailable := 0
 	var broken, available []int
@@ -79,7 +79,7 @@ func (d *decision) replace(nodes []*entry) {
 		case n.isDue():
 			unavailable++
 			broken = append(broken, n.oldAt)
-		case !n.Continue && d.serves(n): // the Pod goes regardless of the update
+		case !n.Continue && d.serves(n): // another part of the plan deletes the Pod
 		case n.newest == nil || n.old != nil || n.ambiguous || !n.newest.available():
 			unavailable++
 		}
@@ -100,21 +100,22 @@ func (d *decision) serves(n *entry) bool {
 	return slices.ContainsFunc(n.pods, func(i int) bool { return d.pods[i].available() })
 }
 
-// isDue reports whether the Node's only running Pod is at an older revision and no action has begun.
+// isDue reports whether the Node's only running Pod is at an older revision, and no deletion or update of the Pod has
+// begun.
 func (n *entry) isDue() bool {
 	return n.newest == nil && n.old != nil && !n.ambiguous && !n.old.PreDeleting && n.Continue
 }
 
-// surge creates new Pods beside old ones.
+// surge creates new Pods beside old Pods.
 func (d *decision) surge(nodes []*entry) {
 	surging := 0
 	var broken, available []string
 	for _, n := range nodes {
 		switch {
 		case n.ambiguous, n.newest != nil && n.old != nil, n.resting && n.old != nil:
-			// a new Pod would end like the last Pod
+			// the last new Pod has ended, and the next would probably end too
 			surging++
-		case n.newest != nil, n.old == nil, !n.Run: // nothing is old, or no Pod may be created there
+		case n.newest != nil, n.old == nil, !n.Run: // no Pod is outdated, or no Pod may be created on the Node
 		case !n.old.available():
 			broken = append(broken, n.Name)
 		default:
@@ -130,11 +131,11 @@ func (d *decision) surge(nodes []*entry) {
 	}
 }
 
-// leaveUnfit deletes old Pods of Nodes without a wanted Pod, where the old Pod may only stay and no new Pod can replace
-// the old Pod. Unavailable Pods go at once. Available Pods go only while more Nodes have an available Pod than are to
-// have a Pod: the set of fitting Nodes has changed, and the old Pods serve until enough Pods serve elsewhere.
-// Kubernetes does the same (rollingUpdate in pkg/controller/daemon/update.go). With LeaveUnfit the Nodes outside the
-// update come after its end.
+// leaveUnfit deletes outdated Pods on Nodes where a Pod may stay but no new Pod may be created. Unavailable Pods are
+// deleted at once. Available Pods are deleted only while more Nodes have an available Pod than should have a Pod: the
+// old Pods stay until enough Pods are available on other Nodes. Kubernetes does the same (rollingUpdate in
+// pkg/controller/daemon/update.go). If LeaveUnfit is set, Nodes outside the update are handled after the end of the
+// update.
 func (d *decision) leaveUnfit(part []*entry) {
 	mayGo := true
 	if d.LeaveUnfit {
@@ -147,9 +148,9 @@ func (d *decision) leaveUnfit(part []*entry) {
 		case !n.isLeft():
 		case !mayGo || n.newest == nil && n.old.available():
 			available = append(available, n.oldAt)
-		case n.newest != nil && slices.Contains(d.remove, n.newestAt): // the new Pod is surplus, too
+		case n.newest != nil && slices.Contains(d.remove, n.newestAt): // the new Pod is deleted, too
 		case n.newest != nil:
-			now = append(now, n.newestAt) // no Node will accept the new Pod
+			now = append(now, n.newestAt) // the Node does not accept the new Pod
 		default:
 			now = append(now, n.oldAt)
 		}
@@ -174,8 +175,8 @@ func (d *decision) downward() (nodes []*entry) {
 	return nodes
 }
 
-// isLeft reports whether the Node is to have no Pod and nothing else ends its old Pod: the old Pod is alone there, or
-// beside a new Pod that the Node will not accept.
+// isLeft reports whether the Node should have no Pod and no other part of the plan deletes its old Pod: the old Pod is
+// alone there, or beside a new Pod that the Node does not accept.
 func (n *entry) isLeft() bool {
 	if n.Run || n.Excluded || !n.Continue || n.old == nil || n.old.PreDeleting || n.ambiguous {
 		return false
@@ -183,7 +184,8 @@ func (n *entry) isLeft() bool {
 	return n.newest == nil || !n.newest.Scheduled && !n.newest.available() && n.old.Ready
 }
 
-// toSpare is the number of Nodes keeping an available Pod minus the number of Nodes to have a Pod now.
+// toSpare returns the number of Nodes that will keep an available Pod minus the number of Nodes that should have a Pod
+// now.
 func (d *decision) toSpare() (count int) {
 	for i := range d.nodes {
 		n := &d.nodes[i]
@@ -197,7 +199,7 @@ func (d *decision) toSpare() (count int) {
 	return count
 }
 
-// restingLast moves resting Pods back, because they would use up the budget of other Pods.
+// restingLast moves Pods in back-off to the end, because they would use up the budget of other Pods.
 func (d *decision) restingLast(list []int) {
 	slices.SortStableFunc(list, func(i, j int) int { return cmp.Compare(d.pods[i].Rest, d.pods[j].Rest) })
 }

@@ -17,8 +17,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// shapes are the structs of Pods, each with its fields. Structs with another form than an object of their fields, such
-// as times and quantities, are left out.
+// shapes are the Go structs within a Pod, each with its fields. Structs whose JSON is not an object of their fields,
+// such as times and quantities, are left out.
 type shapes map[reflect.Type][]member
 
 // member is a field of a struct.
@@ -28,7 +28,7 @@ type member struct {
 	inline bool
 }
 
-// add adds a type and the types of its fields.
+// add adds a type, and the types of its fields.
 func (s shapes) add(t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
@@ -48,7 +48,8 @@ func (s shapes) add(t reflect.Type) {
 			return
 		}
 		if name != "-" {
-			members = append(members, member{f.Index[0], name, name == ""}) // an embedded field without a name is inline
+			// JSON inlines an embedded field without a name.
+			members = append(members, member{f.Index[0], name, name == ""})
 		}
 	}
 	s[t] = members
@@ -63,8 +64,8 @@ type differences struct {
 	operations []operation
 }
 
-// difference returns the operations that turn before into after. Fields unknown to the Go types are left alone, in
-// elements of lists, too.
+// difference returns the operations that turn before into after. Fields unknown to the Go types are not touched, also
+// within elements of lists.
 func (s shapes) difference(before, after *corev1.Pod) []operation {
 	d := differences{shapes: s}
 	d.structs("", reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem())
@@ -72,7 +73,8 @@ func (s shapes) difference(before, after *corev1.Pod) []operation {
 }
 
 func (d *differences) set(path string, value reflect.Value) {
-	d.operations = append(d.operations, operation{Op: "add", Path: path, Value: value.Interface()}) // "add" over an existing value replaces the value
+	// "add" replaces an existing value.
+	d.operations = append(d.operations, operation{Op: "add", Path: path, Value: value.Interface()})
 }
 
 // value compares two values of the same type.
@@ -99,7 +101,7 @@ func (d *differences) value(path func() string, before, after reflect.Value) {
 	case after.Kind() == reflect.Slice && after.Type().Elem().Kind() != reflect.Uint8:
 		d.lists(path(), before, after)
 	case after.Type() == reflect.TypeFor[map[string]string]():
-		d.maps(path(), before.Interface().(map[string]string), after.Interface().(map[string]string)) //nolint:forcetypeassert // the case has checked the type
+		d.maps(path(), before.Interface().(map[string]string), after.Interface().(map[string]string)) //nolint:forcetypeassert // just checked
 	default:
 		d.whole(path, before, after)
 	}
@@ -111,7 +113,7 @@ func (d *differences) whole(path func() string, before, after reflect.Value) {
 	}
 }
 
-// isNothing reports whether a value is not in the JSON of an object.
+// isNothing reports whether a value is omitted from the JSON of an object.
 func isNothing(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -144,11 +146,11 @@ func (d *differences) maps(path string, before, after map[string]string) {
 	}
 }
 
-// lists inserts new elements and compares the old elements in sequence. A list with lost or reordered elements is
-// replaced.
+// lists inserts new elements, and compares elements that were in the list before one by one. A list that has lost or
+// reordered elements is replaced as a whole.
 func (d *differences) lists(path string, before, after reflect.Value) {
 	begun := len(d.operations)
-	next := 0 // of before
+	next := 0 // index into before
 	for i := range after.Len() {
 		switch element := after.Index(i); {
 		case next == before.Len():
@@ -168,8 +170,8 @@ func (d *differences) lists(path string, before, after reflect.Value) {
 	}
 }
 
-// same reports whether two elements are the same element before and after: containers, volumes and env variables by
-// name, all further types by equality.
+// same reports whether two elements are the same element before and after: containers, volumes and env variables are
+// identified by name; elements of other types must be equal.
 func (d *differences) same(before, after reflect.Value) bool {
 	switch before.Type() {
 	case reflect.TypeFor[corev1.Container](), reflect.TypeFor[corev1.Volume](), reflect.TypeFor[corev1.EnvVar]():
@@ -178,7 +180,7 @@ func (d *differences) same(before, after reflect.Value) bool {
 	return reflect.DeepEqual(before.Interface(), after.Interface())
 }
 
-// escape spells a key in a JSON pointer.
+// escape encodes a key for a JSON pointer.
 func escape(key string) string {
 	if !strings.ContainsAny(key, "~/") {
 		return key

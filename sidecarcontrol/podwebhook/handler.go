@@ -20,27 +20,28 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Mutator is a single change of Pods.
+// Mutator is a step that changes Pods.
 type Mutator struct {
-	// Name stands in errors and logs. Required.
+	// Name appears in errors and logs. Required.
 	Name string
-	// Mutate changes the Pod, which Mutate may modify. The Pod's namespace is filled in. Required. Mutate must be safe for
-	// concurrent use.
+	// Mutate modifies the given Pod. The Pod's namespace is set. Required. Mutate must be safe for concurrent use.
 	Mutate func(ctx context.Context, pod *corev1.Pod, request *admission.Request) error
-	// Warn returns warnings for the creator of the Pod. The Pod is admitted all the same: see admission.Response. Warn
-	// receives the Pod as sent and as left by all steps, both read only. Optional. Warn must be safe for concurrent use.
+	// Warn returns warnings for the creator of the Pod. A warning does not keep the Pod from being admitted: see
+	// admission.Response. Warn receives the Pod as sent by the client and the Pod after all steps, and must not modify
+	// either. Optional. Warn must be safe for concurrent use.
 	Warn func(before, after *corev1.Pod) []string
 }
 
-// Handler answers admission requests about new Pods. All further requests are allowed without a change: other
-// operations, other resources, and subresources. A Handler is an admission.Handler of controller-runtime, safe for
-// concurrent use. Make a Handler with New.
+// Handler answers admission requests for Pods that are being created. All other requests are allowed without a change:
+// other operations, other resources, and subresources. A Handler is an admission.Handler of controller-runtime, safe
+// for concurrent use. Make a Handler with New.
 type Handler struct {
 	steps  []Mutator
 	shapes shapes
 }
 
-// New returns a Handler that runs the steps in order. The error names an incomplete step, or a step with a taken name.
+// New returns a Handler that runs the steps in order. The error names a step that is incomplete or whose name is used
+// twice.
 func New(steps ...Mutator) (*Handler, error) {
 	seen := map[string]bool{}
 	for i, step := range steps {
@@ -57,7 +58,8 @@ func New(steps ...Mutator) (*Handler, error) {
 	h := &Handler{steps: steps, shapes: shapes{}}
 	h.shapes.add(reflect.TypeFor[corev1.Pod]())
 	if len(h.shapes[reflect.TypeFor[corev1.Pod]()]) == 0 {
-		return nil, errors.New("podwebhook: the type of Pods cannot be read") // no change of a Pod would be seen
+		// Otherwise no change of a Pod would be noticed.
+		return nil, errors.New("podwebhook: the type of Pods cannot be read")
 	}
 	return h, nil
 }
@@ -82,7 +84,8 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the Pod: %w", err))
 	}
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-		return admission.Allowed("") // its kubelet runs the containers from a file, whatever is written here
+		// The kubelet runs a mirror Pod's containers from a file, whatever the API server stores.
+		return admission.Allowed("")
 	}
 	before := pod.DeepCopy()
 	sent := pod.Namespace
@@ -96,22 +99,23 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		}
 	}
 	if sent == "" && pod.Namespace == request.Namespace {
-		pod.Namespace = "" // the API server fills in the namespace
+		pod.Namespace = "" // the API server sets the namespace itself
 	}
 	return h.answer(before, pod).WithWarnings(h.warnings(ctx, before, pod)...)
 }
 
-// warnings returns the warnings of the steps. No warning stops the admission of a Pod.
+// warnings returns the warnings of the steps. Warnings do not prevent the admission of a Pod.
 func (h *Handler) warnings(ctx context.Context, before, after *corev1.Pod) (warnings []string) {
 	for i := range h.steps {
 		if s := &h.steps[i]; s.Warn != nil {
-			_ = s.run(ctx, func() error { warnings = append(warnings, s.Warn(before, after)...); return nil }) // run logs the error
+			// Run logs the error already.
+			_ = s.run(ctx, func() error { warnings = append(warnings, s.Warn(before, after)...); return nil })
 		}
 	}
 	return warnings
 }
 
-// run runs a part of a step. A panic becomes an error.
+// run calls a function of a step. A panic becomes an error.
 func (s *Mutator) run(ctx context.Context, part func() error) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -122,7 +126,7 @@ func (s *Mutator) run(ctx context.Context, part func() error) (err error) {
 	return part()
 }
 
-// refused says why a Pod is not admitted.
+// refused is the response for a Pod that is not admitted.
 func refused(ctx context.Context, step *Mutator, err error) admission.Response {
 	logr.FromContextOrDiscard(ctx).V(1).Info("Pod refused", "step", step.Name, "error", err.Error())
 	wrapped := fmt.Errorf("%s: %w", step.Name, err)
@@ -136,10 +140,10 @@ func refused(ctx context.Context, step *Mutator, err error) admission.Response {
 	return admission.Errored(http.StatusInternalServerError, wrapped)
 }
 
-// reasonsShown is how many reasons an answer names.
+// reasonsShown is the largest number of reasons in a response.
 const reasonsShown = 10
 
-// answer returns the changes made by the steps.
+// answer is the response with the changes that the steps have made.
 func (h *Handler) answer(before, after *corev1.Pod) admission.Response {
 	response := admission.Allowed("")
 	operations := h.shapes.difference(before, after)

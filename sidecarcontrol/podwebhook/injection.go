@@ -14,20 +14,20 @@ import (
 )
 
 // Injection says which sidecars are injected. Its webhook must have reinvocationPolicy Never, the default. A second
-// call would replace the sidecars by new sidecars, without the API server's additions to the first (tokens, limits of a
-// LimitRange), and would draw the Pod's version of a pinned set again.
+// call would replace the sidecars by new sidecars, without what the API server has added to the first (tokens, limits
+// of a LimitRange), and would choose the Pod's version of a pinned set again.
 type Injection struct {
-	// Control injects. Required.
+	// Control injects the sidecars. Required.
 	Control *sidecarcontrol.Control
-	// Sets returns the sets of a Pod, like sidecarcontrol.Index.Match. An error, for example because the sets are not
-	// known yet, refuses the Pod. Required.
+	// Sets returns the sets that match a Pod, like sidecarcontrol.Index.Match. If Sets returns an error, for example
+	// because the caches are not synced yet, the Pod is refused. Required.
 	Sets func(ctx context.Context, pod *corev1.Pod) ([]*sidecarcontrol.Set, error)
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 }
 
 // Mutator returns the Mutator that injects sidecars. The Mutator warns if a sidecar replaces a container of the Pod;
-// OpenKruise replaces silently.
+// OpenKruise replaces such a container without a warning.
 func (i Injection) Mutator(name string) (Mutator, error) {
 	if i.Control == nil || i.Sets == nil {
 		return Mutator{}, fmt.Errorf("podwebhook: step %q needs a Control and Sets", name)
@@ -47,7 +47,7 @@ func (i Injection) inject(ctx context.Context, pod *corev1.Pod, request *admissi
 	return err
 }
 
-// warn names containers with the name of a sidecar.
+// warn returns a warning for each container that a sidecar of the same name has replaced.
 func (i Injection) warn(before, after *corev1.Pod) (warnings []string) {
 	for _, path := range i.Control.Replaced(before, after) {
 		warnings = append(warnings, path+" is replaced by a sidecar of this name")
@@ -57,9 +57,9 @@ func (i Injection) warn(before, after *corev1.Pod) (warnings []string) {
 
 func (i Injection) now() time.Time { return i.Clock.Now() }
 
-// seed differs for each request.
+// seed returns a different number for each request.
 func seed(request *admission.Request) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(request.UID)) // Write never fails
+	_, _ = h.Write([]byte(request.UID)) // Write of a hash never returns an error
 	return h.Sum64()
 }

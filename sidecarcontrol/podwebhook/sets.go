@@ -18,11 +18,11 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Sets are the sets defined by the objects of a kind in a cache. Use Sets.For as Injection.Sets. Sets is safe for
+// Sets compiles the objects of a kind in a cache into sidecar sets. Use Sets.For as Injection.Sets. Sets is safe for
 // concurrent use. Make Sets with NewSets.
 type Sets[O client.Object] struct {
-	// indexes are the indexes by the owners' namespace. Owners without a namespace use the empty namespace.
-	indexes    sync.Map // by string, *sidecarcontrol.Index
+	// indexes are the indexes by the owners' namespace. For cluster-scoped owners the namespace is empty.
+	indexes    sync.Map // string to *sidecarcontrol.Index
 	compile    func(O) (*sidecarcontrol.Set, error)
 	log        logr.Logger
 	owners     cache.Informer
@@ -31,18 +31,18 @@ type Sets[O client.Object] struct {
 	synced     []func() bool
 }
 
-// Manager is the part of a controller-runtime manager needed by Sets.
+// Manager is the part of a controller-runtime manager that Sets needs.
 type Manager interface {
 	GetCache() cache.Cache
 	GetAPIReader() client.Reader
 	GetLogger() logr.Logger
 }
 
-// NewSets returns the sets of the kind of owner, and adds informers for the kind and for Namespaces to the manager's
-// cache. compile returns the set of an object, or nil for nothing. A set has its owner's name. The set of an owner in a
-// namespace is only for Pods of the same namespace. After an error of compile the object's set is not injected, and the
-// error is logged. NewSets calls compile when an object comes or changes in anything but its status, and on Update.
-// compile must not modify the object. Call NewSets before the manager starts.
+// NewSets returns Sets for the kind of owner, and adds informers for the kind and for Namespaces to the manager's
+// cache. compile returns the set defined by an object, or nil if there is none. A set must have its owner's name. If
+// owners have a namespace, a set applies only to Pods of this namespace. If compile returns an error, the object's set
+// is not injected, and the error is logged. compile is called when an object is created, when anything but its status
+// changes, and on Update. compile must not modify the object. Call NewSets before the manager starts.
 //
 // RBAC: list and watch on the owner's kind, and get, list and watch on Namespaces.
 func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile func(O) (*sidecarcontrol.Set, error)) (*Sets[O], error) {
@@ -54,7 +54,8 @@ func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile
 		return nil, fmt.Errorf("podwebhook: informer for %T: %w", owner, err)
 	}
 	registration, err := s.owners.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: s.put, UpdateFunc: s.replace, DeleteFunc: s.drop, // methods: Go 1.26.8 mixes up function literals of generic functions
+		// Methods, because Go 1.26.8 mixes up function literals of generic functions.
+		AddFunc: s.put, UpdateFunc: s.replace, DeleteFunc: s.drop,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("podwebhook: watching %T: %w", owner, err)
@@ -67,8 +68,8 @@ func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile
 	return s, nil
 }
 
-// isOther reports whether an object changed outside of its status. Kinds such as ConfigMaps have no generation, and no
-// status either.
+// isOther reports whether anything but an object's status has changed. Kinds without a generation, such as ConfigMaps,
+// have no status either.
 func isOther(before, after any) bool {
 	was, ok := before.(client.Object)
 	is, alsoOK := after.(client.Object)
@@ -112,7 +113,7 @@ func (s *Sets[O]) drop(obj any) {
 	}
 }
 
-// indexOf returns the index of a namespace.
+// indexOf returns the index for a namespace.
 func (s *Sets[O]) indexOf(namespace string) *sidecarcontrol.Index {
 	found, ok := s.indexes.Load(namespace)
 	if !ok {
@@ -121,17 +122,17 @@ func (s *Sets[O]) indexOf(namespace string) *sidecarcontrol.Index {
 	return found.(*sidecarcontrol.Index)
 }
 
-// Update has an object compiled again, because something else needed by compile has changed.
+// Update compiles an object again, because something other than the object that compile needs has changed.
 func (s *Sets[O]) Update(owner O) { s.put(owner) }
 
-// Await has Pods wait for a further condition at the start. Call Await before the manager starts.
+// Await adds a condition for which Pods wait after the start of the process. Call Await before the manager starts.
 func (s *Sets[O]) Await(synced func() bool) { s.synced = append(s.synced, synced) }
 
-// patience is how long a Pod waits for the caches when the process has just started. API servers wait for ten seconds
-// unless told otherwise.
+// patience is how long the creation of a Pod waits for the caches after the process has started. API servers wait ten
+// seconds for a webhook by default.
 const patience = 5 * time.Second
 
-// HasSynced reports whether all sets are known.
+// HasSynced reports whether all sets have been compiled.
 func (s *Sets[O]) HasSynced() bool {
 	for _, synced := range s.synced {
 		if !synced() {
@@ -141,8 +142,9 @@ func (s *Sets[O]) HasSynced() bool {
 	return true
 }
 
-// For returns the sets of a Pod with a filled-in namespace. While some sets are unknown, For waits a moment. The error
-// then asks to try again later. Any other error comes from reading the Pod's namespace.
+// For returns the sets that match a Pod; the Pod's namespace must be set. While the caches are not synced, For waits a
+// moment. If the wait was too short, the error asks the client to retry later. Any other error comes from reading the
+// Pod's namespace object.
 func (s *Sets[O]) For(ctx context.Context, pod *corev1.Pod) ([]*sidecarcontrol.Set, error) {
 	if !s.HasSynced() {
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) { return s.HasSynced(), nil })
@@ -161,7 +163,7 @@ func (s *Sets[O]) For(ctx context.Context, pod *corev1.Pod) ([]*sidecarcontrol.S
 	}
 	namespace := &corev1.Namespace{}
 	err := s.namespaces.Get(ctx, client.ObjectKey{Name: pod.Namespace}, namespace)
-	if apierrors.IsNotFound(err) { // the namespace may be new
+	if apierrors.IsNotFound(err) { // the namespace may be too new for the cache
 		err = s.live.Get(ctx, client.ObjectKey{Name: pod.Namespace}, namespace)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {

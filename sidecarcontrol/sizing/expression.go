@@ -13,23 +13,24 @@ import (
 const (
 	maxLength = 1000
 	maxDepth  = 50
-	// maxExponent bounds the size of literals. No quantity is larger than 1e19 nor smaller than 1e-9.
+	// maxExponent limits the size of literals. No quantity is larger than 1e19 nor smaller than 1e-9.
 	maxExponent = 30
 )
 
-// node is an expression. A literal has value, the variable has neither value nor arguments.
+// node is a node of a parsed expression. A literal has a value; the variable has neither value nor arguments.
 type node struct {
 	op    byte // + - * / < (min) > (max) v (variable) l (literal)
 	left  *node
 	right *node
 	value *big.Rat
-	// quantity tells a quantity from a number. The variable is a quantity, so a number never depends on the Pod.
+	// quantity distinguishes a quantity from a plain number. The variable is a quantity, so the value of a plain number
+	// never depends on the Pod.
 	quantity bool
 }
 
 func (n *node) constant() bool { return n.op == 'l' }
 
-// join makes a node of two nodes, and evaluates the node if both are constant.
+// join combines two nodes by an operator, and computes the result at once if both are constant.
 func join(op byte, left, right *node) (*node, error) {
 	n := &node{op: op, left: left, right: right, quantity: left.quantity || right.quantity}
 	switch {
@@ -37,7 +38,7 @@ func join(op byte, left, right *node) (*node, error) {
 		return nil, errors.New("multiplies two quantities")
 	case op == '/' && right.quantity:
 		return nil, errors.New("divides by a quantity")
-	case op == '/' && right.value.Sign() == 0: // The divisor is a literal, as every number.
+	case op == '/' && right.value.Sign() == 0: // The divisor is a literal, as all plain numbers are.
 		return nil, errors.New("divides by zero")
 	}
 	if left.constant() && right.constant() {
@@ -47,7 +48,7 @@ func join(op byte, left, right *node) (*node, error) {
 }
 
 // eval returns the value of the expression. Quantities are in base units; products and quotients of quantities, and
-// numbers beside quantities, are cut to thousandths.
+// numbers added to or compared with quantities, are truncated to thousandths.
 func (n *node) eval(variable *big.Rat) *big.Rat {
 	switch n.op {
 	case 'l':
@@ -72,7 +73,7 @@ func (n *node) eval(variable *big.Rat) *big.Rat {
 	return out
 }
 
-// beside cuts a number beside a quantity.
+// beside truncates a plain number that is added to or compared with a quantity.
 func (n *node) beside(operand *node, value *big.Rat) *big.Rat {
 	if n.quantity && !operand.quantity {
 		return milli(value)
@@ -100,7 +101,7 @@ func combine(op byte, a, b *big.Rat) *big.Rat {
 
 func thousand() *big.Rat { return big.NewRat(1000, 1) }
 
-// whole cuts the fraction off.
+// whole truncates a number to an integer.
 func whole(value *big.Rat) *big.Int { return new(big.Int).Quo(value.Num(), value.Denom()) }
 
 func milli(value *big.Rat) *big.Rat {
@@ -112,7 +113,7 @@ func powerOf(base int64, exponent int) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(base), big.NewInt(int64(exponent)), nil))
 }
 
-// parser descends through the text.
+// parser is a recursive-descent parser of expressions.
 type parser struct {
 	text     string
 	at       int
@@ -161,7 +162,7 @@ func (p *parser) take(c byte) error {
 	return nil
 }
 
-// chain reads operands with operators of the same rank in between.
+// chain parses operands that are joined by the given operators of equal precedence.
 func (p *parser) chain(operators string, operand func() (*node, error)) (*node, error) {
 	left, err := operand()
 	for err == nil {
@@ -184,7 +185,8 @@ func (p *parser) chain(operators string, operand func() (*node, error)) (*node, 
 func (p *parser) sum() (*node, error)     { return p.chain("+-", p.product) }
 func (p *parser) product() (*node, error) { return p.chain("*/", p.operand) }
 
-// operand reads the text between operators. All nesting goes through operand.
+// operand parses what may stand between operators. All nested expressions are parsed by operand, which limits the
+// depth.
 func (p *parser) operand() (*node, error) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, fmt.Errorf("position %d: nests deeper than %d", p.at+1, maxDepth)
@@ -213,7 +215,7 @@ func (p *parser) operand() (*node, error) {
 	return nil, p.unexpected()
 }
 
-// name reads the variable or a call.
+// name parses the variable, or a call of max or min.
 func (p *parser) name() (*node, error) {
 	start := p.at
 	word := strings.ToLower(p.word())
@@ -248,7 +250,8 @@ func (p *parser) name() (*node, error) {
 	return join(op, left, right)
 }
 
-// word reads letters, digits, dots and underscores, so that a literal with a wrong suffix is a single, wrong word.
+// word reads letters, digits, dots and underscores as a whole, so that a literal with an unknown suffix is rejected as
+// a whole.
 func (p *parser) word() string {
 	start := p.at
 	for p.at < len(p.text) && (isLetter(p.text[p.at]) || isDigit(p.text[p.at]) || p.text[p.at] == '.' || p.text[p.at] == '_') {
@@ -257,12 +260,12 @@ func (p *parser) word() string {
 	return p.text[start:p.at]
 }
 
-// literal reads a number, a percentage or a quantity.
+// literal parses a number, a percentage or a quantity.
 func (p *parser) literal() (*node, error) {
 	start := p.at
 	word := p.word()
 	if last := word[len(word)-1]; (last == 'e' || last == 'E') && p.at < len(p.text) && (p.text[p.at] == '-' || p.text[p.at] == '+') {
-		p.at++ // The sign belongs to the exponent.
+		p.at++ // This sign belongs to the exponent.
 		p.word()
 		word = p.text[start:p.at]
 	}
@@ -290,7 +293,7 @@ func (p *parser) literal() (*node, error) {
 	return n, nil
 }
 
-// scale returns the factor of a suffix, and nil for an unknown suffix.
+// scale returns the factor of a suffix, nil if the suffix is unknown.
 func scale(suffix string) (factor *big.Rat, quantity bool) {
 	if exponent, found := strings.CutPrefix(strings.ToLower(suffix), "e"); found {
 		n, err := strconv.Atoi(exponent)

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// InvalidExpression means that a policy cannot be used. The reason holds the path of the field within the policy and
-	// its value.
+	// InvalidExpression means that a policy is invalid. The reason has the path of the field within the policy, and its
+	// value.
 	InvalidExpression reason.Code = "InvalidExpression"
-	// NoTargetContainer means that a Pod has none of the containers whose resources the policy needs.
+	// NoTargetContainer means that a Pod has none of the containers from whose resources the policy computes.
 	NoTargetContainer reason.Code = "NoTargetContainer"
 )
 
@@ -25,11 +25,11 @@ type Mode string
 const (
 	// Sum adds the resources.
 	Sum Mode = "sum"
-	// Max takes the largest of each resource.
+	// Max takes the largest value of each resource.
 	Max Mode = "max"
 )
 
-// Expressions compute a value for each resource. An empty expression leaves the resource unset.
+// Expressions are the formulas for the sidecar's cpu and memory. An empty expression leaves the resource unset.
 type Expressions struct {
 	CPU, Memory string
 }
@@ -37,21 +37,21 @@ type Expressions struct {
 // Policy says how to compute a sidecar's resources.
 type Policy struct {
 	Mode Mode
-	// Containers is a regular expression, in the syntax of package regexp. A match with any part of a container's name
-	// makes the container a target. Containers must not be empty.
+	// Containers is a regular expression, in the syntax of package regexp. Every container whose name contains a match
+	// is a target. Containers must not be empty.
 	Containers string
-	// Limits are computed from the limits of the targets, and Requests from their requests.
+	// Limits are computed from the limits of the target containers, and Requests from their requests.
 	Limits, Requests Expressions
 }
 
-// Sizes is a checked and compiled Policy. Sizes is immutable, and safe for concurrent use. Make Sizes with Compile.
+// Sizes is a validated and compiled Policy. Sizes is immutable, and safe for concurrent use. Make Sizes with Compile.
 type Sizes struct {
 	mode    Mode
 	names   *regexp.Regexp
 	entries []entry
 }
 
-// entry is an expression and its purpose.
+// entry is an expression and the resource that it computes.
 type entry struct {
 	path   string
 	text   string
@@ -60,8 +60,9 @@ type entry struct {
 	result *node
 }
 
-// Compile checks and compiles a policy. The error is a reason.List with code InvalidExpression. The list names every
-// wrong field by its path: targetContainersMode, targetContainersNameRegex, or the likes of resourcesExpr.limits.cpu.
+// Compile validates and compiles a policy. The error is a reason.List with code InvalidExpression. The list names every
+// invalid field by its path: targetContainersMode, targetContainersNameRegex, or a path such as
+// resourcesExpr.limits.cpu.
 func Compile(p Policy) (*Sizes, error) {
 	s := &Sizes{mode: p.Mode}
 	var problems reason.List
@@ -104,9 +105,10 @@ func Compile(p Policy) (*Sizes, error) {
 // Selects reports whether a container of this name is a target.
 func (s *Sizes) Selects(container string) bool { return s.names.MatchString(container) }
 
-// Of computes the resources of a sidecar from the resources of the target containers. If any target lacks a limit, the
-// limit has no bound and is left unset whatever its expression. A missing request counts as zero. The error is a
-// reason.List: NoTargetContainer without targets, InvalidExpression for a negative or too large result.
+// Of computes the resources of a sidecar from the resources of the target containers. If any target container has no
+// limit for a resource, the sidecar gets no limit either, whatever the expression. A missing request counts as zero.
+// The error is a reason.List: NoTargetContainer if there are no targets, InvalidExpression if a result is negative or
+// too large.
 func (s *Sizes) Of(targets []corev1.ResourceRequirements) (corev1.ResourceRequirements, error) {
 	if len(targets) == 0 {
 		return corev1.ResourceRequirements{}, reason.List{{
@@ -144,7 +146,7 @@ func (s *Sizes) Of(targets []corev1.ResourceRequirements) (corev1.ResourceRequir
 	return out, nil
 }
 
-// aggregate returns the combined resource of the targets, and false for a limit without a bound.
+// aggregate returns the combined resource of the targets, and false for a limit that a target does not set.
 func (s *Sizes) aggregate(e *entry, targets []corev1.ResourceRequirements) (*big.Rat, bool) {
 	total := new(big.Rat)
 	for i := range targets {
@@ -165,7 +167,8 @@ func (s *Sizes) aggregate(e *entry, targets []corev1.ResourceRequirements) (*big
 	return total, true
 }
 
-// exact returns the value of a quantity. exact gets a copy, because AsDec changes the quantity's representation.
+// exact returns the value of a quantity as a fraction. The parameter is a copy, because AsDec changes the quantity's
+// representation.
 func exact(q resource.Quantity) *big.Rat {
 	d := q.AsDec()
 	out := new(big.Rat).SetInt(d.UnscaledBig())
@@ -177,20 +180,20 @@ func exact(q resource.Quantity) *big.Rat {
 	return out
 }
 
-// quantity evaluates the expression of an entry.
+// quantity evaluates the expression of an entry as a quantity.
 func (e *entry) quantity(variable *big.Rat) (resource.Quantity, error) {
 	value := e.result.eval(variable)
 	format := resource.DecimalSI
 	if e.name == corev1.ResourceMemory {
 		format = resource.BinarySI
-		if !e.result.quantity { // A number of bytes: a part of a byte is impossible.
+		if !e.result.quantity { // memory is in bytes, and fractions of a byte are impossible
 			value = new(big.Rat).SetInt(whole(value))
 		}
 	}
 	if value.Sign() < 0 {
 		return resource.Quantity{}, fmt.Errorf("the result %s is negative", decimal(value))
 	}
-	// A value too large in thousandths may still fit in whole units.
+	// A value that is too large in thousandths may still fit in whole units.
 	if milli := whole(new(big.Rat).Mul(value, thousand())); milli.IsInt64() {
 		return *resource.NewMilliQuantity(milli.Int64(), format), nil
 	}
@@ -200,7 +203,7 @@ func (e *entry) quantity(variable *big.Rat) (resource.Quantity, error) {
 	return resource.Quantity{}, fmt.Errorf("the result %s is larger than any quantity", decimal(value))
 }
 
-// decimal renders a value for messages. The value can have a million digits.
+// decimal formats a value for messages. The value may have a million digits.
 func decimal(value *big.Rat) string {
 	const most = 40
 	if value == nil {

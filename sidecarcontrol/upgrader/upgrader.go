@@ -1,8 +1,9 @@
 // Package upgrader carries out upgrades of sidecars.
 //
-// An [Upgrader] knows the Pods with sidecars of the owners of a kind, whoever controls the Pods. [Upgrader.Work] takes
-// the Pods of an owner a step closer to its set: Work ends begun upgrades, and upgrades as many further Pods as the
-// rollout allows. A Pod may have sidecars of several owners: an upgrade by any owner counts against the budgets of all.
+// An [Upgrader] finds the Pods that have sidecars of the owners of a kind, whoever controls the Pods. [Upgrader.Work]
+// brings the Pods of an owner a step closer to its set: Work finishes upgrades that have begun, and begins as many
+// upgrades as the rollout allows. A Pod may have sidecars of several owners: an upgrade for any of these owners counts
+// against the budgets of all.
 //
 //	v, result, err := r.upgrader.Cache.Observe(ctx, req)
 //	if v == nil {
@@ -13,7 +14,7 @@
 //	return pass.Result(err, r.report(ctx, v, work))
 //
 // RBAC: list and watch on the owner's kind, on Pods and on ControllerRevisions, get and patch on Pods, and patch on
-// pods/status if sidecarcontrol.Keys.Condition is given.
+// pods/status if sidecarcontrol.Keys.Condition is set.
 package upgrader
 
 import (
@@ -36,29 +37,29 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Config of an Upgrader.
+// Config is the configuration of an Upgrader.
 type Config[O client.Object] struct {
-	// Control injects and upgrades. Required.
+	// Control is the Control that injects the sidecars. Required.
 	Control *sidecarcontrol.Control
-	// Cache are the options of the cache; New sets Members. Calls is the argument of fanout.New.
+	// Cache are the options of the cache; New sets its field Members. Calls is the argument of fanout.New.
 	Cache ownercache.Options
 	Calls int
-	// Observe receives Events of Pods. Optional.
+	// Observe is called with Events about Pods. Optional.
 	Observe func(owner O, event Event)
 }
 
-// Kinds of Events.
+// These are the kinds of Events.
 const (
-	// Upgraded says that a Pod was given new images.
+	// Upgraded says that a Pod got new images.
 	Upgraded What = "Upgraded"
-	// Flipped says that a hot upgrade has ended: the earlier working container is idle.
+	// Flipped says that a hot upgrade was finished: the earlier working container is idle now.
 	Flipped What = "Flipped"
 )
 
 // What is the kind of an Event.
 type What string
 
-// Event is an action on a Pod, done or tried.
+// Event reports an action on a Pod, or a failed attempt.
 type Event struct {
 	What What
 	Pod  *corev1.Pod
@@ -75,22 +76,24 @@ type Upgrader[O client.Object] struct {
 	config Config[O]
 
 	mu sync.Mutex
-	// claims are the Pods about to be upgraded, with the name of the set. A claim ends at the begin of its set's next
-	// pass, because the cache shows the writes then, or with its pass if nothing was written.
+	// claims maps the Pods that are about to be upgraded to the name of the upgrading set. A claim ends when the next
+	// pass of its set begins, because the cache shows the writes then, or at the end of the same pass if nothing was
+	// written.
 	claims map[types.UID]string
-	// known are the Standings of an owner's last pass, by the owner's UID: of thousands of Pods, most have not changed
-	// since.
+	// known are the Standings of each owner's last pass, by the owner's UID: of thousands of Pods, most have not
+	// changed since the last pass.
 	known map[types.UID]*known
 }
 
-// known are Standings with a set, by the Pods' UIDs, valid as long as neither changes. The objects are the cache's,
-// which replaces changed objects. Only a single pass at a time uses known.
+// known are Standings with a set, by the Pods' UIDs; a Standing is valid as long as neither Pod nor set changes. The
+// Pods are the cache's objects, and the cache replaces an object that changes. Only one pass of an owner runs at a
+// time, so known needs no lock.
 type known struct {
 	set  *sidecarcontrol.Set
 	pods map[types.UID]*sidecarcontrol.Standing
 }
 
-// New returns an Upgrader for the kind of owner. Call New before the manager starts. The error names the missing part
+// New returns an Upgrader for the kind of owner. Call New before the manager starts. The error names the missing field
 // of the config, or comes from ownercache.New.
 func New[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, config Config[O]) (*Upgrader[O], error) {
 	if config.Control == nil {
@@ -112,29 +115,29 @@ func New[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, 
 	return u, nil
 }
 
-// Plan says which upgrades to start.
+// Plan says which upgrades to begin.
 type Plan struct {
-	// Rollout returns the limits, given the Standing of each Pod. Nil starts no upgrade: begun upgrades are ended all the
-	// same. Required otherwise. Work sets Order.Rest.
+	// Rollout returns the order and the limits, given the Standing of each Pod. If nil, no upgrade is begun, but
+	// upgrades that have begun are finished. Work sets Order.Rest.
 	Rollout func(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout
-	// Selects leaves out Pods no longer matched by the set. A begun hot upgrade in such a Pod is ended all the same. Nil
-	// leaves out none.
+	// Selects reports whether the set still matches a Pod; other Pods are not upgraded. If a hot upgrade of such a Pod
+	// has begun, the upgrade is finished nevertheless. Nil means that all Pods match.
 	Selects func(pod *corev1.Pod) bool
 }
 
 // Work is the result of a pass.
 type Work struct {
-	// Pods are the Standings of the set's Pods: active Pods with all sidecars of the set. A Pod older than a newly added
-	// container of the set is excluded: no running Pod can get a further container.
+	// Pods are the Standings of the set's Pods: the active Pods that have all sidecars of the set. A Pod created before
+	// a container was added to the set is excluded: a running Pod cannot get another container.
 	Pods []sidecarcontrol.Standing
-	// Dropped are active Pods with sidecars of the set that are not its Pods any more: the set does not match them, or has
-	// gained a sidecar missing in the Pod. Nobody upgrades them.
+	// Dropped are active Pods that have sidecars of the set but do not belong to the set any more: the set does not
+	// match the Pod, or the Pod lacks a sidecar that was added to the set. These Pods are not upgraded.
 	Dropped []*corev1.Pod
-	// Choice is the decision about new upgrades.
+	// Choice says which Pods are upgraded now.
 	Choice sidecarcontrol.Choice
 }
 
-// task is an attempt for a Pod, and the rest of the Pod after a refusal.
+// task is an attempt at changing a Pod, with the back-off after a refusal.
 func task(name string) fanout.Task {
 	return fanout.Task{Name: name, First: 10 * time.Second, Last: 5 * time.Minute}
 }
@@ -146,13 +149,13 @@ const (
 	notePods    = "note the progress of upgrades"
 )
 
-// Work takes the Pods of an owner a step closer to the set. The result shows the state before the writes.
+// Work brings the Pods of an owner a step closer to the set. The result shows the state before the writes.
 func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, set *sidecarcontrol.Set, plan Plan) (Work, error) {
 	all, selected, dropped := u.read(v, set, plan)
 	work, wait := u.decide(v, set, plan, all[:selected:selected])
 	work.Dropped = dropped
 	pass.Wake(wait)
-	var written sync.Map // by UID
+	var written sync.Map // names of the written Pods by UID
 	byPod := make(map[*corev1.Pod]*sidecarcontrol.Standing, len(all))
 	for i := range all {
 		pass.Wake(all[i].RequeueAfter)
@@ -203,7 +206,7 @@ func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fan
 	return work, err
 }
 
-// release ends claims of a set.
+// release ends the claims of a set.
 func (u *Upgrader[O]) release(set *sidecarcontrol.Set, which func(types.UID) bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -219,7 +222,7 @@ func podsWhere(pods []sidecarcontrol.Standing, match func(*sidecarcontrol.Standi
 	return out
 }
 
-// send writes a change. Other owners of the Pod's sidecars see the write.
+// send writes a change of a Pod. Passes of all owners with sidecars in the Pod wait until the cache shows the write.
 func (u *Upgrader[O]) send(
 	ctx context.Context, v *ownercache.View[O], s *sidecarcontrol.Standing, change func(*sidecarcontrol.Standing) (podpatch.Change, error),
 ) (bool, error) {
@@ -231,8 +234,8 @@ func (u *Upgrader[O]) send(
 	return result.Sent > 0, err
 }
 
-// read returns the Standings of the Pods: first the selected Pods, then deselected Pods with an upgrade that goes on.
-// Other sets wait for the end of such an upgrade.
+// read returns the Standings of the Pods: first the Pods that the set matches, then other Pods whose upgrade is in
+// progress. Other sets wait until such an upgrade has ended.
 func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (out []sidecarcontrol.Standing, selected int, dropped []*corev1.Pod) {
 	known := u.knownOf(v.Owner.GetUID(), set)
 	out = make([]sidecarcontrol.Standing, 0, len(v.Pods))
@@ -267,7 +270,7 @@ func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan 
 	return append(out, left...), len(out), dropped
 }
 
-// knownOf returns an owner's known Standings, as far as still valid for the set.
+// knownOf returns an owner's remembered Standings that are still valid for the set.
 func (u *Upgrader[O]) knownOf(owner types.UID, set *sidecarcontrol.Set) *known {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -280,13 +283,14 @@ func (u *Upgrader[O]) knownOf(owner types.UID, set *sidecarcontrol.Set) *known {
 	return last
 }
 
-// decide chooses among the Pods. Other sets then know which Pods are about to be upgraded. wait, if positive, is the
-// time until another look: no event tells that a refused Pod's rest is over, or that another set releases a Pod.
+// decide chooses the Pods to upgrade. The choice is recorded in claims, so that other sets know which Pods are about to
+// be upgraded. wait, if positive, is the time until the next pass: no event announces that a Pod's back-off is over, or
+// that another set releases a Pod.
 func (u *Upgrader[O]) decide(
 	v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan, pods []sidecarcontrol.Standing,
 ) (work Work, wait time.Duration) {
 	work.Pods = pods
-	var shared []int // with other sets
+	var shared []int // indexes of Pods that also have sidecars of other sets
 	for i := range work.Pods {
 		if work.Pods[i].Shared {
 			shared = append(shared, i)
@@ -297,7 +301,7 @@ func (u *Upgrader[O]) decide(
 		rollout = plan.Rollout(work.Pods)
 		rollout.Order.Rest = func(pod *corev1.Pod) time.Duration {
 			rest := u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods))
-			wait = sooner(wait, rest) // a resting Pod comes last, and if not chosen, Try does not wake the set
+			wait = sooner(wait, rest) // Pods in back-off come last; Try wakes the owner only for chosen Pods
 			return rest
 		}
 	}
@@ -309,8 +313,8 @@ func (u *Upgrader[O]) decide(
 	}
 	for _, i := range shared {
 		s := &work.Pods[i]
-		// The Pod in the view may be older than another set's write. The pointer says nothing, because a new list brings new
-		// pointers.
+		// The Pod in the view may be older than a write for another set. Comparing pointers is not enough, because a
+		// new list brings new pointers.
 		newest, _ := u.Cache.Pods.Get(s.Pod.Namespace, s.Pod.Name)
 		claimed := u.claims[s.Pod.UID] != ""
 		if claimed {
@@ -319,7 +323,7 @@ func (u *Upgrader[O]) decide(
 		s.Busy = s.Busy || claimed || newest == nil || newest.ResourceVersion != s.Pod.ResourceVersion
 	}
 	work.Choice = sidecarcontrol.Choose(work.Pods, rollout)
-	// A Pod about to be changed by another set is left for the next pass: both would write the same annotations.
+	// A Pod that another set is about to change is left for the next pass: both would write the same annotations.
 	work.Choice.Upgrade = slices.DeleteFunc(work.Choice.Upgrade, func(s *sidecarcontrol.Standing) bool { return u.claims[s.Pod.UID] != "" })
 	for _, s := range work.Choice.Upgrade {
 		u.claims[s.Pod.UID] = set.Name()
@@ -327,7 +331,7 @@ func (u *Upgrader[O]) decide(
 	return work, wait
 }
 
-// sooner returns the shorter of two waits. Zero means no wait.
+// sooner returns the shorter of two waits. Zero means that there is no wait.
 func sooner(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return b

@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// phaseDeadline ends a phase whose manager stands still.
+	// phaseDeadline ends a phase whose manager makes no progress.
 	phaseDeadline = 30 * time.Minute
 	settleEvery   = 50 * time.Millisecond
-	// quiet is the time without writes of the manager that ends a phase.
+	// quiet is how long the manager must have written nothing for a phase to end.
 	quiet = time.Second
-	// sideBySide is the number of the bench's own requests at a time.
+	// sideBySide is the number of concurrent requests of the bench itself.
 	sideBySide = 32
 )
 
@@ -43,20 +43,20 @@ type bench struct {
 	user     string
 
 	shape   Shape
-	foreign map[string]int  // Pods kept by the bench, by object
+	foreign map[string]int  // Pods that the bench itself creates, by object
 	objects []client.Object // as last sent
 	changed int
-	idleCPU float64 // seconds of CPU in a second without work
+	idleCPU float64 // CPU seconds per second while the manager has nothing to do
 }
 
-// drawn is a phase for the timeline.
+// drawn is a phase recorded for the timeline picture.
 type drawn struct {
 	phase  phase
 	figure Figure
 	lives  []life
 }
 
-// run takes the workload through all wanted phases.
+// run takes the workload through all selected phases.
 func (b *bench) run(ctx context.Context) (figures []Figure, pictures []drawn, err error) {
 	b.shape = Shape{Name: "bench", Template: newTemplate(b.o), MaxUnavailable: b.o.MaxUnavailable}
 	if err := b.warmUp(ctx); err != nil {
@@ -142,8 +142,9 @@ func (b *bench) conclude(p phase, f Figure, requests []audit.Request, cpuBefore 
 	return f, lives, nil
 }
 
-// warmUp waits until the manager has proven to run, with an object deleted afterwards. The object's Pod goes first: the
-// garbage collector takes half a minute to learn of a new kind.
+// warmUp creates an object, waits until the manager has created its Pods, and deletes the object, so that the manager
+// is known to run. The object's Pods are deleted first: the garbage collector takes half a minute to learn of a new
+// kind.
 func (b *bench) warmUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, errors.New("not done within 3 minutes"))
 	defer cancel()
@@ -178,7 +179,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 	return err
 }
 
-// roll takes the workload to a shape and waits until the shape is reached.
+// roll changes the workload to a shape and waits until all Pods have the shape.
 func (b *bench) roll(ctx context.Context, title string, next Shape) error {
 	objects := make([]client.Object, b.o.Objects)
 	for i := range objects {
@@ -202,8 +203,8 @@ func (b *bench) roll(ctx context.Context, title string, next Shape) error {
 	return b.settle(ctx, title, objects, next.Pods)
 }
 
-// keep creates or deletes Pods until an object has the Pods of its shape. keep is for kinds that do not keep Pods
-// themselves.
+// keep creates or deletes Pods until each object has the number of Pods in its shape. keep is used for kinds that do
+// not create Pods themselves.
 func (b *bench) keep(ctx context.Context, s Shape) error {
 	if b.o.Workload.Pod == nil || b.foreign[s.Name] == s.Pods {
 		return nil
@@ -225,8 +226,8 @@ func (b *bench) keep(ctx context.Context, s Shape) error {
 	})
 }
 
-// settle waits until all Pods exist, run the template and are ready, all former Pods are gone, and the objects' status
-// agrees.
+// settle waits until all Pods exist, have the template and are ready, all former Pods are gone, and the objects' status
+// says the same.
 func (b *bench) settle(ctx context.Context, title string, objects []client.Object, pods int) error {
 	want := map[string]int{}
 	for i, object := range objects {
@@ -252,7 +253,7 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// settled checks the status of the objects.
+// settled reports whether the status of all objects shows the wanted numbers of Pods.
 func (b *bench) settled(ctx context.Context, want map[string]int) (bool, error) {
 	if b.o.Workload.Settled == nil {
 		return true, nil
@@ -292,7 +293,7 @@ func (b *bench) calm(ctx context.Context) ([]audit.Request, error) {
 	return all, nil
 }
 
-// until polls until done returns true or an error, ctx ends or the deadline passes.
+// until polls until done returns true or an error, ctx ends, or the deadline passes.
 func (b *bench) until(ctx context.Context, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseDeadline, fmt.Errorf("not done after %s", phaseDeadline))
 	defer cancel()
@@ -307,7 +308,7 @@ func (b *bench) until(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// slowDown makes the containers of all present Pods slow to start from now on.
+// slowDown makes the containers of all present Pods start slowly from now on.
 func (b *bench) slowDown(ctx context.Context, delay time.Duration) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, controlplane.StartDelay, delay)
 	names := b.pods.live()
@@ -320,7 +321,7 @@ func (b *bench) slowDown(ctx context.Context, delay time.Duration) error {
 	})
 }
 
-// annotate changes nothing but an annotation of the object.
+// annotate changes only an annotation of the object.
 func (b *bench) annotate(ctx context.Context, object client.Object, n int) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"bench.example.com/pass":"%d"}}}`, n)
 	object = object.DeepCopyObject().(client.Object)
@@ -330,14 +331,14 @@ func (b *bench) annotate(ctx context.Context, object client.Object, n int) error
 	return nil
 }
 
-// forEach calls do for 0 to n-1, some calls side by side.
+// forEach calls do for the indexes 0 to n-1, several at the same time.
 func (b *bench) forEach(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	errs := make([]error, n)
 	workqueue.ParallelizeUntil(ctx, sideBySide, n, func(i int) { errs[i] = do(ctx, i) })
 	return errors.Join(errors.Join(errs...), ctx.Err())
 }
 
-// auditLog is read piece by piece.
+// auditLog reads the audit log in parts.
 type auditLog struct {
 	path   string
 	offset int64

@@ -12,13 +12,13 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// change is a way to change a Pod template. Number n differs from number n-1.
+// change is a way to change a Pod template. The template after change n differs from the template after change n-1.
 type change struct {
 	name, about string
 	apply       func(template *corev1.PodTemplateSpec, n int)
 }
 
-// changes lists the possible changes. The bench measures whether a change keeps Pods, and assumes nothing.
+// changes lists the possible changes. The bench measures whether Pods survive a change, and assumes nothing.
 func changes() []change {
 	return []change{
 		{"image", "the image of one container", func(t *corev1.PodTemplateSpec, n int) { setImages(t.Spec.Containers[:1], n) }},
@@ -31,13 +31,13 @@ func changes() []change {
 	}
 }
 
-// change returns the change of the options.
+// change returns the change that Options.Change names.
 func (o Options) change() change {
 	all := changes()
 	return all[slices.IndexFunc(all, func(c change) bool { return c.name == o.Change })]
 }
 
-// recreating is the change impossible in place for every implementation.
+// recreating returns the change that no implementation can make in place.
 func recreating() change { return changes()[len(changes())-1] }
 
 func setImages(containers []corev1.Container, n int) {
@@ -50,8 +50,8 @@ func setEnv(t *corev1.PodTemplateSpec, n int) {
 	t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CHANGE", Value: strconv.Itoa(n)}}
 }
 
-// carries reports whether a Pod equals the template in all fields of the possible changes. Labels, hashes of revisions
-// and further environment variables are the implementation's own and are ignored.
+// carries reports whether a Pod equals the template in all fields that changes can change. Labels, hashes of revisions
+// and other environment variables are set by the implementation and are ignored.
 func carries(pod *corev1.Pod, template *corev1.PodTemplateSpec) bool {
 	for key, value := range template.Annotations {
 		if pod.Annotations[key] != value {

@@ -26,13 +26,13 @@ import (
 )
 
 // account is the ServiceAccount of the manager under measurement. The bench counts the account's requests under any
-// user agent, and the API server queues the requests like those of a manager in a cluster.
+// user agent, and the API server queues the requests as it does for a manager in a cluster.
 const account = "manager-under-measurement"
 
 // user is the name of the account in the audit log.
 func user() string { return "system:serviceaccount:" + Namespace + ":" + account }
 
-// installCRDs installs the CRDs of the workload, or the CRDs in the files and directories.
+// installCRDs installs the CRDs of the workload, or if paths are given, the CRDs in these files and directories.
 func installCRDs(ctx context.Context, c client.Client, w Workload, paths []string) error {
 	if len(paths) == 0 && w.Install != nil {
 		return w.Install(ctx, c)
@@ -49,8 +49,8 @@ func installCRDs(ctx context.Context, c client.Client, w Workload, paths []strin
 	return nil
 }
 
-// readCRDs returns every CRD in YAML files, also in directories. All other objects are left out, because manifests of a
-// release hold all sorts.
+// readCRDs returns every CRD in YAML files, also in directories. Other objects are left out, because the manifests of a
+// release contain objects of many kinds.
 func readCRDs(paths []string) (crds [][]byte, err error) {
 	for _, path := range paths {
 		files := []string{path}
@@ -101,7 +101,7 @@ func crdsOf(file string) (crds [][]byte, err error) {
 	}
 }
 
-// createAccount makes the manager's user and writes a kubeconfig for the user.
+// createAccount creates the manager's ServiceAccount and writes a kubeconfig for the account.
 func createAccount(ctx context.Context, c client.Client, cluster *rest.Config, path string) error {
 	subject := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: account}}
 	binding := &rbacv1.ClusterRoleBinding{

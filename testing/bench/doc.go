@@ -1,8 +1,8 @@
 // Package bench answers the question: what does a whole rollout of my kind cost? The bench runs a manager as a separate
 // process on a real control plane with simulated Nodes, and takes Pods through phases (scale-up, an update in place, an
 // update by recreation, nothing at all, scale-down). For each phase the bench reports seconds, requests per Pod by verb
-// and resource, how long Pods were out of service, CPU and memory of the manager. The bench can measure any manager of
-// the same API, so that two can be compared on the same work.
+// and resource, how long Pods were out of service, CPU and memory of the manager. The bench can measure any manager
+// with the same API, so that two managers can be compared doing the same work.
 //
 //	options := bench.NewOptions("bin/my-operator", bench.Workload{Name: "fleet", AddToScheme: ..., Install: ..., Object: ..., List: ...})
 //	options.Pods = 100
@@ -10,5 +10,6 @@
 //	...
 //	result.Print(os.Stdout)
 //
-// A test may hold a manager to machine-independent figures, such as the writes per Pod of the phase "in-place".
+// A test can compare figures that do not depend on the machine with limits, such as the writes per Pod in the phase
+// "in-place".
 package bench

@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// Result has the measurements of a run. A Result can be kept as JSON.
+// Result has the measurements of a run. A Result can be stored as JSON.
 type Result struct {
 	Setup   Setup    `json:"setup"`
 	Machine Machine  `json:"machine"`
@@ -18,7 +18,7 @@ type Result struct {
 	rollouts []drawn
 }
 
-// Phase returns the figures of a phase. A phase not run has zero figures.
+// Phase returns the figures of a phase. The figures of a phase that was not run are zero.
 func (r *Result) Phase(name string) Figure {
 	if i := slices.IndexFunc(r.Phases, func(f Figure) bool { return f.Phase == name }); i >= 0 {
 		return r.Phases[i]
@@ -26,13 +26,13 @@ func (r *Result) Phase(name string) Figure {
 	return Figure{}
 }
 
-// Pace is the speed of the machine: the seconds of the yardstick before the first phase and after the last.
+// Pace is the speed of the machine: the seconds that the yardstick took before the first phase and after the last.
 type Pace struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 }
 
-// Setup describes the run.
+// Setup describes the configuration of the run.
 type Setup struct {
 	Manager        string `json:"manager"`
 	Workload       string `json:"workload"`
@@ -45,43 +45,46 @@ type Setup struct {
 	SlowStart      string `json:"slowStart,omitempty"`
 }
 
-// Figure is the cost of a phase.
+// Figure is what a phase has cost.
 type Figure struct {
 	Phase string `json:"phase"`
-	// Pods is the divisor of requests: the Pods of the workload, or for the scale-down the Pods that went.
+	// Pods is the number by which requests are divided: the Pods of the workload, or for the scale-down the deleted
+	// Pods.
 	Pods    int     `json:"pods"`
 	Seconds float64 `json:"seconds"`
-	// CPUSeconds and PeakMebibytes are the manager's.
+	// CPUSeconds and PeakMebibytes are the CPU time and the peak memory of the manager.
 	CPUSeconds    float64 `json:"cpuSeconds"`
 	PeakMebibytes float64 `json:"peakMebibytes"`
-	// Writes, Conflicts and Reads are the manager's requests for Pods and their subresources, for each Pod. Conflicts were
-	// refused with 409 and are no writes. Dry runs count as reads.
+	// Writes, Conflicts and Reads are the numbers of the manager's requests for Pods and their subresources, per Pod.
+	// Conflicts are requests answered with 409, and are not counted as writes. Dry runs count as reads.
 	Writes    float64 `json:"writesPerPod"`
 	Conflicts float64 `json:"conflictsPerPod"`
 	Reads     float64 `json:"readsPerPod"`
-	// Requests are all of the manager's requests except watches and leases. Watches and leases do not grow with Pods.
+	// Requests are all of the manager's requests except watches and leases. The number of watches and leases does not
+	// grow with the number of Pods.
 	Requests []RequestCount `json:"requests,omitempty"`
-	// GateClosed are the times with a closed readiness gate of Pods that stayed. Unready are the times out of service of
-	// Pods that stayed. Starting are the times from creation to ready of new Pods.
+	// GateClosed says how long a readiness gate was closed, for Pods that were not recreated. Unready says how long
+	// these Pods were not ready. Starting says how long new Pods took from creation to ready.
 	GateClosed *Durations `json:"gateClosedSeconds,omitempty"`
 	Unready    *Durations `json:"unreadySeconds,omitempty"`
 	Starting   *Durations `json:"startingSeconds,omitempty"`
 	Kept       int        `json:"podsKept"`
 	Created    int        `json:"podsCreated"`
 	Deleted    int        `json:"podsDeleted"`
-	// Touched is the number of Pods written, by any client.
+	// Touched is the number of Pods that any client has written.
 	Touched int `json:"podsTouched"`
 	// AllUpdated is when the last Pod had the new template. AllReady is when the last Pod was ready with the new template.
 	AllUpdated float64 `json:"allUpdatedSeconds,omitempty"`
 	AllReady   float64 `json:"allReadySeconds,omitempty"`
-	// PassMilliseconds is the CPU time of a pass over a workload object without work, receipt of the event included.
+	// PassMilliseconds is the CPU time of a pass over a workload object that needs no change, including the receipt of
+	// the event.
 	PassMilliseconds float64 `json:"passMilliseconds,omitempty"`
-	// ReconcileMilliseconds is the time of the pass's reconcile by the manager's own metrics, if [Options.Metrics] names
-	// the metrics.
+	// ReconcileMilliseconds is the duration of such a pass's reconcile by the manager's own metrics, if
+	// [Options.Metrics] is set.
 	ReconcileMilliseconds float64 `json:"reconcileMilliseconds,omitempty"`
 }
 
-// RequestCount is how often the manager sent a kind of request.
+// RequestCount is how often the manager has sent a kind of request.
 type RequestCount struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
@@ -93,25 +96,25 @@ type RequestCount struct {
 	PerPod float64 `json:"perPod"`
 }
 
-// IsWrite reports whether the request could have changed something.
+// IsWrite reports whether the request could have changed an object.
 func (t RequestCount) IsWrite() bool { return t.request().IsWrite() }
 
 func (t RequestCount) request() audit.Request {
 	return audit.Request{Verb: t.Verb, Resource: t.Resource, Code: t.Code, DryRun: t.DryRun}
 }
 
-// kind is the request without its counts.
+// kind returns the kind of request, without the count.
 func (t RequestCount) kind() RequestCount {
 	t.Count, t.PerPod = 0, 0
 	return t
 }
 
-// counted reports whether a request belongs to the figures.
+// counted reports whether a request is counted in the figures.
 func counted(r audit.Request) bool {
 	return r.Resource != "" && r.Resource != "leases" && r.Verb != "watch"
 }
 
-// tallyRequests counts requests by verb and resource, failed requests apart, writes first.
+// tallyRequests counts requests by verb and resource, failed requests separately, writes first.
 func tallyRequests(requests []audit.Request, pods int) []RequestCount {
 	counts := map[RequestCount]int{}
 	for _, r := range requests {
@@ -133,7 +136,7 @@ func tallyRequests(requests []audit.Request, pods int) []RequestCount {
 	return out
 }
 
-// compareKinds puts writes first, then goes by resource, verb and code.
+// compareKinds orders writes first, then by resource, verb and code.
 func compareKinds(a, b RequestCount) int {
 	if a.IsWrite() != b.IsWrite() {
 		return map[bool]int{true: -1, false: 1}[a.IsWrite()]

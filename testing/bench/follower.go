@@ -19,26 +19,26 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// follower keeps the lives of all Pods of the workload, from every event of a watch. Times are the arrival times of
-// events.
+// follower records the lives of all Pods of the workload, from every event of a watch. Times are when an event arrived.
 type follower struct {
 	mu       sync.Mutex
 	began    time.Time
 	template *corev1.PodTemplateSpec
 	records  map[types.UID]*record
-	past     []life // of Pods gone in this phase
+	past     []life // lives of Pods deleted in this phase
 }
 
-// record is an existing Pod, and its life in this phase.
+// record is an existing Pod, and what was observed about the Pod in this phase.
 type record struct {
 	life
 	pod *corev1.Pod
 }
 
-// follow uses an informer, because the API server now and then ends a plain watch of thousands of Pods.
+// follow uses an informer, because the API server sometimes closes a plain watch of thousands of Pods.
 func follow(ctx context.Context, config *rest.Config) (*follower, error) {
 	config = rest.CopyConfig(config)
-	// The encoding used by the components of the control plane: the API server encodes each event once for all watches.
+	// Protobuf is what the components of the control plane use: the API server then encodes each event only once for
+	// all watches.
 	config.ContentType = runtime.ContentTypeProtobuf
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -70,14 +70,14 @@ func stripManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// begin starts a phase that takes Pods to the template.
+// begin starts a phase in which Pods get the template.
 func (f *follower) begin(template *corev1.PodTemplateSpec) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.began, f.template, f.past = time.Now(), template.DeepCopy(), nil
 	for uid, r := range f.records {
 		if r.gone > 0 {
-			delete(f.records, uid) // ending since an earlier phase
+			delete(f.records, uid) // the Pod has been terminating since an earlier phase
 			continue
 		}
 		r.life = life{pod: r.life.pod, object: r.object, existed: true, moments: []moment{f.stateOf(r.pod, 0)}}
@@ -93,7 +93,7 @@ func hasClosedGate(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return !podstate.IsTrue(pod, g.ConditionType) })
 }
 
-// see notes the present state of a Pod.
+// see records the present state of a Pod.
 func (f *follower) see(obj any, now time.Time) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Labels[objectLabel] == "" {
@@ -105,7 +105,7 @@ func (f *follower) see(obj any, now time.Time) {
 	r := f.records[pod.UID]
 	switch {
 	case r == nil && pod.DeletionTimestamp != nil:
-		return // known to be gone already
+		return // the Pod is known to be deleted already
 	case r == nil:
 		r = &record{life: life{pod: pod.Name, object: pod.Labels[objectLabel], moments: []moment{f.stateOf(pod, at)}}}
 		f.records[pod.UID] = r
@@ -124,7 +124,7 @@ func (f *follower) see(obj any, now time.Time) {
 	r.moments = append(r.moments, next)
 }
 
-// lose notes the deletion of a Pod.
+// lose records the deletion of a Pod.
 func (f *follower) lose(obj any, now time.Time) {
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = unknown.Obj
@@ -161,7 +161,8 @@ func (f *follower) lives() []life {
 	return out
 }
 
-// census counts the Pods of each object without the ending Pods, and the counted Pods ready with the phase's template.
+// census counts, for each object, the Pods that are not terminating, and how many of these are ready with the phase's
+// template.
 type census struct{ pods, done map[string]int }
 
 func (f *follower) count() census {
@@ -180,7 +181,7 @@ func (f *follower) count() census {
 	return c
 }
 
-// live returns the names of the Pods without the ending Pods.
+// live returns the names of the Pods that are not terminating.
 func (f *follower) live() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,38 +6,39 @@ import (
 	"time"
 )
 
-// life has the observations of a Pod in a phase. Times count from the beginning of the phase.
+// life is what was observed about a Pod in a phase. Times count from the beginning of the phase.
 type life struct {
 	pod, object string
-	// existed is set for a Pod from before the phase.
+	// existed is set if the Pod existed before the phase.
 	existed bool
-	// gone is when the Pod was deleted or asked to end; 0 for a Pod that stayed.
+	// gone is when the Pod was deleted or began to terminate; 0 if neither.
 	gone time.Duration
-	// moments are the changes of the Pod's state, in order. The first moment is the first sight of the Pod or the
+	// moments are the changes of the Pod's state, in order. The first moment is when the Pod was first seen, or the
 	// beginning of the phase.
 	moments []moment
-	// touched is set if the object was written at all.
+	// touched is set if anybody has written the Pod.
 	touched bool
 }
 
-// moment is a state that a Pod enters.
+// moment is a state of a Pod, and when the state began.
 type moment struct {
 	at time.Duration
 	// updated is true if the Pod's spec equals the phase's template.
 	updated bool
-	// ready is the Pod's condition. An updated Pod counts as ready only when its containers run their images.
+	// ready says that the Pod's Ready condition is True. An updated Pod counts as ready only when its containers run
+	// their images.
 	ready bool
-	// closed is true if a readiness gate of the Pod is not open: the gate's owner has taken the Pod's traffic away.
+	// closed is true if a readiness gate of the Pod is closed: the gate's owner has taken the Pod out of service.
 	closed bool
 }
 
-// sameAs compares all but the time.
+// sameAs compares everything but the time.
 func (m moment) sameAs(other moment) bool {
 	m.at = other.at
 	return m == other
 }
 
-// Durations summarises the time that something took for Pods, in seconds.
+// Durations summarises how long something took for several Pods, in seconds.
 type Durations struct {
 	Pods   int     `json:"pods"`
 	Median float64 `json:"median"`
@@ -45,18 +46,18 @@ type Durations struct {
 	Max    float64 `json:"max"`
 }
 
-// outOfService returns how long Pods that stayed were not ready, a duration for each time.
+// outOfService returns how long Pods that were not recreated were not ready, one duration for each time.
 func outOfService(lives []life) []time.Duration {
 	return spells(lives, func(m moment) bool { return !m.ready })
 }
 
-// gateClosed returns how long a readiness gate of Pods that stayed was closed. Unlike outOfService, gateClosed does not
-// wait for the kubelet's Ready.
+// gateClosed returns how long a readiness gate was closed, for Pods that were not recreated. gateClosed does not depend
+// on when the kubelet reports Ready, unlike outOfService.
 func gateClosed(lives []life) []time.Duration {
 	return spells(lives, func(m moment) bool { return m.closed })
 }
 
-// spells returns how long the Pods that stayed were in a state, a duration for each finished spell.
+// spells returns how long Pods that were not recreated were in a state, one duration for each time that has ended.
 func spells(lives []life, in func(moment) bool) []time.Duration {
 	var out []time.Duration
 	for _, l := range lives {
@@ -77,7 +78,7 @@ func spells(lives []life, in func(moment) bool) []time.Duration {
 	return out
 }
 
-// starting returns how long new Pods took from the first sight to ready.
+// starting returns how long new Pods took from when they were first seen to ready.
 func starting(lives []life) []time.Duration {
 	var out []time.Duration
 	for _, l := range lives {
@@ -107,7 +108,7 @@ func lastUpdate(lives []life) (updated, ready time.Duration) {
 	return updated, ready
 }
 
-// tally counts kept Pods, new Pods, deleted Pods and touched Pods.
+// tally returns the numbers of kept, new, deleted and written Pods.
 func tally(lives []life) (kept, created, deleted, touched int) {
 	for _, l := range lives {
 		switch {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Machine describes the machine of a run, without its name. Machine stays the same from run to run.
+// Machine describes the machine of a run, but not by name. The text is the same for each run on the machine.
 type Machine struct {
 	CPU       string  `json:"cpu"`
 	Cores     int     `json:"cores"`
@@ -40,13 +40,13 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%d cores (%s), %.0f GiB, %s, %s", m.Cores, m.CPU, m.Gibibytes, m.System, m.Go)
 }
 
-// Yardstick describes the work measured by [Pace].
+// Yardstick describes the work whose duration [Pace] gives.
 const Yardstick = "sort 2,000,000 numbers on each core at once"
 
 const sorted = 2_000_000
 
-// yardstick returns the seconds that all cores together take to sort the same numbers. A shared machine varies in
-// speed, and figures of two runs compare only as far as the yardstick agrees.
+// yardstick returns the seconds that all cores together take to sort a fixed list of numbers. The speed of a shared
+// machine varies, and the figures of two runs can be compared only if their yardsticks agree.
 func yardstick() float64 {
 	begin := time.Now()
 	var cores sync.WaitGroup
@@ -63,7 +63,7 @@ func yardstick() float64 {
 	return time.Since(begin).Seconds()
 }
 
-// valueOf returns the value of the first line of a file that begins with the key, and "" without such a line.
+// valueOf returns the value in the first line of a file that begins with the key, or "" if there is none.
 func valueOf(file, key, separator string) string {
 	raw, err := os.ReadFile(file)
 	if err != nil {

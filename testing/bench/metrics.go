@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// reconciles is the number of finished reconciles of a manager in all its controllers, and their seconds.
+// reconciles is the number of finished reconciles of all controllers of a manager, and their total duration in seconds.
 type reconciles struct{ count, seconds float64 }
 
-// scrape reads reconciles from the metrics of controller-runtime at a URL. An empty URL gives zero.
+// scrape reads reconciles from the metrics of a controller-runtime manager at a URL. If the URL is empty, the result is
+// zero.
 func scrape(ctx context.Context, url string) (r reconciles, err error) {
 	if url == "" {
 		return r, nil
@@ -58,7 +59,7 @@ func readReconciles(metrics io.Reader) (r reconciles, err error) {
 	return r, lines.Err()
 }
 
-// milliseconds returns the average time of a reconcile since an earlier reading; 0 without a reconcile since.
+// milliseconds returns the average duration of a reconcile since an earlier scrape; 0 if there was no reconcile.
 func (r reconciles) milliseconds(since reconciles) float64 {
 	if r.count <= since.count {
 		return 0

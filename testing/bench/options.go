@@ -14,52 +14,54 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// podsPerNode leaves half of a simulated Node for Pods created before their predecessors are gone.
+// podsPerNode leaves half of a simulated Node free for Pods that are created before the Pods they replace are gone.
 const podsPerNode = 250
 
 // Options say what [Run] measures. [NewOptions] fills in the usual values; [Options.Validate] refuses invalid values.
 type Options struct {
-	// Manager is the file of the program to measure. The program gets the flag --kubeconfig, and KUBECONFIG, WEBHOOK_HOST
-	// and WEBHOOK_PORT in its environment.
+	// Manager is the path of the program to measure. The program gets the flag --kubeconfig, and KUBECONFIG,
+	// WEBHOOK_HOST and WEBHOOK_PORT in its environment.
 	Manager string
-	// ManagerArgs are the program's further arguments.
+	// ManagerArgs are further arguments of the program.
 	ManagerArgs []string
-	// Agent is a prefix of user agents. Only requests with the prefix are counted. Empty counts all requests of the
-	// manager's user.
+	// Agent is a prefix of user agents. Only requests whose user agent has this prefix are counted. If empty, all
+	// requests of the manager's user are counted.
 	Agent string
-	// Metrics is the URL of the manager's metrics. Metrics separate the time of a reconcile from the rest of a pass. May
-	// be empty.
+	// Metrics is the URL of the manager's metrics, from which the bench learns the duration of reconciles. May be
+	// empty.
 	Metrics string
 	// CRDs are files and directories of CRDs to install instead of the workload's CRDs.
 	CRDs []string
 	// Workload is the kind to roll out.
 	Workload Workload
-	// Change is the name of the change of the in-place rollout, a name from [Changes].
+	// Change is the name of the change made by the in-place rollout, one of [Changes].
 	Change string
 	// Objects is the number of workload objects. Pods are spread evenly over the objects.
 	Objects int
 	// Pods is the total number of Pods.
 	Pods int
-	// Nodes is the number of simulated Nodes. 0 means a Node for 250 Pods, and at least 20. With [Workload.PerNode], the
-	// number of Nodes is the number of Pods of an object.
+	// Nodes is the number of simulated Nodes. 0 means one Node per 250 Pods, but at least 20. With [Workload.PerNode],
+	// each object has as many Pods as there are Nodes.
 	Nodes int
-	// Passes is the number of passes over the workload forced by phase "passes".
+	// Passes is the number of passes over the workload that the phase "passes" triggers.
 	Passes int
 	// MaxUnavailable is the maxUnavailable of the rollouts, a number or a percentage of the Pods of each object.
 	MaxUnavailable intstr.IntOrString
-	// StartDelay is how long simulated containers take to start.
+	// StartDelay is how long the containers of simulated Pods take to start.
 	StartDelay time.Duration
-	// SlowStart is how long containers take in phase "slow-start", whose maxUnavailable is 100%; 0 leaves the phase out.
+	// SlowStart is how long containers take to start in the phase "slow-start", in which maxUnavailable is 100%; 0
+	// skips the phase.
 	SlowStart time.Duration
-	// NoChange is the length of phase "no-change".
+	// NoChange is the duration of the phase "no-change".
 	NoChange time.Duration
 	// Phases are the names of the phases to run after "scale-up", from [Phases]; empty means all.
 	Phases []string
-	// Progress gets lines for a waiting user, with a live line on a terminal. Nil means silence.
+	// Progress receives messages for a waiting user, including a line that is updated in place on a terminal. Nil means
+	// no messages.
 	Progress io.Writer
 }
 
-// NewOptions returns the options of a run with a single object of 500 Pods, all updated at once.
+// NewOptions returns the options for a single object of 500 Pods, all updated at once.
 func NewOptions(manager string, workload Workload) Options {
 	return Options{
 		Manager: manager, Workload: workload, Change: changes()[0].name,
@@ -67,7 +69,7 @@ func NewOptions(manager string, workload Workload) Options {
 	}
 }
 
-// nodes is the number of simulated Nodes to start.
+// nodes returns the number of simulated Nodes to start.
 func (o Options) nodes() int {
 	switch {
 	case o.Workload.PerNode:
@@ -110,7 +112,7 @@ func (o Options) Validate() error {
 	return errors.Join(append(errs, oneOf("Change", o.Change, Changes()))...)
 }
 
-// validatePerNode refuses options impossible with a Pod on every Node.
+// validatePerNode returns an error for options that are impossible if each object has a Pod on every Node.
 func (o Options) validatePerNode() error {
 	if !o.Workload.PerNode || o.Nodes == 0 && o.Pods%max(o.Objects, 1) == 0 {
 		return nil
@@ -131,7 +133,7 @@ func Changes() []Choice {
 	return out
 }
 
-// Phases lists the allowed values of [Options.Phases], in the order of the run.
+// Phases lists the allowed values of [Options.Phases], in the order in which the phases run.
 func Phases() []Choice {
 	var out []Choice
 	for _, p := range phases() {

@@ -9,22 +9,22 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
-// phase is a piece of work with its own measurement.
+// phase is a part of a run that is measured separately.
 type phase struct {
 	name, about string
-	// skip leaves the phase out.
+	// skip reports whether the phase is left out.
 	skip func(o Options) bool
 	// prepare runs before the measurement.
 	prepare func(ctx context.Context, b *bench) error
-	// next returns the next shape of the workload; nil leaves the workload as it is.
+	// next returns the shape to which the workload changes; nil does not change the workload.
 	next func(s Shape, o Options, n int) Shape
-	// work runs instead of waiting for the shape.
+	// work is run in place of waiting for the shape.
 	work func(ctx context.Context, b *bench, f *Figure) error
 	// picture is the title of a phase in the timeline.
 	picture string
 }
 
-// phases lists the phases in their order. The scale-down is last, so that nothing changes while all Pods exist.
+// phases lists the phases in their order. The scale-down is last, because all other phases need all Pods.
 func phases() []phase {
 	return []phase{
 		{
@@ -59,33 +59,35 @@ func phases() []phase {
 	}
 }
 
-// scaleUp is the phase required by all later phases.
+// scaleUp is the phase that all later phases need.
 const scaleUp = "scale-up"
 
-// slowStart is the phase that needs Options.SlowStart.
+// slowStart is the phase that is skipped unless Options.SlowStart is set.
 const slowStart = "slow-start"
 
-// pictureOfChange is the title of the phase with the change of the options. The name of the change follows.
+// pictureOfChange is the title, in the picture, of the phase that makes the change of the options. The name of the
+// change is appended.
 const pictureOfChange = "Change of "
 
-// with returns the shape after change number n.
+// with returns the shape after n changes.
 func (s Shape) with(c change, n int) Shape {
 	s.Template = *s.Template.DeepCopy()
 	c.apply(&s.Template, n)
 	return s
 }
 
-// idle watches a manager that has nothing to do.
+// idle measures a manager that has nothing to do.
 func idle(ctx context.Context, b *bench, _ *Figure) error {
 	return sleep.For(ctx, b.o.NoChange)
 }
 
-// passInterval is longer than a pass takes, so that two passes never become a single pass.
+// passInterval is longer than a pass, so that two events never lead to only one pass.
 const passInterval = 100 * time.Millisecond
 
-// forcePasses annotates workload objects in turn and divides the CPU time by the number of resulting passes, for any
+// forcePasses annotates one workload object after the other, and divides the CPU time by the number of passes, for any
 // kind of manager. The CPU time covers all work after an event, such as decoding the event and answering the API
-// server's webhook calls. forcePasses subtracts the manager's use without events, as measured in phase no-change.
+// server's webhook calls. forcePasses subtracts the CPU time that the manager uses without events, as measured in the
+// phase no-change.
 func forcePasses(ctx context.Context, b *bench, f *Figure) error {
 	before, err := b.manager.cpu()
 	if err != nil {

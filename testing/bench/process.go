@@ -17,14 +17,14 @@ import (
 
 const stopGrace = 10 * time.Second
 
-// process is the manager under measurement with its children, in a process group of its own.
+// process is the measured manager with its child processes, in its own process group.
 type process struct {
 	*child.Process
 
 	name, log string
 }
 
-// startManager runs the manager on the API server of the kubeconfig until stop.
+// startManager runs the manager, with the API server in the kubeconfig, until stop is called.
 func startManager(ctx context.Context, o Options, kubeconfig, log string) (*process, error) {
 	file, err := os.Create(log)
 	if err != nil {
@@ -38,8 +38,8 @@ func startManager(ctx context.Context, o Options, kubeconfig, log string) (*proc
 	//nolint:noctx // stop ends the whole process group; a context would kill its leader alone.
 	cmd := exec.Command(o.Manager, append([]string{"--kubeconfig", kubeconfig}, o.ManagerArgs...)...)
 	cmd.Stdout, cmd.Stderr = file, file
-	// No webhook configurations are installed. The variables keep the server off the machine's other addresses and off a
-	// fixed port.
+	// The bench installs no webhook configurations. The variables make the webhook server listen on a loopback address
+	// and a free port.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WEBHOOK_HOST=localhost", fmt.Sprintf("WEBHOOK_PORT=%d", port))
 	p, err := child.Start(cmd)
 	if err != nil {
@@ -48,7 +48,7 @@ func startManager(ctx context.Context, o Options, kubeconfig, log string) (*proc
 	return &process{Process: p, name: o.Manager, log: log}, nil
 }
 
-// wait returns nil when ctx ends. If the manager ends first, wait returns an error with the end of its log.
+// wait returns nil when ctx ends. If the manager exits first, wait returns an error with the end of its log.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -61,15 +61,15 @@ func (p *process) wait(ctx context.Context) error {
 // stop ends the manager, by force if it takes too long.
 func (p *process) stop() { p.Stop(syscall.SIGTERM, stopGrace) }
 
-// cpu returns the seconds of CPU used by the group so far, with its ended children.
+// cpu returns the CPU seconds that the process group has used so far, including children that have exited.
 func (p *process) cpu() (seconds float64, err error) {
 	err = p.each(func(_ string, stat []string) error {
-		for _, field := range stat[11:15] { // utime, stime, cutime, cstime
+		for _, field := range stat[11:15] { // the fields utime, stime, cutime and cstime
 			ticks, err := strconv.ParseFloat(field, 64)
 			if err != nil {
 				return fmt.Errorf("CPU time %q: %w", field, err)
 			}
-			const ticksPerSecond = 100 // of every Linux ABI that Go runs on
+			const ticksPerSecond = 100 // the value for every Linux ABI that Go supports
 			seconds += ticks / ticksPerSecond
 		}
 		return nil
@@ -77,14 +77,14 @@ func (p *process) cpu() (seconds float64, err error) {
 	return seconds, err
 }
 
-// resetPeak makes peak count from now on.
+// resetPeak resets the peak memory of the processes.
 func (p *process) resetPeak() error {
 	return p.each(func(dir string, _ []string) error {
 		return os.WriteFile(filepath.Join(dir, "clear_refs"), []byte("5"), 0)
 	})
 }
 
-// peak returns the most resident memory since resetPeak, in MiB. Peaks of several processes are added up.
+// peak returns the largest resident memory since resetPeak, in MiB. The peaks of several processes are added.
 func (p *process) peak() (mebibytes float64, err error) {
 	err = p.each(func(dir string, _ []string) error {
 		raw, err := os.ReadFile(filepath.Join(dir, "status"))
@@ -94,7 +94,7 @@ func (p *process) peak() (mebibytes float64, err error) {
 		_, rest, _ := bytes.Cut(raw, []byte("VmHWM:"))
 		fields := bytes.Fields(rest)
 		if len(fields) == 0 {
-			return nil // an ended child without a wait yet
+			return nil // the child has exited but its parent has not waited for it
 		}
 		kibibytes, err := strconv.ParseFloat(string(fields[0]), 64)
 		mebibytes += kibibytes / 1024
@@ -103,7 +103,8 @@ func (p *process) peak() (mebibytes float64, err error) {
 	return mebibytes, err
 }
 
-// each visits the processes of the group: their directories in /proc and the fields of stat from the state on.
+// each calls visit for the processes of the group, with the process's directory in /proc and the fields of its file
+// stat, from the field state on.
 func (p *process) each(visit func(dir string, stat []string) error) error {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -113,14 +114,14 @@ func (p *process) each(visit func(dir string, stat []string) error) error {
 	for _, dir := range dirs {
 		raw, err := os.ReadFile(filepath.Join(dir, "stat"))
 		if err != nil {
-			continue // ended meanwhile
+			continue // the process has exited in between
 		}
-		// The name before the last parenthesis may hold anything.
+		// The name before the last parenthesis may contain any characters.
 		stat := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 		if len(stat) < 15 || stat[2] != group {
 			continue
 		}
-		found = found || stat[0] != "Z" // an ended process without a wait still tells its CPU time
+		found = found || stat[0] != "Z" // a zombie process still shows its CPU time
 		if err := visit(dir, stat); err != nil {
 			return fmt.Errorf("reading %s: %w", dir, err)
 		}

@@ -8,12 +8,13 @@ import (
 	lines "github.com/workloadkit/workloadkit/testing/internal/progress"
 )
 
-// progress tells a person about the run: a live line on a terminal, now and then a line elsewhere.
+// progress shows a user how far the run is: on a terminal in a line that is updated in place, otherwise in a line from
+// time to time.
 type progress struct {
 	out      io.Writer
 	terminal bool
 	shown    time.Time
-	open     bool // the live line is not ended
+	open     bool // the updated line is still on the screen
 }
 
 func newProgress(out io.Writer) *progress {
@@ -23,7 +24,7 @@ func newProgress(out io.Writer) *progress {
 	return &progress{out: out, terminal: lines.IsTerminal(out)}
 }
 
-// live replaces the live line.
+// live updates the line in place.
 func (p *progress) live(text string) {
 	interval := 10 * time.Second
 	if p.terminal {
@@ -41,7 +42,7 @@ func (p *progress) live(text string) {
 	fmt.Fprintf(p.out, "\r\x1b[K%s", text)
 }
 
-// end removes the live line.
+// end removes the line that is updated in place.
 func (p *progress) end() {
 	if p.open {
 		fmt.Fprint(p.out, "\r\x1b[K")
@@ -49,7 +50,7 @@ func (p *progress) end() {
 	p.open, p.shown = false, time.Now()
 }
 
-// line prints a line that stays.
+// line prints a line that is not updated.
 func (p *progress) line(text string) {
 	p.end()
 	fmt.Fprintln(p.out, text)

@@ -16,14 +16,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// Run measures the manager on a fresh control plane through all phases. Run needs Linux: CPU and memory of processes
-// come from /proc. Several runs at a time disturb each other's figures.
+// Run measures the manager in all phases, on a new control plane. Run works only on Linux, because CPU time and memory
+// are read from /proc. Several runs at the same time distort each other's figures.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("options of the bench: %w", err)
 	}
-	// The yardstick runs only while nothing else is under way: neither the control plane's start nor its cleaning up after
-	// the last phase.
+	// The yardstick runs only while nothing else runs: before the start of the control plane and after it was stopped.
 	before := yardstick()
 	defer func() {
 		if err == nil {
@@ -45,7 +44,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	return measureOn(ctx, cp, dir, o)
 }
 
-// newClient knows the kinds of client-go and of the workload.
+// newClient returns a client whose scheme contains the kinds of client-go and of the workload.
 func newClient(config *rest.Config, w Workload) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	err := clientgoscheme.AddToScheme(scheme)
@@ -62,7 +61,7 @@ func newClient(config *rest.Config, w Workload) (client.Client, error) {
 	return c, nil
 }
 
-// measureOn measures the manager on a control plane without other users. Files of the run lie in the directory.
+// measureOn measures the manager on a control plane that nobody else uses. The files of the run are in the directory.
 func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o Options) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -83,7 +82,7 @@ func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o
 		return nil, err
 	}
 	defer b.manager.stop()
-	// A process that ends too soon ends the run, with its reason.
+	// If a process exits too early, the run ends with the reason.
 	for _, wait := range []func(context.Context) error{b.manager.wait, cp.Wait} {
 		go func() {
 			if err := wait(ctx); err != nil {
@@ -96,7 +95,7 @@ func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o
 		return r, nil
 	}
 	if ctx.Err() != nil {
-		// The reason for the end says more than the name of the request cut off.
+		// The cause of the context says more than the error of the interrupted request.
 		return nil, context.Cause(ctx)
 	}
 	return nil, fmt.Errorf("%w\nend of the manager's log:\n%s", err, child.EndOfLog(b.manager.log))

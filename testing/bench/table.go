@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// Table has the measurements of a run, in cells. All columns but the first and the phase are numbers.
+// Table shows the measurements of a run. All columns except the first and the phase are numbers.
 type Table struct {
 	Header []string
 	Rows   [][]string
@@ -31,11 +31,11 @@ func (t Table) WriteMarkdown(w io.Writer) {
 	}
 }
 
-// print aligns the columns for a terminal.
+// print aligns the columns with spaces, for a terminal.
 func (t Table) print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, row := range append([][]string{t.Header}, t.Rows...) {
-		// Every cell ends with a tab, the last cell too, or tabwriter would not align the cell.
+		// Every cell ends with a tab, also the last, because tabwriter would otherwise not align the cell.
 		fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
 	}
 	_ = w.Flush()
@@ -110,7 +110,7 @@ func (r *Result) Requests() Table {
 	return table
 }
 
-// Remarks are figures of special phases, as sentences: of the named phases, or of all.
+// Remarks returns sentences about special figures of the named phases, or of all phases.
 func (r *Result) Remarks(phases ...string) []string {
 	var out []string
 	for _, f := range r.Phases {

@@ -11,11 +11,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/bench/picture"
 )
 
-// WriteSVG draws the rollouts of the run, a row a Pod. A Result from JSON has no rollouts.
+// WriteSVG draws the rollouts of the run, with a row for each Pod. A Result decoded from JSON has no rollouts to draw.
 func (r *Result) WriteSVG(w io.Writer) error {
 	var panels []picture.Panel
 	for _, d := range r.rollouts {
-		// The axis ends with the last observation of a Pod, not with the later status.
+		// The time axis ends with the last event of a Pod, because the status is updated later.
 		panels = append(panels, picture.Panel{Title: d.title(r.Setup.Change), Seconds: max(d.figure.Seconds, d.figure.AllReady), Rows: rows(d.lives, d.figure.Seconds)})
 	}
 	if len(panels) == 0 {
@@ -45,8 +45,8 @@ func (d drawn) title(change string) string {
 	return fmt.Sprintf("%s: %.1f s, %.2f writes per Pod", title, d.figure.Seconds, d.figure.Writes)
 }
 
-// rows makes a row of each Pod, in the order of the rollout. A deleted Pod shares its row with its replacement: the Pod
-// of the same name, or else the next new Pod of the same object.
+// rows returns a row for each Pod, in the order in which the rollout reached the Pods. A deleted Pod and its
+// replacement share a row: the replacement is the Pod of the same name, or else the next new Pod of the same object.
 func rows(lives []life, end float64) []picture.Row {
 	var old, born []life
 	for _, l := range lives {
@@ -75,13 +75,13 @@ func rows(lives []life, end float64) []picture.Row {
 		}
 		out = append(out, row)
 	}
-	for _, l := range heirs.left() { // from a scale-up or a surge
+	for _, l := range heirs.left() { // new Pods of a scale-up or a surge
 		out = append(out, picture.Row{Name: l.pod, Spans: spans(l, end), Way: picture.Recreated, Born: l.moments[0].at.Seconds()})
 	}
 	return out
 }
 
-// reached is when the rollout came to the Pod.
+// reached returns when the rollout reached the Pod.
 func reached(l life) time.Duration {
 	if len(l.moments) > 1 {
 		return l.moments[1].at
@@ -92,7 +92,7 @@ func reached(l life) time.Duration {
 	return time.Duration(1<<63 - 1)
 }
 
-// spans turns the moments of a Pod into spans.
+// spans converts the moments of a Pod to spans.
 func spans(l life, end float64) []picture.Span {
 	if l.gone > 0 {
 		end = l.gone.Seconds()
@@ -120,7 +120,7 @@ func spans(l life, end float64) []picture.Span {
 	return out
 }
 
-// heirs are the new Pods, in their order, for assignment to deleted Pods.
+// heirs are the new Pods, in order, which are assigned to deleted Pods as replacements.
 type heirs struct {
 	born     []life
 	taken    []bool

@@ -15,29 +15,30 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// Workload is a kind of object that keeps Pods, or changes the Pods of others. The rest of this package knows Pods
-// alone.
+// Workload is a kind of object that creates Pods, or changes other owners' Pods. All other code of the package knows
+// only Pods.
 type Workload struct {
 	// Name is shown in figures. Name, Object and List are required.
 	Name string
-	// AddToScheme registers the Go types of Object and List. Nil is for unstructured types.
+	// AddToScheme registers the Go types of Object and List. Nil if Object and List return unstructured objects.
 	AddToScheme func(*runtime.Scheme) error
-	// Install creates the CRDs and waits until the API server serves the CRDs; see package install. Nil is for a kind of
-	// every API server. If [Options.CRDs] names CRDs, the bench installs those instead.
+	// Install creates the CRDs and waits until the API server serves the CRDs; see package install. Nil if every API
+	// server has the kind. If [Options.CRDs] names CRDs, the bench installs those instead.
 	Install func(ctx context.Context, c client.Client) error
 	// PerNode is true if an object has a Pod on every Node that fits its template. The number of Nodes is then the number
 	// of Pods of an object. For fewer Pods, the shape's template has a nodeSelector.
 	PerNode bool
-	// Pod returns a Pod as made by admission for an object of the shape. The Pod needs the shape's labels. Pod is for a
-	// kind that changes foreign Pods: the bench itself names, creates and deletes the Pods, and leaves out rollouts that
-	// need recreated Pods. Nil is for a kind that keeps Pods.
+	// Pod returns a Pod of an object with the shape, as changed by admission. The Pod must have the shape's labels. Set
+	// Pod for a kind that changes other owners' Pods: the bench itself names, creates and deletes the Pods, and leaves
+	// out rollouts that recreate Pods. Nil for a kind that creates Pods itself.
 	Pod func(Shape) (*corev1.Pod, error)
-	// Object returns the whole object for a shape, in [Namespace]. Phases send the difference between two objects.
+	// Object returns the whole object for a shape, in the namespace [Namespace]. In a phase the bench sends the
+	// difference between two such objects.
 	Object func(Shape) client.Object
 	// List returns an empty list of the kind.
 	List func() client.ObjectList
-	// Settled reports whether the status of an object shows all of its Pods at the latest template. Nil is for a kind
-	// without status. The bench calls Settled only once the Pods themselves show the latest template.
+	// Settled reports whether the status of an object shows all of its Pods at the latest template. Nil for a kind
+	// without a status. The bench calls Settled only once the Pods themselves show the latest template.
 	Settled func(object client.Object, pods int) bool
 }
 
@@ -48,24 +49,24 @@ func (w Workload) validate() error {
 	return nil
 }
 
-// objectLabel is the label of a workload object's Pods. Its value is the name of the object.
+// objectLabel is a label on all Pods of a workload object. Its value is the name of the object.
 const objectLabel = "bench"
 
 // Namespace is the namespace of all objects and Pods of a run.
 const Namespace = metav1.NamespaceDefault
 
-// Shape is the wanted form of a workload object.
+// Shape says what a workload object should look like.
 type Shape struct {
 	Name string
 	Pods int
-	// Template is the template of the Pods. The Template's labels must reach the Pods, because the bench finds Pods by the
-	// labels.
+	// Template is the template of the Pods. The Pods must have the template's labels, because the bench finds the Pods
+	// by these labels.
 	Template corev1.PodTemplateSpec
-	// MaxUnavailable may be ignored by a kind without such a limit.
+	// MaxUnavailable is ignored by a kind that has no such limit.
 	MaxUnavailable intstr.IntOrString
 }
 
-// of returns the part of object i of n in a shape for all objects together.
+// of returns the share of object i of n in a shape that describes all objects together.
 func (s Shape) of(i, n int) Shape {
 	s.Name = fmt.Sprintf("%s-%04d", s.Name, i)
 	s.Pods = share(s.Pods, i, n)
@@ -74,7 +75,7 @@ func (s Shape) of(i, n int) Shape {
 	return s
 }
 
-// object returns the object i of n for a shape.
+// object returns object i of n for a shape.
 func (o Options) object(s Shape, i, n int) client.Object {
 	s = s.of(i, n)
 	if o.Workload.PerNode && s.Pods < o.nodes() {
@@ -87,7 +88,7 @@ func (o Options) object(s Shape, i, n int) client.Object {
 	return o.Workload.Object(s)
 }
 
-// share spreads a total evenly over n.
+// share returns the share of object i if a total is divided evenly among n objects.
 func share(total, i, n int) int {
 	if i < total%n {
 		return total/n + 1
@@ -100,7 +101,8 @@ func (s Shape) Selector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{objectLabel: s.Name}}
 }
 
-// newTemplate returns the first template of every kind: two containers, with requests that a change can raise.
+// newTemplate returns the first Pod template, the same for every kind: two containers, with resource requests that a
+// change can raise.
 func newTemplate(o Options) corev1.PodTemplateSpec {
 	requests := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi"),

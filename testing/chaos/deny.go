@@ -10,23 +10,23 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// A write refused by a lasting policy may be tried hotLoopTries times within hotLoopWindow. controller-runtime's first
-// backoff, 5 ms with doubling, just stays below the limit.
+// If a policy refuses a write, the controller may try the write at most hotLoopTries times within hotLoopWindow.
+// controller-runtime's default back-off, which begins with 5 ms and doubles, stays just below this limit.
 const (
 	hotLoopTries  = 11
 	hotLoopWindow = 10 * time.Second
 )
 
-// refusedWrite identifies a refused write: the call and its target. A creation has no name in the key, because the next
-// attempt may draw a new name.
+// refusedWrite identifies a write that was refused: the kind of call and its target. For a creation the name is left
+// out, because the next attempt may use another generated name.
 type refusedWrite struct {
 	task                              string
 	object                            types.NamespacedName
 	verb, resource, subresource, name string
 }
 
-// admit asks the subject's lasting policies about a write, dry run or not, that reaches the server with the given
-// target, and judges the number of refusals.
+// admit asks the subject's policies about a write to the given target, dry run or not, and fails the schedule if the
+// same write was refused too often.
 func (w *World) admit(p *Process, t *Task, call faultapi.Call, before client.Object) error {
 	if w.subject.Denies == nil || call.IsRead() && !call.DryRun || !reaches(call, before) {
 		return nil
@@ -47,8 +47,8 @@ func (w *World) admit(p *Process, t *Task, call faultapi.Call, before client.Obj
 	return err
 }
 
-// reaches reports whether the server would ask its admission plugins: calls for a missing or replaced object are
-// answered before.
+// reaches reports whether the server would run its admission plugins: if the object is missing or was replaced, the
+// server answers before.
 func reaches(call faultapi.Call, before client.Object) bool {
 	if call.Verb == "create" {
 		return true
@@ -69,5 +69,5 @@ func (w *World) judgeRefused(p *Process, key refusedWrite, call faultapi.Call, e
 	}
 }
 
-// forgive forgets the refusals: a change since may be a reason to try again at once.
+// forgive forgets all refusals: something has changed, which may be a reason to try again at once.
 func (w *World) forgive() { w.refused = map[refusedWrite][]time.Time{} }

@@ -2,67 +2,70 @@
 // the shortest story of how it broke one?".
 //
 // [Run] plays schedules, each drawn from a seed. In a schedule the controllers run on the in-memory API server of
-// package faultapi, with their own wiring: [Subject.Setup] is the function that adds the controllers to a manager in
-// the real program. Every event is a step, and the seed chooses the next step:
+// package faultapi, wired as in the real program: [Subject.Setup] is the function that adds the controllers to a
+// manager in the real program. Everything that happens is a step, and the seed chooses the next step:
 //
-//   - A due reconcile begins, or a running reconcile makes an API call. The call may be refused with a server error,
-//     throttling, a conflict or, for a write, as forbidden or invalid, or be carried out with its answer lost.
-//   - A cache, or a watch opened by a runnable, shows the next events of a resource, event by event. Or a watch breaks,
-//     and a new list shows the remains of the events meanwhile.
-//   - The process dies, also in the middle of a call, and its successor starts with caches that may be older.
+//   - A reconcile that is due begins, or a running reconcile makes an API call. The call may fail with a server error,
+//     throttling, a conflict or, for a write, as forbidden or invalid; or the call is carried out but its response is
+//     lost.
+//   - A cache, or a watch opened by a runnable, receives the next events of a resource, one by one. Or a watch breaks,
+//     and a new list shows the result of the missed events.
+//   - The process dies, possibly in the middle of a call, and a new process starts with caches that may be older.
 //   - Scheduler and kubelet do something for a Pod: start, restart, report, crash, evict or terminate.
-//   - Users, and other clients outside, do something: [Subject.Users].
-//   - Everything settles for a while, without faults and without much time passing, so that the next step meets budgets
-//     at their edge.
-//   - Time passes. No other step moves time, so nothing depends on the speed of the machine.
+//   - Users, and other clients, change objects: [Subject.Users].
+//   - All pending work is done for a while, without faults and without much time passing, so that the next step finds
+//     budgets just used up.
+//   - Time passes. No other step advances the clock, so nothing depends on the speed of the machine.
 //
-// Lasting policies, such as quotas and webhooks, belong to the subject: Run asks [Subject.Denies] about each write,
-// also after faults have stopped, and Users and Settle may lift a refusal.
+// Policies that refuse writes for longer, such as quotas and webhooks, are part of the subject: Run calls
+// [Subject.Denies] for each write, also after faults have stopped, and Users and Settle may lift a refusal.
 //
 // Run judges invariants at every step: [Subject.Wrote] sees every write of the controllers with the state before and
-// after, [Subject.Check] the state after every step. In the end faults stop, and [Subject.Settle] makes the last wish
-// possible to fulfil. A few calls fail once more, so that Run finds controllers relying on a later event for another
-// try. Everything comes to rest, and [Subject.Converged] checks the final state. Some violations need no rule of the
-// subject: being busy for ever, asking anything at rest, sending the same write twice in a pass, changing an object of
-// the cache, and trying a write refused by a policy more than 11 times within 10 seconds while users do nothing.
-// Backoff must begin as in the real program, like the backoff of controller-runtime's default queue, and [Plan.Quiet]
-// must be longer than the longest backoff.
+// after, [Subject.Check] the state after every step. In the end faults stop, and [Subject.Settle] changes objects so
+// that what users want is possible. A few calls fail once more, so that Run finds controllers that rely on a later
+// event for a retry. All pending work is done, and [Subject.Converged] checks the final state. Some violations need no
+// rule of the subject: endless work, requests when nothing has changed, the same write sent twice in a pass, a modified
+// object of the cache, and a write refused by a policy that is tried more than 11 times within 10 seconds while users
+// change nothing. Backoff must begin as in the real program, like the backoff of controller-runtime's default queue,
+// and [Plan.Quiet] must be longer than the longest backoff.
 //
 // # How to write a rule about a budget
 //
-// "At least 9 of 10 Pods are available" is no rule that a controller can keep: Pods crash, Nodes drain, and a cache
-// shows the past. A controller can keep a weaker rule: its own writes never take more Pods than the budget allows, as
-// seen by the controller. Such a rule has three parts:
+// A controller cannot guarantee "At least 9 of 10 Pods are available": Pods crash, Nodes are drained, and caches are
+// stale. A controller can guarantee a weaker rule: its own writes never take more Pods out of service than the budget
+// allows, as far as the controller could see. Such a rule has three parts:
 //
-//  1. The view. [Subject.Looks] is called before each of a reconcile's calls. Until the pass first acts, copy the basis
-//     of the decision from Task.Process.Cache into Task.View: the owner's spec, and the serving Pods. Afterwards copy no
-//     more, because the decision is made. A write is an act, and so is a live read for a write, such as the read of a
-//     StorageClass before a claim grows. A Pod that is ready, but in the middle of an update, does not
-//     serve.
-//  2. The taken Pods. [Subject.Wrote] sees each write with the Pod before and after. A write takes a Pod if the Pod
-//     served in the view and was deleted, marked for deletion, or had its readiness gate closed. Keep taken Pods by
-//     UID, so that a Pod patched twice counts once. Failures, evictions and restarts are no writes of the controller,
-//     and never count.
-//  3. The comparison. Fail when serving Pods in the view, less the taken Pods, fall below replicas less maxUnavailable.
-//     Take replicas and maxUnavailable from the view as well: the user may have changed both since.
+//  1. The view. [Subject.Looks] is called before each of a reconcile's calls. Until the pass makes its first write,
+//     copy what the decision depends on from Task.Process.Cache into Task.View: the owner's spec, and the Pods in
+//     service. After the first write copy nothing more, because the decision has been made. A live read that precedes a
+//     write counts like a write, for example the read of a StorageClass before a claim is resized. A Pod that is ready,
+//     but in the middle of an update, does not count as in service.
+//  2. The Pods taken out of service. [Subject.Wrote] sees each write with the Pod before and after. A write takes a Pod
+//     out of service if the Pod was in service in the view and the write deletes the Pod, marks the Pod for deletion,
+//     or closes its readiness gate. Record these Pods by UID, so that a Pod patched twice counts once. Crashes,
+//     evictions and restarts are not writes of the controller, and never count.
+//  3. The comparison. Call Failf when the number of Pods in service in the view, minus the Pods taken out of service,
+//     is below replicas minus maxUnavailable. Take replicas and maxUnavailable from the view as well: users may have
+//     changed both since.
 //
-// For limits on the number of Pods, such as surge, do without the view: count the server's Pods (faultapi.All) when a
-// Pod is created, because creating twice from an old cache is the very mistake to find. TestFaults in
-// examples/embed/fleet has a rule of each sort. Plant a mistake (count a Pod too many, read the budget before the
-// barrier) and see the rule fail before you trust it.
+// For limits on the number of Pods, such as surge, use no view: count the server's Pods (faultapi.All) when a Pod is
+// created, because creating Pods twice from a stale cache is exactly the mistake to find. TestFaults in
+// examples/embed/fleet has a rule of each kind. Before you rely on a rule, plant a mistake (count one Pod too many,
+// read the budget before the barrier) and see that the rule fails.
 //
 // # Failures
 //
-// A schedule depends on its seed alone, as long as the controllers do: [Replay] tests the controllers. Three things
-// break the dependence: the order of a map, a random number, and goroutines of a runnable racing for the first place.
-// Such goroutines had better fill an inbox emptied as a whole than hand over single items.
+// A schedule depends only on its seed, provided that the controllers are deterministic: [Replay] tests this. Three
+// things make a controller nondeterministic: the iteration order of a map, a random number, and goroutines of a
+// runnable that race for the first place. Such goroutines should collect their items in an inbox that is emptied as a
+// whole, and not hand over single items.
 //
-// Run plays a failing schedule again without most of its steps and faults for as long as the schedule breaks the same
+// Run repeats a failing schedule without most of its steps and faults, as long as the schedule still breaks the same
 // rule. Run prints the remaining schedule step by step, with the command to play it.
 //
 // # Settings
 //
-// The environment controls [Run]:
+// Environment variables control [Run]:
 //
 //	CHAOS_SEEDS       how many schedules
 //	CHAOS_FIRST_SEED  the seed of the first, 1 if not set
@@ -73,6 +76,6 @@
 //
 // # What is not played
 //
-// Admission, a request that arrives after its sender has died and been replaced, and a leader that goes on for a while
-// after losing its lease.
+// Not simulated are admission, a request that arrives after its sender has died and a new process has started, and a
+// leader that continues for a while after losing its lease.
 package chaos

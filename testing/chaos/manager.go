@@ -22,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// processManager is the manager.Manager of a process. Start, webhooks and further network services of a manager are
-// missing: asking for such a service panics.
+// processManager is the manager.Manager of a process. A manager's Start, webhooks and other network services are
+// missing: calling them panics.
 type processManager struct {
 	manager.Manager
 
@@ -37,7 +37,7 @@ func newManager(p *Process, server *faultapi.Server, scheme *runtime.Scheme) *pr
 	return &processManager{process: p, scheme: scheme, client: server.Client(p, p.Cache)}
 }
 
-// Add takes a runnable. A controller begins its reconciles at the schedule's choice.
+// Add takes a runnable. A controller begins a reconcile only when the schedule chooses so.
 func (m *processManager) Add(r manager.Runnable) error {
 	if c, ok := r.(controller.Controller); ok {
 		if err := hold(c, m.process); err != nil {
@@ -48,8 +48,8 @@ func (m *processManager) Add(r manager.Runnable) error {
 	return nil
 }
 
-// hold puts the reconciler of a controller behind the turnstile. There is no public way for an existing controller, but
-// its fields are exported.
+// hold makes the reconciler of a controller wait for the schedule. There is no public function for an existing
+// controller, but its fields are exported.
 func hold(c controller.Controller, p *Process) error {
 	v := reflect.Indirect(reflect.ValueOf(c))
 	if v.Kind() != reflect.Struct {
@@ -86,7 +86,7 @@ func (m *processManager) AddHealthzCheck(string, healthz.Checker) error         
 func (m *processManager) AddReadyzCheck(string, healthz.Checker) error            { return nil }
 func (m *processManager) AddMetricsServerExtraHandler(string, http.Handler) error { return nil }
 
-// GetControllerOptions allows the next process to reuse a name, and keeps requests in order.
+// GetControllerOptions allows the next process to use the same controller names, and keeps requests in order.
 func (m *processManager) GetControllerOptions() config.Controller {
 	return config.Controller{SkipNameValidation: ptr.To(true), UsePriorityQueue: ptr.To(false), Logger: logr.Discard()}
 }

@@ -19,20 +19,20 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Process is an incarnation of the program: everything lost at its death.
+// Process is one run of the program: all its memory is lost when the process dies.
 type Process struct {
-	// Cache is the view of the process. Cache is read-only.
+	// Cache is the cache of the process. Do not modify objects of the Cache.
 	Cache *faultapi.Cache
-	// Start counts the processes of a schedule, from 1.
+	// Start numbers the processes of a schedule, from 1.
 	Start int
 
 	index     int
 	many      bool
-	beside    bool // another program than the controllers
+	beside    bool // a further program (Subject.Beside)
 	leads     bool
 	turnstile faultapi.Turnstile
 	live      *faultapi.Client
-	armed     atomic.Bool // calls wait at the turnstile
+	armed     atomic.Bool // API calls wait for the schedule
 	ctx       context.Context
 	cancel    context.CancelFunc
 	elected   chan struct{}
@@ -45,17 +45,18 @@ type Process struct {
 	fatal error
 }
 
-// ended is a finished task, for the story.
+// ended is a finished task, for the log of the schedule.
 type ended struct {
 	name, line string
 	panicked   any
 }
 
-// startVerb is the verb of a reconcile waiting at the turnstile to begin.
+// startVerb is the verb of the pseudo call with which a reconcile waits to begin.
 const startVerb = "reconcile"
 
-// Pass makes calls wait for the schedule. Calls during Setup go through. A call of Verb get for a resource unknown to
-// the server stands for a question to somebody else, such as the container runtime of a Node.
+// Pass makes a call wait until the schedule releases the call. Calls during Setup do not wait. A call with verb get for
+// a resource that the server does not have represents a request to another system, such as the container runtime of a
+// Node.
 func (p *Process) Pass(ctx context.Context, call faultapi.Call) faultapi.Fate {
 	if !p.armed.Load() {
 		return faultapi.Fate{}
@@ -63,7 +64,7 @@ func (p *Process) Pass(ctx context.Context, call faultapi.Call) faultapi.Fate {
 	return p.turnstile.Pass(ctx, call)
 }
 
-// Task returns a running task, or nil.
+// Task returns the running task of a name, or nil.
 func (p *Process) Task(name string) *Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +84,7 @@ func (p *Process) end(name, line string, panicked any) {
 	p.ended = append(p.ended, ended{name, line, panicked})
 }
 
-// takeEnded returns the tasks finished since the last call, in an order independent of goroutines.
+// takeEnded returns the tasks finished since the last call, in an order that does not depend on goroutines.
 func (p *Process) takeEnded() []ended {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +109,7 @@ func (p *Process) label() string {
 	return fmt.Sprintf("process %d: ", p.index)
 }
 
-// boot starts a process, with possibly late caches.
+// boot starts a process, whose caches may be stale.
 func (w *World) boot(index int) {
 	w.starts++
 	w.forgive()
@@ -145,12 +146,12 @@ func (w *World) setup(p *Process, mgr manager.Manager) error {
 	return w.subject.Setup(p.ctx, mgr)
 }
 
-// leader returns the leading process of the controllers, or else the first.
+// leader returns the process of the controllers that leads, or else the first process.
 func (w *World) leader() int {
 	return max(0, slices.IndexFunc(w.processes[:w.plan.Replicas], func(p *Process) bool { return p != nil && p.leads }))
 }
 
-// lead starts the runnables of the leader. A further program has no rivals.
+// lead starts the runnables of the leader. A further program has no other replicas, so it always leads.
 func (w *World) lead(p *Process) {
 	if w.plan.Replicas > 1 && !p.beside {
 		w.Logf("%sleads", p.label())
@@ -165,15 +166,15 @@ func needsLeader(r manager.Runnable) bool {
 	return !ok || l.NeedLeaderElection()
 }
 
-// syncPeriod is longer than client-go's wait of 100 ms between two checks of a handler's sync. Events come afterPolls
-// after a check: otherwise a queue's delay of 100 ms would end together with the check, and the order of goroutines
-// would say whether a worker took the request before the delay's end or after.
+// syncPeriod is longer than client-go's wait of 100 ms between two checks of a handler's sync. Events are delivered
+// afterPolls after such a check: otherwise a queue's delay of 100 ms would end together with the check, and the order
+// of goroutines would decide whether a worker takes the request before or after the delay's end.
 const (
 	syncPeriod = 150 * time.Millisecond
 	afterPolls = 7 * time.Millisecond
 )
 
-// start starts the chosen runnables, and tells their event handlers the contents of the caches.
+// start starts the chosen runnables, and calls their event handlers with the contents of the caches.
 func (p *Process) start(chosen func(manager.Runnable) bool) {
 	for i, r := range p.runnables {
 		if !chosen(r) {
@@ -190,7 +191,7 @@ func (p *Process) start(chosen func(manager.Runnable) bool) {
 	synctest.Wait()
 }
 
-// run runs a runnable. An error ends the process, as in a manager.
+// run runs a runnable in a goroutine. If the runnable returns an error, the process ends, as with a real manager.
 func (p *Process) run(name string, r manager.Runnable) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -206,7 +207,7 @@ func (p *Process) run(name string, r manager.Runnable) {
 	delete(p.tasks, name)
 }
 
-// kill ends a process: waiting calls are never carried out, and nothing of the process remains.
+// kill ends a process: waiting calls are never carried out, and no goroutine of the process remains.
 func (w *World) kill(index int, why error) {
 	p := w.processes[index]
 	if p == nil {
@@ -221,7 +222,7 @@ func (w *World) kill(index int, why error) {
 	}
 }
 
-// left names a running task.
+// left returns the name of a task that is still running.
 func (p *Process) left() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,7 +232,7 @@ func (p *Process) left() string {
 	return ""
 }
 
-// crash ends a process and starts its successor. If the process led, the next process leads.
+// crash ends a process and starts a new process. If the process was the leader, the next process becomes the leader.
 func (w *World) crash(index int, why string) {
 	p := w.processes[index]
 	w.Logf("%sdies: %s", p.label(), why)
@@ -244,7 +245,7 @@ func (w *World) crash(index int, why string) {
 	w.boot(index)
 }
 
-// gated is a Reconciler that begins at the schedule's choice.
+// gated is a Reconciler that begins when the schedule chooses so.
 type gated struct {
 	reconcile.Reconciler
 
@@ -256,7 +257,7 @@ func taskName(controller string, req types.NamespacedName) string {
 	return controller + " " + strings.TrimPrefix(req.String(), "/")
 }
 
-// Reconcile waits for its turn.
+// Reconcile waits for the schedule and then calls the wrapped Reconciler.
 func (g gated) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
 	name := taskName(g.controller, req.NamespacedName)
 	ctx = faultapi.WithTask(ctx, name)

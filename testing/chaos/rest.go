@@ -6,29 +6,29 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// rounds is the number of rounds after which a schedule counts as restless, and calls is the maximum of calls per round
-// by the controllers.
+// rounds is the number of rounds after which a schedule that still has work counts as never coming to rest, and calls
+// is the largest number of calls by the controllers in a round.
 const (
 	rounds        = 400
 	callsPerRound = 2000
 )
 
-// A lull is lullRounds rounds with a pause in between. Longer waits are still waiting afterwards. The long pause
-// exposes repeated tries without haste.
+// In a lull, all pending work is done in lullRounds rounds with a pause after each. Waits longer than these pauses are
+// not over afterwards. A long pause also shows retries that are made only after a while.
 const (
 	lullRounds = 20
 	lullPause  = 20 * time.Millisecond
 	longPause  = 500 * time.Millisecond
 )
 
-// lastErrors is how many calls may fail after the last edit, when no further event causes a retry. lastErrorChance is
-// the percentage of failing calls.
+// lastErrors is how many calls may fail after the last change by users, when no further event triggers a retry.
+// lastErrorChance is the chance of a failure in percent.
 const (
 	lastErrors      = 3
 	lastErrorChance = 30
 )
 
-// rest stops all faults but a few errors, and lets everything come to rest.
+// rest stops all faults except a few errors, and does all pending work.
 func (w *World) rest() {
 	w.over, w.calm = true, true
 	w.Logf("faults stop")
@@ -57,7 +57,7 @@ func (w *World) rest() {
 	w.Failf("rest", "still busy after %d rounds", rounds)
 }
 
-// settleOutside completes the work of nodes, garbage collector and everybody else.
+// settleOutside completes the work of nodes, the garbage collector and all other clients.
 func (w *World) settleOutside() {
 	for range 20 {
 		busy := w.Nodes.Settle()
@@ -72,8 +72,8 @@ func (w *World) settleOutside() {
 	w.Failf("rest", "nodes, garbage collection and others do not come to rest")
 }
 
-// lull lets everything settle in the middle of a schedule, as far as possible without much time passing: the next
-// events meet budgets at their edge.
+// lull does all pending work in the middle of a schedule, as far as possible without much time passing, so that the
+// next step finds budgets just used up.
 func (w *World) lull() {
 	calm, outside := w.calm, w.subject.Outside != nil && w.Chance(50)
 	w.calm = true
@@ -113,7 +113,7 @@ func (w *World) settleCaches() {
 }
 
 // CatchUp delivers all events to the processes and carries out all their calls, without faults. CatchUp is for subjects
-// whose promises need recent caches, and for subjects in need of much time.
+// whose rules require up-to-date caches, and for subjects that need much time.
 func (w *World) CatchUp() {
 	calm := w.calm
 	w.calm = true
@@ -122,7 +122,7 @@ func (w *World) CatchUp() {
 	w.settleControllers()
 }
 
-// settleControllers carries out all calls and runs all due reconciles.
+// settleControllers carries out all calls and runs all reconciles that are due.
 func (w *World) settleControllers() {
 	for range callsPerRound {
 		if !w.settleOne() {
@@ -147,7 +147,7 @@ func (w *World) settleOne() bool {
 	return false
 }
 
-// lastFate is an error as long as some are left.
+// lastFate returns an error as long as errorsLeft is positive.
 func (w *World) lastFate(call faultapi.Call) faultapi.Fate {
 	if w.errorsLeft == 0 || !w.Chance(lastErrorChance) {
 		return faultapi.Fate{}
@@ -156,13 +156,14 @@ func (w *World) lastFate(call faultapi.Call) faultapi.Fate {
 	return w.passingError(call)
 }
 
-// asked is a request of a controller.
+// asked is a request that a controller sent when nothing had changed.
 type asked struct {
 	controller string
 	call       faultapi.Call
 }
 
-// checkIdle: at rest nothing causes a request, however often reconciled, and nobody has changed the cache.
+// checkIdle checks that, when nothing has changed, a reconcile sends no request, and that nobody has modified objects
+// of the cache.
 func (w *World) checkIdle() {
 	w.idle = true
 	w.Logf("one more look at everything")

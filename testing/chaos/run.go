@@ -18,13 +18,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// maxFailures is how many failing schedules are reported before no more are begun.
+// maxFailures is the number of failing schedules after which no more schedules are begun.
 const maxFailures = 3
 
-// shrinkPlays is how often a failing schedule may be played to shorten the schedule.
+// shrinkPlays is how often a failing schedule may be repeated to find a shorter one.
 const shrinkPlays = 600
 
-// settings are the values from the environment.
+// settings are values from environment variables.
 type settings struct {
 	seeds, steps int
 	plays        int
@@ -68,8 +68,9 @@ func fromEnvironment(plan *Plan, lookup func(string) (string, bool)) (settings, 
 	return s, errors.Join(errs...)
 }
 
-// Run plays the schedules of plan and environment in parallel, and fails the test for each schedule with a broken rule.
-// The schedules are parallel subtests and begin after the test has returned: put later work into t.Cleanup.
+// Run plays the schedules given by plan and environment in parallel, and fails the test for each schedule that breaks a
+// rule. The schedules are parallel subtests and begin only after the test function has returned: put later work into
+// t.Cleanup.
 func Run(t *testing.T, plan Plan) {
 	t.Helper()
 	plan = plan.complete()
@@ -109,7 +110,7 @@ func Run(t *testing.T, plan Plan) {
 	}
 }
 
-// report shortens a failing schedule and tells its story.
+// report shortens a failing schedule and prints its steps.
 func report(t *testing.T, plan *Plan, seed uint64, full Script, broken *Violation, plays int) string {
 	if again := play(t, plan, seed, full, false).violation; again == nil || again.Rule != broken.Rule {
 		return fmt.Sprintf("seed %d does not repeat itself: %v, and the second time %v.\n"+
@@ -132,8 +133,8 @@ func report(t *testing.T, plan *Plan, seed uint64, full Script, broken *Violatio
 	return b.String()
 }
 
-// testPackage returns the import path of the package whose tests have made a plan with the function. The path works
-// everywhere in the module, and wherever the module is required.
+// testPackage returns the import path of the package of the test that has made a plan with the function. The path can
+// be used everywhere in the module, and in every module that requires the module.
 func testPackage(maker func(*World) Subject) string {
 	f := runtime.FuncForPC(reflect.ValueOf(maker).Pointer())
 	if f == nil {
@@ -142,8 +143,8 @@ func testPackage(maker func(*World) Subject) string {
 	return importPath(f.Name())
 }
 
-// importPath cuts the package out of a function's name, such as "example.com/a/b_test.Plan.func1". The linker escapes
-// dots in the last part of a path. External test packages lie beside the package named.
+// importPath returns the package in a function's full name, such as "example.com/a/b_test.Plan.func1". The linker
+// escapes dots in the last part of a path. For an external test package, the path is that of the package under test.
 func importPath(function string) string {
 	dir, name := path.Split(function)
 	name, _, _ = strings.Cut(name, ".")
@@ -153,8 +154,8 @@ func importPath(function string) string {
 	return dir + strings.TrimSuffix(name, "_test")
 }
 
-// Replay plays the first schedules twice each and fails the test if the second time differs: something in the
-// controllers or in the subject does not depend on the seed alone then.
+// Replay plays each of the first schedules twice and fails the test if the two differ: the controllers or the subject
+// then depend on more than the seed.
 func Replay(t *testing.T, plan Plan, seeds int) {
 	t.Helper()
 	plan = plan.complete()
@@ -178,7 +179,7 @@ type outcome struct {
 	steps, calls int
 }
 
-// play plays a schedule in a separate bubble, where time moves only at the schedule's choice.
+// play plays a schedule in its own synctest bubble, in which time advances only when the schedule chooses so.
 func play(t *testing.T, plan *Plan, seed uint64, script Script, verbose bool) (o outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

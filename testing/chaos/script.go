@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Step is a played step of a schedule.
+// Step is a step of a schedule that was played.
 type Step struct {
-	// N is the step's number, from 1. The seed and N decide about the step. Earlier steps matter only through the
-	// remaining choices.
+	// N is the step's number, from 1. The seed and N together determine the step. Earlier steps matter only because
+	// they determine which choices remain.
 	N int
 	// Calm is true for a step without faults.
 	Calm bool
 }
 
-// Script is the played steps of a schedule, in order.
+// Script lists the steps to play, in order.
 type Script []Step
 
 // Full returns the first n steps.
@@ -49,11 +49,11 @@ func (s Script) String() string {
 	return strings.Join(parts, ",")
 }
 
-// maxStep bounds the numbers of steps: a longer schedule would not be read by anybody.
+// maxStep limits the numbers of steps: nobody would read a longer schedule.
 const maxStep = 1_000_000
 
-// ParseScript reads steps and ranges of steps, separated by commas. A c after a step means: without faults. Numbers
-// must be positive and rise.
+// ParseScript reads steps and ranges of steps, separated by commas. The letter c after a step means that the step is
+// played without faults. Numbers must be positive and ascending.
 func ParseScript(text string) (Script, error) {
 	var out Script
 	last := 0
@@ -79,8 +79,8 @@ func ParseScript(text string) (Script, error) {
 	return out, nil
 }
 
-// Shrink returns a still failing part of the script, with few steps and few faults. Shrink plays at most the given
-// number of scripts. fails must be true for the whole script.
+// Shrink returns a part of the script that still fails, with few steps and few faults. Shrink plays at most the given
+// number of scripts. fails must return true for the whole script.
 func Shrink(s Script, plays int, fails func(Script) bool) Script {
 	try := func(candidate Script) bool {
 		if plays <= 0 {
@@ -93,7 +93,8 @@ func Shrink(s Script, plays int, fails func(Script) bool) Script {
 	for again := true; again && plays > 0; {
 		before := len(s)
 		for size := max(1, len(s)/2); size >= 1; size /= 2 {
-			for end := len(s); end > 0; end -= size { // the last steps are needed least often
+			// The last steps are needed least often, so they are left out first.
+			for end := len(s); end > 0; end -= size {
 				start := max(0, end-size)
 				if candidate := slices.Concat(s[:start], s[min(end, len(s)):]); end <= len(s) && try(candidate) {
 					s = candidate
@@ -105,7 +106,7 @@ func Shrink(s Script, plays int, fails func(Script) bool) Script {
 	return calmed(s, try)
 }
 
-// calmed takes the faults out of as many steps as possible: of all at once, or else step by step.
+// calmed removes the faults from as many steps as possible: from all at once, or else from one step after the other.
 func calmed(s Script, fails func(Script) bool) Script {
 	all := slices.Clone(s)
 	for i := range all {

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// step takes a step, chosen by weight.
+// step plays a step, chosen at random with weights.
 func (w *World) step() {
 	w.steps++
 	choices := []struct {
@@ -47,7 +47,7 @@ func (w *World) check() {
 	}
 }
 
-// anyProcess draws a process.
+// anyProcess returns a random process.
 func (w *World) anyProcess() *Process {
 	if len(w.processes) == 1 {
 		return w.processes[0]
@@ -55,7 +55,7 @@ func (w *World) anyProcess() *Process {
 	return w.processes[w.rng.IntN(len(w.processes))]
 }
 
-// calls returns the waiting API calls, starts the reconciles waiting to begin.
+// calls returns the waiting API calls, and starts is the number of reconciles waiting to begin.
 func (p *Process) calls() (out []*faultapi.Waiting) {
 	for _, waiting := range p.turnstile.Waiting() {
 		if waiting.Call.Verb != startVerb {
@@ -74,7 +74,7 @@ func (p *Process) starts() (out []*faultapi.Waiting) {
 	return out
 }
 
-// release sends a call of the controllers to a drawn fate.
+// release releases a random call of the controllers with a random outcome.
 func (w *World) release() {
 	p := w.anyProcess()
 	waiting := p.calls()
@@ -90,7 +90,7 @@ func (w *World) release() {
 	w.let(p, call, w.fate(call.Call))
 }
 
-// fate draws the fate of a call.
+// fate returns a random outcome for a call.
 func (w *World) fate(call faultapi.Call) faultapi.Fate {
 	n := w.rng.IntN(100)
 	switch {
@@ -104,7 +104,7 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 	case n < 7 && !call.IsRead():
 		return faultapi.Fate{Before: apierrors.NewForbidden(call.Resource, call.Name, fmt.Errorf("injected"))}
 	case n < 8 && !call.IsRead():
-		// The error names a field, so nobody mistakes the error for a failed test of a patch.
+		// The error names a field, so that nobody takes the error for a failed test operation of a JSON patch.
 		kind := schema.GroupKind{Group: call.Resource.Group, Kind: call.Resource.Resource}
 		return faultapi.Fate{Before: apierrors.NewInvalid(kind, call.Name, field.ErrorList{field.Forbidden(field.NewPath("spec"), "injected")})}
 	case n >= 8 && n < 11:
@@ -113,7 +113,7 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
-// passingError draws an error without a meaning for the next attempt.
+// passingError returns a random error that says nothing about the next attempt.
 func (w *World) passingError(call faultapi.Call) faultapi.Fate {
 	switch n := w.rng.IntN(4); {
 	case n == 0:
@@ -126,7 +126,8 @@ func (w *World) passingError(call faultapi.Call) faultapi.Fate {
 	return serverError()
 }
 
-// conflict is the answer to a write on an object changed since. A creation conflicts with other requests at a quota.
+// conflict is the error for a write to an object that has changed since it was read. For a creation, the conflict is
+// with other requests charged to the same quota.
 func conflict(call faultapi.Call) faultapi.Fate {
 	if call.Verb == "create" && call.Subresource == "" {
 		return faultapi.Fate{Before: apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "quota", fmt.Errorf("injected"))}
@@ -146,7 +147,7 @@ func answerLost() faultapi.Fate {
 	return faultapi.Fate{After: apierrors.NewTimeoutError("injected: the answer was lost", 1)}
 }
 
-// dieAt ends the process with a call made or not made.
+// dieAt ends the process during a call that was, or was not, carried out.
 func (w *World) dieAt(p *Process, waiting *faultapi.Waiting) {
 	if w.Chance(50) {
 		call := waiting.Call
@@ -196,7 +197,8 @@ func (w *World) let(p *Process, waiting *faultapi.Waiting, fate faultapi.Fate) {
 	}
 }
 
-// checkRepeated: a pass that knows the answer to a write does not send the write again to no effect.
+// checkRepeated fails the schedule if a pass has received the response to a write and sends the same write again
+// without effect.
 func (w *World) checkRepeated(t *Task, call *faultapi.Call, effectless bool) {
 	text := call.String()
 	if effectless && t.sent[text] {
@@ -214,7 +216,7 @@ func (w *World) look(t *Task, call *faultapi.Call) {
 	}
 }
 
-// judge shows a write to the subject.
+// judge calls the subject with a write.
 func (w *World) judge(t *Task, call faultapi.Call, before client.Object, version int64) {
 	if call.IsRead() || w.Server.Version() == version || w.subject.Wrote == nil {
 		return
@@ -250,14 +252,14 @@ func (w *World) begin(p *Process, waiting *faultapi.Waiting) {
 	w.harvest()
 }
 
-// news is a resource of a cache, or a watch, behind the server.
+// news is a resource of a cache, or a watch, that has undelivered events.
 type news struct {
 	what    string
 	behind  int
 	deliver func(n int)
 }
 
-// news returns the undelivered parts of a process's view.
+// news returns the resources and watches of a process that have undelivered events.
 func (p *Process) news() (out []news) {
 	for _, resource := range p.Cache.Resources() {
 		if n := p.Cache.Behind(resource); n > 0 {
@@ -272,7 +274,8 @@ func (p *Process) news() (out []news) {
 	return out
 }
 
-// deliver shows a watch's events singly: the number of events read at a time must not depend on goroutines.
+// deliver delivers a watch's events one by one: otherwise the number of events read at a time would depend on
+// goroutines.
 func deliver(watch *faultapi.Watch, n int) {
 	for range min(n, watch.Behind()) {
 		watch.Deliver(1)
@@ -289,7 +292,7 @@ func (w *World) deliver() {
 		w.harvest()
 		return
 	}
-	switch n := w.rng.IntN(10); { // quiet: something must come from outside
+	switch n := w.rng.IntN(10); { // nothing is pending, so users or nodes must do something
 	case n < 2:
 		w.bookmark(p)
 	case n < 5:
@@ -299,7 +302,7 @@ func (w *World) deliver() {
 	}
 }
 
-// bookmark arrives at some time after everything else, and a new process may need the bookmark.
+// bookmark delivers a bookmark, which a new process may need to know that its store is complete.
 func (w *World) bookmark(p *Process) {
 	for _, resource := range p.Cache.Resources() {
 		p.Cache.Bookmark(resource)
@@ -307,8 +310,8 @@ func (w *World) bookmark(p *Process) {
 	w.Logf("%sbookmarks", p.label())
 }
 
-// LoseState removes annotations of a Pod as a user: some or all, from an unready Pod, or from any Pod with a key among
-// keys. Or LoseState writes different values, for example from an older version of the Pod.
+// LoseState removes annotations of a Pod as a user might: some or all, from an unready Pod, or from any Pod that has
+// one of the keys. Sometimes LoseState writes other values instead, for example from an older version of the Pod.
 func (w *World) LoseState(keys ...string) {
 	var pods, unready []*corev1.Pod
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
@@ -348,7 +351,7 @@ func (w *World) LoseState(keys ...string) {
 	}
 }
 
-// AnyPod returns a Pod, or nil without Pods. The Pod belongs to the server: read-only.
+// AnyPod returns a random Pod, or nil if there are no Pods. The Pod belongs to the server, so do not modify the Pod.
 func (w *World) AnyPod() *corev1.Pod {
 	pods := faultapi.All[*corev1.Pod](w.Server)
 	if len(pods) == 0 {
@@ -357,7 +360,7 @@ func (w *World) AnyPod() *corev1.Pod {
 	return pods[w.rng.IntN(len(pods))]
 }
 
-// nodeStep lets scheduler or kubelet work on a Pod.
+// nodeStep lets scheduler or kubelet do something for a Pod.
 func (w *World) nodeStep() {
 	pod := w.AnyPod()
 	if pod == nil {
@@ -371,10 +374,10 @@ func (w *World) nodeStep() {
 	name := running[w.rng.IntN(len(running))]
 	n := w.rng.IntN(100)
 	if w.calm && n >= 90 && n < 96 {
-		n = 0 // crashes and the like are faults
+		n = 0 // container crashes and similar events are faults, so they are skipped
 	}
 	switch {
-	case n < 35: // a working kubelet
+	case n < 35: // the kubelet does its normal work
 		w.syncPod(pod)
 	case n < 50:
 		w.Logf("node: observe %s, news %v", pod.Name, w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID))
@@ -395,7 +398,7 @@ func (w *World) nodeStep() {
 	}
 }
 
-// syncPod is a kubelet's complete work for a Pod at a time.
+// syncPod does all of a kubelet's work for a Pod at once.
 func (w *World) syncPod(pod *corev1.Pod) {
 	w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
 	w.Nodes.Run(pod.UID)

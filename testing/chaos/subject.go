@@ -12,57 +12,60 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// Plan describes the play.
+// Plan says which schedules to play.
 type Plan struct {
-	// Scheme must know Kinds, and the core types.
+	// Scheme must contain Kinds and the core types.
 	Scheme *runtime.Scheme
-	// Kinds are served besides Pods, ControllerRevisions and PersistentVolumeClaims. With Nodes among Kinds, Pods naming
-	// their Node wait for the Node, and Pods of deleted Nodes are collected after a while.
+	// Kinds are kinds that the server has besides Pods, ControllerRevisions and PersistentVolumeClaims. If Nodes are
+	// among Kinds, a Pod that names a Node waits until the Node exists, and Pods of deleted Nodes are garbage collected
+	// after a while.
 	Kinds []client.Object
-	// Replicas is how many processes of the program run at a time; 0 means 1. The first leads: runnables with leader
-	// election, such as controllers, run only there.
+	// Replicas is how many processes of the program run at a time; 0 means 1. The first is the leader: runnables that
+	// need leader election, such as controllers, run only there.
 	Replicas int
 	// Seeds and Steps are the defaults for the environment; 0 means 300 schedules of 150 steps.
 	Seeds, Steps int
-	// Quiet is how long nobody may write before everything counts as at rest; 0 means a minute. Quiet must be longer than
-	// every wait of the controllers, including the longest backoff after an error or a refusal. Otherwise work after the
-	// wait stays unseen, and so does missing work.
+	// Quiet is how long nobody must have written for everything to count as at rest; 0 means a minute. Quiet must be
+	// longer than every wait of the controllers, including the longest backoff after an error or a refusal. Otherwise
+	// the schedule ends before such a wait is over, and does not see what the controller does, or fails to do,
+	// afterwards.
 	Quiet time.Duration
-	// New makes the subject of a schedule.
+	// New makes the Subject of a schedule.
 	New func(*World) Subject
 }
 
-// Subject is the object of the test, with its rules. Setup and Begin are required. The functions run singly and call
-// World.Failf for a broken rule.
+// Subject is what is tested, with its rules. Setup and Begin are required. The functions are called one at a time, and
+// call World.Failf if a rule is broken.
 type Subject struct {
-	// Setup adds controllers and further runnables to the manager of a new process. Clients, caches and recorders come
-	// from the manager. Without a given clock the code uses time.Now, the clock of the schedule. Errors fail the schedule.
+	// Setup adds controllers and further runnables to the manager of a new process. Clients, caches and recorders must
+	// come from the manager. If code takes no clock, its time.Now is the clock of the schedule. If Setup returns an
+	// error, the schedule fails.
 	Setup func(ctx context.Context, mgr manager.Manager) error
-	// Beside are further programs, such as a node agent: each has a process with a cache and a life of its own. Calls to
-	// somebody besides the API server wait for the schedule in Process.Pass.
+	// Beside are further programs, such as a node agent: each has its own processes and caches. Requests to systems
+	// other than the API server must wait for the schedule in Process.Pass.
 	Beside []func(ctx context.Context, p *Process, mgr manager.Manager) error
-	// Begin creates the objects from before the first process.
+	// Begin creates the objects that exist before the first process starts.
 	Begin func()
-	// Users does a single action from outside, drawn with World.Rand.
+	// Users makes a single change as a user might, chosen with World.Rand.
 	Users func()
-	// Outside does the usual work of everybody outside, such as the owner of a lifecycle hook. Outside is called until the
-	// result says: no work left.
+	// Outside does the usual work of all other clients, such as the owner of a lifecycle hook. Outside is called until
+	// it returns that no work is left.
 	Outside func() (changed bool)
-	// Settle makes the last wish fulfillable.
+	// Settle changes objects so that what users want last is possible.
 	Settle func()
-	// Denies is asked about each write of the controllers that reaches the server, and refuses by returning an error: a
-	// quota, a policy, a webhook. Call.Body is the written body. before is the target, nil for a creation, and belongs to
-	// the server: read-only. Denies is asked without faults, too: Settle must lift lasting refusals. Writes of World.User
-	// pass.
+	// Denies is called for each write of the controllers that reaches the server, and may return an error to refuse the
+	// write, as a quota, a policy or a webhook does. Call.Body is the written body. before is the target, nil for a
+	// creation; it belongs to the server, so do not modify it. Denies is also called when faults have stopped: Settle
+	// must lift lasting refusals. Writes through World.User are not refused.
 	Denies func(call faultapi.Call, before client.Object) error
-	// Looks is called before a reconcile begins, with a nil call, and before each of its calls to the API server: the last
-	// moments for reading the cache. Looks is the time to keep the task's input in Task.View.
+	// Looks is called before a reconcile begins, with a nil call, and before each of its calls to the API server: until
+	// then the reconcile may still have read the cache. In Looks, record the task's input in Task.View.
 	Looks func(*Task, *faultapi.Call)
-	// Wrote judges a write of the controllers with an effect.
+	// Wrote checks a write of the controllers that has changed an object.
 	Wrote func(*Write)
-	// Check judges the state after a step.
+	// Check checks the state after a step.
 	Check func()
-	// Converged judges the final state at rest.
+	// Converged checks the final state, when all work is done.
 	Converged func()
 }
 
@@ -76,26 +79,27 @@ type Task struct {
 	Object types.NamespacedName
 	// Began is the start time of the task.
 	Began time.Time
-	// Process is the process of the task.
+	// Process is the process in which the task runs.
 	Process *Process
-	// View is the subject's own.
+	// View is for use by the subject.
 	View any
 
-	sent map[string]bool // the answered writes
+	sent map[string]bool // the writes that were answered
 }
 
-// Write is a call of the controllers with an effect.
+// Write is a call of the controllers that has changed an object.
 type Write struct {
-	// Task is nil if the reconcile has ended before the call, as a request may that shares a write with others.
+	// Task is nil if the reconcile had ended before the call, which is possible if a request shares a write with other
+	// requests.
 	Task *Task
 	Call faultapi.Call
-	// Before is nil for a created object, After for a deleted object. Both belong to the server: read-only.
+	// Before is nil for a created object, After for a deleted object. Both belong to the server, so do not modify them.
 	Before, After client.Object
 }
 
 // Violation is a broken rule.
 type Violation struct {
-	// Rule is a word for the rule. Failures of the same rule count as the same failure.
+	// Rule is a short name of the rule. Two failures of the same rule count as the same failure.
 	Rule    string
 	Message string
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// World is everything in a schedule. A World is not safe for concurrent use: a Subject's functions are called singly.
+// World is the state of a schedule. A World is not safe for concurrent use: a Subject's functions are called one at a
+// time.
 type World struct {
-	// Server holds the objects.
+	// Server is the API server with the objects.
 	Server *faultapi.Server
-	// Nodes are scheduler and kubelets.
+	// Nodes simulate scheduler and kubelets.
 	Nodes *faultapi.Nodes
-	// User is a client that never fails and sees everything at once.
+	// User is a client whose calls never fail and whose reads are always up to date.
 	User *faultapi.Client
 
 	plan    *Plan
@@ -28,16 +29,16 @@ type World struct {
 	rng     *rand.Rand
 	began   time.Time
 	calm    bool // no faults in the step
-	over    bool // no faults any more, apart from errorsLeft after the last edit
+	over    bool // no more faults, except errorsLeft errors after the last change by users
 
 	errorsLeft int
 	processes  []*Process
 	starts     int
 	steps      int
-	requests   int     // of all tasks
-	writes     int     // of all tasks
-	idle       bool    // everything is at rest, and nothing should be asked
-	asked      []asked // what reconciles have asked all the same
+	requests   int     // number of requests of all tasks
+	writes     int     // number of writes of all tasks
+	idle       bool    // nothing has changed, and controllers should send no requests
+	asked      []asked // requests that reconciles have sent nevertheless
 	refused    map[refusedWrite][]time.Time
 
 	beside    sync.Mutex
@@ -45,10 +46,10 @@ type World struct {
 	violation *Violation
 }
 
-// stopSchedule unwinds a schedule with a noted violation.
+// stopSchedule is the panic value that ends a schedule after a violation was recorded.
 type stopSchedule struct{}
 
-// Failf notes a broken rule and ends the schedule: Failf does not return.
+// Failf records a broken rule and ends the schedule: Failf does not return.
 func (w *World) Failf(rule, format string, args ...any) {
 	if w.violation == nil {
 		w.violation = &Violation{Rule: rule, Message: fmt.Sprintf(format, args...)}
@@ -57,10 +58,11 @@ func (w *World) Failf(rule, format string, args ...any) {
 	panic(stopSchedule{})
 }
 
-// blob matches encoded bytes, such as keys and certificates. Such bytes differ each time, and tell a reader nothing.
+// blob matches encoded bytes, such as keys and certificates. Such bytes differ in each run, and say nothing to a
+// reader.
 var blob = regexp.MustCompile(`[A-Za-z0-9+/]{60,}=*`)
 
-// Logf adds a line to the story of the schedule, without encoded bytes.
+// Logf adds a line to the log of the schedule, without encoded bytes.
 func (w *World) Logf(format string, args ...any) {
 	if w.trace != nil {
 		line := fmt.Sprintf("%8.3fs v%d ", time.Since(w.began).Seconds(), w.Server.Version()) + fmt.Sprintf(format, args...)
@@ -68,10 +70,10 @@ func (w *World) Logf(format string, args ...any) {
 	}
 }
 
-// Rand draws the events of the step, from the seed and the step's number alone.
+// Rand returns the random source of the step, which depends only on the seed and the step's number.
 func (w *World) Rand() *rand.Rand { return w.rng }
 
-// Chance is true in the given percentage of cases.
+// Chance returns true in the given percentage of calls.
 func (w *World) Chance(percent int) bool { return w.rng.IntN(100) < percent }
 
 // Processes returns the running processes, always in the same order.
@@ -82,8 +84,9 @@ func (w *World) Processes() []*Process {
 // Over reports whether faults have stopped.
 func (w *World) Over() bool { return w.over }
 
-// Sleep lets time pass. Calls wait meanwhile, timers run. A kubelet acts at once on its view, though its view and its
-// reports may be late: no second passes with a container in need of a restart.
+// Sleep advances the clock. API calls stay blocked during this time, but timers run. A kubelet acts at once on the Pods
+// it knows, though it may know and report changes late: no second passes while a container waits for a restart by the
+// kubelet.
 func (w *World) Sleep(d time.Duration) {
 	if d >= time.Second {
 		w.Nodes.RunAll()
@@ -93,32 +96,32 @@ func (w *World) Sleep(d time.Duration) {
 	w.harvest()
 }
 
-// Beside returns the lock for goroutines beside the schedule, such as a simulated container runtime: such a goroutine
-// reads and changes the World, its Nodes and its Subject under the lock.
+// Beside returns the lock for goroutines outside of the schedule, such as a simulated container runtime: such a
+// goroutine must hold the lock to read or change the World, its Nodes and its Subject.
 func (w *World) Beside() sync.Locker { return &w.beside }
 
-// wait returns after nothing runs any more.
+// wait returns when all goroutines are blocked.
 func (w *World) wait() {
 	w.meet()
 	synctest.Wait()
 	w.meet()
 }
 
-// meet tells the race detector that goroutines beside the schedule run only while the schedule waits. The race detector
-// does not know two orders: synctest.Wait returns after the ends of goroutines, and a goroutine woken by a timer runs
-// after the steps before the sleep.
+// meet tells the race detector that goroutines outside of the schedule run only while the schedule waits. The race
+// detector does not know that synctest.Wait returns after goroutines have ended, and that a goroutine woken by a timer
+// runs after the steps before the sleep.
 func (w *World) meet() {
 	w.beside.Lock()
 	defer w.beside.Unlock()
 }
 
-// enter makes the dice of a step.
+// enter makes the random source of a step.
 func (w *World) enter(step int, calm bool) {
 	w.rng = rand.New(rand.NewPCG(w.seed, uint64(step)))
 	w.calm = calm || w.over
 }
 
-// harvest waits until nothing runs any more, and checks the finished tasks.
+// harvest waits until all goroutines are blocked, and checks the finished tasks.
 func (w *World) harvest() {
 	w.wait()
 	for i, p := range w.processes {

@@ -1,5 +1,5 @@
-// Package child answers the question: how do I run my manager, or another program, so that it ends when my test does,
-// whatever ends that? A program that lives on holds ports and files, and disturbs later tests.
+// Package child answers the question: how do I run my manager, or another program, so that the program never outlives
+// my test? A program that keeps running occupies ports and files, and disturbs later tests.
 package child
 
 import (
@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// Process is a running program with all its children, in a process group of its own. Process is safe for concurrent
+// Process is a running program with all child processes, in a separate process group. Process is safe for concurrent
 // use.
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // valid once done is closed
+	err  error // valid after done is closed
 }
 
-// Start starts the command. On Linux the kernel kills the program when this process dies; elsewhere the program lives
-// on.
+// Start starts the command. On Linux the kernel kills the program when this process dies; on other systems the program
+// keeps running.
 //
-// The kernel binds the parent-death signal to the forking thread, not to the process, so the goroutine that starts the
-// program keeps its thread until the program is gone.
+// The kernel binds the parent-death signal to the thread that forks, not to the process, so the goroutine that starts
+// the program keeps its thread until the program has ended.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -50,8 +50,8 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Run runs a command to its end. If ctx ends first, Run interrupts the whole group: the go command, for example, has
-// compilers as children.
+// Run runs a command and waits for its end. If ctx ends first, Run interrupts the whole group: the go command, for
+// example, has compilers as children.
 func Run(ctx context.Context, cmd *exec.Cmd) error {
 	p, err := Start(cmd)
 	if err != nil {
@@ -66,13 +66,14 @@ func Run(ctx context.Context, cmd *exec.Cmd) error {
 	}
 }
 
-// ID is the number of the program and of its group.
+// ID is the number of the program and of the process group.
 func (p *Process) ID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the program has ended. Its children may still run.
+// Done is closed when the program has ended. Its child processes may still run.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is an *exec.ExitError after a failure or a signal. Err is nil before the end.
+// Err returns an *exec.ExitError if the program has failed or was ended by a signal. Err returns nil while the program
+// runs.
 func (p *Process) Err() error {
 	if !p.Ended() {
 		return nil
@@ -80,7 +81,7 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// State says how the program ended, such as "exit status 0" or "signal: killed".
+// State says how the program has ended, such as "exit status 0" or "signal: killed".
 func (p *Process) State() string {
 	if !p.Ended() {
 		return "running"
@@ -98,10 +99,11 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Signal sends a signal to the whole group.
+// Signal sends a signal to the whole process group.
 func (p *Process) Signal(sig syscall.Signal) { _ = syscall.Kill(-p.ID(), sig) }
 
-// Stop signals the whole group, kills the rest after the grace period, and returns when the program is gone.
+// Stop sends the signal to the whole process group, kills what still runs after the grace period, and returns when the
+// program has ended.
 func (p *Process) Stop(sig syscall.Signal, grace time.Duration) {
 	if p.Ended() {
 		return
@@ -113,7 +115,7 @@ func (p *Process) Stop(sig syscall.Signal, grace time.Duration) {
 	case <-p.done:
 	case <-timer.C:
 	}
-	// The program may have gone before its children.
+	// The program may have ended before the children.
 	p.Signal(syscall.SIGKILL)
 	<-p.done
 }

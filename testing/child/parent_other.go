@@ -4,5 +4,5 @@ package child
 
 import "syscall"
 
-// dieWithParent does nothing: only Linux has the signal.
+// dieWithParent does nothing: only Linux has a parent-death signal.
 func dieWithParent(*syscall.SysProcAttr) {}

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// FreePort asks the kernel for a free port of an address of this machine. Another process may take the port before the
-// program does.
+// FreePort asks the kernel for a free port on an address of this machine. Another process may take the port before the
+// caller uses the port.
 func FreePort(ctx context.Context, address string) (int, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(address, "0"))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/progress"
 )
 
-// BinariesEnv names the environment variable for the directory of binaries, like [Options.Binaries].
+// BinariesEnv is the environment variable for the directory of binaries, like [Options.Binaries].
 const BinariesEnv = "WORKLOADKIT_BINARIES"
 
 const (
@@ -25,13 +25,13 @@ const (
 //go:embed binaries.txtar
 var binariesModule string
 
-// Binaries lists the names known to [Binary].
+// Binaries lists the names that [Binary] accepts.
 func Binaries() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"}
 }
 
-// Binary returns the path of the named binary, and first builds a missing binary. Of the options only Binaries and
-// Progress are used. Concurrent calls, even in several processes, build the binary once.
+// Binary returns the path of the named binary, and builds the binary if it is missing. Of the options only Binaries and
+// Progress are used. Concurrent calls, even in several processes, build the binary only once.
 func Binary(ctx context.Context, name string, opts Options) (string, error) {
 	paths, err := buildBinaries(ctx, []string{name}, opts)
 	if err != nil {
@@ -58,7 +58,7 @@ func buildBinaries(ctx context.Context, names []string, opts Options) (map[strin
 	return paths, binaries().Build(ctx, dir, names, progress.New(opts.Progress))
 }
 
-// binariesDir is where binaries are kept: as told, or in the user's cache.
+// binariesDir returns the directory for binaries: from the options or the environment, or in the user's cache.
 func binariesDir(ctx context.Context, opts Options) (string, error) {
 	if dir := opts.Binaries; dir != "" {
 		return filepath.Abs(dir)

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// authority issues the certificates of a control plane; its key lives only in the directory of the control plane.
+// authority issues the certificates of a control plane; its key is stored only in the directory of the control plane.
 type authority struct {
 	cert    *x509.Certificate
 	key     crypto.Signer
 	certPEM []byte
 }
 
-// pair is a certificate with its key in PEM.
+// pair is a certificate and its key, as PEM.
 type pair struct{ cert, key []byte }
 
 const certificateLife = 30 * 24 * time.Hour
@@ -45,7 +45,7 @@ func newAuthority(now time.Time) (*authority, pair, error) {
 	return &authority{cert: template, key: key, certPEM: p.cert}, p, nil
 }
 
-// issue signs a certificate for a client or, with addresses, for a server that is also a client.
+// issue signs a certificate for a client or, if addresses are given, for a server that is also a client.
 func (a *authority) issue(now time.Time, name string, groups []string, hosts ...string) (pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {

@@ -19,13 +19,14 @@ import (
 
 const (
 	loopback = "127.0.0.1"
-	// manyRequests per second is beyond every component on a single machine, so measurements never measure client limits.
+	// manyRequests per second is more than any component sends on a single machine, so that client-side limits never
+	// affect measurements.
 	manyRequests = 5000
-	// parallelStages is how many Pods kwok patches at a time: enough to keep the API server busy.
+	// parallelStages is how many Pods kwok patches at the same time: enough to keep the API server busy.
 	parallelStages = 64
 )
 
-// layout names the files of a control plane below its directory.
+// layout names the files in the directory of a control plane.
 type layout struct{ dir string }
 
 func (l layout) state(elem ...string) string {
@@ -48,10 +49,10 @@ func (l layout) create() error {
 	return nil
 }
 
-// ports are chosen anew for every start.
+// ports are chosen anew for each start.
 type ports struct{ etcd, etcdPeer, api int }
 
-// freePorts asks the kernel for free loopback ports.
+// freePorts asks the kernel for free ports on the loopback address.
 func freePorts(ctx context.Context) (ports, error) {
 	var p ports
 	var listen net.ListenConfig
@@ -60,7 +61,7 @@ func freePorts(ctx context.Context) (ports, error) {
 		if err != nil {
 			return p, fmt.Errorf("find a free port: %w", err)
 		}
-		// Held until all are chosen, or the same port would come again.
+		// All ports are held open until all are chosen, because the kernel might return the same port twice.
 		defer func() { _ = l.Close() }()
 		*port = l.Addr().(*net.TCPAddr).Port
 	}
@@ -120,7 +121,7 @@ func apiServerFlags(l layout, p ports, opts Options) []string {
 		"--service-cluster-ip-range=10.0.0.0/16",
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged",
-		// A single API server needs no Endpoints of its own.
+		// A single API server needs no entry in the Endpoints of the Service kubernetes.
 		"--endpoint-reconciler-type=none",
 		"--kubelet-preferred-address-types=InternalIP",
 		"--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
@@ -128,7 +129,7 @@ func apiServerFlags(l layout, p ports, opts Options) []string {
 	if opts.AuditLog != "" {
 		flags = append(flags,
 			"--audit-policy-file="+l.config("audit-policy.yaml"), "--audit-log-path="+opts.AuditLog, "--audit-log-mode=blocking",
-			// Rotation would take lines from under the reader.
+			// Rotation would remove lines before they are read.
 			"--audit-log-maxsize=1000000")
 	}
 	flags = append(flags, featureGates(opts)...)
@@ -151,14 +152,14 @@ func controllerManagerFlags(l layout, opts Options) []string {
 	return append([]string{
 		"--kubeconfig=" + l.config("kube-controller-manager.kubeconfig"),
 		"--leader-elect=false",
-		// No port at all: nobody asks the controller manager anything.
+		// The controller manager needs no port, because nobody sends requests to the controller manager.
 		"--secure-port=0",
 		"--use-service-account-credentials",
 		"--service-account-private-key-file=" + l.pki("service-account.key"),
 		"--root-ca-file=" + l.pki("ca.crt"),
 		"--cluster-signing-cert-file=" + l.pki("ca.crt"), "--cluster-signing-key-file=" + l.pki("ca.key"),
 		"--kube-api-qps=" + rate, "--kube-api-burst=" + rate,
-		// A machine busy with tests must not lose its Nodes.
+		// On a busy machine, Nodes must not become unreachable.
 		"--node-monitor-grace-period=5m",
 		"--flex-volume-plugin-dir=" + l.state("flexvolume"),
 	}, featureGates(opts)...)
@@ -175,7 +176,7 @@ func kwokFlags(l layout) []string {
 		"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + simulated + "=fake",
 		"--node-ip=" + loopback, "--cidr=10.128.0.0/9",
 		"--node-lease-duration-seconds=40",
-		// A line per patch would cost more than its worth.
+		// A log line for each patch would slow kwok down.
 		"--v=WARN",
 	}
 }
@@ -196,7 +197,7 @@ options:
 %s`, parallelStages, stages), nil
 }
 
-// writeFiles makes all files read by the components, and returns the kubeconfig of the administrator.
+// writeFiles writes all files that the components read, and returns the kubeconfig of the administrator.
 func writeFiles(l layout, p ports) (*clientcmdapi.Config, error) {
 	now := time.Now()
 	ca, caPair, err := newAuthority(now)
@@ -236,7 +237,7 @@ func writeFiles(l layout, p ports) (*clientcmdapi.Config, error) {
 }
 
 func writeConfigs(l layout, ca *authority, p ports) error {
-	// kwok plays the kubelets of all Nodes, and no role of RBAC covers so much.
+	// kwok acts as the kubelet of all Nodes, and no RBAC role grants so many rights.
 	users := map[string][]string{"kube-controller-manager": nil, "kube-scheduler": nil, "kwok": {"system:masters"}}
 	for name, groups := range users {
 		pair, err := ca.issue(time.Now(), "system:"+name, groups)
@@ -279,7 +280,7 @@ func restConfig(config *clientcmdapi.Config) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client configuration: %w", err)
 	}
-	// The server limits; a client limit would hide the measured limit.
+	// Only the server limits requests; a client-side limit would hide the limit to be measured.
 	c.QPS = -1
 	return c, nil
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
-// NoNodes is the value of Options.Nodes for a cluster without simulated Nodes, for instance to join real Nodes.
+// NoNodes is the value of Options.Nodes for a cluster without simulated Nodes, for instance if real Nodes will join.
 const NoNodes = -1
 
 const (
@@ -30,28 +30,28 @@ const (
 	startTimeout  = 90 * time.Second
 	startAttempts = 3
 	stopGrace     = 5 * time.Second
-	// A watch keeps kube-apiserver from ending.
+	// kube-apiserver does not end by itself while a watch is open
 	apiServerGrace = 2 * time.Second
 	pollInterval   = 25 * time.Millisecond
 )
 
-// Options describe the control plane to start. The zero value of every field except Dir is useful.
+// Options describe the control plane that Start starts. All fields except Dir may be zero.
 type Options struct {
-	// Dir holds the kubeconfig, certificates, logs and data. A missing Dir is created. Only a single control plane runs in
-	// Dir at a time.
+	// Dir holds the kubeconfig, certificates, logs and data. A missing Dir is created. Only one control plane can run
+	// in Dir at a time.
 	Dir string
 	// Nodes is the number of simulated Nodes: 0 means 3, NoNodes none.
 	Nodes int
-	// AuditLog is a file for a JSON line per request, at level Metadata, written as soon as the request has been answered.
-	// Lines are appended. Empty means no auditing.
+	// AuditLog is a file to which a JSON line per request is written, at level Metadata, as soon as the request has
+	// been answered. Lines are appended to the file. If empty, requests are not audited.
 	AuditLog string
-	// Binaries is the directory of the binaries. Missing binaries are built, existing binaries are used unchanged. Empty
-	// means the directory in the environment variable WORKLOADKIT_BINARIES, or else a directory in the user's cache that
-	// changes with the versions.
+	// Binaries is the directory of the binaries. Missing binaries are built; existing binaries are used. If empty, the
+	// directory is that in the environment variable WORKLOADKIT_BINARIES, or else a directory in the user's cache whose
+	// name depends on the versions.
 	Binaries string
-	// Progress gets a line for every slow step. Nil means silence.
+	// Progress receives a message for every slow step. Nil means no messages.
 	Progress io.Writer
-	// APIServerFlags are passed to kube-apiserver last, so the flags also override.
+	// APIServerFlags are appended to the flags of kube-apiserver, so they override other flags.
 	APIServerFlags []string
 	// FeatureGates are set on kube-apiserver, kube-controller-manager and kube-scheduler.
 	FeatureGates map[string]bool
@@ -79,8 +79,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// ErrNotOwner is returned by a joined control plane for operations reserved to the process that started the control
-// plane.
+// ErrNotOwner is returned by a joined control plane for operations that only the process that started the control plane
+// may do.
 var ErrNotOwner = errors.New("the control plane was started by another process")
 
 // ControlPlane is a running control plane. Its methods are safe for concurrent use.
@@ -96,14 +96,14 @@ type ControlPlane struct {
 	mu       sync.Mutex
 	running  map[string]*child.Process
 	died     chan struct{}
-	dead     error // valid once died is closed
+	dead     error // valid after died is closed
 	stopOnce sync.Once
 }
 
-// Start builds missing binaries, starts everything and returns when the control plane is ready: the API server says so,
-// the namespace default has its ServiceAccount, and the Nodes are Ready. ctx bounds the start only; the control plane
-// then runs until Stop, or until the process ends. Start first removes everything left in the directory by an earlier
-// run.
+// Start builds missing binaries, starts all components and returns when the control plane is ready: the API server
+// reports so, the namespace default has its ServiceAccount, and the Nodes are Ready. ctx limits only the start; the
+// control plane then runs until Stop is called or the process ends. Start first removes everything that an earlier run
+// has left in the directory.
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -135,7 +135,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 			return cp, nil
 		}
 		cp.stopAll()
-		// Between choosing a port and using the port, a foreign process may have taken the port.
+		// After a port was chosen and before it is used, another process may take the port.
 		if attempt < startAttempts && strings.Contains(err.Error(), "address already in use") {
 			continue
 		}
@@ -144,7 +144,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	}
 }
 
-// takeLocks keeps further processes out of the directory and the audit log.
+// takeLocks prevents other processes from using the directory and the audit log.
 func takeLocks(l layout, auditLog string) (unlock func(), err error) {
 	unlockDir, err := filelock.Try(l.lock())
 	if errors.Is(err, filelock.ErrHeld) {
@@ -207,17 +207,17 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	})
 }
 
-// Config returns the configuration of an administrator's client without a rate limit. The caller may change the copy.
+// Config returns the configuration of an administrator's client without a rate limit. The caller may modify the result.
 func (c *ControlPlane) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *ControlPlane) Kubeconfig() string { return c.layout.kubeconfig() }
 
-// AuditLog returns the absolute path of the audit log, or "" without an audit log.
+// AuditLog returns the absolute path of the audit log, or "" if requests are not audited.
 func (c *ControlPlane) AuditLog() string { return c.opts.AuditLog }
 
-// Wait blocks until ctx ends or the control plane is stopped, and then returns nil. Wait returns an error after the
-// death of a component, except for a joined control plane.
+// Wait blocks until ctx ends or the control plane is stopped, and then returns nil. If a component dies, Wait returns
+// an error, except for a joined control plane.
 func (c *ControlPlane) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -227,8 +227,9 @@ func (c *ControlPlane) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop stops all processes and releases the directory. Logs stay. Repeated calls are allowed. Stop always stops
-// everything; ctx only bounds the time for an orderly end. A joined control plane goes on.
+// Stop stops all processes and releases the directory. Logs are kept. Stop may be called several times. Stop always
+// stops everything; ctx only limits the time for an orderly end. If the control plane was joined, the control plane
+// itself keeps running.
 func (c *ControlPlane) Stop(ctx context.Context) error {
 	c.stopOnce.Do(func() {
 		done := make(chan struct{})
@@ -259,9 +260,9 @@ func (c *ControlPlane) RestartAPIServer(ctx context.Context) error {
 	return c.StartAPIServer(ctx)
 }
 
-// StopAPIServer ends kube-apiserver: in good order, or by force when clients block the end for two seconds. etcd and
-// its data stay. The components idle without an API server end too, because running on, the components would be slow to
-// notice its return. StopAPIServer returns ErrNotOwner for a joined control plane.
+// StopAPIServer ends kube-apiserver: in an orderly way, or by force if clients delay the end by two seconds. etcd and
+// its data are kept. The components that need the API server are ended too, because otherwise they would notice its
+// return only slowly. StopAPIServer returns ErrNotOwner for a joined control plane.
 func (c *ControlPlane) StopAPIServer() error {
 	if c.unlock == nil {
 		return fmt.Errorf("stop kube-apiserver: %w", ErrNotOwner)
@@ -272,7 +273,7 @@ func (c *ControlPlane) StopAPIServer() error {
 }
 
 // StartAPIServer starts kube-apiserver again after StopAPIServer, on the same port, and returns when the API server is
-// ready and the remaining components run.
+// ready and the other components run.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	if c.unlock == nil {
 		return fmt.Errorf("start kube-apiserver: %w", ErrNotOwner)
@@ -320,7 +321,7 @@ func (c *ControlPlane) flags(name string) []string {
 	}
 }
 
-// run starts a component, records the component for later cleanup by a new process, and watches the component.
+// run starts a component, records the component so that a later process can remove it, and watches the component.
 func (c *ControlPlane) run(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -337,7 +338,7 @@ func (c *ControlPlane) run(name string) error {
 	cmd.Dir = c.layout.state()
 	cmd.Stdout, cmd.Stderr = log, log
 	if name == "kwok" {
-		// The simulation trades memory for time, because time belongs to the program under test.
+		// kwok may use more memory to save CPU time, because the program under test needs the CPU.
 		cmd.Env = append(os.Environ(), "GOGC=400")
 	}
 	p, err := child.Start(cmd)
@@ -349,7 +350,7 @@ func (c *ControlPlane) run(name string) error {
 	return writeRecord(c.layout, c.running)
 }
 
-// watch notes the unexpected death of a component.
+// watch records if a component ends unexpectedly.
 func (c *ControlPlane) watch(name string, p *child.Process) {
 	<-p.Done()
 	c.mu.Lock()
@@ -387,7 +388,7 @@ func (c *ControlPlane) end(name string, grace time.Duration) {
 	}
 }
 
-// stopAll stops clients before servers, to keep complaints out of the logs.
+// stopAll stops clients before servers, so that the logs contain no connection errors.
 func (c *ControlPlane) stopAll() {
 	c.endAll(clients())
 	c.end("kube-apiserver", stopGrace)
@@ -412,7 +413,7 @@ func (c *ControlPlane) signalAll(sig syscall.Signal) {
 	}
 }
 
-// await polls until check returns nil, a component dies, or ctx ends.
+// await polls until check returns nil, a component ends, or ctx ends.
 func (c *ControlPlane) await(ctx context.Context, check func(context.Context) error) error {
 	for {
 		err := check(ctx)

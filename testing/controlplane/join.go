@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/child"
 )
 
-// offer is a running control plane's offer to joiners.
+// offer describes a running control plane to processes that want to join it.
 type offer struct {
 	Nodes          int             `json:"nodes"`
 	AuditLog       string          `json:"auditLog,omitempty"`
@@ -35,10 +35,10 @@ func writeOffer(l layout, opts Options) error {
 	return nil
 }
 
-// Join returns the control plane started by a foreign process in opts.Dir. The control plane must have everything in
-// the options: at least as many Nodes, an audit log (its own, in any place) if the options name an audit log, and the
-// same flags and feature gates. Otherwise the error names the missing parts. Binaries and Progress are not used. Stop
-// leaves a joined control plane alone, and its API server cannot be stopped.
+// Join returns the control plane that another process has started in opts.Dir. The control plane must have everything
+// that the options ask for: at least as many Nodes, an audit log (at any path) if the options name an audit log, and
+// the same flags and feature gates. Otherwise the error says what is missing. Binaries and Progress are not used. Stop
+// does not stop a joined control plane, and its API server cannot be stopped.
 func Join(ctx context.Context, opts Options) (*ControlPlane, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -77,7 +77,7 @@ func Join(ctx context.Context, opts Options) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// check returns an error about missing parts, or nil.
+// check returns an error that says what is missing, or nil.
 func (o offer) check(want Options) error {
 	var errs []error
 	if o.Nodes < want.Nodes {

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/child"
 )
 
-// recorded is a process recorded by an earlier run.
+// recorded is a process that an earlier run has recorded.
 type recorded struct {
 	Name     string `json:"name"`
 	PID      int    `json:"pid"`
@@ -24,7 +24,7 @@ func writeRecord(l layout, running map[string]*child.Process) error {
 	var all []recorded
 	for name, p := range running {
 		pid := p.ID()
-		// A process without an identity has died already.
+		// A process whose identity cannot be read has died already.
 		if id, err := identity(pid); err == nil {
 			all = append(all, recorded{Name: name, PID: pid, Identity: id})
 		}
@@ -43,8 +43,8 @@ func writeRecord(l layout, running map[string]*child.Process) error {
 	return nil
 }
 
-// removeLeftovers kills the recorded processes of a killed run and removes the run's data. The caller holds the lock,
-// so no run is alive. Without data of an earlier run the directory stays untouched.
+// removeLeftovers kills the processes that a killed run has left, and removes the run's data. The caller holds the
+// lock, so no other run uses the directory. If there are no data of an earlier run, the directory is not changed.
 func removeLeftovers(l layout, auditLog string) error {
 	if _, err := os.Stat(l.state()); errors.Is(err, os.ErrNotExist) {
 		if _, err := os.Stat(l.kubeconfig()); err == nil {
@@ -87,7 +87,7 @@ func killRecorded(path string) error {
 	return nil
 }
 
-// kill kills the process, if the process is still the recorded process.
+// kill kills the process, if the number still belongs to the recorded process.
 func (r recorded) kill() error {
 	deadline := time.Now().Add(stopGrace)
 	for r.alive() {

@@ -13,10 +13,10 @@ import (
 // simulated is kwok's own annotation for simulated Nodes.
 const simulated = "kwok.x-k8s.io/node"
 
-// FirstNode is the name of the first initial Node.
+// FirstNode is the name of the first Node that Start creates.
 const FirstNode = "sim-01"
 
-// createNodes registers the Nodes as kubelets would; kwok then makes the Nodes Ready.
+// createNodes creates the Nodes as kubelets would; kwok then makes the Nodes Ready.
 func createNodes(ctx context.Context, client kubernetes.Interface, n int) error {
 	for i := range max(n, 0) {
 		node := newNode(i)
@@ -27,7 +27,7 @@ func createNodes(ctx context.Context, client kubernetes.Interface, n int) error 
 	return nil
 }
 
-// newNode returns an initial Node; the initial Nodes are spread over three zones.
+// newNode returns a Node for the start; these Nodes are spread over three zones.
 func newNode(i int) *corev1.Node {
 	node := NewNode(fmt.Sprintf("sim-%02d", i+1))
 	node.Labels[corev1.LabelTopologyZone] = []string{"zone-a", "zone-b", "zone-c"}[i%3]
@@ -35,8 +35,8 @@ func newNode(i int) *corev1.Node {
 	return node
 }
 
-// NewNode returns a simulated Node not yet created: after its creation the Node becomes Ready, and Pods start on the
-// Node.
+// NewNode returns a simulated Node for the caller to create: once created, the Node becomes Ready, and Pods can run on
+// the Node.
 func NewNode(name string) *corev1.Node {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("64"),
@@ -69,8 +69,8 @@ func NewNode(name string) *corev1.Node {
 	}
 }
 
-// releaseNodes removes the leases of all Nodes: a new kwok manages a Node only after every foreign lease on the Node
-// has expired.
+// releaseNodes removes the leases of all Nodes: a new kwok manages a Node only after leases of other processes have
+// expired.
 func releaseNodes(ctx context.Context, client kubernetes.Interface) error {
 	leases := client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if err := leases.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
@@ -79,7 +79,7 @@ func releaseNodes(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// ready returns an error while a test would still stumble, or nil.
+// ready returns nil once the cluster is ready for tests, and otherwise says what is missing.
 func (c *ControlPlane) ready(ctx context.Context) error {
 	if _, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("wait for the first service account: %w", err)
@@ -96,7 +96,7 @@ func (c *ControlPlane) ready(ctx context.Context) error {
 	return nil
 }
 
-// schedulable is the case when the Node is Ready and the controller manager has lifted the taint of new Nodes.
+// schedulable reports whether the Node is Ready and the controller manager has removed the taint of new Nodes.
 func schedulable(node *corev1.Node) bool {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// identity distinguishes a process from a later process with the same number: by start time in ticks since boot, and
-// program.
+// identity returns a text that distinguishes a process from a later process with the same number: the start time in
+// ticks since boot, and the program.
 func identity(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", fmt.Errorf("identify process %d: %w", pid, err)
 	}
-	// The second field, the name, is in parentheses and may hold anything, spaces too.
+	// The second field, the program's name, is in parentheses and may contain any characters.
 	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
 	fields := strings.Fields(rest)
 	if len(fields) < 20 || fields[0] == "Z" {

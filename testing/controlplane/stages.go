@@ -9,7 +9,7 @@ import (
 //go:embed stages
 var stageFiles embed.FS
 
-// stages returns the configuration of kwok: all stages with their includes in place.
+// stages returns the configuration of kwok: all stage files with their includes inserted.
 func stages() (string, error) {
 	var docs []string
 	for _, name := range []string{"node.yaml", "pod.yaml"} {

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// pipe is a listener within this process. A connection has no buffers, so thousands cost little.
+// pipe is a listener for connections within this process. A connection has no buffers, so thousands of connections need
+// little memory.
 type pipe struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -44,7 +45,7 @@ func (p *pipe) Close() error {
 
 func (p *pipe) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
 
-// counted is a listener with connections known to the Server.
+// counted is a listener that registers its connections with the Server.
 type counted struct {
 	net.Listener
 
@@ -63,14 +64,14 @@ func (l counted) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// countedConn names itself as the remote address, so that a call can close its own connection.
+// countedConn is its own remote address, so that the handler of a call can close the call's connection.
 type countedConn struct {
 	net.Conn
 
 	server *Server
 }
 
-// caller is the address of a connection's other end.
+// caller is the remote address of a connection.
 type caller struct {
 	net.Addr
 

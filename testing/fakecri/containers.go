@@ -53,7 +53,7 @@ func (r *runtimeService) ListContainers(_ context.Context, request *runtimeapi.L
 	return response, nil
 }
 
-// selected reports whether labels have all wanted values.
+// selected reports whether the labels have all wanted values.
 func selected(want, have map[string]string) bool {
 	for key, value := range want {
 		if got, ok := have[key]; !ok || got != value {
@@ -63,7 +63,7 @@ func selected(want, have map[string]string) bool {
 	return true
 }
 
-// listed is a container in a list: the kubelet asks for an image by ID, and lists show nothing better.
+// listed converts a container for a list; like containerd, lists show the image by ID, as a kubelet requests it.
 func listed(c *Container) *runtimeapi.Container {
 	return &runtimeapi.Container{
 		Id: c.ID, PodSandboxId: c.SandboxID,
@@ -84,7 +84,8 @@ func nanoseconds(t time.Time) int64 {
 func containerID(c *Container) string { return c.ID }
 func sandboxID(s *Sandbox) string     { return s.ID }
 
-// find returns the index of the object with an ID. The beginning of an ID is enough, if no second ID begins so.
+// find returns the index of the object with an ID. The beginning of an ID is enough, if no other ID begins in the same
+// way.
 func find[T any](all []T, idOf func(*T) string, id string) (int, error) {
 	if id == "" {
 		return -1, errors.New("prefix can't be empty")
@@ -147,7 +148,7 @@ func (r *runtimeService) ContainerStatus(_ context.Context, request *runtimeapi.
 	return response, nil
 }
 
-// reason explains the end of a container.
+// reason returns the reason why the container has ended.
 func (c *Container) reason() string {
 	switch {
 	case c.Reason != "" || c.Finished.IsZero():
@@ -159,7 +160,7 @@ func (c *Container) reason() string {
 	}
 }
 
-// StopContainer has stopped whatever does not run, and whatever is unknown.
+// StopContainer returns no error if the container does not run or is unknown.
 func (r *runtimeService) StopContainer(ctx context.Context, request *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
 	c, err := r.container(request.GetContainerId())
 	switch {
@@ -197,7 +198,7 @@ func (r *runtimeService) ExecSync(ctx context.Context, request *runtimeapi.ExecS
 	if err != nil {
 		return nil, fmt.Errorf("failed to exec in container: %w", err)
 	}
-	// As in containerd, the cut is of little use: the answer is too long for a message even so.
+	// As in containerd, truncating the output does not help much: the response is still too large for a message.
 	return &runtimeapi.ExecSyncResponse{
 		Stdout: out[:min(len(out), maxMessage)], Stderr: errOut[:min(len(errOut), maxMessage)], ExitCode: code,
 	}, nil

@@ -7,45 +7,46 @@ import (
 )
 
 // Faults decides about each call. Next is called concurrently, with the name of a method of CRI, such as StopContainer,
-// and with the request. Next may take its time, until the call's context ends.
+// and with the request. Next may block until the call's context ends.
 type Faults interface {
 	Next(ctx context.Context, method string, request any) Fault
 }
 
-// Fault is the fate of a call. The zero value is a call without a fault.
+// Fault is what happens to a call. With the zero value, the call succeeds.
 type Fault struct {
-	// Delay passes first, unless the caller gives up.
+	// Delay is waited first, unless the caller gives up.
 	Delay time.Duration
-	// Done carries the call out before the rest of the fault, so that only the answer is lost.
+	// Done carries out the call before the fault, so that only the response is lost.
 	Done bool
 	Kind Kind
-	// Err is the answer of a call with kind Fail; a status error keeps its code.
+	// Err is the error of a call if Kind is Fail; a gRPC status error keeps its code.
 	Err error
 }
 
 // Kind says how a call goes wrong.
 type Kind string
 
-// Kinds of faults.
+// These are the kinds of faults.
 const (
-	// Fail answers with an error.
+	// Fail returns an error.
 	Fail Kind = "Fail"
-	// Hang never answers; the caller's context ends the call.
+	// Hang never responds; the caller's context ends the call.
 	Hang Kind = "Hang"
 	// Drop closes the caller's connection.
 	Drop Kind = "Drop"
-	// Restart restarts the runtime: all connections break, and the socket is made anew.
+	// Restart restarts the runtime: all connections break, and the socket is created anew.
 	Restart Kind = "Restart"
 )
 
-// Plan is Faults by method. The zero value is ready, without a fault, and is safe for concurrent use.
+// Plan implements Faults with a list of faults for each method. The zero value has no faults and is ready for use; a
+// Plan is safe for concurrent use.
 type Plan struct {
 	mu     sync.Mutex
 	queued map[string][]Fault
 	kept   map[string]Fault
 }
 
-// Queue gives faults to the next calls of a method, a fault for each call.
+// Queue adds faults for the next calls of a method, one for each call.
 func (p *Plan) Queue(method string, faults ...Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +56,7 @@ func (p *Plan) Queue(method string, faults ...Fault) {
 	p.queued[method] = append(p.queued[method], faults...)
 }
 
-// Keep gives a fault to all calls of a method without a queued fault. The zero Fault ends the trouble.
+// Keep sets a fault for all calls of a method that have no queued fault. Keep with the zero Fault removes the fault.
 func (p *Plan) Keep(method string, fault Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

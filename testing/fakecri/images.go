@@ -51,7 +51,7 @@ func (i *imageService) resolve(name string) (*Image, bool) {
 	return &all[n], true
 }
 
-// ImageStatus answers without an image if there is none.
+// ImageStatus returns no error and no image if the image is not stored.
 func (i *imageService) ImageStatus(_ context.Context, request *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
 	if image, ok := i.resolve(request.GetImage().GetImage()); ok {
 		return &runtimeapi.ImageStatusResponse{Image: image.cri()}, nil
@@ -78,7 +78,7 @@ func (i *imageService) PullImage(ctx context.Context, request *runtimeapi.PullIm
 	return &runtimeapi.PullImageResponse{ImageRef: id}, nil
 }
 
-// RemoveImage has removed whatever is not there.
+// RemoveImage returns no error if the image is not stored.
 func (i *imageService) RemoveImage(_ context.Context, request *runtimeapi.RemoveImageRequest) (*runtimeapi.RemoveImageResponse, error) {
 	if image, ok := i.resolve(request.GetImage().GetImage()); ok {
 		if err := i.opts.Images.Remove(image.ID); err != nil {
@@ -98,7 +98,7 @@ func (i *imageService) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoReque
 	}}}, nil
 }
 
-// none is a store without images and without a way to a registry.
+// none is a store that has no images and cannot pull any.
 type none struct{}
 
 func (none) List() []Image { return nil }

@@ -8,30 +8,33 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Machine is the containers of a Node. The methods are called concurrently. All returned values are read-only.
+// Machine gives access to the containers of a Node. The methods are called concurrently. Callers must not modify
+// returned values.
 type Machine interface {
-	// Sandboxes returns the sandboxes of the Pods, in any order.
+	// Sandboxes returns the Pod sandboxes, in any order.
 	Sandboxes() []Sandbox
-	// Containers returns all containers, ended ones too, in any order.
+	// Containers returns all containers, including ended containers, in any order.
 	Containers() []Container
-	// Stop ends a running container, after the grace period at the latest, and returns after the end. The end of ctx ends
-	// only the wait.
+	// Stop ends a running container, at the latest after the grace period, and returns when the container has ended. If
+	// ctx ends, only the wait ends.
 	Stop(ctx context.Context, id string, grace time.Duration) error
-	// Exec runs a program in a running container, until the program or ctx ends. A program without a start is an error.
+	// Exec runs a program in a running container, until the program ends or ctx ends. If the program cannot be started,
+	// Exec returns an error.
 	Exec(ctx context.Context, id string, argv []string) (out, errOut []byte, code int32, err error)
 }
 
-// ErrNotFound is the error of a Machine or of Images about a missing object. The server answers with code NotFound.
+// ErrNotFound is the error that a Machine or Images returns for an object that does not exist. The server answers with
+// code NotFound.
 var ErrNotFound = errors.New("not found")
 
-// Sandbox is the surroundings of a Pod's containers.
+// Sandbox is the sandbox in which a Pod's containers run.
 type Sandbox struct {
 	ID, Name, Namespace, UID string
 	Attempt                  uint32
 	Created                  time.Time
 	Ended                    bool
 	IP                       string
-	// Labels and Annotations are the Pod's, with the labels of the kubelet.
+	// Labels and Annotations are the Pod's, together with the kubelet's labels.
 	Labels, Annotations map[string]string
 }
 
@@ -42,16 +45,16 @@ type Container struct {
 	Name      string
 	// Attempt is the number of earlier instances.
 	Attempt uint32
-	// Created, Started and Finished are zero until then.
+	// Created, Started and Finished are zero if not yet.
 	Created, Started, Finished time.Time
 	ExitCode                   int32
-	// Reason and Message explain the end; an empty Reason follows from the code.
+	// Reason and Message explain why the container has ended; an empty Reason is derived from the exit code.
 	Reason, Message string
-	// Image is the name in the Pod, and ImageID the resolved image.
+	// Image is the image's name in the Pod, and ImageID the image to which the name was resolved.
 	Image, ImageID string
-	// Labels and Annotations are from the kubelet.
+	// Labels and Annotations are set by the kubelet.
 	Labels, Annotations map[string]string
-	// Env are the variables from the Pod, and Argv is the program.
+	// Env are the variables set by the Pod, and Argv is the command line.
 	Env  []Variable
 	Argv []string
 }
@@ -59,7 +62,7 @@ type Container struct {
 // Variable is an environment variable.
 type Variable struct{ Name, Value string }
 
-// State says how far the container has come.
+// State returns the state of the container: created, running or exited.
 func (c *Container) State() runtimeapi.ContainerState {
 	switch {
 	case !c.Finished.IsZero():
@@ -71,23 +74,23 @@ func (c *Container) State() runtimeapi.ContainerState {
 	}
 }
 
-// Images is the image store of a Node. The methods are called concurrently. All returned values are read-only.
+// Images is the image store of a Node. The methods are called concurrently. Callers must not modify returned values.
 type Images interface {
 	// List returns the images, in any order.
 	List() []Image
-	// Pull gets an image from a registry and returns the ID. The name is as in the request.
+	// Pull pulls an image from a registry and returns the image's ID. The name is that in the request.
 	Pull(ctx context.Context, name string, auth *Auth) (id string, err error)
-	// Remove removes the image with an ID, under all names.
+	// Remove removes the image with an ID, with all its names.
 	Remove(id string) error
-	// Used returns the space taken by all images.
+	// Used returns the disk space that all images use.
 	Used() (bytes, inodes uint64)
 }
 
 // Image is a stored image.
 type Image struct {
-	// ID is the digest of the configuration.
+	// ID is the digest of the image configuration.
 	ID string
-	// Tags and Digests are the full names.
+	// Tags and Digests are the full names of the image.
 	Tags, Digests []string
 	Size          uint64
 	Pinned        bool
@@ -96,7 +99,7 @@ type Image struct {
 // Auth is the credential of a pull.
 type Auth struct {
 	Username, Password string
-	// Auth is Username and Password in the form of a Docker configuration.
+	// Auth is Username and Password, base64-encoded as in a Docker configuration.
 	Auth          string
 	ServerAddress string
 	IdentityToken string

@@ -21,31 +21,31 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
-// maxMessage is containerd's limit on a message.
+// maxMessage is the largest size of a message in containerd.
 const maxMessage = 16 << 20
 
-// Options say what to serve.
+// Options say what the server serves.
 type Options struct {
 	// Machine is required.
 	Machine Machine
-	// Images nil means a store that is always empty.
+	// If Images is nil, the image store is always empty.
 	Images Images
-	// Faults nil means none.
+	// If Faults is nil, there are no faults.
 	Faults Faults
-	// Socket is the path of a unix socket, at most about 100 bytes. Without a Socket the server is reached by Dial alone.
+	// Socket is the path of a unix socket, at most about 100 bytes. If empty, clients can connect only by Dial.
 	Socket string
-	// Name and Version of the runtime; empty means containerd and 2.4.2.
+	// Name and Version of the runtime; if empty, containerd and 2.4.2.
 	Name, Version string
-	// Clock nil means the real time.
+	// If Clock is nil, the real clock is used.
 	Clock clock.PassiveClock
 }
 
-// Server is a runtime. The methods are safe for concurrent use.
+// Server is a simulated container runtime. The methods are safe for concurrent use.
 type Server struct {
 	opts Options
 
-	mu      sync.Mutex // held while the runtime starts and stops
-	life    *life      // nil while down
+	mu      sync.Mutex // held while the runtime is started or stopped
+	life    *life      // nil while the runtime is stopped
 	stopped bool
 
 	counts sync.Mutex
@@ -55,14 +55,14 @@ type Server struct {
 	restarts sync.WaitGroup
 }
 
-// life is the time between a start and a stop of the runtime.
+// life is the state of the runtime between a start and a stop.
 type life struct {
 	server  *grpc.Server
 	pipe    *pipe
 	serving sync.WaitGroup
 }
 
-// Start starts a runtime, to be ended with Stop.
+// Start starts a runtime; call Stop at the end.
 func Start(opts Options) (*Server, error) {
 	if opts.Machine == nil {
 		return nil, errors.New("start the fake runtime: no Machine given")
@@ -89,7 +89,7 @@ func Start(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Up starts a runtime that is down.
+// Up starts the runtime again after Down.
 func (s *Server) Up() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,14 +116,14 @@ func (s *Server) up() error {
 		listeners = append(listeners, listener)
 	}
 	for _, listener := range listeners {
-		// Serve ends with the runtime, and has no other end.
+		// Serve returns only when the runtime is stopped.
 		l.serving.Go(func() { _ = l.server.Serve(counted{listener, s}) })
 	}
 	s.life = l
 	return nil
 }
 
-// Down ends all calls and connections, and removes the socket. The containers stay.
+// Down stops the runtime: it ends all calls and connections, and removes the socket. The containers are not stopped.
 func (s *Server) Down() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Server) down() {
 	s.life = nil
 }
 
-// Restart takes the runtime down and up again: the socket is another file of the same name.
+// Restart stops and starts the runtime: the socket is then a new file of the same name.
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *Server) Restart() error {
 	return s.up()
 }
 
-// Stop ends the runtime for good.
+// Stop stops the runtime for good.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -170,8 +170,8 @@ func (s *Server) Connections() int {
 	return len(s.conns)
 }
 
-// Dial connects to the runtime within this process. The signature is that of grpc.WithContextDialer, and the address is
-// of no importance.
+// Dial connects to the runtime within the process. The signature fits grpc.WithContextDialer, and the address is
+// ignored.
 func (s *Server) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	s.mu.Lock()
 	l := s.life
@@ -182,7 +182,7 @@ func (s *Server) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	return l.pipe.dial(ctx)
 }
 
-// Client returns a connection by Dial.
+// Client returns a gRPC connection made by Dial.
 func (s *Server) Client() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///fakecri", grpc.WithContextDialer(s.Dial),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -193,7 +193,7 @@ func (s *Server) Client() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// intercept counts a call, and makes it go wrong.
+// intercept counts a call, and applies a fault.
 func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	s.counts.Lock()
@@ -217,8 +217,8 @@ func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnarySer
 	case Drop:
 		hangUp(ctx)
 	case Restart:
-		// The restart waits for the end of all calls, and so for the end of this call. A failed restart leaves the runtime
-		// down, for Up to say why.
+		// Restart waits until all calls have ended, including this call, so it runs in another goroutine. If the
+		// restart fails, the runtime stays stopped, and Up returns the reason.
 		s.restarts.Go(func() { _ = s.Restart() })
 	case Hang:
 	default:
@@ -228,16 +228,16 @@ func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnarySer
 	return nil, answer(ctx.Err())
 }
 
-// hangUp closes the connection of a call.
+// hangUp closes the connection on which a call arrived.
 func hangUp(ctx context.Context) {
 	if from, ok := peer.FromContext(ctx); ok {
 		if address, ok := from.Addr.(caller); ok {
-			_ = address.conn.Close() // broken anyway
+			_ = address.conn.Close() // the connection is broken anyway
 		}
 	}
 }
 
-// answer gives an error containerd's code.
+// answer gives an error the gRPC code that containerd uses.
 func answer(err error) error {
 	if err == nil {
 		return nil

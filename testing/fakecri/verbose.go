@@ -7,7 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// containerInfo is containerd's verbose information about a container, as far as known here.
+// containerInfo is the part of containerd's verbose information about a container that the server knows.
 type containerInfo struct {
 	SandboxID      string                      `json:"sandboxID"`
 	Pid            uint32                      `json:"pid"`
@@ -27,7 +27,7 @@ type runtimeSpec struct {
 	Hostname string      `json:"hostname,omitempty"`
 }
 
-// specProcess is the program of a container.
+// specProcess describes the process of a container.
 type specProcess struct {
 	Args []string `json:"args,omitempty"`
 	Env  []string `json:"env,omitempty"`
@@ -35,7 +35,7 @@ type specProcess struct {
 }
 
 // verbose returns the information about a container for a verbose request. The process has more variables than the
-// configuration: a path, and the name of the Pod.
+// configuration: PATH, and the name of the Pod as HOSTNAME.
 func (r *runtimeService) verbose(c *Container) (map[string]string, error) {
 	config := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: c.Attempt},
@@ -63,5 +63,5 @@ func (r *runtimeService) verbose(c *Container) (map[string]string, error) {
 	return map[string]string{"info": string(data)}, nil
 }
 
-// podNameLabel is the kubelet's label for the name of a container's Pod.
+// podNameLabel is the kubelet's label with the name of a container's Pod.
 const podNameLabel = "io.kubernetes.pod.name"

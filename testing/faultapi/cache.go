@@ -13,39 +13,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cache is a controller's view of a Server: a client-go store for each resource. A store shows an event only when
-// Deliver is called. Resources progress independently of each other, as informers do.
+// Cache is a controller's cache of a Server's objects: it has a client-go store for each resource. A store receives an
+// event only when Deliver is called. Each resource progresses independently of other resources, as with informers.
 //
-// A Cache serves controller-runtime's managers: controllers read, index and watch the Cache. Announce, Deliver and
-// Relist call event handlers before returning. Stores return results sorted by name, so a decision does not depend on
-// the order of a map. Make a Cache with Server.Cache.
+// A controller-runtime manager can use the Cache: controllers read, index and watch it. Announce, Deliver and Relist
+// call event handlers before returning. Stores return results sorted by name, so a decision does not depend on the
+// order of a map. Make a Cache with Server.Cache.
 type Cache struct {
-	// Informers is nil and stands for methods never called.
+	// The embedded Informers is nil: its methods are never called.
 	cache.Informers
-	// Pause, if set, is called after each call of an event handler. A work queue merges two events of an object, unless a
-	// worker comes in between. With synctest.Wait a worker always does.
+	// Pause, if set, is called after each call of an event handler. A work queue merges two events of an object, unless
+	// a worker takes the first before the second. If Pause calls synctest.Wait, a worker always does.
 	Pause func()
 
 	server *Server
 	feeds  []*feed
 }
 
-// feed is a resource of a cache.
+// feed is the store of a resource in a cache.
 type feed struct {
 	kind     *kind
 	informer *informer
-	next     int // index in kind.log of the first undelivered event
+	next     int // index into kind.log of the first event not delivered yet
 }
 
-// Delta is a change shown by a cache, as told to event handlers.
+// Delta is a change of a cache, as passed to event handlers.
 type Delta struct {
 	Type watch.EventType
 	// Old is nil for an added object, New for a deleted object.
 	Old, New client.Object
 }
 
-// Cache returns a cache of every resource, filled by a first list. lag returns by how many of a resource's events the
-// list is behind, as lists from an API server's own cache may be; a nil lag means 0.
+// Cache returns a cache of every resource, filled by a first list. lag returns how many of a resource's events the
+// first list lacks, as a list from an API server's watch cache may; if nil, the list is up to date.
 func (s *Server) Cache(lag func(resource string, events int) int) *Cache {
 	c := &Cache{server: s}
 	s.mu.Lock()
@@ -62,7 +62,7 @@ func (s *Server) Cache(lag func(resource string, events int) int) *Cache {
 	return c
 }
 
-// replace fills the store with the state after the first events, as a list does.
+// replace fills the store with the state after the first next events, as a list does.
 func (f *feed) replace() {
 	state := map[string]any{}
 	version := int64(firstVersion)
@@ -79,12 +79,12 @@ func (f *feed) replace() {
 		items = append(items, clone(obj.(client.Object)))
 	}
 	if err := f.informer.indexer.Replace(items, strconv.FormatInt(version, 10)); err != nil {
-		panic(err) // objects without metadata are not stored
+		panic(err) // only objects with metadata are stored
 	}
 }
 
-// name is the plural, with the group if an earlier resource has the same plural: for example StatefulSets of two
-// groups.
+// name returns the plural, with the group if an earlier resource has the same plural: for example for StatefulSets of
+// two groups.
 func (c *Cache) name(k *kind) string {
 	for _, f := range c.feeds {
 		if f.kind == k {
@@ -97,8 +97,8 @@ func (c *Cache) name(k *kind) string {
 	return k.resource.Resource
 }
 
-// Resources returns the names of the resources, in a fixed order. Of resources with the same plural, all after the
-// first also have their group.
+// Resources returns the names of the resources, in a fixed order. If several resources have the same plural, the names
+// of all but the first include the group.
 func (c *Cache) Resources() []string {
 	names := make([]string, len(c.feeds))
 	for i, f := range c.feeds {
@@ -116,7 +116,7 @@ func (c *Cache) feed(resource string) *feed {
 	panic("no resource " + resource)
 }
 
-// Behind returns how many events of a resource are not delivered.
+// Behind returns how many events of a resource are not delivered yet.
 func (c *Cache) Behind(resource string) int {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -124,8 +124,8 @@ func (c *Cache) Behind(resource string) int {
 	return len(f.kind.log) - f.next
 }
 
-// Deliver shows the next n events of a resource, or all remaining events, tells the event handlers and returns the
-// events.
+// Deliver applies the next n events of a resource, or all events if there are fewer, calls the event handlers and
+// returns the changes.
 func (c *Cache) Deliver(resource string, n int) []Delta {
 	f := c.feed(resource)
 	deltas := c.deliver(f, n)
@@ -144,7 +144,8 @@ func (c *Cache) deliver(f *feed, n int) []Delta {
 	return deltas
 }
 
-// show puts an event into the store. The cache gets its own copy, so Altered can detect modifications.
+// show applies an event to the store. The cache gets its own copy of the object, so that Altered can detect
+// modifications.
 func (f *feed) show(e Event) Delta {
 	obj := clone(e.Object)
 	d := Delta{Type: e.Type, Old: f.informer.stored(obj), New: obj}
@@ -161,13 +162,13 @@ func (f *feed) show(e Event) Delta {
 		err = f.informer.indexer.Update(obj)
 	}
 	if err != nil {
-		panic(err) // objects without metadata are not stored
+		panic(err) // only objects with metadata are stored
 	}
 	return d
 }
 
-// Relist replaces the contents of a store by the newest state, as after a broken watch. Objects that came and went
-// meanwhile are never seen, and a replacement of the same name looks like an update.
+// Relist replaces the content of a store by the newest state, as after a broken watch. Objects that were created and
+// deleted in between are never seen, and an object replaced by another of the same name looks updated.
 func (c *Cache) Relist(resource string) []Delta {
 	f := c.feed(resource)
 	deltas := c.relist(f)
@@ -210,7 +211,8 @@ func (d Delta) key() string {
 	return sortKey(d.Old)
 }
 
-// Bookmark tells a complete store its version. The API server sends bookmarks about once a minute.
+// Bookmark gives a store that is up to date the server's present resourceVersion. The API server sends bookmarks about
+// once a minute.
 func (c *Cache) Bookmark(resource string) bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -222,7 +224,8 @@ func (c *Cache) Bookmark(resource string) bool {
 	return true
 }
 
-// Altered names an object modified in the cache. Cached objects are shared and read-only.
+// Altered returns the name of an object that somebody has modified in the cache. Objects of a cache are shared, so
+// nobody may modify them.
 func (c *Cache) Altered() string {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -241,7 +244,7 @@ func (c *Cache) Altered() string {
 	return ""
 }
 
-// Get reads an object from the cache. An object of an uncached kind is not found.
+// Get reads an object from the cache. If the kind is not cached, the error is NotFound.
 func (c *Cache) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	k, err := c.server.kindOf(obj)
 	if err != nil {
@@ -254,7 +257,7 @@ func (c *Cache) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	return answer(k.gvk, stored, obj)
 }
 
-// List reads objects of the cache, by name. A limit cuts the list.
+// List reads objects from the cache, sorted by name. A limit shortens the list.
 func (c *Cache) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	k, err := c.server.kindOf(list)
 	if err != nil {
@@ -276,7 +279,7 @@ func (c *Cache) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return answerList(k.gvk, limited(found, o.Limit), f.informer.indexer.LastStoreSyncResourceVersion(), list)
 }
 
-// GetInformer returns an informer with the store of obj's kind and without a life of its own.
+// GetInformer returns an informer that uses the store of obj's kind and has no goroutine.
 func (c *Cache) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	k, err := c.server.kindOf(obj)
 	if err != nil {
@@ -285,18 +288,18 @@ func (c *Cache) GetInformer(_ context.Context, obj client.Object, _ ...cache.Inf
 	return c.feed(c.name(k)).informer, nil
 }
 
-// WaitForCacheSync is true: the first list is there from the beginning.
+// WaitForCacheSync returns true: the first list is there from the beginning.
 func (c *Cache) WaitForCacheSync(context.Context) bool { return true }
 
-// Announce tells the contents of the stores to handlers added since the last call, as the first list does. From then on
-// their registrations have synced.
+// Announce calls handlers added since the last call with the content of the stores, as after the first list. From then
+// on their registrations have synced.
 func (c *Cache) Announce() {
 	for _, f := range c.feeds {
 		f.informer.announce()
 	}
 }
 
-// Resync tells the event handlers all contents of the stores once more, as updates.
+// Resync calls the event handlers once more with the whole content of the stores, as updates.
 func (c *Cache) Resync() {
 	for _, f := range c.feeds {
 		for _, item := range f.informer.indexer.List() {
@@ -306,7 +309,7 @@ func (c *Cache) Resync() {
 	}
 }
 
-// IndexField is not supported: reads by field selectors are not either.
+// IndexField is not supported, because reads by field selectors are not supported.
 func (c *Cache) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
 	return unsupported("indexes of fields")
 }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Call is a request on its way to the server.
+// Call is a request to the server.
 type Call struct {
 	// Verb is get, list, watch, create, update, patch or delete.
 	Verb        string
@@ -31,11 +31,11 @@ type Call struct {
 	Name        string
 	// UID is the precondition of a deletion, or empty.
 	UID types.UID
-	// Body is the JSON of the created or updated object, or the patch.
+	// Body is the JSON of the created or updated object, or of the patch.
 	Body []byte
-	// DryRun is true for a call validated and answered, but not stored.
+	// DryRun is true for a call that is validated and answered, but not stored.
 	DryRun bool
-	// Task is the value put into the call's context by WithTask.
+	// Task is the name given to the call's context by WithTask.
 	Task string
 }
 
@@ -60,27 +60,27 @@ func (c Call) String() string {
 	return b.String()
 }
 
-// IsRead reports whether the call changes nothing.
+// IsRead reports whether the call only reads.
 func (c Call) IsRead() bool {
 	return c.DryRun || c.Verb == "get" || c.Verb == "list" || c.Verb == "watch"
 }
 
 type taskKey struct{}
 
-// WithTask names the piece of work behind calls with the context, for Call.Task.
+// WithTask names the task that makes calls with the context, for Call.Task.
 func WithTask(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, taskKey{}, name)
 }
 
-// Fate is the fate of a call. The zero value lets the call through.
+// Fate is the outcome that a Gate chooses for a call. With the zero value, the call is carried out.
 type Fate struct {
-	// Before, when set, is answered without the call being made.
+	// Before, if set, is returned as the error, and the call is not carried out.
 	Before error
-	// After, when set, is answered although the call was made, in place of the server's answer.
+	// After, if set, is returned as the error although the call was carried out, in place of the server's response.
 	After error
 }
 
-// Gate decides about each call, and may make the call wait. Implementations must be safe for concurrent use.
+// Gate decides about each call, and may block the call. Implementations must be safe for concurrent use.
 type Gate interface {
 	Pass(ctx context.Context, call Call) Fate
 }
@@ -96,14 +96,14 @@ type Client struct {
 	watches []*Watch
 }
 
-// Client returns a client of the server. Calls pass the gate; a nil gate lets all calls through. Reads come from the
-// given reader, for example a Cache, or without a reader from the server.
+// Client returns a client of the server. Each call waits for the gate; if the gate is nil, all calls are carried out.
+// Reads use the given reader, for example a Cache, or the server if the reader is nil.
 func (s *Server) Client(gate Gate, reads client.Reader) *Client {
 	return &Client{server: s, gate: gate, reads: reads}
 }
 
-// call takes a call past the gate and carries the call out with the server locked. Callers copy the answer only after a
-// nil error: a lost answer must stay unseen.
+// call waits for the gate and then carries out the call with the server locked. Callers use the response only if the
+// error is nil: a lost response must stay unseen.
 func (c *Client) call(ctx context.Context, call Call, k *kind, do func(s *Server) error) error {
 	call.Resource = k.resource
 	call.Task, _ = ctx.Value(taskKey{}).(string)
@@ -143,7 +143,7 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	return answer(k.gvk, stored, obj)
 }
 
-// List reads objects, by name. A limit cuts the list without a continuation.
+// List reads objects, sorted by name. A limit shortens the list, and there is no continuation.
 func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if c.reads != nil {
 		return c.reads.List(ctx, list, opts...)
@@ -169,7 +169,8 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return answerList(k.gvk, limited(stored, o.Limit), version, list)
 }
 
-// matcher returns the test for the options of a list or a watch. Fields besides name and namespace are not supported.
+// matcher returns a function that says whether an object matches the options of a list or a watch. Field selectors
+// other than by name and namespace are not supported.
 func matcher(o *client.ListOptions) (func(client.Object) bool, error) {
 	if o.FieldSelector != nil {
 		for _, r := range o.FieldSelector.Requirements() {
@@ -231,15 +232,16 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 	return answer(k.gvk, stored, obj)
 }
 
-// decoded returns the object as carried by the wire, with times of whole seconds. The kind in the object does not
-// affect the stored object.
+// decoded returns the object as if sent over the network: times have whole seconds. The kind written in the object is
+// ignored.
 func (k *kind) decoded(like client.Object, body []byte) (client.Object, error) {
 	obj := newLike(k.like)
 	if err := json.Unmarshal(body, obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	if rev, ok := obj.(*appsv1.ControllerRevision); ok { // clients send protobuf, in which the data is a string of bytes
+	// Real clients send protobuf, in which the data is a byte string.
+	if rev, ok := obj.(*appsv1.ControllerRevision); ok {
 		rev.Data.Raw = slices.Clone(like.(*appsv1.ControllerRevision).Data.Raw)
 	}
 	return obj, nil
@@ -284,7 +286,7 @@ func (c *Client) update(ctx context.Context, sub string, obj client.Object) erro
 	return answer(k.gvk, stored, obj)
 }
 
-// Patch patches an object. A dry run is validated as usual and stores nothing.
+// Patch patches an object. A dry run is validated as usual, but not stored.
 func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	o := client.PatchOptions{}
 	o.ApplyOptions(opts)

@@ -1,25 +1,27 @@
 // Package faultapi answers "what does a controller do when everything around goes wrong, and can I see the failure
 // again?".
 //
-// The package has an API server, a cache and a node in memory, for tests that drive a controller step by step. Nothing
-// happens by itself and nothing depends on the timing of goroutines, so a schedule of steps drawn from a seed can be
-// replayed from the seed.
+// The package simulates an API server, a cache and nodes in memory, for tests that drive a controller step by step.
+// Nothing happens by itself, and nothing depends on the timing of goroutines, so a schedule of steps chosen by a seed
+// can be repeated with the same seed.
 //
-//   - [Server] stores objects under one global resourceVersion and treats creation, updates, patches, subresources,
-//     preconditions, finalizers and graceful deletion as the real server does. A table of cases in the package's tests
-//     runs against both.
-//   - [Client] is a controller-runtime client of a Server. A [Gate] decides for each call: refused, carried out, or
-//     carried out with a lost answer.
-//   - [Turnstile] is the Gate for a choice by the test: every call waits there until the test releases it. Run the
-//     controller in a testing/synctest bubble, and synctest.Wait tells when all of its goroutines stand at the
-//     turnstile.
-//   - [Cache] feeds client-go stores with the server's events, each resource on its own and as late as the test wants.
+//   - [Server] stores objects with a common resourceVersion, and handles creation, updates, patches, subresources,
+//     preconditions, finalizers and graceful deletion like the real API server. A table of cases in the package's tests
+//     runs against both servers.
+//   - [Client] is a controller-runtime client of a Server. A [Gate] decides whether a call is refused, carried out, or
+//     carried out with its response lost.
+//   - [Turnstile] is a Gate that lets the test choose: every call waits until the test releases the call. Run the
+//     controller in a testing/synctest bubble: synctest.Wait returns when all of its goroutines are blocked, for
+//     example at the Turnstile.
+//   - [Cache] applies the server's events to client-go stores, for each resource separately and as late as the test
+//     wants.
 //   - [Watch] is a watch opened by a client itself; its events come as late as the test wants, too.
-//   - [Nodes] is scheduler and kubelet. Both see Pods as late as the test wants, and report Pods as containerd does.
-//     [Images] knows tags with a shared digest, broken images, and images that never become ready. On a server made
-//     with Nodes as objects, a Pod naming its Node is bound only to the named Node, if the Node exists and has no taint
-//     against the Pod. Such a server also collects the Pods of deleted Nodes.
+//   - [Nodes] simulates scheduler and kubelets. Both see changes of Pods as late as the test wants, and report image
+//     names as containerd does. [Images] knows tags with a common digest, broken images, and images whose containers
+//     never become ready. If the server has Node objects, a Pod that names its Node is bound only to this Node, if the
+//     Node exists and has no taint that the Pod does not tolerate. Such a server also collects the Pods of deleted
+//     Nodes.
 //
-// Not supported are admission, quotas, field selectors other than by name, pagination, server-side apply, and
-// validation irrelevant to controllers of Pods.
+// The package does not support admission, quotas, field selectors other than by name, pagination, server-side apply,
+// and validation that does not matter to controllers of Pods.
 package faultapi

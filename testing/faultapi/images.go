@@ -11,19 +11,19 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/imagename"
 )
 
-// Images is the offer of registries and the store of pulled images; all nodes share a single store. A tag names its own
-// digest unless Publish says otherwise. Digests are short, for readable stories.
+// Images are the images in registries and the images pulled to nodes; all nodes share the pulled images. Each tag has a
+// digest of its own, unless Publish sets another. Digests are short, so that logs are easy to read.
 //
-// A node reports as containerd does. The reported image is not the requested image but the first known tag of the same
-// manifest, in full, or without a tag the ID of the manifest's configuration. The reported image ID is the first known
-// digest of the manifest. Images is not safe for concurrent use.
+// A node reports as containerd does. The reported image is not the requested name but the first known tag of the same
+// manifest, as a full name, or if there is no tag the ID of the image configuration. The reported image ID is the first
+// known digest of the manifest. Images is not safe for concurrent use.
 type Images struct {
-	digests      map[string]string          // of tags, by their full names
-	manifests    map[string]string          // of the nodes' platform, by the digests of their indexes
-	tags         map[string]map[string]bool // known to nodes, by manifest
-	ids          map[string]map[string]bool // known to nodes, a repository with a digest, by manifest
-	broken, sick map[string]bool            // by full names
-	changes      int                        // of the nodes' knowledge
+	digests      map[string]string          // digests of tags, by the tags' full names
+	manifests    map[string]string          // manifests for the nodes' platform, by the digests of their indexes
+	tags         map[string]map[string]bool // tags known to nodes, by manifest
+	ids          map[string]map[string]bool // repositories with digest known to nodes, by manifest
+	broken, sick map[string]bool            // by full name
+	changes      int                        // counts changes of what nodes know
 }
 
 func newImages() *Images {
@@ -33,14 +33,15 @@ func newImages() *Images {
 	}
 }
 
-// Publish makes a tag name a digest ("sha256:..."), from now on. Running containers keep the digest of their start.
+// Publish makes a tag name a digest ("sha256:...") from now on. Running containers keep the digest with which they were
+// started.
 func (i *Images) Publish(tag, digest string) { i.digests[imagename.Full(tag)] = digest }
 
-// PublishIndex makes the digest of an index stand for a manifest of the nodes' platform: both are the same image.
+// PublishIndex makes an index digest refer to a manifest for the nodes' platform: both mean the same image.
 func (i *Images) PublishIndex(index, manifest string) { i.manifests[index] = manifest }
 
-// Pull makes an image known to the nodes, as when a foreign workload has pulled the image. Images of started containers
-// are known anyway.
+// Pull makes an image known to the nodes, as if another workload had pulled the image. Images of started containers are
+// known in any case.
 func (i *Images) Pull(image string) {
 	name, digest := imagename.Full(image), i.Digest(image)
 	if !strings.Contains(name, "@") {
@@ -60,13 +61,13 @@ func (i *Images) note(known map[string]map[string]bool, digest, name string) {
 	}
 }
 
-// manifest returns the digest of the manifest behind a digest, for the nodes' platform.
+// manifest returns the digest of the manifest for the nodes' platform to which a digest refers.
 func (i *Images) manifest(digest string) string { return cmp.Or(i.manifests[digest], digest) }
 
-// SetBroken sets whether pulling an image fails. Running containers go on.
+// SetBroken sets whether pulls of an image fail. Running containers are not affected.
 func (i *Images) SetBroken(image string, broken bool) { i.broken[imagename.Full(image)] = broken }
 
-// SetSick says whether the program in an image never becomes ready.
+// SetSick sets whether containers of an image never become ready.
 func (i *Images) SetSick(image string, sick bool) { i.sick[imagename.Full(image)] = sick }
 
 // Digest returns the present digest of an image: the digest at the end of the name, or the digest of the tag.
@@ -81,7 +82,7 @@ func (i *Images) Digest(image string) string {
 	return digestOf(name)
 }
 
-// reported returns image and imageID of a container's status.
+// reported returns the fields image and imageID of a container status.
 func (i *Images) reported(digest string) (image, id string) {
 	manifest := i.manifest(digest)
 	image = digestOf(manifest) // the ID of the configuration differs from the manifest's digest

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// informer is a SharedIndexInformer reduced to its store and its event handlers.
+// informer is a SharedIndexInformer that has only a store and event handlers.
 type informer struct {
-	// SharedIndexInformer is nil and stands for methods never called.
+	// The embedded SharedIndexInformer is nil: its methods are never called.
 	toolscache.SharedIndexInformer
 
 	indexer *sortedIndexer
@@ -23,14 +23,14 @@ type informer struct {
 	handlers []*registration
 }
 
-// registration is an event handler. The handler has synced once told the store's contents from the time of its
-// registration.
+// registration is a registered event handler. The handler has synced once it was called with the store's content at the
+// time of its registration.
 type registration struct {
 	handler toolscache.ResourceEventHandler
 	synced  chan struct{}
 }
 
-// HasSynced reports whether the handler was told of the first list.
+// HasSynced reports whether the handler was called with the first list.
 func (r *registration) HasSynced() bool {
 	select {
 	case <-r.synced:
@@ -40,10 +40,10 @@ func (r *registration) HasSynced() bool {
 	}
 }
 
-// HasSyncedChecker tells the same without polling.
+// HasSyncedChecker returns the same as a channel.
 func (r *registration) HasSyncedChecker() toolscache.DoneChecker { return done{r.synced} }
 
-// done is a DoneChecker.
+// done implements DoneChecker.
 type done struct{ c <-chan struct{} }
 
 // Name returns the awaited event.
@@ -63,21 +63,21 @@ func (i *informer) AddIndexers(indexers toolscache.Indexers) error {
 	return i.indexer.AddIndexers(indexers)
 }
 
-// HasSynced is true: the first list is there from the beginning.
+// HasSynced returns true: the first list is there from the beginning.
 func (i *informer) HasSynced() bool { return true }
 
-// HasSyncedChecker tells the same.
+// HasSyncedChecker returns the same as a channel.
 func (i *informer) HasSyncedChecker() toolscache.DoneChecker {
 	synced := make(chan struct{})
 	close(synced)
 	return done{synced}
 }
 
-// IsStopped is false: the informer lives as long as its cache.
+// IsStopped returns false: the informer exists as long as its cache.
 func (i *informer) IsStopped() bool { return false }
 
-// AddEventHandler adds a handler. The handler hears of the store's contents with Cache.Announce, and of changes from
-// then on.
+// AddEventHandler adds a handler. The handler is called with the store's content by Cache.Announce, and with changes
+// afterwards.
 func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -86,21 +86,21 @@ func (i *informer) AddEventHandler(handler toolscache.ResourceEventHandler) (too
 	return r, nil
 }
 
-// AddEventHandlerWithResyncPeriod is AddEventHandler: nothing is told twice.
+// AddEventHandlerWithResyncPeriod is AddEventHandler: there is no periodic resync.
 func (i *informer) AddEventHandlerWithResyncPeriod(
 	handler toolscache.ResourceEventHandler, _ time.Duration,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(handler)
 }
 
-// AddEventHandlerWithOptions is AddEventHandler: nothing is told twice.
+// AddEventHandlerWithOptions is AddEventHandler: the options are ignored.
 func (i *informer) AddEventHandlerWithOptions(
 	handler toolscache.ResourceEventHandler, _ toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(handler)
 }
 
-// RemoveEventHandler removes a handler. The handler hears of nothing afterwards.
+// RemoveEventHandler removes a handler. The handler is not called any more.
 func (i *informer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -108,7 +108,7 @@ func (i *informer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegi
 	return nil
 }
 
-// announce tells new handlers the contents of the store.
+// announce calls new handlers with the content of the store.
 func (i *informer) announce() {
 	i.mu.Lock()
 	fresh := slices.DeleteFunc(slices.Clone(i.handlers), (*registration).HasSynced)
@@ -122,7 +122,7 @@ func (i *informer) announce() {
 	}
 }
 
-// tell tells the synced handlers. After a list, the last state of deleted objects is unknown.
+// tell calls the synced handlers with changes. After a list, the last state of deleted objects is unknown.
 func (i *informer) tell(deltas []Delta, listed bool) {
 	i.mu.Lock()
 	handlers := slices.Clone(i.handlers)

@@ -5,19 +5,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Instance is the truth about the last started instance of a container, reported or not.
+// Instance is the true state of a container's last started instance, whether reported or not.
 type Instance struct {
-	// Pod is the kubelet's view, which may be old.
+	// Pod is the version of the Pod that the kubelet knows, which may be old.
 	Pod *corev1.Pod
-	// Name is the container's, and ID the instance's, without the runtime in front.
+	// Name is the name of the container, and ID the ID of the instance, without the runtime's name.
 	Name, ID string
 	Restarts int32
 	Started  metav1.Time
 	// Exit is the exit code of an ended instance, and nil while the instance runs.
 	Exit *int32
-	// Image is the name at the start, and Digest the image.
+	// Image is the image's name when the instance was started, and Digest the image's digest.
 	Image, Digest string
-	// Env is the variables from labels and annotations at the start.
+	// Env are the variables from labels and annotations with which the instance was started.
 	Env []corev1.EnvVar
 }
 
@@ -38,7 +38,7 @@ func (n *Nodes) Instances() []Instance {
 	return out
 }
 
-// exitCode returns the code of an ended instance, or nil.
+// exitCode returns the exit code of an ended instance, or nil if it runs.
 func (c *container) exitCode(failed bool) *int32 {
 	switch {
 	case c.exit != nil:
@@ -48,6 +48,6 @@ func (c *container) exitCode(failed bool) *int32 {
 	case c.runs:
 		return nil
 	default:
-		return new(int32) // done, or ended for a successor that cannot start
+		return new(int32) // the container is done, or has been stopped for an instance that cannot start
 	}
 }

@@ -19,22 +19,23 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/imagename"
 )
 
-// Nodes is the scheduler and the kubelets of a Server. A kubelet knows a Pod from its last look (Observe), runs the
-// known Pod (Run), and reports the running containers (Report). Each is a separate step, so everything else can come in
-// between. Nodes is not safe for concurrent use. Get Nodes from Server.Nodes.
+// Nodes simulates the scheduler and the kubelets of a Server. A kubelet learns of a Pod's changes (Observe), starts and
+// stops containers (Run), and reports their state (Report). Each is a separate step, so that everything else can happen
+// in between. Nodes is not safe for concurrent use. Get Nodes from Server.Nodes.
 //
-// A kubelet starts, restarts and resizes a Pod's containers at once and without regard to their order. Init containers
-// come first, in sequence: an ordinary init container is done as soon as started, and is never restarted. A native
-// sidecar goes on beside the main containers, with the same restarts. A container that exits (Exit) is restarted if
-// restartPolicy and rules say so. A Pod with all containers ended for good has succeeded or failed. A kubelet stops a
-// Pod whose phase was set to an end by somebody else. A terminating Pod does not change its phase. An ephemeral
-// container starts beside all others, and is never restarted.
+// A kubelet starts, restarts and resizes a Pod's containers at once and in no particular order. Init containers run
+// first, one after the other: an ordinary init container succeeds as soon as it is started, and is never restarted. A
+// native sidecar keeps running beside the main containers, and is restarted in the same way. A container that exits
+// (Exit) is restarted if its restartPolicy and restart rules say so. When all containers of a Pod have ended for good,
+// the Pod has succeeded or failed. If somebody else sets a Pod's phase to Failed or Succeeded, the kubelet stops the
+// Pod. A terminating Pod does not change its phase. An ephemeral container starts beside all other containers, and is
+// never restarted.
 //
-// A kubelet restarts a container when the spec names a new image, even if the new name means the same image. A broken
-// image ends the running container and starts none. A container also does not start while its variable refers to a
-// missing key of a ConfigMap, on servers with ConfigMaps.
+// A kubelet restarts a container when the spec names a new image, even if the new name means the same image. If the new
+// image is broken, the running container is stopped and no new instance starts. A container also does not start while
+// one of its variables refers to a missing key of a ConfigMap, if the server has ConfigMaps.
 type Nodes struct {
-	// Images is the source of containers' images. Change Images in place.
+	// Images are the images that containers can run. A test may change the Images during a schedule.
 	Images *Images
 
 	server *Server
@@ -44,32 +45,32 @@ type Nodes struct {
 // killed is the exit code after SIGKILL.
 const killed = 137
 
-// node is a kubelet's record of a Pod.
+// node is what a kubelet knows about a Pod.
 type node struct {
 	view       *corev1.Pod
 	containers map[string]*container
 	failed     bool
-	unreported bool // since the last look or change
-	images     int  // Images.changes at the last report
+	unreported bool // set by Observe and Run, until the next report
+	images     int  // value of Images.changes at the last report
 }
 
-// container is the last started container. An empty id means: none was started.
+// container is the last started instance of a container. If id is empty, none was started.
 type container struct {
-	image     string // as requested by the spec
+	image     string // image as named in the spec
 	digest    string
 	id        string
 	restarts  int32
-	runs      bool // otherwise the successor cannot start, or the container is done
+	runs      bool // if false, the next instance cannot start, or the container is done
 	waits     *corev1.ContainerStateWaiting
-	exit      *int32 // of the last, if nothing has been started since
-	done      bool   // a plain init container
+	exit      *int32 // exit code of the last instance, if no instance was started since
+	done      bool   // a plain init container that has succeeded
 	ready     bool
 	started   metav1.Time
-	env       []corev1.EnvVar // read from labels and annotations
+	env       []corev1.EnvVar // variables read from labels and annotations
 	resources corev1.ResourceRequirements
 }
 
-// Nodes returns the nodes of the server, the same each time.
+// Nodes returns the Nodes of the server; every call returns the same.
 func (s *Server) Nodes() *Nodes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +80,7 @@ func (s *Server) Nodes() *Nodes {
 	return s.nodes
 }
 
-// Pod returns the server's Pod, or nil for a deleted or replaced Pod. The Pod is read-only.
+// Pod returns the server's Pod, or nil if the Pod was deleted or replaced. Do not modify the Pod.
 func (n *Nodes) Pod(key types.NamespacedName, uid types.UID) *corev1.Pod {
 	var current *corev1.Pod
 	n.server.mu.Lock()
@@ -112,9 +113,9 @@ func (n *Nodes) write(pod *corev1.Pod, sub string, change func(*corev1.Pod)) err
 	return err
 }
 
-// Schedule binds a Pod to a node. A Pod whose affinity names its Node goes there, whatever the name. On servers with
-// Nodes the Node must exist, and the Pod must tolerate its taints; until then the Pod stays pending. Schedule reports a
-// change.
+// Schedule binds a Pod to a node. A Pod whose affinity names a Node is bound to this Node, whatever the given name. If
+// the server has Nodes, the Node must exist, and the Pod must tolerate its taints; until then the Pod stays pending.
+// Schedule reports whether anything has changed.
 func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
 	n.server.mu.Lock()
 	defer n.server.mu.Unlock()
@@ -134,7 +135,7 @@ func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
 	if !n.server.hasClaims(old) {
 		return false
 	}
-	// Binding is no update: binding sets fields not changeable by updates.
+	// A binding is not an update: it sets fields that updates cannot change.
 	bound := old.DeepCopy()
 	bound.Spec.NodeName = name
 	setCondition(bound, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, n.server.time())
@@ -142,7 +143,7 @@ func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
 	return true
 }
 
-// mayRun reports whether a Pod fits the Node. On servers without Nodes every Pod fits.
+// mayRun reports whether a Pod may run on the Node. If the server has no Nodes, every Pod may.
 func (s *Server) mayRun(pod *corev1.Pod, name string) bool {
 	k, err := s.kindOf(&corev1.Node{})
 	if err != nil {
@@ -153,8 +154,8 @@ func (s *Server) mayRun(pod *corev1.Pod, name string) bool {
 	return there && err == nil && requirements.Fits(node).Run
 }
 
-// hasClaims reports whether the scheduler finds the claims of a Pod, as wanted by its plugin VolumeBinding. Servers
-// without claims report true.
+// hasClaims reports whether all claims of a Pod exist, as the scheduler's plugin VolumeBinding requires. If the server
+// has no claims, hasClaims returns true.
 func (s *Server) hasClaims(pod *corev1.Pod) bool {
 	k, err := s.kindOf(&corev1.PersistentVolumeClaim{})
 	if err != nil {
@@ -173,7 +174,7 @@ func (s *Server) hasClaims(pod *corev1.Pod) bool {
 	return true
 }
 
-// Observe makes the Pod's kubelet look at the Pod, and reports whether the kubelet saw anything new. The kubelet
+// Observe lets the Pod's kubelet see the newest version of the Pod, and reports whether the version is new. The kubelet
 // forgets a deleted Pod.
 func (n *Nodes) Observe(key types.NamespacedName, uid types.UID) bool {
 	current := n.Pod(key, uid)
@@ -193,7 +194,7 @@ func (n *Nodes) Observe(key types.NamespacedName, uid types.UID) bool {
 	return changed
 }
 
-// Known returns the UIDs of the Pods held by kubelets, in a fixed order.
+// Known returns the UIDs of the Pods that kubelets know, in a fixed order.
 func (n *Nodes) Known() []types.UID {
 	uids := make([]types.UID, 0, len(n.pods))
 	for uid := range n.pods {
@@ -203,8 +204,8 @@ func (n *Nodes) Known() []types.UID {
 	return uids
 }
 
-// Run starts, restarts and resizes containers as demanded by the kubelet's view of the Pod. A started container is not
-// ready. Run reports a change.
+// Run starts, restarts and resizes containers as required by the version of the Pod that the kubelet knows. A started
+// container is not ready. Run reports whether anything has changed.
 func (n *Nodes) Run(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil || p.failed || p.view.DeletionTimestamp != nil {
@@ -231,7 +232,8 @@ func (n *Nodes) Run(uid types.UID) bool {
 	return changed
 }
 
-// runEphemeral starts the ephemeral containers that never ran, and reports a change, also an earlier change.
+// runEphemeral starts the ephemeral containers that never ran, and reports whether anything has changed, now or before
+// (changed).
 func (n *Nodes) runEphemeral(p *node, changed bool) bool {
 	if p.hasEnded() {
 		return changed
@@ -249,12 +251,13 @@ func (n *Nodes) runEphemeral(p *node, changed bool) bool {
 	return changed
 }
 
-// hasEnded reports whether the Pod's phase is an end, whoever set the phase.
+// hasEnded reports whether the Pod's phase is Failed or Succeeded, whoever set the phase.
 func (p *node) hasEnded() bool {
 	return p.view.Status.Phase == corev1.PodSucceeded || p.view.Status.Phase == corev1.PodFailed
 }
 
-// stopAll stops the running containers of an ended Pod (syncPod in pkg/kubelet/kubelet.go), and reports a change.
+// stopAll stops the running containers of an ended Pod (syncPod in pkg/kubelet/kubelet.go), and reports whether any
+// ran.
 func (p *node) stopAll() (changed bool) {
 	if !p.hasEnded() {
 		return false
@@ -374,7 +377,7 @@ func (n *Nodes) lacksKey(pod *corev1.Pod, spec *corev1.Container) *corev1.Contai
 	return nil
 }
 
-// RunAll makes all kubelets act on their views, and reports a change.
+// RunAll calls Run for all Pods, and reports whether anything has changed.
 func (n *Nodes) RunAll() bool {
 	changed := false
 	for _, uid := range n.Known() {
@@ -392,13 +395,13 @@ func (c *container) start(pod *corev1.Pod, spec *corev1.Container, now metav1.Ti
 	c.runs, c.ready, c.exit = true, false, nil
 }
 
-// hasEnded reports whether the container has exited and is not started again.
+// hasEnded reports whether the container has exited and will not be restarted.
 func (c *container) hasEnded(pod *corev1.Pod, spec *corev1.Container) bool {
 	return c != nil && c.exit != nil && !podstate.IsRestarted(pod, spec, *c.exit)
 }
 
-// Exit ends a running container with an exit code. Run decides about the restart. Exit reports whether the container
-// was running.
+// Exit ends a running container with an exit code. Run decides whether to restart the container. Exit reports whether
+// the container was running.
 func (n *Nodes) Exit(uid types.UID, name string, code int32) bool {
 	c := n.running(uid, name)
 	if c == nil {
@@ -409,7 +412,7 @@ func (n *Nodes) Exit(uid types.UID, name string, code int32) bool {
 	return true
 }
 
-// SetReady makes a container pass or fail its readiness probe, and reports a change.
+// SetReady makes a container pass or fail its readiness probe, and reports whether anything has changed.
 func (n *Nodes) SetReady(uid types.UID, name string, ready bool) bool {
 	c := n.running(uid, name)
 	if c == nil || c.ready == ready || (ready && n.Images.sick[imagename.Full(c.image)]) {
@@ -449,7 +452,7 @@ func (n *Nodes) running(uid types.UID, name string) *container {
 	return p.containers[name]
 }
 
-// Evict ends the Pod for good; the next report says failed.
+// Evict makes the Pod fail; the next Report says so.
 func (n *Nodes) Evict(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil || p.failed {
@@ -462,8 +465,8 @@ func (n *Nodes) Evict(uid types.UID) bool {
 	return true
 }
 
-// Image returns the true image of a running container, reported or not, by the name in the spec at the start; "" for a
-// stopped container.
+// Image returns the image that a running container was started with, by its name in the spec then, whether reported or
+// not; "" for a stopped container.
 func (n *Nodes) Image(uid types.UID, name string) string {
 	if c := n.running(uid, name); c != nil {
 		return c.image
@@ -471,8 +474,8 @@ func (n *Nodes) Image(uid types.UID, name string) string {
 	return ""
 }
 
-// Env returns the id of the running container, as in its future status, and its variables from labels and annotations
-// at the start. The id is "" for a stopped container.
+// Env returns the ID of the running container, as its status will show it, and the variables from labels and
+// annotations with which the container was started. The id is "" for a stopped container.
 func (n *Nodes) Env(uid types.UID, name string) (id string, env []corev1.EnvVar) {
 	if c := n.running(uid, name); c != nil {
 		return c.reportedID(), c.env
@@ -480,7 +483,8 @@ func (n *Nodes) Env(uid types.UID, name string) (id string, env []corev1.EnvVar)
 	return "", nil
 }
 
-// envFromMetadata returns the variables from the Pod's labels and annotations, for a container starting now.
+// envFromMetadata returns the variables from the Pod's labels and annotations that a container would get if started
+// now.
 func envFromMetadata(pod *corev1.Pod, spec *corev1.Container) (out []corev1.EnvVar) {
 	for _, e := range spec.Env {
 		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
@@ -495,8 +499,8 @@ func envFromMetadata(pod *corev1.Pod, spec *corev1.Container) (out []corev1.EnvV
 	return out
 }
 
-// Report writes the Pod's status as known to its kubelet. The kubelet judges readiness gates by its view, which may be
-// old, and keeps foreign conditions. Report returns whether anything changed.
+// Report writes the Pod's status as its kubelet knows it. The kubelet judges readiness gates by the version of the Pod
+// that it knows, which may be old, and keeps conditions set by others. Report returns whether anything changed.
 func (n *Nodes) Report(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil {
@@ -505,7 +509,7 @@ func (n *Nodes) Report(uid types.UID) bool {
 	p.unreported, p.images = false, n.Images.changes
 	before := n.server.Version()
 	now := n.server.time()
-	// Observe notices the end of a Pod.
+	// A write fails if the Pod was deleted, which Observe will notice.
 	_ = n.write(p.view, statusSubresource, func(pod *corev1.Pod) { p.report(pod, n.Images, now) })
 	return n.server.Version() != before
 }
@@ -519,7 +523,7 @@ func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 		status := p.containers[spec.Name].status(spec, images, p.failed)
 		begun = begun && p.hasStarted(spec.Name)
 		ready = ready && status.Ready
-		if p.isInit(spec) { // init containers stay in the order of their start
+		if p.isInit(spec) { // init containers are listed in the order of their start
 			s.InitContainerStatuses = append(s.InitContainerStatuses, status)
 		} else {
 			s.ContainerStatuses = append(s.ContainerStatuses, status)
@@ -543,7 +547,7 @@ func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 	case p.failed:
 		s.Phase, s.Reason = corev1.PodFailed, "Evicted"
 		containersReady.Reason = "PodFailed"
-	case s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed: // the phase stays
+	case s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed: // the phase never changes again
 	case ended != "":
 		s.Phase, containersReady.Reason = ended, "PodCompleted"
 	case begun:
@@ -557,7 +561,7 @@ func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 	setCondition(pod, p.ready(containersReady), now)
 }
 
-// end returns the phase of a Pod with all containers ended for good, or "".
+// end returns the phase of a Pod if all its containers have ended for good, otherwise "".
 func (p *node) end() corev1.PodPhase {
 	phase := corev1.PodSucceeded
 	for i := range p.view.Spec.Containers {
@@ -573,8 +577,8 @@ func (p *node) end() corev1.PodPhase {
 	return phase
 }
 
-// status is the report of a kubelet on containerd about a container. Of a container ended for a failing successor the
-// kubelet keeps everything except the state.
+// status is the container status that a kubelet with containerd reports. If a container was stopped for an instance
+// that fails to start, the kubelet keeps everything in its status except the state.
 func (c *container) status(spec *corev1.Container, images *Images, failed bool) corev1.ContainerStatus {
 	status := corev1.ContainerStatus{Name: spec.Name, Image: spec.Image}
 	if c == nil {
@@ -607,14 +611,14 @@ func (c *container) status(spec *corev1.Container, images *Images, failed bool) 
 			status.LastTerminationState.Terminated = ended
 		}
 	}
-	started := c.runs && !failed // a completed init container counts as not started
+	started := c.runs && !failed // a completed init container is reported as not started
 	status.Started = &started
 	return status
 }
 
 func (c *container) reportedID() string { return "containerd://" + c.id }
 
-// ready computes the Ready condition from the gates seen by the kubelet.
+// ready computes the Ready condition from the gates that the kubelet knows.
 func (p *node) ready(containers corev1.PodCondition) corev1.PodCondition {
 	if containers.Status != corev1.ConditionTrue {
 		containers.Type = corev1.PodReady
@@ -655,21 +659,22 @@ func setCondition(pod *corev1.Pod, want corev1.PodCondition, now metav1.Time) {
 	pod.Status.Conditions = append(pod.Status.Conditions, want)
 }
 
-// Terminate ends a Pod known to its kubelet as terminating, and reports so.
+// Terminate ends a Pod that its kubelet knows to be terminating, and reports whether it did.
 func (n *Nodes) Terminate(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil || p.view.DeletionTimestamp == nil {
 		return false
 	}
 	before := n.server.Version()
-	// Gone already is what was wanted. No request leaves this process, so there is nothing a context could end.
+	// A NotFound error is ignored, because the Pod was to be deleted. The call stays within the process, so a context
+	// is not needed.
 	//nolint:forbidigo // See above.
 	_ = n.server.Client(nil, nil).Delete(context.Background(), p.view, client.GracePeriodSeconds(0), client.Preconditions{UID: &uid})
 	return n.server.Version() != before
 }
 
-// Settle completes the work of scheduler and kubelets for every Pod: scheduled, running the spec, ready and reported,
-// or gone. Settle reports a change.
+// Settle completes the work of scheduler and kubelets for every Pod: Pods are scheduled, run their spec, are ready and
+// reported, or are gone. Settle reports whether anything has changed.
 func (n *Nodes) Settle() bool {
 	before := n.server.Version()
 	for _, pod := range All[*corev1.Pod](n.server) {
@@ -695,9 +700,9 @@ func (n *Nodes) Settle() bool {
 	return n.server.Version() != before
 }
 
-// CollectGarbage deletes objects with all owners gone, and releases deleted claims without a Pod. An owner of a kind
-// unknown to the server counts as alive. On servers with Nodes, Pods bound to a missing Node are removed.
-// CollectGarbage reports a change.
+// CollectGarbage deletes objects whose owners are all gone, and removes the protection finalizer from deleted claims
+// that no Pod uses. An owner whose kind the server does not have counts as existing. If the server has Nodes, Pods
+// bound to a missing Node are removed. CollectGarbage reports whether anything has changed.
 func (s *Server) CollectGarbage() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -748,7 +753,7 @@ func (s *Server) has(ref metav1.OwnerReference) bool {
 	return err == nil && s.kinds[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}] != nil
 }
 
-// releaseClaims takes the protection off deleted claims not used by a scheduled Pod.
+// releaseClaims removes the protection finalizer from deleted claims that no scheduled Pod uses.
 func (s *Server) releaseClaims() {
 	k, err := s.kindOf(&corev1.PersistentVolumeClaim{})
 	if err != nil {

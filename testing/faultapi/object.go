@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// setField copies a field of a second object of the same type, or clears the field. Objects without the field stay
-// unchanged.
+// setField copies a field from another object of the same type, or clears the field if there is none. Objects without
+// the field are not changed.
 func setField(obj client.Object, name string, from client.Object) {
 	f := reflect.ValueOf(obj).Elem().FieldByName(name)
 	switch {
@@ -82,7 +82,7 @@ func (k *kind) applyPatch(before []byte, t types.PatchType, patch []byte) ([]byt
 	}
 }
 
-// mergePatch is RFC 7396.
+// mergePatch applies a JSON merge patch (RFC 7396).
 func mergePatch(before, patch []byte) ([]byte, error) {
 	after, err := jsonpatch.MergePatch(before, patch)
 	if err != nil {
@@ -91,7 +91,7 @@ func mergePatch(before, patch []byte) ([]byte, error) {
 	return after, nil
 }
 
-// jsonPatch is RFC 6902.
+// jsonPatch applies a JSON patch (RFC 6902).
 func jsonPatch(before, patch []byte) ([]byte, error) {
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {

@@ -23,10 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// firstVersion is low enough for a schedule to pass a power of ten, where comparing versions as strings goes wrong.
+// firstVersion is low enough for a schedule to pass a power of ten, where comparing versions as strings gives wrong
+// results.
 const firstVersion = 90
 
-// Server is the API server. A Server is safe for concurrent use. Make a Server with New.
+// Server is the simulated API server. A Server is safe for concurrent use. Make a Server with New.
 type Server struct {
 	scheme *runtime.Scheme
 	now    func() time.Time
@@ -42,7 +43,7 @@ type Server struct {
 	nodes *Nodes
 }
 
-// kind is a resource: its objects, and the log of all events.
+// kind is a resource with its objects and the log of all events.
 type kind struct {
 	strategy
 
@@ -55,7 +56,7 @@ type kind struct {
 }
 
 // Event is a change of an object. A deletion carries the object's last state with the version of the deletion. The
-// object belongs to the server: read-only.
+// object belongs to the server, so do not modify it.
 type Event struct {
 	Type    watch.EventType
 	Object  client.Object
@@ -148,7 +149,7 @@ func (s *Server) Version() int64 {
 	return s.version
 }
 
-// Events returns the events of obj's kind, oldest first. The slice belongs to the server: read-only.
+// Events returns the events of obj's kind, oldest first. The slice belongs to the server, so do not modify it.
 func (s *Server) Events(obj client.Object) []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +160,7 @@ func (s *Server) Events(obj client.Object) []Event {
 	return slices.Clip(k.log)
 }
 
-// All returns the stored objects of a type, by name. The objects belong to the server: read-only.
+// All returns the stored objects of a type, sorted by name. The objects belong to the server, so do not modify them.
 func All[T client.Object](s *Server) []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +192,8 @@ func storeKey(key client.ObjectKey) string {
 	return key.String()
 }
 
-// Stored returns the server's object of like's kind, or nil. The object belongs to the server: read-only.
+// Stored returns the server's object of like's kind and the given key, or nil. The object belongs to the server, so do
+// not modify it.
 func (s *Server) Stored(like client.Object, key client.ObjectKey) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +204,8 @@ func (s *Server) Stored(like client.Object, key client.ObjectKey) client.Object 
 	return k.objects[key]
 }
 
-// Target returns the server's present object behind a call, or nil. The object belongs to the server: read-only.
+// Target returns the server's present object that a call is about, or nil. The object belongs to the server, so do not
+// modify it.
 func (s *Server) Target(call Call) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +215,7 @@ func (s *Server) Target(call Call) client.Object {
 	return nil
 }
 
-// Newest returns the last changed object of a resource, or nil. The object belongs to the server: read-only.
+// Newest returns the last changed object of a resource, or nil. The object belongs to the server, so do not modify it.
 func (s *Server) Newest(resource schema.GroupResource) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,10 +246,10 @@ func (s *Server) stamp() string {
 	return strconv.FormatInt(s.version, 10)
 }
 
-// time is the server's clock in the precision of objects.
+// time returns the server's time in whole seconds, as in objects.
 func (s *Server) time() metav1.Time { return metav1.NewTime(s.now().Truncate(time.Second)) }
 
-// store keeps obj under a new version. obj must not change afterwards.
+// store stores obj with a new resourceVersion. The caller must not modify obj afterwards.
 func (s *Server) store(k *kind, t watch.EventType, obj client.Object) {
 	obj.SetResourceVersion(s.stamp())
 	k.log = append(k.log, Event{Type: t, Object: obj, Version: s.version})
@@ -279,7 +282,7 @@ func (s *Server) list(k *kind, matches func(client.Object) bool) []client.Object
 	return out
 }
 
-// create stores a new object. obj is the server's from here on.
+// create stores a new object. The caller must not use obj afterwards.
 func (s *Server) create(k *kind, obj client.Object) (client.Object, error) {
 	if obj.GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
@@ -306,7 +309,7 @@ func (s *Server) create(k *kind, obj client.Object) (client.Object, error) {
 	return obj, nil
 }
 
-// update replaces an object by the result of change. A change without effect keeps the version.
+// update replaces an object by the result of calling change. If nothing changes, the resourceVersion stays the same.
 func (s *Server) update(
 	k *kind, key types.NamespacedName, sub string, change func(current client.Object) (client.Object, error),
 ) (client.Object, error) {
@@ -318,7 +321,8 @@ func (s *Server) update(
 		return obj, err
 	}
 	if endsNow(obj, old) {
-		// The update itself is never stored: watches show the object from before, and the answer has the old version.
+		// The updated object is never stored: watches show the object before the update, and the response has the old
+		// resourceVersion.
 		s.store(k, watch.Deleted, clone(old))
 		return obj, nil
 	}
@@ -326,7 +330,7 @@ func (s *Server) update(
 	return obj, nil
 }
 
-// updated returns the object after an update, and the object before. Both are the same for an update without effect.
+// updated returns the object after an update, and the object before. If nothing changes, both are the same object.
 func (s *Server) updated(
 	k *kind, key types.NamespacedName, sub string, change func(current client.Object) (client.Object, error),
 ) (obj, old client.Object, err error) {
@@ -359,7 +363,7 @@ func (s *Server) updated(
 	return obj, old, nil
 }
 
-// validate leaves out unchanged metadata, valid since before.
+// validate does not check metadata that has not changed.
 func (k *kind) validate(sub string, obj, old client.Object) field.ErrorList {
 	var errs field.ErrorList
 	now, before := *metadataOf(obj), *metadataOf(old)
@@ -386,13 +390,13 @@ func checkVersion(k *kind, obj, old client.Object) error {
 	return nil
 }
 
-// endsNow reports whether an update has removed the last finalizer of an object waiting for nothing else.
+// endsNow reports whether an update has removed the last finalizer of a deleted object that waits for nothing else.
 func endsNow(obj, old client.Object) bool {
 	grace := old.GetDeletionGracePeriodSeconds()
 	return len(obj.GetFinalizers()) == 0 && old.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0)
 }
 
-// delete removes an object, or marks the object as terminating if somebody has to finish first.
+// delete removes an object, or marks the object as terminating if a finalizer or a grace period delays its removal.
 func (s *Server) delete(k *kind, key types.NamespacedName, options *metav1.DeleteOptions) error {
 	old, err := s.get(k, key)
 	if err != nil {
@@ -427,7 +431,8 @@ func (s *Server) delete(k *kind, key types.NamespacedName, options *metav1.Delet
 	return nil
 }
 
-// shorten handles a second deletion of an object during its graceful deletion. The time counts from the first deletion.
+// shorten handles a second deletion of an object during its grace period. The grace period counts from the first
+// deletion.
 func (s *Server) shorten(k *kind, obj client.Object, options *metav1.DeleteOptions) {
 	old := k.objects[client.ObjectKeyFromObject(obj)]
 	given := old.GetDeletionGracePeriodSeconds()
@@ -454,7 +459,7 @@ func (s *Server) shorten(k *kind, obj client.Object, options *metav1.DeleteOptio
 	s.finishDelete(k, obj, old, grace)
 }
 
-// finishDelete stores the mark, and removes the object unless a node or a finalizer keeps the object.
+// finishDelete stores the deletion mark, and removes the object unless a node or a finalizer must finish first.
 func (s *Server) finishDelete(k *kind, obj, old client.Object, grace int64) {
 	if !equality.Semantic.DeepEqual(obj, old) {
 		s.store(k, watch.Modified, obj)

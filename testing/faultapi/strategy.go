@@ -18,18 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The known subresources.
+// These are the known subresources.
 const (
 	statusSubresource    = "status"
 	resizeSubresource    = "resize"
 	ephemeralSubresource = "ephemeralcontainers"
 )
 
-// strategy has the API server's differences between resources.
+// strategy describes how the API server handles a particular resource.
 type strategy interface {
-	// prepareCreate clears fields closed to users and sets defaults.
+	// prepareCreate clears fields that users cannot set, and sets defaults.
 	prepareCreate(obj client.Object)
-	// prepareUpdate resets fields closed to the subresource and raises the generation.
+	// prepareUpdate resets fields that the subresource cannot change, and increases the generation.
 	prepareUpdate(sub string, obj, old client.Object) error
 	validateCreate(obj client.Object) field.ErrorList
 	validateUpdate(sub string, obj, old client.Object) field.ErrorList
@@ -37,7 +37,7 @@ type strategy interface {
 	grace(obj client.Object, options *metav1.DeleteOptions) (seconds int64, graceful bool)
 	// unconditional reports whether an update without resourceVersion is accepted.
 	unconditional() bool
-	// merge is how lists merge in a strategic merge patch; nil where there is none.
+	// merge says how lists are merged in a strategic merge patch; nil if the resource does not support such patches.
 	merge() strategicpatch.LookupPatchMeta
 }
 
@@ -75,7 +75,7 @@ func noSubresource(sub string) error {
 	return apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{Resource: sub}, "", "the server could not find the requested resource", 0, false)
 }
 
-// strategyOf returns the strategy of an optional kind.
+// strategyOf returns the strategy of a kind that the server has only on request.
 func strategyOf(obj client.Object) (strategy, error) {
 	switch obj.(type) {
 	case *corev1.Secret, *corev1.Namespace, *storagev1.StorageClass:
@@ -107,7 +107,8 @@ func (nodeStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 	return nil
 }
 
-// configurationStrategy is the strategy of a built-in resource whose generation counts changes of its content.
+// configurationStrategy is the strategy of a built-in resource whose generation increases with each change of its
+// content.
 type configurationStrategy struct{ plainStrategy }
 
 func (configurationStrategy) prepareCreate(obj client.Object) { obj.SetGeneration(1) }
@@ -119,7 +120,7 @@ func (configurationStrategy) prepareUpdate(sub string, obj, old client.Object) e
 	return noSubresource(sub)
 }
 
-// revisionStrategy is the strategy of ControllerRevisions, with immutable content.
+// revisionStrategy is the strategy of ControllerRevisions, whose content is immutable.
 type revisionStrategy struct{ plainStrategy }
 
 func newRevisionStrategy() (revisionStrategy, error) {
@@ -138,7 +139,7 @@ func (revisionStrategy) validateUpdate(_ string, obj, old client.Object) field.E
 // claimStrategy is the strategy of PersistentVolumeClaims.
 type claimStrategy struct{ plainStrategy }
 
-// claimProtection is the finalizer of a claim in use by a Pod.
+// claimProtection is the finalizer that keeps a claim while a Pod uses the claim.
 const claimProtection = "kubernetes.io/pvc-protection"
 
 func newClaimStrategy() (claimStrategy, error) {
@@ -167,8 +168,8 @@ func (claimStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 	return nil
 }
 
-// validateUpdate only allows changes of a bound claim's requested storage: to more, or back to a value above the
-// claim's capacity.
+// validateUpdate allows only changes of a bound claim's requested storage: an increase, or a decrease to a value above
+// the claim's capacity.
 func (claimStrategy) validateUpdate(_ string, obj, old client.Object) field.ErrorList {
 	claim, before := obj.(*corev1.PersistentVolumeClaim), old.(*corev1.PersistentVolumeClaim)
 	path, spec := field.NewPath("spec"), claim.Spec.DeepCopy()
@@ -201,7 +202,7 @@ func (customStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 			obj.SetGeneration(old.GetGeneration() + 1)
 		}
 	case statusSubresource:
-		// Everything else stays as in the old object, metadata included: not even a changed UID is noticed.
+		// Everything but the status stays as in the old object, including metadata: even a changed UID is ignored.
 		status := clone(obj)
 		setAll(obj, clone(old))
 		setField(obj, "Status", status)
@@ -238,7 +239,7 @@ func (podStrategy) prepareCreate(obj client.Object) {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosOf(pod)}
 }
 
-// defaultPod sets the defaults relevant to a kubelet and a controller.
+// defaultPod sets the defaults that matter to a kubelet and a controller.
 func defaultPod(spec *corev1.PodSpec) {
 	if spec.TerminationGracePeriodSeconds == nil {
 		seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
@@ -263,7 +264,7 @@ func defaultPod(spec *corev1.PodSpec) {
 	}
 }
 
-// qosOf counts cpu and memory of containers, as the API server does.
+// qosOf computes the QoS class from cpu and memory of containers, as the API server does.
 func qosOf(pod *corev1.Pod) corev1.PodQOSClass {
 	used, all := false, true
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -313,7 +314,7 @@ func (podStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 	return nil
 }
 
-// keepObservedGenerations restores the field for writers unaware of the field.
+// keepObservedGenerations restores the field for clients that do not know the field.
 func keepObservedGenerations(pod, before *corev1.Pod) {
 	if pod.Status.ObservedGeneration == 0 {
 		pod.Status.ObservedGeneration = before.Status.ObservedGeneration
@@ -328,8 +329,8 @@ func keepObservedGenerations(pod, before *corev1.Pod) {
 	}
 }
 
-// keepAllButResources is the strategy of pods/resize: metadata but UID and version, status, and the rest of the spec
-// stay.
+// keepAllButResources implements pods/resize: only resources change; other metadata than UID and version, the status,
+// and all other fields of the spec stay.
 func keepAllButResources(pod, before *corev1.Pod) {
 	if len(pod.Spec.Containers) != len(before.Spec.Containers) || len(pod.Spec.InitContainers) != len(before.Spec.InitContainers) {
 		return
@@ -350,8 +351,8 @@ func keepAllButResources(pod, before *corev1.Pod) {
 	keepRest(pod, kept)
 }
 
-// keepAllButEphemeral is the strategy of pods/ephemeralcontainers: metadata but UID and version, status, and the rest
-// of the spec stay.
+// keepAllButEphemeral implements pods/ephemeralcontainers: only ephemeral containers change; other metadata than UID
+// and version, the status, and all other fields of the spec stay.
 func keepAllButEphemeral(pod, before *corev1.Pod) {
 	kept := before.DeepCopy()
 	kept.Spec.EphemeralContainers = pod.Spec.EphemeralContainers
@@ -365,7 +366,8 @@ func keepRest(pod, kept *corev1.Pod) {
 	pod.Finalizers, pod.OwnerReferences, pod.ManagedFields = kept.Finalizers, kept.OwnerReferences, kept.ManagedFields
 }
 
-// validateCreate finds what controllers forget: containers, their names and images, and the volumes of mounts.
+// validateCreate finds typical mistakes of controllers: missing containers, container names, images, and volumes of
+// mounts.
 func (podStrategy) validateCreate(obj client.Object) field.ErrorList {
 	spec, path := &obj.(*corev1.Pod).Spec, field.NewPath("spec")
 	volumes := map[string]bool{}
@@ -388,7 +390,7 @@ func (podStrategy) validateCreate(obj client.Object) field.ErrorList {
 	return errs
 }
 
-// incomplete names what a container lacks.
+// incomplete returns an error for each field that a container lacks.
 func incomplete(c *corev1.Container, volumes map[string]bool, path *field.Path) (errs field.ErrorList) {
 	if c.Name == "" {
 		errs = append(errs, field.Required(path.Child("name"), ""))
@@ -441,7 +443,8 @@ func (podStrategy) validateUpdate(sub string, obj, old client.Object) field.Erro
 	return errs
 }
 
-// ephemeralFaults finds ephemeral containers that are incomplete, share a name, or have a target outside the Pod.
+// ephemeralFaults finds ephemeral containers that are incomplete, share a name, or target a container that the Pod does
+// not have.
 func ephemeralFaults(spec *corev1.PodSpec) (errs field.ErrorList) {
 	volumes, targets, taken := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range spec.Volumes {
@@ -465,7 +468,7 @@ func ephemeralFaults(spec *corev1.PodSpec) (errs field.ErrorList) {
 	return errs
 }
 
-// changedEphemeral refuses changes of present ephemeral containers. The order does not matter.
+// changedEphemeral returns an error if existing ephemeral containers are changed. The order does not matter.
 func changedEphemeral(spec, before *corev1.PodSpec) (errs field.ErrorList) {
 	path := field.NewPath("spec", "ephemeralContainers")
 	for i := range before.EphemeralContainers {
@@ -481,7 +484,7 @@ func changedEphemeral(spec, before *corev1.PodSpec) (errs field.ErrorList) {
 	return errs
 }
 
-// withMutable returns the spec with the mutable fields of before.
+// withMutable returns the spec with its mutable fields replaced by those of before.
 func withMutable(spec, before *corev1.PodSpec) *corev1.PodSpec {
 	out := spec.DeepCopy()
 	back := func(containers, from []corev1.Container) {
@@ -509,7 +512,7 @@ func withMutable(spec, before *corev1.PodSpec) *corev1.PodSpec {
 	return out
 }
 
-// removedResources reports requests and limits removed by a resize.
+// removedResources returns an error for each request or limit that a resize would remove.
 func removedResources(spec, before *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
 	if len(spec.Containers) != len(before.Containers) {

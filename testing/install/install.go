@@ -135,8 +135,9 @@ func dig(object map[string]any, path ...string) (map[string]any, bool) {
 	return object, object != nil
 }
 
-// untilServed waits for discovery and the storage of a new CRD, which follow a moment after the CRD's acceptance. The
-// probe asks for a missing object: a list would need the conversion webhook if objects are stored in an older version.
+// untilServed waits until the API server serves a new CRD, which happens a moment after the CRD is accepted. The probe
+// reads an object that does not exist: a list would need the conversion webhook if objects are stored in an older
+// version.
 func untilServed(ctx context.Context, c client.Client, key client.ObjectKey, probe client.Object) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, key, probe)
@@ -150,7 +151,7 @@ func untilServed(ctx context.Context, c client.Client, key client.ObjectKey, pro
 	})
 }
 
-// isMissingObject distinguishes a missing object from a missing path.
+// isMissingObject reports whether an error means a missing object, and not a resource that is not served.
 func isMissingObject(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)

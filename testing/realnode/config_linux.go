@@ -17,7 +17,7 @@ const (
 	cgroupRoot    = "workloadkit-node"
 )
 
-// layout names the files of a Node below its directory.
+// layout names the files in a Node's directory.
 type layout struct{ dir, binaries string }
 
 func (l layout) file(elem ...string) string {
@@ -27,7 +27,7 @@ func (l layout) binary(name string) string { return filepath.Join(l.binaries, na
 func (l layout) socket() string            { return l.file("state", "containerd.sock") }
 func (l layout) logs() string              { return l.file("logs") }
 
-// write makes all files read by the Node's processes.
+// write writes all files that the Node's processes read.
 func (l layout) write(node, kubeconfig, registry string, kubeletPort int) error {
 	for _, dir := range []string{"state", "logs", "containerd", "kubelet/volumeplugins", "cni/conf", "cni/data", "pods", "hosts/" + registry} {
 		if err := os.MkdirAll(l.file(dir), 0o755); err != nil {
@@ -57,8 +57,8 @@ func (l layout) write(node, kubeconfig, registry string, kubeletPort int) error 
 	return l.writeKubeconfig(node, kubeconfig)
 }
 
-// writeKubeconfig lets the administrator act as the kubelet, so that the server authorizes and logs the kubelet's
-// requests as a Node's.
+// writeKubeconfig makes the administrator impersonate the kubelet, so that the API server authorizes and logs the
+// kubelet's requests as a Node's.
 func (l layout) writeKubeconfig(node, admin string) error {
 	config, err := clientcmd.LoadFromFile(admin)
 	if err != nil {
@@ -127,14 +127,14 @@ func (l layout) kubelet(port int) (string, error) {
 		"containerRuntimeEndpoint": "unix://" + l.socket(),
 		"podLogsDir":               l.file("pods"), "volumePluginDir": l.file("kubelet", "volumeplugins"),
 		"makeIPTablesUtilChains": false,
-		// The disk of the machine may be too full for a kubelet's defaults.
+		// The machine's disk may be fuller than a kubelet's defaults allow.
 		"evictionHard": map[string]string{
 			"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "1%",
 		},
 		"imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
 		"serializeImagePulls": false, "registryPullQPS": 0, "eventRecordQPS": 0, "kubeAPIQPS": 500, "kubeAPIBurst": 500,
 		"nodeStatusUpdateFrequency": "5s",
-		// Tests take a container back to an image that ran a second ago.
+		// Tests change a container back to an image that it ran a second ago.
 		"crashLoopBackOff": map[string]string{"maxContainerRestartPeriod": "1s"},
 	}
 	data, err := json.MarshalIndent(config, "", "  ")

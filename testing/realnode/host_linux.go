@@ -18,8 +18,8 @@ import (
 
 const cgroups = "/sys/fs/cgroup"
 
-// Prerequisites returns an error that names everything missing on this machine, with the remedies. nil means: a Node
-// can run.
+// Prerequisites returns an error that names everything missing on this machine, with the remedies. nil means that a
+// Node can run.
 func Prerequisites(ctx context.Context) error {
 	var missing []string
 	if os.Geteuid() != 0 {
@@ -45,14 +45,14 @@ func Prerequisites(ctx context.Context) error {
 	return fmt.Errorf("a real node cannot run here; missing:\n  %s", strings.Join(missing, "\n  "))
 }
 
-// hasSeccomp asks the C compiler for the header needed by runc.
+// hasSeccomp reports whether the C compiler finds the header that runc needs.
 func hasSeccomp(ctx context.Context) bool {
 	cmd := exec.CommandContext(ctx, "cc", "-E", "-x", "c", "-")
 	cmd.Stdin = strings.NewReader("#include <seccomp.h>\n")
 	return cmd.Run() == nil
 }
 
-// hierarchies are the cgroup hierarchies of this machine, also the hierarchy of version 2, because runc leaves empty
+// hierarchies returns the cgroup hierarchies of the machine, also the hierarchy of version 2, because runc leaves empty
 // cgroups there.
 func hierarchies() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(cgroups, "*", "cgroup.procs"))
@@ -78,7 +78,7 @@ func createCgroups() error {
 	return nil
 }
 
-// removeCgroups kills all processes left in the Node's cgroups and removes the cgroups, the deepest first.
+// removeCgroups kills all processes in the Node's cgroups and removes the cgroups, the deepest first.
 func removeCgroups(ctx context.Context) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -91,7 +91,7 @@ func removeCgroups(ctx context.Context) error {
 			if err == nil {
 				break
 			}
-			// A killed process leaves its cgroup a moment later.
+			// A killed process stays in its cgroup for a moment.
 			if cause := sleep.For(ctx, pollInterval); cause != nil {
 				return fmt.Errorf("remove the cgroup %s of the node: %w", root, errors.Join(err, cause))
 			}
@@ -125,11 +125,11 @@ func removeCgroup(root string) error {
 	return failed
 }
 
-// killAll kills the processes of a cgroup. All processes inside are a Node's.
+// killAll kills the processes of a cgroup. All processes in the cgroup belong to a Node.
 func killAll(procs string) {
 	data, err := os.ReadFile(procs)
 	if err != nil {
-		return // the cgroup is gone
+		return // the cgroup does not exist any more
 	}
 	for line := range strings.Lines(string(data)) {
 		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 1 {

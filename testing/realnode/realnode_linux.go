@@ -35,15 +35,16 @@ const (
 	repository   = "app"
 )
 
-// Options say what to start.
+// Options say which Node to start.
 type Options struct {
-	// ControlPlane is the control plane to join. A Node lasts no longer than its control plane.
+	// ControlPlane is the control plane to join. Stop the Node before its control plane.
 	ControlPlane *controlplane.ControlPlane
-	// Name of the Node; empty means real-1.
+	// Name is the name of the Node; empty means real-1.
 	Name string
-	// Binaries is a directory of binaries to use and to build into. Empty means a directory in the user's cache.
+	// Binaries is the directory of binaries; missing binaries are built into it. Empty means a directory in the user's
+	// cache.
 	Binaries string
-	// Progress gets a line for every slow step. Nil means silence.
+	// Progress receives a message for every slow step. Nil means no messages.
 	Progress io.Writer
 }
 
@@ -58,8 +59,8 @@ type Node struct {
 	stopErr  error
 }
 
-// Start builds missing binaries, removes the remains of a killed run, and returns when the Node is Ready. ctx bounds
-// the start only; the Node runs until Stop, or until this process ends.
+// Start builds missing binaries, removes what a killed run has left, and returns when the Node is Ready. ctx limits
+// only the start; the Node runs until Stop is called or the process ends.
 func Start(ctx context.Context, opts Options) (*Node, error) {
 	if opts.ControlPlane == nil {
 		return nil, errors.New("start real node: no control plane given")
@@ -122,7 +123,7 @@ func (n *Node) start(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	// An object of an earlier Node of the same name would still be Ready.
+	// The Node object of an earlier Node of the same name would still say Ready.
 	if err := client.CoreV1().Nodes().Delete(ctx, n.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the earlier node: %w", err)
 	}
@@ -132,7 +133,7 @@ func (n *Node) start(ctx context.Context, cp *controlplane.ControlPlane) error {
 	return n.awaitReady(ctx, client)
 }
 
-// awaitReady returns when the Node is Ready and free of taints.
+// awaitReady returns when the Node is Ready and has no taints.
 func (n *Node) awaitReady(ctx context.Context, client kubernetes.Interface) error {
 	for {
 		node, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
@@ -162,7 +163,7 @@ func ready(node *corev1.Node) bool {
 // Name returns the name of the Node.
 func (n *Node) Name() string { return n.name }
 
-// Socket returns the path of the runtime's socket, for CRI.
+// Socket returns the path of the container runtime's socket, for CRI.
 func (n *Node) Socket() string { return n.layout.socket() }
 
 // KillRuntime kills containerd, and returns after the successor listens on a new socket of the same path. Containers run
@@ -193,7 +194,7 @@ func (n *Node) Image(version string) (string, error) {
 	return n.imageName(version), n.registry.push(repository, version)
 }
 
-// Digest returns the name of the image of a version by its digest alone. Digest makes a missing image.
+// Digest returns the name, by digest only, of the image of a version. If the image does not exist, it is created.
 func (n *Node) Digest(version string) (string, error) {
 	if err := n.registry.push(repository, version); err != nil {
 		return "", err
@@ -202,15 +203,15 @@ func (n *Node) Digest(version string) (string, error) {
 	return n.registry.host + "/" + repository + "@" + digest, err
 }
 
-// Retag gives the image of a version another tag, with the same digest, and returns its name.
+// Retag adds another tag to the image of a version, with the same digest, and returns the new name.
 func (n *Node) Retag(version, tag string) (string, error) {
 	return n.imageName(tag), n.registry.tag(repository, version, tag)
 }
 
 func (n *Node) imageName(tag string) string { return n.registry.host + "/" + repository + ":" + tag }
 
-// Cgroup reads a file of a container's cgroup: controller cpu, file cpu.cfs_quota_us. id is the container's ID, with or
-// without the name of the runtime in front.
+// Cgroup reads a file of a container's cgroup, for example controller cpu, file cpu.cfs_quota_us. id is the container's
+// ID, with or without the name of the runtime as prefix.
 func (n *Node) Cgroup(pod types.UID, id, controller, file string) (string, error) {
 	_, id, _ = strings.Cut(id, "://")
 	pattern := filepath.Join(cgroups, controller, cgroupRoot, "kubepods", "*", "pod"+string(pod), id, file)
@@ -228,12 +229,12 @@ func (n *Node) Cgroup(pod types.UID, id, controller, file string) (string, error
 	return strings.TrimSpace(string(data)), nil
 }
 
-// Stop ends the Node and removes all its files and cgroups. The end of ctx cuts the cleaning short. The caller may call
-// Stop more than once.
+// Stop ends the Node and removes all its files and cgroups. If ctx ends, Stop does not finish the cleanup. The caller
+// may call Stop more than once.
 func (n *Node) Stop(ctx context.Context) error {
 	n.stopOnce.Do(func() {
 		if n.process != nil {
-			n.process.Stop(syscall.SIGKILL, stopGrace) // process 1 takes its whole namespace along
+			n.process.Stop(syscall.SIGKILL, stopGrace) // when process 1 dies, the kernel kills its whole PID namespace
 		}
 		if n.registry != nil {
 			n.registry.close()
@@ -246,8 +247,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	return n.stopErr
 }
 
-// clean removes the remains of a Node after the end of its process 1. The caller holds the lock, so no other Node is
-// alive.
+// clean removes what a Node has left after its process 1 has ended. The caller holds the lock, so no other Node runs.
 func (n *Node) clean(ctx context.Context) error {
 	err := errors.Join(removeCgroups(ctx), removeBridge(ctx), os.RemoveAll(n.layout.dir))
 	if err != nil {

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// Media types of the OCI image specification.
+// These are media types of the OCI image specification.
 const (
 	manifestType = "application/vnd.oci.image.manifest.v1+json"
 	configType   = "application/vnd.oci.image.config.v1+json"
 	layerType    = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// descriptor names a part of an image, as in the OCI image specification.
+// descriptor refers to a part of an image, as in the OCI image specification.
 type descriptor struct {
 	MediaType string `json:"mediaType"`
 	Digest    string `json:"digest"`
@@ -47,7 +47,8 @@ func digestOf(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// registry serves images built here, on loopback. registry implements only the requests for pulling an image.
+// registry serves images that it builds itself, on the loopback address. registry implements only the requests needed
+// to pull an image.
 type registry struct {
 	host   string
 	server *http.Server
@@ -58,7 +59,7 @@ type registry struct {
 	tags  map[string]blob // manifests, by "NAME:TAG"
 }
 
-// newRegistry serves images with the given program as their only file.
+// newRegistry returns a registry whose images contain the given program as their only file.
 func newRegistry(ctx context.Context, program string) (*registry, error) {
 	data, err := os.ReadFile(program)
 	if err != nil {
@@ -115,7 +116,7 @@ func (b blob) serve(w http.ResponseWriter, request *http.Request, found bool) {
 	http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(b.content))
 }
 
-// pack returns the only layer. The layer holds the program as /app.
+// pack returns the only layer of all images. The layer contains the program as /app.
 func pack(program []byte) ([]byte, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)
@@ -134,7 +135,7 @@ func pack(program []byte) ([]byte, error) {
 	return out.Bytes(), archive.Close()
 }
 
-// push serves an image that starts the program with the arguments and the environment variable VERSION.
+// push adds an image that starts the program with the arguments and the environment variable VERSION.
 func (r *registry) push(name, version string, args ...string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +151,7 @@ func (r *registry) push(name, version string, args ...string) error {
 	return nil
 }
 
-// tag gives an image another tag.
+// tag adds another tag to an image.
 func (r *registry) tag(name, version, tag string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +163,7 @@ func (r *registry) tag(name, version, tag string) error {
 	return nil
 }
 
-// digest returns the permanent name of an image.
+// digest returns the name of an image by digest, which never changes.
 func (r *registry) digest(name, version string) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 
 const dataLink = "..data"
 
-// replaceFiles replaces files in a directory all at once. The files are links through a common link to a data
-// directory, and replaceFiles swaps the common link. New directories get mode 0700, and files 0600. An existing
-// directory keeps its mode, because somebody else may own the directory, such as an emptyDir or /tmp; any process with
-// write access may replace the links. Files and links of the same names are replaced, and unrelated files stay. Names
-// must not contain a separator or begin with two dots.
+// replaceFiles replaces several files in a directory at once. Each file is a link through a common link to a data
+// directory, and replaceFiles replaces only the common link. New directories get the mode 0700, and files the mode
+// 0600. An existing directory keeps its mode, because somebody else may own the directory, such as an emptyDir or /tmp;
+// any process with write access may then replace the links. Files and links of the same names are replaced; other files
+// are unchanged. Names must not contain a separator or begin with two dots.
 //
-// An error names the directory or file. replaceFiles is not safe for concurrent use on a directory, neither by several
-// goroutines nor by several processes.
+// The error names the directory or file. Only one call at a time may write to a directory, neither from several
+// goroutines nor from several processes.
 func replaceFiles(directory string, files map[string][]byte) error {
 	for name := range files {
 		if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, "..") {
@@ -28,11 +28,11 @@ func replaceFiles(directory string, files map[string][]byte) error {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return fmt.Errorf("making the directory: %w", err)
 	}
-	fresh, err := os.MkdirTemp(directory, dataLink+"-*") // 0700 from the start
+	fresh, err := os.MkdirTemp(directory, dataLink+"-*") // MkdirTemp creates the directory with mode 0700
 	if err != nil {
 		return fmt.Errorf("making a directory for the data in %s: %w", directory, withoutPath(err))
 	}
-	old, _ := os.Readlink(filepath.Join(directory, dataLink)) // empty the first time
+	old, _ := os.Readlink(filepath.Join(directory, dataLink)) // empty if there is no old link
 	if err := publish(directory, fresh, files); err != nil {
 		return errors.Join(err, os.RemoveAll(fresh))
 	}
@@ -49,7 +49,8 @@ func replaceFiles(directory string, files map[string][]byte) error {
 	return nil
 }
 
-// publish fills the new directory and makes the common link point to the directory. On an error, the link is unchanged.
+// publish writes the files into the new directory and makes the common link point to the directory. On an error, the
+// link is unchanged.
 func publish(directory, fresh string, files map[string][]byte) error {
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(fresh, name), content, 0o600); err != nil {
@@ -59,7 +60,7 @@ func publish(directory, fresh string, files map[string][]byte) error {
 	return link(directory, filepath.Base(fresh), dataLink)
 }
 
-// withoutPath leaves out a path that differs with each try, so that the same failure reads the same.
+// withoutPath removes from an error the name of a temporary directory, so that a repeated failure has the same text.
 func withoutPath(err error) error {
 	if wrapped := (*os.PathError)(nil); errors.As(err, &wrapped) {
 		return wrapped.Err
@@ -86,8 +87,8 @@ func link(directory, target, name string) error {
 	return nil
 }
 
-// writeFiles brings the files up to date if files are wanted. A failure is tried again at a separate pace: the Secret
-// and the server in this process do without files. The private keys of authorities stay in the Secret.
+// writeFiles writes the files if Options.Directory is set. A failure is retried separately: the Secret and the server
+// in this process do not need the files. The private keys of authorities are never written to files.
 func (r *Rotator) writeFiles(ctx context.Context) {
 	if r.filesDue == nil || r.options.Clock.Now().Before(r.files.retryAt) {
 		return
@@ -100,7 +101,8 @@ func (r *Rotator) writeFiles(ctx context.Context) {
 	r.files.succeeded()
 }
 
-// filesWanted returns bundle, certificate and key under all their names. nil means: no files are wanted.
+// filesWanted returns the content of the files: CA bundle, certificate and key under all their names. nil means that no
+// files are wanted.
 func (r *Rotator) filesWanted() map[string][]byte {
 	if r.options.Directory == "" {
 		return nil

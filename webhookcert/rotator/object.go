@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// kind says how to handle objects of a kind.
+// kind says how the Rotator handles objects of a kind.
 type kind struct {
 	name    string
 	object  func() client.Object
@@ -60,7 +60,7 @@ func validatingKind() kind {
 	}
 }
 
-// conversionKind handles definitions without their Go type. The Go type would add a module dependency.
+// conversionKind handles CustomResourceDefinitions as unstructured objects. The Go type would require another module.
 func conversionKind() kind {
 	gvk := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	return kind{
@@ -81,25 +81,26 @@ func conversionKind() kind {
 	}
 }
 
-// attempts remembers the failures of work tried again until it succeeds. ref never changes.
+// attempts counts the failures of an action that is retried until it succeeds. ref never changes.
 type attempts struct {
 	ref      reason.Object
 	retryAt  time.Time
-	failures int    // in a row
-	failed   string // the last logged error
+	failures int    // number of failures in a row
+	failed   string // the error that was logged last
 }
 
 // succeeded forgets the failures.
 func (a *attempts) succeeded() { a.failures, a.retryAt, a.failed = 0, time.Time{}, "" }
 
-// clockJumped forgets times from before a jump of the clock.
+// clockJumped drops times from before a jump of the clock.
 func (a *attempts) clockJumped(now time.Time) {
 	if a.retryAt.After(now) {
 		a.retryAt = now
 	}
 }
 
-// object is the rotator's view of an object. kind and key never change; the rest belongs to the goroutine of Start.
+// object is what the Rotator knows about an object. kind and key never change; only the goroutine of Start uses the
+// other fields.
 type object struct {
 	attempts
 
@@ -107,10 +108,10 @@ type object struct {
 	key  client.ObjectKey
 
 	synced  bool
-	live    client.Object // nil if missing
+	live    client.Object // nil if the object does not exist
 	differs *reason.Reason
-	unable  reason.Reason  // why the object cannot hold a bundle
-	lacks   *reason.Reason // as last told to the observer
+	unable  reason.Reason  // why the object cannot hold a CA bundle
+	lacks   *reason.Reason // the last value reported to the observer
 	bucket  bucket
 	said    reason.Reason
 }
@@ -122,7 +123,7 @@ func newObject(k kind, key client.ObjectKey, options *Options) *object {
 	}
 }
 
-// clockJumped forgets times from before a jump of the clock.
+// clockJumped drops times from before a jump of the clock.
 func (o *object) clockJumped(now time.Time) {
 	o.attempts.clockJumped(now)
 	if o.bucket.since.After(now) {
@@ -130,15 +131,15 @@ func (o *object) clockJumped(now time.Time) {
 	}
 }
 
-// bucket bounds the rate of an action: size times at once, and once in an interval afterwards.
+// bucket is a token bucket that limits the rate of an action: size times at once, and then once per interval.
 type bucket struct {
 	size     int
 	interval time.Duration
 	used     int
-	since    time.Time // the time of the last refill
+	since    time.Time // when a token was last added
 }
 
-// peek reports whether the action may happen now, and if not, when.
+// peek reports whether the action is allowed now, and otherwise when.
 func (b *bucket) peek(now time.Time) (bool, time.Time) {
 	if back := int(now.Sub(b.since) / b.interval); b.used > 0 && back > 0 {
 		b.used = max(b.used-back, 0)
@@ -153,7 +154,7 @@ func (b *bucket) peek(now time.Time) (bool, time.Time) {
 	return true, time.Time{}
 }
 
-// take is peek, and uses up an action.
+// take is peek, but also uses up a token.
 func (b *bucket) take(now time.Time) (bool, time.Time) {
 	may, again := b.peek(now)
 	if may {
@@ -162,7 +163,7 @@ func (b *bucket) take(now time.Time) (bool, time.Time) {
 	return may, again
 }
 
-// event is news of an object. A nil live means: the object does not exist.
+// event reports the present state of an object, or an error. A nil live means that the object does not exist.
 type event struct {
 	object  *object
 	live    client.Object
@@ -170,10 +171,10 @@ type event struct {
 	err     error
 }
 
-// inbox holds events not taken in yet. put never blocks, so the rotator's knowledge does not depend on the speed of
-// goroutines. inbox is safe for concurrent use.
+// inbox holds events that the Rotator has not processed yet. put never blocks, so a slow Rotator does not delay
+// watches. inbox is safe for concurrent use.
 type inbox struct {
-	filled chan struct{} // has an entry if there may be news
+	filled chan struct{} // has an entry if there may be events
 
 	mu     sync.Mutex
 	events []event
@@ -181,8 +182,8 @@ type inbox struct {
 
 func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
 
-// put adds an event and replaces an older event of the same sort: only the last state and the last error of an object
-// matter.
+// put adds an event, and replaces an older event of the same object and sort: only the last state and the last error of
+// an object matter.
 func (b *inbox) put(e event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -194,7 +195,7 @@ func (b *inbox) put(e event) {
 	}
 }
 
-// empty takes everything out.
+// empty removes and returns all events.
 func (b *inbox) empty() []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +208,8 @@ func (b *inbox) empty() []event {
 	return out
 }
 
-// take brings the rotator's view up to date. The view may be newer than a watch, because of the rotator's own requests.
+// take updates what the Rotator knows about an object. The Rotator may know a newer version than the event's, from the
+// response to its own write.
 func (r *Rotator) take(ctx context.Context, e event) {
 	o := e.object
 	if e.err != nil {
@@ -240,7 +242,7 @@ func (r *Rotator) refresh(ctx context.Context, o *object) error {
 	return nil
 }
 
-// follow puts an object's events into out until the context ends.
+// follow sends an object's events to out until the context ends.
 func (r *Rotator) follow(ctx context.Context, o *object, out *inbox) {
 	const shortest, longest = 250 * time.Millisecond, 30 * time.Second
 	pause := shortest
@@ -260,8 +262,8 @@ func (r *Rotator) follow(ctx context.Context, o *object, out *inbox) {
 	}
 }
 
-// followOnce reads the object and watches it. followOnce ends well within an overlap, so that no view gets older than
-// that after the silent death of a connection.
+// followOnce reads the object and watches the object. followOnce ends well within an overlap, so that, if a connection
+// breaks without an error, the known version is never older than that.
 func (r *Rotator) followOnce(ctx context.Context, o *object, out *inbox) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -300,7 +302,7 @@ func (r *Rotator) followOnce(ctx context.Context, o *object, out *inbox) error {
 	}
 }
 
-// pass puts a watch event about the object into out.
+// pass sends a watch event about the object to out.
 func pass(o *object, e watch.Event, out *inbox) {
 	live, ok := e.Object.(client.Object)
 	if !ok || e.Type == watch.Bookmark || client.ObjectKeyFromObject(live) != o.key {
@@ -313,7 +315,8 @@ func pass(o *object, e watch.Event, out *inbox) {
 	out.put(news)
 }
 
-// listOne reads the object by a list. A watch can begin at the list's version even if the object is missing.
+// listOne reads the object by a list request. A watch can begin at the list's resourceVersion even if the object does
+// not exist.
 func (r *Rotator) listOne(ctx context.Context, o *object, this []client.ListOption, out *inbox) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()

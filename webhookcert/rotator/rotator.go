@@ -1,9 +1,10 @@
 // Package rotator answers "who issues, serves and publishes the certificate of my webhook server?": a [Rotator] does. A
 // Rotator keeps the certificate and its authority in a Secret, serves the certificate from memory, and writes the CA
-// bundle into the objects that tell API servers whom to trust. Package webhookcert makes the decisions.
+// bundle into the objects that tell API servers whom to trust. Package webhookcert decides what to do.
 //
-// Every replica runs a Rotator, without leader election and before the manager's caches. A later start is impossible: a
-// cache of objects needing conversion waits for the conversion webhook, and the webhook needs its certificate.
+// Every replica runs a Rotator, without leader election, and the Rotator starts before the manager's caches. A later
+// start would block for ever: a cache whose objects need conversion waits for the conversion webhook, and the webhook
+// needs its certificate.
 //
 // # With a manager
 //
@@ -24,31 +25,32 @@
 //	err = mgr.AddReadyzCheck("webhooks", certs.Check)
 //	err = mgr.Start(ctx)
 //
-// A manager does not pass its logger to a webhook server: wrap the server's Start with a Start that puts a logger into
-// the context, or the Rotator logs nothing. /readyz does not show why the check fails; log the error of Ready.
+// A manager does not pass its logger to a webhook server: wrap the server's Start so that the context has a logger, or
+// the Rotator logs nothing. /readyz does not show why the check fails; log the error of Ready.
 //
 // # How it works
 //
-// The Rotator watches the configured objects and no more, each by a field selector on the object's name. The Rotator
-// writes the Secret by compare-and-swap, so replicas may race. Webhook configurations and CustomResourceDefinitions get
-// a JSON patch that tests resourceVersion and entry name, and only where something differs. The Rotator does not use
-// server-side apply: server-side apply would make the Rotator a co-owner of list entries, and the entries' owner could
-// no longer remove them.
+// The Rotator watches only the configured objects, each by a field selector on the object's name. The Rotator writes
+// the Secret by compare-and-swap, so several replicas may write at the same time. The Rotator changes webhook
+// configurations and CustomResourceDefinitions by a JSON patch that tests resourceVersion and entry name, and only if a
+// field differs. The Rotator does not use server-side apply: the Rotator would become a co-owner of list entries, and
+// the owner of the entries could no longer remove the entries.
 //
-// Before such a patch the Rotator reads the Secret from the API server, after the object. So a replica with an old view
-// takes no authority out of a bundle. Before the next stage of a rotation the Rotator reads the objects from the API
-// server too, because a watch may have died without an error.
+// Before such a patch, the Rotator reads first the object and then the Secret from the API server. So a replica whose
+// cached Secret is stale never removes an authority from a CA bundle. Before the next stage of a rotation, the Rotator
+// also reads the objects from the API server, because a watch may have broken without an error.
 //
-// The Rotator repairs an object changed by somebody else at once, a few times. If the changes go on, the Rotator
-// repairs the object at a bounded rate and reports RepairThrottled once. The Rotator reports a missing object once and
-// watches for it. The package never exits the process.
+// If somebody else changes an object, the Rotator repairs the object at once, but only a few times in a row. If the
+// changes continue, the Rotator repairs the object at a limited rate and reports RepairThrottled once. If an object
+// does not exist, the Rotator reports this once and waits until the object is created. The package never exits the
+// process.
 //
 // # Readiness
 //
-// A server becomes ready when it serves a certificate and every existing object holds the bundle. From then on the
-// server is ready while serving. If readiness went on to depend on each object, somebody who keeps resetting a single
-// object would take all replicas out of service, and with the replicas the webhooks of all remaining objects.
-// Everything an object lacks goes to the log, to [Observer] and to [Rotator.Faults].
+// A server becomes ready when it has a certificate and every existing object holds the CA bundle. From then on, the
+// server stays ready as long as it answers with the certificate. If readiness still depended on each object, a user who
+// overwrites a single object again and again would take all replicas out of service, and with the replicas the webhooks
+// of all other objects. What an object lacks is logged, and reported to [Observer] and by [Rotator.Faults].
 //
 // # RBAC
 //
@@ -57,7 +59,7 @@
 //	mutating-, validatingwebhookconfigurations          get, list, watch, patch    by name
 //	customresourcedefinitions                           get, list, watch, patch    by name
 //
-// If somebody else writes Secret and objects (webhookcert.Config.External), get, list and watch are enough.
+// If somebody else writes Secret and objects (webhookcert.Config.External), the rights get, list and watch are enough.
 package rotator
 
 import (
@@ -83,70 +85,75 @@ import (
 )
 
 const (
-	// ObjectMissing means that an object to inject into does not exist. It is watched for.
+	// ObjectMissing means that an object that should hold the CA bundle does not exist. The Rotator waits until the
+	// object is created.
 	ObjectMissing reason.Code = "ObjectMissing"
 	// NamespaceMissing means that the namespace of the Secret does not exist, so that the Secret cannot be created.
 	NamespaceMissing reason.Code = "NamespaceMissing"
-	// RepairThrottled means that somebody keeps changing an object, and that it is repaired less often than it is changed.
+	// RepairThrottled means that somebody changes an object again and again, so that the Rotator repairs the object at
+	// a limited rate.
 	RepairThrottled reason.Code = "RepairThrottled"
-	// NotServing means that a server cannot be ready: there is no certificate, an object has never been read, or a
-	// handshake with the published bundle fails.
+	// NotServing means that a server cannot be ready: there is no certificate, an object was never read successfully,
+	// or a TLS handshake with the published CA bundle fails.
 	NotServing reason.Code = "NotServing"
 )
 
-// Observer receives events, for metrics and logs. Only a single goroutine at a time calls an Observer. Methods must not
-// block.
+// Observer is notified of events, for metrics and logs. Only a single goroutine at a time calls an Observer. Methods
+// must not block.
 type Observer interface {
-	// Serving is called with each new certificate or bundle. The Facts inside are for an expiry metric.
+	// Serving is called with each new certificate or CA bundle. Its Facts can be used for a metric of expiry times.
 	Serving(*webhookcert.Material)
 	// Wrote is called after each write, with the reason for the write.
 	Wrote(object reason.Object, why reason.Reason)
-	// Injected is called for each object after the first comparison, and whenever the object begins or ceases to lack the
-	// wanted bundle or address. A fault repaired at once is not reported. The reason says what the object lacks. The Code
-	// is empty if nothing is lacking, or if the object does not exist. A CustomResourceDefinition without conversion
-	// cannot hold a bundle (webhookcert.NoConversionWebhook): a client writing an older version of the CRD's objects then
-	// loses all fields unknown to the older version.
+	// Injected is called for each object after the first comparison, and whenever the object begins or ceases to lack
+	// the wanted CA bundle or address. A difference that is repaired at once is not reported. The reason says what the
+	// object lacks. The Code is empty if the object lacks nothing, or if the object does not exist. A
+	// CustomResourceDefinition without conversion cannot hold a CA bundle (webhookcert.NoConversionWebhook): if a
+	// client then writes objects in an older version, all fields that the older version does not have are lost.
 	Injected(object reason.Object, lacks reason.Reason)
-	// Waiting is called once for each awaited condition, until the condition changes.
+	// Waiting is called when the Rotator begins to wait for a condition, and again when the condition changes.
 	Waiting(object reason.Object, why reason.Reason)
-	// Failed is called for each failed request, except after a conflict. Files that cannot be written are reported with
+	// Failed is called for each failed request, except for conflicts. Files that cannot be written are reported with
 	// kind Directory and the path as name.
 	Failed(object reason.Object, err error)
 }
 
-// Options of a Rotator. Client, Config and Secret are required.
+// Options are options of a Rotator. Client, Config and Secret are required.
 type Options struct {
-	// Client reads from the API server, not from a cache. The Client's scheme needs core/v1 and
+	// Client reads from the API server, not from a cache. Its scheme must contain core/v1 and
 	// admissionregistration.k8s.io/v1.
 	Client client.WithWatch
-	// Config is completed by New. With Config.External the Rotator writes nothing: another writer, such as cert-manager,
-	// writes Secret and objects, and Ready tells whether both are written.
+	// New completes the Config with its defaults. If Config.External is set, the Rotator writes nothing: another
+	// writer, such as cert-manager, writes Secret and objects, and Ready reports whether both are complete.
 	Config webhookcert.Config
-	// Secret is the Secret's name. A missing Secret is created with the Labels and type Opaque.
+	// Secret is the namespace and name of the Secret. If the Secret does not exist, the Rotator creates the Secret with
+	// the Labels and the type Opaque.
 	Secret client.ObjectKey
 	Labels map[string]string
-	// Mutating, Validating and CRDs name the objects to get the bundle. Without any name, SecretAlone or a Directory is
-	// required: nobody would trust the certificate otherwise.
+	// Mutating, Validating and CRDs name the objects that should hold the CA bundle. If no object is named, SecretAlone
+	// or a Directory is required: otherwise no client could trust the certificate.
 	Mutating, Validating, CRDs []string
-	// SecretAlone says that clients take the bundle from the Secret, and no object gets the bundle.
+	// SecretAlone says that clients read the CA bundle from the Secret, and that no object should hold the bundle.
 	SecretAlone bool
-	// Host and Port, if Host is set, replace the Service in the objects by a URL. Host is a lower-case DNS name or an IP
-	// address (webhookcert.CheckHost), and among the names in Config.
+	// Host and Port, if Host is set, replace the Service in the objects by a URL. Host is a lower-case DNS name or an
+	// IP address (webhookcert.CheckHost), and must be among the names in Config.
 	Host string
 	Port int
-	// Directory, if set, gets bundle, certificate and key as files with the names of Config.Keys, for servers that need
-	// files. The files are links through a common link to a data directory. The Rotator replaces the common link, so all
-	// files change at once. A reader opening certificate and key one after the other can still see a change in between.
-	// Such a reader should resolve the link ..data once and read both files there. New directories get mode 0700, and
-	// files 0600. An existing directory keeps its mode and its unrelated files. Each process needs its own Directory.
+	// Directory, if set, is where CA bundle, certificate and key are written to files with the names of Config.Keys,
+	// for servers that need files. Each file is a link through a common link to a data directory. The Rotator replaces
+	// the common link, so all files change at once. A reader that opens certificate and key one after the other can
+	// still see a change in between. Such a reader should resolve the link ..data once and read both files there. New
+	// directories get the mode 0700, and files the mode 0600. An existing directory keeps its mode and its other files.
+	// Each process needs its own Directory.
 	Directory string
-	// Address is the address of this process's server for Ready, such as "localhost:9443". Empty leaves the handshake out.
+	// Address is the address of the webhook server in this process, to which Ready connects, such as "localhost:9443".
+	// If empty, Ready makes no TLS handshake.
 	Address string
-	// Burst is how many times in a row the Rotator writes an object at once. Interval is the time between later writes.
-	// The defaults are 5 and 10 seconds.
+	// Burst is how many times in a row the Rotator may write an object without a pause. Interval is the time between
+	// further writes. The defaults are 5 and 10 seconds.
 	Burst    int
 	Interval time.Duration
-	// Timeout bounds each request; the default is 10 seconds.
+	// Timeout limits the duration of each request; the default is 10 seconds.
 	Timeout time.Duration
 	// Clock defaults to the real clock. Observer may be nil.
 	Clock    clock.WithTicker
@@ -158,34 +165,35 @@ type Options struct {
 type Rotator struct {
 	options Options
 	policy  *webhookcert.Policy
-	config  webhookcert.Config // the policy's
+	config  webhookcert.Config // the Config of the policy
 
 	certificate atomic.Pointer[webhookcert.Material]
 	status      atomic.Pointer[status]
-	serving     chan struct{} // closed with the first certificate
-	initialised chan struct{} // closed when everything holds for the first time
+	serving     chan struct{} // closed when there is a first certificate
+	initialised chan struct{} // closed when every object has held the bundle for the first time
 	started     atomic.Bool
 
-	// The rest belongs to the goroutine of Start.
+	// Only the goroutine of Start uses the fields below.
 	secret      *object
 	objects     []*object
 	material    *webhookcert.Material
-	readVersion string // resourceVersion of the last adopted Secret
+	readVersion string // resourceVersion of the Secret whose certificate is served
 	adopted     bool
-	filesDue    map[string][]byte // not on disk yet
+	filesDue    map[string][]byte // files not written yet
 	files       attempts
 	seen        webhookcert.Observation
-	held        bool // everything has held once
+	held        bool // every object has held the bundle at some time
 	once        struct{ serving, initialised sync.Once }
 }
 
-// status passes the state from the rotator's goroutine to the readiness check.
+// status passes the state from the goroutine of Start to the readiness check.
 type status struct {
 	faults      reason.List
-	initialised bool // everything has held once; the faults no longer count
+	initialised bool // every object has held the bundle at some time; faults no longer affect readiness
 }
 
-// New checks the options, and fills in the defaults. The error names the option and the value. New makes no request.
+// New checks the options, and fills in the defaults. The error names the invalid option and its value. New sends no
+// request.
 func New(options Options) (*Rotator, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -216,7 +224,7 @@ func New(options Options) (*Rotator, error) {
 	return r, nil
 }
 
-// check finds impossible names and names given twice.
+// check returns an error for invalid names, and for names that occur twice.
 func (o *Options) check() error {
 	if o.Client == nil || o.Secret.Name == "" || o.Secret.Namespace == "" {
 		return fmt.Errorf("options: Client, Secret.Namespace and Secret.Name are required; Secret is %q", o.Secret)
@@ -249,7 +257,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// checkHost finds an address not covered by the certificates: the server would look ready, and every call would fail.
+// checkHost returns an error for an address for which the certificates are not valid: the server would look ready, and
+// every call would fail.
 func (o *Options) checkHost(config webhookcert.Config) error {
 	if o.Host == "" {
 		return nil
@@ -285,15 +294,15 @@ func (o *Options) complete() {
 	}
 }
 
-// NeedLeaderElection is false: every replica serves, and any may write.
+// NeedLeaderElection returns false: every replica serves the certificate, and any replica may write.
 func (r *Rotator) NeedLeaderElection() bool { return false }
 
-// Initialised returns a channel. The channel is closed when for the first time the server has a certificate and every
-// existing object holds the bundle. The channel is nil if New did not make the Rotator.
+// Initialised returns a channel that is closed when the server has a certificate and every existing object holds the CA
+// bundle. The channel is nil if New did not make the Rotator.
 func (r *Rotator) Initialised() <-chan struct{} { return r.initialised }
 
-// Start issues, serves and publishes until the context ends. Start returns an error only if called before, or if New
-// did not make the Rotator. A failed request is tried again. Start logs to the context's logger.
+// Start issues, serves and publishes certificates until the context ends. Start returns an error only if called a
+// second time, or if New did not make the Rotator. Failed requests are retried. Start logs to the context's logger.
 func (r *Rotator) Start(ctx context.Context) error {
 	if r.policy == nil {
 		return errors.New("rotator: the Rotator was not made by New")
@@ -315,12 +324,12 @@ func (r *Rotator) Start(ctx context.Context) error {
 	return nil
 }
 
-// tick is the longest time without a look. tick bounds the clock jumps that can stay hidden.
+// tick is the longest time between two checks of the clock. A jump of the clock shorter than tick may go unnoticed.
 func (r *Rotator) tick() time.Duration {
 	return min(time.Minute, max(r.config.Overlap/10, time.Second))
 }
 
-// await waits for news or for the time to look again, and takes in all news.
+// await waits for events, or until the given time, and processes all events.
 func (r *Rotator) await(ctx context.Context, at time.Time, news *inbox) {
 	now := r.options.Clock.Now()
 	wait := r.tick()
@@ -341,10 +350,10 @@ func (r *Rotator) await(ctx context.Context, at time.Time, news *inbox) {
 	}
 }
 
-// checkClock finds out whether the clock has jumped: it must not go back, nor ahead by more than the wait.
+// checkClock finds out whether the clock has jumped: whether it went back, or ahead by more than the wait.
 func (r *Rotator) checkClock(ctx context.Context, before time.Time, wait time.Duration) {
 	now := r.options.Clock.Now()
-	moved := now.Sub(before.Round(0)) // by the wall clock, as for certificates
+	moved := now.Sub(before.Round(0)) // measured by the wall clock, which decides about certificates
 	slack := r.tick()
 	if moved >= -slack && moved <= wait+slack {
 		return
@@ -364,14 +373,15 @@ func (r *Rotator) checkClock(ctx context.Context, before time.Time, wait time.Du
 	}
 }
 
-// reconcile does all work possible now, and returns the time to look again. Zero means: look after the next event.
+// reconcile does all work that is possible now, and returns when reconcile must be called again. Zero means after the
+// next event.
 func (r *Rotator) reconcile(ctx context.Context) time.Time {
 	var next time.Time
 	if !r.secret.synced {
 		return next
 	}
 	r.adopt(ctx)
-	for range 4 { // announce, inject, stamp, and one more
+	for range 4 { // at most four steps: announce, inject, stamp, and one more
 		next = time.Time{}
 		wrote := r.reconcileSecret(ctx, &next)
 		wrote = r.injectAll(ctx, &next) || wrote
@@ -385,7 +395,7 @@ func (r *Rotator) reconcile(ctx context.Context) time.Time {
 	return next
 }
 
-// adopt serves the Secret's certificate. If the Secret is unusable, adopt keeps the present certificate.
+// adopt serves the Secret's certificate from now on. If the Secret cannot be used, adopt keeps the present certificate.
 func (r *Rotator) adopt(ctx context.Context) {
 	version := ""
 	if r.secret.live != nil {
@@ -398,7 +408,7 @@ func (r *Rotator) adopt(ctx context.Context) {
 	r.adopted, r.readVersion = true, version
 	material, err := r.policy.Read(r.data())
 	if err != nil {
-		// Without External the decision has the same reason, and repairs the Secret.
+		// If External is not set, the decision has the same reason, and repairs the Secret.
 		if r.config.External {
 			r.say(ctx, r.secret, asReason(err))
 		}
@@ -440,13 +450,14 @@ func (r *Rotator) report() {
 		r.tellInjected(o)
 	}
 	r.held = r.held || synced && len(faults) == 0
-	r.status.Store(&status{faults: faults, initialised: r.held}) // before any observer sees initialised
+	// Stored before any observer can see that initialised is closed.
+	r.status.Store(&status{faults: faults, initialised: r.held})
 	if r.held {
 		r.once.initialised.Do(func() { close(r.initialised) })
 	}
 }
 
-// tellInjected tells the observer about a change in an object's fault.
+// tellInjected notifies the observer if what an object lacks has changed.
 func (r *Rotator) tellInjected(o *object) {
 	if !o.synced || r.material == nil || r.options.Observer == nil {
 		return
@@ -466,7 +477,7 @@ func (r *Rotator) tellInjected(o *object) {
 	r.options.Observer.Injected(o.ref, lacks)
 }
 
-// say tells log and observer something once, until the next different message about the object.
+// say logs a message and notifies the observer, unless the last message about the object was the same.
 func (r *Rotator) say(ctx context.Context, o *object, why reason.Reason) {
 	if o.said.Code == why.Code && o.said.Path == why.Path {
 		return
@@ -478,7 +489,7 @@ func (r *Rotator) say(ctx context.Context, o *object, why reason.Reason) {
 	}
 }
 
-// wrote notes a write that has succeeded.
+// wrote records a successful write.
 func (r *Rotator) wrote(ctx context.Context, o *object, why reason.Reason) {
 	o.succeeded()
 	log.FromContext(ctx).Info("Wrote", "object", o.ref.String(), "reason", why.String())
@@ -487,17 +498,17 @@ func (r *Rotator) wrote(ctx context.Context, o *object, why reason.Reason) {
 	}
 }
 
-// fail notes a failed attempt, and puts the next attempt off.
+// fail records a failed attempt, and delays the next attempt.
 func (r *Rotator) fail(ctx context.Context, at *attempts, err error) {
 	at.retryAt = r.options.Clock.Now().Add(min(time.Second<<min(at.failures, 6), time.Minute))
 	at.failures++
 	r.complain(ctx, at, err)
 }
 
-// complain tells the observer of each error, and the log of each new one.
+// complain notifies the observer of each error, and logs each error that differs from the last.
 func (r *Rotator) complain(ctx context.Context, at *attempts, err error) {
 	if ctx.Err() != nil {
-		return // the end is no failure
+		return // the context has ended, which is no failure
 	}
 	if text := err.Error(); text != at.failed {
 		at.failed = text

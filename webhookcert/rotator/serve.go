@@ -14,8 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// GetCertificate is for tls.Config. GetCertificate returns the certificate parsed at the last change of the Secret,
-// without lock or allocation. Before the first certificate, GetCertificate returns an error with code NotServing.
+// GetCertificate is for tls.Config. GetCertificate returns the certificate that was parsed when the Secret last
+// changed, without lock or allocation. If there is no certificate yet, the error has the code NotServing.
 func (r *Rotator) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	m := r.certificate.Load()
 	if m == nil {
@@ -24,7 +24,7 @@ func (r *Rotator) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	return m.Certificate, nil
 }
 
-// notServing is the error of a server without certificate.
+// notServing is the error of a server that has no certificate.
 func (r *Rotator) notServing(detail string) error {
 	why := reason.Reason{Code: NotServing, Detail: detail}
 	if r.secret == nil {
@@ -35,11 +35,11 @@ func (r *Rotator) notServing(detail string) error {
 	return why
 }
 
-// TLS makes a server use the rotator's certificate. Pass TLS in controller-runtime's TLSOpts.
+// TLS makes a server serve the Rotator's certificate. List TLS in the TLSOpts of controller-runtime's webhook server.
 func (r *Rotator) TLS(config *tls.Config) { config.GetCertificate = r.GetCertificate }
 
-// Bundle returns the authorities to be trusted by clients of this server, as PEM. Bundle is nil before the first
-// certificate.
+// Bundle returns the authorities that clients of this server must trust, as PEM. Bundle is nil if there is no
+// certificate yet.
 func (r *Rotator) Bundle() []byte {
 	if m := r.certificate.Load(); m != nil {
 		return m.Bundle
@@ -47,10 +47,10 @@ func (r *Rotator) Bundle() []byte {
 	return nil
 }
 
-// Ready returns nil if the server at Options.Address completes a handshake with a client that trusts the published
-// bundle. Until Initialised is closed, every existing object has to hold the bundle as well. An object losing the
-// bundle later is repaired and reported (Observer.Injected), and does not take this server out of service. The error
-// carries reasons with code NotServing or the codes of package webhookcert.
+// Ready returns nil if the server at Options.Address completes a TLS handshake with a client that trusts the published
+// CA bundle. Until the channel Initialised is closed, every existing object must also hold the CA bundle. If an object
+// loses the bundle later, the Rotator repairs and reports the object (Observer.Injected), and this server stays ready.
+// The error has reasons with code NotServing or the codes of package webhookcert.
 func (r *Rotator) Ready(ctx context.Context) error {
 	s, m := r.status.Load(), r.certificate.Load()
 	if s == nil || m == nil {
@@ -81,9 +81,9 @@ func (r *Rotator) Ready(ctx context.Context) error {
 	return connection.Close()
 }
 
-// Faults returns the present faults of the certificate and the objects, with reasons of code NotServing and the codes
-// of package webhookcert. nil means: no faults. Faults goes on reporting after everything has held once, unlike Ready:
-// Faults is for people and alerts, and must not take a server out of service.
+// Faults returns what is wrong with the certificate and the objects now, as reasons with code NotServing and the codes
+// of package webhookcert. nil means that there are no faults. Unlike Ready, Faults also reports objects that lose the
+// bundle later: Faults is for people and alerts, and must not be used for readiness.
 func (r *Rotator) Faults() error {
 	s := r.status.Load()
 	if s == nil {
@@ -95,9 +95,9 @@ func (r *Rotator) Faults() error {
 // Check is Ready as controller-runtime's healthz.Checker.
 func (r *Rotator) Check(request *http.Request) error { return r.Ready(request.Context()) }
 
-// Server returns a webhook server that runs the Rotator beside server, and lets server listen from the first
-// certificate on. A manager starts its webhook server before its caches, and so the Rotator. Do not start the Rotator
-// in another way then.
+// Server returns a webhook server that runs the Rotator together with server; server listens as soon as there is a
+// first certificate. A manager starts its webhook server, and so the Rotator, before its caches. If Server is used, do
+// not start the Rotator in another way.
 func (r *Rotator) Server(server webhook.Server) webhook.Server {
 	return &rotated{Server: server, rotator: r}
 }
@@ -108,7 +108,7 @@ type rotated struct {
 	rotator *Rotator
 }
 
-// Start ends when both the Rotator and the server have ended. If either fails, Start stops both.
+// Start returns when both the Rotator and the server have ended. If either fails, Start stops both.
 func (s *rotated) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

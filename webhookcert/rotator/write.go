@@ -46,7 +46,7 @@ func (r *Rotator) reconcileSecret(ctx context.Context, next *time.Time) bool {
 	case err == nil:
 		r.wrote(ctx, r.secret, decision.Reason)
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !errors.Is(err, NamespaceMissing):
-		// Another replica was quicker, and has probably done the same.
+		// Another replica was faster, and has probably written the same.
 		if err = r.refresh(ctx, r.secret); err == nil {
 			break
 		}
@@ -60,15 +60,15 @@ func (r *Rotator) reconcileSecret(ctx context.Context, next *time.Time) bool {
 	return true
 }
 
-// decide returns the decision about the Secret, from present knowledge.
+// decide returns the decision about the Secret, from what the Rotator knows now.
 func (r *Rotator) decide() webhookcert.Decision {
 	now := r.options.Clock.Now()
 	r.seen.Injected = r.injected(now)
 	return r.policy.Decide(r.data(), r.seen, now)
 }
 
-// decideSurely is decide. If the next stage of a rotation is due, decideSurely reads the objects and decides again. The
-// result is false if a read failed.
+// decideSurely is decide, but reads the objects and decides again if the next stage of a rotation is due. The result is
+// false if a read failed.
 func (r *Rotator) decideSurely(ctx context.Context, next *time.Time) (webhookcert.Decision, bool) {
 	decision := r.decide()
 	if !decision.Write || decision.Reason.Code != webhookcert.OverlapOver {
@@ -80,8 +80,9 @@ func (r *Rotator) decideSurely(ctx context.Context, next *time.Time) (webhookcer
 	return r.decide(), true
 }
 
-// readObjects reads all objects from the API server, and reports success. readObjects precedes any step that takes
-// trust away from lagging clients: a silently dead watch goes on showing the old bundle.
+// readObjects reads all objects from the API server, and reports whether all reads succeeded. readObjects comes before
+// any stage that stops trusting an authority: a watch that has broken without an error continues to show the old
+// bundle.
 func (r *Rotator) readObjects(ctx context.Context, next *time.Time) bool {
 	for _, o := range r.objects {
 		if !r.options.Clock.Now().Before(o.retryAt) {
@@ -98,7 +99,7 @@ func (r *Rotator) readObjects(ctx context.Context, next *time.Time) bool {
 	return true
 }
 
-// writeSecret creates the Secret, or updates the very version that was decided on.
+// writeSecret creates the Secret, or updates exactly the version for which the decision was made.
 func (r *Rotator) writeSecret(ctx context.Context, decision webhookcert.Decision) error {
 	data, err := decision.Issue(rand.Reader)
 	if err != nil {
@@ -140,7 +141,7 @@ func nameNamespace(namespace string, err error) error {
 	}, err)
 }
 
-// injected reports whether all objects hold the bundle, and notes the time if an object does not.
+// injected reports whether all objects hold the CA bundle, and records the time if an object does not.
 func (r *Rotator) injected(now time.Time) bool {
 	all := r.material != nil
 	for _, o := range r.objects {
@@ -156,7 +157,7 @@ func (r *Rotator) injected(now time.Time) bool {
 	return all
 }
 
-// disturb notes that an object is without its bundle.
+// disturb records that an object lacks its CA bundle.
 func (r *Rotator) disturb(o *object, now time.Time) {
 	if now.Sub(r.seen.Disturbed) >= r.config.Overlap {
 		r.seen.DisturbedSince = now
@@ -170,7 +171,7 @@ func (r *Rotator) wanted() webhookcert.ClientConfig {
 	}
 }
 
-// compare notes whether an object lacks wanted values, and returns the repair.
+// compare records whether an object lacks wanted values, and returns the repair.
 func (r *Rotator) compare(o *object) (webhookcert.Diff, error) {
 	o.differs, o.unable = nil, reason.Reason{}
 	if o.live == nil || r.material == nil {
@@ -180,7 +181,7 @@ func (r *Rotator) compare(o *object) (webhookcert.Diff, error) {
 	switch {
 	case errors.Is(err, webhookcert.NoConversionWebhook):
 		o.unable = asReason(err)
-	case err != nil: // the wanted values are invalid, so the object never holds them
+	case err != nil: // the wanted values are invalid, so no object can hold the bundle
 		o.differs = new(asReason(err))
 		o.differs.Object = o.ref
 	case len(injection.Differences) > 0:
@@ -217,15 +218,16 @@ func (r *Rotator) injectAll(ctx context.Context, next *time.Time) bool {
 	return wrote
 }
 
-// settled forgets the last message about a correct object, once nobody has changed the object for a while.
+// settled forgets the last message about an object that holds the bundle, once nobody has changed the object for a
+// while.
 func (r *Rotator) settled(o *object) {
 	if free, _ := o.bucket.peek(r.options.Clock.Now()); free || o.said.Code != RepairThrottled {
 		o.said = reason.Reason{}
 	}
 }
 
-// inject repairs an object. inject reads the Secret after the object, so that an authority just announced by another
-// replica stays in the bundle. If the object has changed since, the resourceVersion makes the patch fail.
+// inject repairs an object. inject reads the Secret after the object, so that an authority that another replica has
+// just announced stays in the bundle. If the object has changed since, the resourceVersion makes the patch fail.
 func (r *Rotator) inject(ctx context.Context, o *object, next *time.Time) bool {
 	now := r.options.Clock.Now()
 	r.disturb(o, now)
@@ -246,7 +248,7 @@ func (r *Rotator) inject(ctx context.Context, o *object, next *time.Time) bool {
 	}
 	r.adopt(ctx)
 	if _, err := r.policy.Read(r.data()); err != nil {
-		return true // the Secret was broken in the meantime and comes first
+		return true // the Secret has been damaged since and must be repaired first
 	}
 	injection, err := r.compare(o)
 	if err != nil || injection.Patch == nil {
@@ -259,8 +261,8 @@ func (r *Rotator) inject(ctx context.Context, o *object, next *time.Time) bool {
 		r.wrote(ctx, o, why)
 		return true
 	}
-	// The API server answers 422 both to a failed test and to a refused patch. The object's present state tells the
-	// difference.
+	// The API server responds with 422 both if a test of the patch fails and if the patch is invalid. Reading the
+	// object shows which is the case.
 	if r.refresh(ctx, o) == nil && (o.live == nil || o.live.GetResourceVersion() != before) {
 		return true
 	}
@@ -280,19 +282,20 @@ func (r *Rotator) patch(ctx context.Context, o *object, patch []byte) error {
 	return nil
 }
 
-// mayWrite takes a write from the object's bucket, or reports an empty bucket.
+// mayWrite takes a token from the object's bucket, or reports that the bucket is empty.
 func (r *Rotator) mayWrite(ctx context.Context, o *object, why reason.Reason, next *time.Time) bool {
 	may, again := o.bucket.take(r.options.Clock.Now())
 	if !may {
 		sooner(next, again)
 	}
-	if !may && o.failures == 0 { // otherwise nobody else has written the object
+	// If own writes have failed, an empty bucket does not mean that somebody else writes the object.
+	if !may && o.failures == 0 {
 		r.say(ctx, o, throttled(why))
 	}
 	return may
 }
 
-// throttled says that somebody changes the repaired value again and again.
+// throttled is the reason if somebody changes the repaired value again and again.
 func throttled(why reason.Reason) reason.Reason {
 	out := reason.Reason{
 		Code: RepairThrottled, Path: why.Path, Detail: string(why.Code) + " again and again", Remedy: "find out who else writes it (metadata.managedFields)",

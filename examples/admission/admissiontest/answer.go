@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Answer is the part of a response that a user sees. The zero value allows.
+// Answer is the part of a response that a user sees. The zero value means that the request is allowed.
 type Answer struct {
 	Code   int32
 	Reason metav1.StatusReason
@@ -28,7 +28,7 @@ func Answered(response *admissionv1.AdmissionResponse) Answer {
 	return a
 }
 
-// Invalid is the answer to an invalid object.
+// Invalid is the response for an invalid object.
 func Invalid(causes ...string) Answer {
 	return Answer{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Causes: causes}
 }

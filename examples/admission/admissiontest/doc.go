@@ -1,12 +1,12 @@
-// Package admissiontest asks webhook handlers as an API server does, for tests of a kind's admission.
+// Package admissiontest sends reviews to webhook handlers as an API server does, for tests of a kind's admission.
 //
-// A room of a kind serves its endpoint and asks about objects that differ from a small valid object:
+// The tests of a kind serve its endpoint and send reviews of objects that differ from a small valid object:
 //
 //	options := admission.Options{}
 //	server := admissiontest.Server(admission.Handlers(options, cloneset.Row().Admission(options)))
 //	small := admissiontest.Load(t, "testdata/small.yaml", "v1alpha1", "  replicas: -1")
 //	got := admissiontest.Answered(server.Validate(t, small, nil))
 //
-// The small object lies in the room, as testdata/small.yaml. Objects are decoded JSON, because admission has to keep
-// fields unknown to Go types. Every function ends the test if an answer is not in order.
+// The small object is the kind's file testdata/small.yaml. Objects are decoded JSON, because admission must keep fields
+// that the Go types do not have. Every function fails the test if a response is malformed.
 package admissiontest

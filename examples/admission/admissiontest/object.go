@@ -13,7 +13,7 @@ import (
 // Tree is an object as decoded JSON.
 type Tree = map[string]any
 
-// Manifest reads an object from YAML.
+// Manifest parses an object from YAML.
 func Manifest(t testing.TB, text string) Tree {
 	t.Helper()
 	var object Tree
@@ -23,8 +23,7 @@ func Manifest(t testing.TB, text string) Tree {
 	return object
 }
 
-// Load reads an object from a file, in a version of its API. More lines of YAML add fields to the spec, and replace
-// fields.
+// Load reads an object from a file, in an API version. Lines of YAML in more add or replace fields of the spec.
 func Load(t testing.TB, file, version string, more ...string) Tree {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -43,8 +42,8 @@ func Load(t testing.TB, file, version string, more ...string) Tree {
 	return object
 }
 
-// Edit returns the object with another value at a path as in a JSON patch; nil deletes. The last part of the path may
-// be a missing key.
+// Edit returns a copy of the object with another value at a path as in a JSON patch; nil deletes the value. The last
+// part of the path may be a key that does not exist yet.
 func Edit(t testing.TB, object Tree, path string, value any) Tree {
 	t.Helper()
 	s := step{Op: "add", Path: path, Value: value}
@@ -54,7 +53,7 @@ func Edit(t testing.TB, object Tree, path string, value any) Tree {
 	return applied(t, object, s)
 }
 
-// Encode returns a value as JSON.
+// Encode encodes a value as JSON.
 func Encode(t testing.TB, value any) []byte {
 	t.Helper()
 	encoded, err := json.Marshal(value)

@@ -17,8 +17,8 @@ type step struct {
 	Value any    `json:"value"`
 }
 
-// Patch returns the object with the patch of a response, and the patch: values by path. The key of anything but an
-// addition begins with the operation, as in "remove /metadata/annotations".
+// Patch applies the patch of a response to the object, and also returns the patch as values by path. The key of any
+// operation other than add begins with the operation, as in "remove /metadata/annotations".
 func Patch(t testing.TB, object Tree, response *admissionv1.AdmissionResponse) (patched Tree, changes map[string]any) {
 	t.Helper()
 	if !response.Allowed {
@@ -44,8 +44,8 @@ func Patch(t testing.TB, object Tree, response *admissionv1.AdmissionResponse) (
 	return applied(t, object, steps...), changes
 }
 
-// PodDefaults are the changes that set the defaults of a Pod template with a single container of an image with a tag,
-// and more changes.
+// PodDefaults returns the patch, as values by path, that sets the defaults of a Pod template with a single container
+// whose image has a tag, and the changes in more.
 func PodDefaults(more ...map[string]any) map[string]any {
 	const container = "/spec/template/spec/containers/0/"
 	all := map[string]any{
@@ -64,7 +64,7 @@ func PodDefaults(more ...map[string]any) map[string]any {
 	return all
 }
 
-// applied applies a patch strictly to a copy: the parents of a path must exist, and so must replaced or removed values.
+// applied applies a patch strictly to a copy: parents of a path, and values to replace or remove, must exist.
 func applied(t testing.TB, object Tree, steps ...step) Tree {
 	t.Helper()
 	var result Tree

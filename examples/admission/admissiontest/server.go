@@ -14,10 +14,10 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 )
 
-// Server answers reviews: handlers by path, as made by [admission.Handlers].
+// Server answers reviews with the handlers made by [admission.Handlers], by path.
 type Server map[string]http.Handler
 
-// Path is the path for objects of a kind. The verb is "mutate" or "validate".
+// Path returns the path for objects of a kind. The verb is "mutate" or "validate".
 func Path(verb string, object Tree) string {
 	kind, _ := object["kind"].(string)
 	apiVersion, _ := object["apiVersion"].(string)
@@ -25,8 +25,8 @@ func Path(verb string, object Tree) string {
 	return "/" + verb + "-" + strings.ReplaceAll(group, ".", "-") + "-" + strings.ToLower(kind)
 }
 
-// Request is the API server's request about a write in namespace default. object is nil for a deletion, and old is nil
-// for a creation.
+// Request returns the API server's request for a write in the namespace default. object is nil for a deletion, and old
+// is nil for a creation.
 func Request(t testing.TB, operation admissionv1.Operation, object, old Tree) *admissionv1.AdmissionRequest {
 	t.Helper()
 	about := present(object, old)
@@ -57,7 +57,8 @@ func present(object, old Tree) Tree {
 	return object
 }
 
-// Ask posts a body to a path, and returns the code and body of the answer. Changes to the request come last.
+// Ask posts a body to a path, and returns the code and body of the response. changes modify the HTTP request before it
+// is sent.
 func (s Server) Ask(t testing.TB, path string, body []byte, changes ...func(*http.Request)) (code int, answer []byte) {
 	t.Helper()
 	handler, served := s[path]
@@ -75,7 +76,7 @@ func (s Server) Ask(t testing.TB, path string, body []byte, changes ...func(*htt
 	return w.Code, w.Body.Bytes()
 }
 
-// Review asks a path for a review, and checks that the answer belongs to the request.
+// Review sends a review to a path, and checks that the response belongs to the request.
 func (s Server) Review(t testing.TB, path string, req *admissionv1.AdmissionRequest, changes ...func(*http.Request)) *admissionv1.AdmissionResponse {
 	t.Helper()
 	sent := admissionv1.AdmissionReview{Request: req}
@@ -97,7 +98,8 @@ func (s Server) Mutate(t testing.TB, object, old Tree) *admissionv1.AdmissionRes
 	return s.write(t, "mutate", object, old)
 }
 
-// Validate asks for a judgement as Mutate asks for defaults. A nil object is deleted.
+// Validate asks for the validation of a created object, or of an updated object if old is not nil. If object is nil,
+// old is deleted.
 func (s Server) Validate(t testing.TB, object, old Tree) *admissionv1.AdmissionResponse {
 	t.Helper()
 	return s.write(t, "validate", object, old)
@@ -115,7 +117,7 @@ func (s Server) write(t testing.TB, verb string, object, old Tree) *admissionv1.
 	return s.Review(t, Path(verb, present(object, old)), Request(t, operation, object, old))
 }
 
-// Defaulted returns the object with its defaults. Nothing may be missing then: a second time must change nothing.
+// Defaulted returns the object with its defaults. It also checks that setting defaults a second time changes nothing.
 func (s Server) Defaulted(t testing.TB, object, old Tree) Tree {
 	t.Helper()
 	result, _ := Patch(t, object, s.Mutate(t, object, old))
@@ -125,8 +127,8 @@ func (s Server) Defaulted(t testing.TB, object, old Tree) Tree {
 	return result
 }
 
-// Convert asks for objects in another apiVersion with a ConversionReview of a version, checks that the answer belongs
-// to the request, and returns the response.
+// Convert asks for objects in another apiVersion with a ConversionReview of the given version, checks that the response
+// belongs to the request, and returns the response.
 func (s Server) Convert(t testing.TB, reviewVersion, apiVersion string, objects ...any) Tree {
 	t.Helper()
 	if objects == nil {

@@ -19,13 +19,13 @@ import (
 	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	_ "k8s.io/component-base/logs/json/register" // the format json
+	_ "k8s.io/component-base/logs/json/register" // adds the log format json
 	"k8s.io/klog/v2"
 
 	"github.com/workloadkit/workloadkit/examples/daemon"
 )
 
-// usage marks errors of the command line, for exit code 2.
+// usage is an error in the command line, for which the exit code is 2.
 type usage struct{ error }
 
 func main() {
@@ -53,7 +53,7 @@ The agent runs once on each Node, with the Node's /var/run at /hostvarrun. It wa
 Environment:
   NODE_NAME   name of the Node; required`
 
-// flags are the command line, with the names and defaults of OpenKruise if there are any.
+// flags are the command-line flags, with OpenKruise's names and defaults where OpenKruise has the flag.
 type flags struct {
 	kubeconfig              string
 	address, metrics, pprof string
@@ -114,7 +114,7 @@ func (f *flags) run(ctx context.Context, node string) error {
 	return f.serve(logr.NewContext(ctx, log), rest.AddUserAgent(config, "kruise-daemon"), node)
 }
 
-// serve runs agent and servers until a failure, or the end of the context.
+// serve runs agent and HTTP servers until one fails, or the context ends.
 func (f *flags) serve(ctx context.Context, config *rest.Config, node string) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-// flags are OpenKruise's command line, as far as the features here need.
+// flags are the command-line flags: those of OpenKruise that have an effect here.
 type flags struct {
 	getenv  func(string) string
 	all     *pflag.FlagSet
@@ -37,7 +37,7 @@ func newFlags(getenv func(string) string) *flags {
 
 func (f *flags) add(fs *pflag.FlagSet) {
 	f.all = fs
-	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // klog's flags are in use with _ and with -
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // klog's flags are written with _ as well as with -
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; empty means the cluster this process runs in")
 	fs.StringVar(&f.gates, "feature-gates", "", "feature gates, as Name=true,Other=false; AllAlpha and AllBeta stand for those of a stage that are built")
 	fs.StringVar(&f.set.MetricsAddress, "metrics-addr", ":8080", "address to serve metrics on; 0 serves none")
@@ -83,7 +83,7 @@ func (f *flags) addRateLimit(fs *pflag.FlagSet) {
 	fs.IntVar(&r.BucketSize, "rate-limiter-bucket-size", 100, "objects beyond that in a burst")
 }
 
-// options returns the manager's options. All errors concern the command line or the environment.
+// options returns the manager's options. All errors are about the command line or the environment.
 func (f *flags) options() (manager.Options, error) {
 	out := f.set
 	err := f.validate()
@@ -113,7 +113,7 @@ func (f *flags) options() (manager.Options, error) {
 	return out, nil
 }
 
-// announce logs which flags and feature gates of the command line have no effect, or only a partial effect.
+// announce logs which flags and feature gates of the command line have no effect, or only part of their effect.
 func (f *flags) announce(log logr.Logger) {
 	f.all.Visit(func(set *pflag.Flag) {
 		if _, ok := set.Value.(*unused); ok {
@@ -122,7 +122,7 @@ func (f *flags) announce(log logr.Logger) {
 	})
 	gaps, err := manager.GateGaps(f.gates)
 	if err != nil {
-		log.Error(err, "feature gates") // the gates have been read before
+		log.Error(err, "feature gates") // an error is impossible, because the gates were parsed before
 	}
 	for _, gate := range slices.Sorted(maps.Keys(gaps)) {
 		log.Info("WARNING: a feature gate is only partly built", "gate", gate, "missing", gaps[gate])

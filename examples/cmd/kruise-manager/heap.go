@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	// spareHeap is the number of bytes of garbage that may pile up before a collection, even for a small heap.
+	// spareHeap is how many bytes of garbage may accumulate before a garbage collection, even if the heap is small.
 	spareHeap = 32 << 20
-	// sparePercent is the same limit in percent of the live heap, if larger. A large heap consists mostly of long-lived
-	// cached objects: a collection sooner than Go's default costs little and saves a third of the memory.
+	// sparePercent is the same limit in percent of the live heap; the larger limit counts. Most of a large heap are
+	// cached objects that live long: more frequent collections than by Go's default cost little, and save a third of
+	// the memory.
 	sparePercent = 40
 )
 
-// spareGarbage sets the collector's percentage after each collection, for as long as the process runs. A fixed
-// percentage is wrong for some managers: a manager of few Pods spent a quarter of its time collecting 8 MiB again and
-// again, a manager of many Pods took too much memory.
+// spareGarbage sets the percentage for the garbage collector after each collection, as long as the process runs. A
+// fixed percentage does not suit all managers: with few Pods, a manager would spend a quarter of its time collecting 8
+// MiB again and again; with many Pods, it would need too much memory.
 func spareGarbage(percent int) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
@@ -26,18 +27,19 @@ func spareGarbage(percent int) {
 	if next != percent {
 		debug.SetGCPercent(next)
 	}
-	// The next collection finds this object unused.
+	// The next collection frees this object and so calls spareGarbage again.
 	runtime.AddCleanup(new(*int), spareGarbage, next)
 }
 
-// gcPercent is the percentage for a heap with the given number of live bytes. Go applies the percentage to at least 4
-// MiB.
+// gcPercent returns the percentage for a heap with the given number of live bytes. Go applies the percentage to at
+// least 4 MiB.
 func gcPercent(live uint64) int {
 	return max(sparePercent, int(100*spareHeap/max(live, 4<<20)))
 }
 
-// limitMemory makes the collector work sooner near the container's limit. The manifests pass the limit in MEMORY_LIMIT,
-// in bytes. A tenth of the limit is left for memory not counted by the collector. GOMEMLIMIT takes precedence.
+// limitMemory makes the garbage collector work more often when memory use is near the container's limit. The manifests
+// set the environment variable MEMORY_LIMIT to the limit, in bytes. A tenth of the limit is reserved for memory that
+// the collector does not count. GOMEMLIMIT takes precedence.
 func limitMemory(getenv func(string) string) error {
 	text := getenv("MEMORY_LIMIT")
 	if text == "" || getenv("GOMEMLIMIT") != "" {

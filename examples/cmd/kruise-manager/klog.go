@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// unused is a flag of klog about the destination or the prefix of log lines. This manager writes to standard error in a
-// format of its own choice; command lines written for other managers still work. A value is checked, and has no effect.
+// unused is a flag of klog about where log lines are written, or about their prefix. This manager always writes to
+// standard error in its own format, but must accept command lines written for other managers. The value is checked but
+// has no effect.
 type unused struct {
 	kind, text string
 	check      func(string) error
@@ -23,13 +24,13 @@ func (u *unused) String() string { return u.text }
 // Type returns the type's name for the help.
 func (u *unused) Type() string { return u.kind }
 
-// Set checks a value.
+// Set checks the value.
 func (u *unused) Set(text string) error {
 	u.text = text
 	return u.check(text)
 }
 
-// addKlog adds every flag registered by klog but v and vmodule. The logging configuration has v and vmodule.
+// addKlog adds every flag of klog except v and vmodule. The logging configuration adds v and vmodule.
 func addKlog(fs *pflag.FlagSet) {
 	add := func(kind, whenBare string, check func(string) error, names ...string) {
 		for _, name := range names {
@@ -72,8 +73,8 @@ func isPlace(text string) error {
 	return nil
 }
 
-// twoDashes puts a second dash before names of klog's flags with a single dash, as allowed for Go's own flags. pflag
-// would read the name as a row of single letters.
+// twoDashes adds a second dash to klog's flags written with a single dash, which Go's flag package allows. pflag would
+// parse the name as a series of one-letter flags.
 func twoDashes(args []string) []string {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	addKlog(fs)

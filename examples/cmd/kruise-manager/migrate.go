@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/storagemigration"
 )
 
-// migrateCommand returns the subcommand that stores objects in another version.
+// migrateCommand returns the subcommand that stores objects in another API version.
 func migrateCommand() *cobra.Command {
 	var kubeconfig, to string
 	var dryRun bool
@@ -63,7 +63,8 @@ func report(out io.Writer, step storagemigration.Step, to string, dryRun bool) {
 	default:
 		line = fmt.Sprintf("%d objects written", step.Written)
 	}
-	_, _ = fmt.Fprintf(out, "%s: %s\n", strings.TrimSpace(step.CRD), line) // an error means: the reader has gone
+	// An error means that nobody reads the output any more.
+	_, _ = fmt.Fprintf(out, "%s: %s\n", strings.TrimSpace(step.CRD), line)
 }
 
 const migrateHelp = `Have the objects of all kinds stored in another version.

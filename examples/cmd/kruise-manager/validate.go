@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// validate returns all problems of the values, each with its flag, the value and the wanted values. validate replaces
-// nothing silently: a zero that would stand for a default elsewhere is refused here.
+// validate returns an error for each invalid value, with the flag, the value and the allowed values. validate never
+// replaces a value silently: a zero that elsewhere would mean a default is an error here.
 func (f *flags) validate() error {
 	problems := []error{f.validateLeaderElection(), f.validateRates()}
 	refuse := func(when bool, flag string, value any, want string) {
@@ -49,7 +49,7 @@ func (f *flags) validate() error {
 	return errors.Join(problems...)
 }
 
-// validateLeaderElection checks values that the election itself would refuse only once connected.
+// validateLeaderElection checks values that the leader election would refuse only after a connection was made.
 func (f *flags) validateLeaderElection() error {
 	e := f.leader
 	problems := []error{
@@ -91,7 +91,7 @@ func (f *flags) validateRates() error {
 	return errors.Join(problems...)
 }
 
-// named returns an error unless a value is a name.
+// named returns an error unless the value is a valid name.
 func named(flag, value string, check func(string) []string) error {
 	if problems := check(value); len(problems) > 0 {
 		return fmt.Errorf("--%s %q: %s", flag, value, strings.Join(problems, "; "))
@@ -101,7 +101,7 @@ func named(flag, value string, check func(string) []string) error {
 
 func isRate(value float64) bool { return value >= 0 && !math.IsInf(value, 1) }
 
-// isAddress reports whether an address can be listened on. Both an empty text and 0 mean: no listening.
+// isAddress reports whether a server can listen on an address. An empty text or 0 means that no server is started.
 func isAddress(address string) bool {
 	if address == "" || address == "0" {
 		return true

@@ -1,14 +1,14 @@
 // Package launchpriority answers "when may the next containers of this Pod start?". The controller opens the barriers
-// added to Pods by package launchorder, priority by priority, by keys in a ConfigMap.
+// added to Pods by package launchorder, one launch priority after the other, by adding keys to a ConfigMap.
 //
-// ConfigMaps are not watched. The process remembers its own writes as long as the Pod needs the ConfigMap. A Pod with
-// two priorities costs three requests: the creation of the ConfigMap with the due keys, a patch for the remaining keys,
-// and a patch to mark the Pod.
+// The controller does not watch ConfigMaps. The process remembers its own writes as long as the Pod needs the
+// ConfigMap. A Pod with two priorities costs three requests: one creates the ConfigMap with the first keys, one adds
+// the other keys, and one marks the Pod.
 //
-// The Pod owns the ConfigMap, and the ConfigMap goes with the Pod. A ConfigMap left by a former Pod of the same name is
-// deleted and recreated, because the old ConfigMap would open everything at once and be collected later. The
-// replacement takes as long as the loop takes to see the Pod; containers started sooner by the kubelet are not stopped.
-// A ConfigMap without an owner is left alone, and an event of the Pod says so.
+// The Pod owns the ConfigMap, so that the ConfigMap is deleted with the Pod. A ConfigMap left by an earlier Pod of the
+// same name is deleted and created again, because the old ConfigMap would open all barriers at once and be garbage
+// collected later. Until the controller has seen the Pod, the old ConfigMap is there; containers that the kubelet
+// starts in this time are not stopped. A ConfigMap without an owner is not changed, and an event on the Pod says so.
 package launchpriority
 
 import (
@@ -38,8 +38,8 @@ import (
 // ControllerName names the controller as a user agent and as the source of events.
 const ControllerName = "container-launch-priority-controller"
 
-// BarrierOfAnother means that the ConfigMap for starting a Pod's containers is foreign. The controller does not touch
-// foreign ConfigMaps.
+// BarrierOfAnother means that the ConfigMap for starting a Pod's containers belongs to somebody else. The controller
+// does not change such a ConfigMap.
 const BarrierOfAnother reason.Code = "BarrierOfAnother"
 
 // name is the name of the loop.
@@ -58,7 +58,7 @@ type Reconciler struct {
 	barriers map[types.NamespacedName]barrier
 }
 
-// barrier is the knowledge of a Pod's ConfigMap.
+// barrier is what the process knows about a Pod's ConfigMap.
 type barrier struct {
 	pod, uid types.UID
 	opened   map[string]string
@@ -79,30 +79,30 @@ func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.
 	return ownercache.AddPodLoop(mgr, name, r, order.Needed, r.options.Loop(0, nil))
 }
 
-// Refused requests are retried after growing waits.
+// Refused requests are retried with growing back-off.
 func refused() fanout.Task {
 	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
 }
 
-// A written ConfigMap not found by the kubelet is checked after growing waits.
+// If the kubelet does not find a ConfigMap that was written, the ConfigMap is checked with growing back-off.
 func missed() fanout.Task {
 	return fanout.Task{Name: "look", First: 30 * time.Second, Last: 10 * time.Minute}
 }
 
-// Reconcile brings a Pod forward.
+// Reconcile does the next step for a Pod.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
 	if err := r.client.Get(ctx, req.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	if !r.order.Needed(pod) { // gone, ended or complete
+	if !r.order.Needed(pod) { // the Pod was deleted, has ended, or has started all containers
 		r.backoff.Forget(r.known(req.NamespacedName, pod).pod)
 		r.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	attempt := fanout.Attempt{Object: pod.UID, Task: refused()}
 	if wait, err := r.backoff.Resting(attempt, r.options.Clock.Now()); err != nil {
-		return ctrl.Result{RequeueAfter: wait}, nil //nolint:nilerr // It was reported when it happened.
+		return ctrl.Result{RequeueAfter: wait}, nil //nolint:nilerr // The error was reported when it occurred.
 	}
 	r.distrust(req.NamespacedName, pod)
 	err := r.open(ctx, pod)
@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: r.distrust(req.NamespacedName, pod)}, nil
 	}
 	if errors.Is(err, podwrite.Replaced) {
-		return ctrl.Result{}, nil // the cache will say so
+		return ctrl.Result{}, nil // the cache will soon show this
 	}
 	if !podwrite.IsLasting(err) && !errors.Is(err, BarrierOfAnother) {
 		return ctrl.Result{}, err
@@ -121,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: r.backoff.Refused(attempt, err, r.options.Clock.Now())}, nil
 }
 
-// open opens the due keys, and marks the Pod after the last key.
+// open adds the keys that are due, and marks the Pod after the last key.
 func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod) error {
 	key := client.ObjectKeyFromObject(pod)
 	known := r.known(key, pod)
@@ -149,7 +149,7 @@ func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// create makes the ConfigMap, or takes an existing ConfigMap of the same Pod.
+// create creates the ConfigMap, or uses an existing ConfigMap of the same Pod.
 func (r *Reconciler) create(
 	ctx context.Context, pod *corev1.Pod, step launchorder.Step,
 ) (barrier, launchorder.Step, error) {
@@ -208,7 +208,7 @@ func entries(keys []string) map[string]string {
 	return out
 }
 
-// add adds keys to the known ConfigMap, and to no successor of its name.
+// add adds keys to the known ConfigMap, on condition of its UID.
 func (r *Reconciler) add(ctx context.Context, pod *corev1.Pod, known barrier, keys []string) (barrier, error) {
 	patch := map[string]any{"metadata": map[string]any{"uid": known.uid}, "data": entries(keys)}
 	body, err := json.Marshal(patch)
@@ -221,17 +221,17 @@ func (r *Reconciler) add(ctx context.Context, pod *corev1.Pod, known barrier, ke
 	if err := r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return known, err
 	}
-	known.opened = r.order.Opened(pod, object.Data) // users with write access can add much
+	known.opened = r.order.Opened(pod, object.Data) // users with write access may have added much data
 	return known, nil
 }
 
-// owner is the owner of a ConfigMap.
+// owner says to whom a ConfigMap belongs.
 type owner int
 
 const (
 	own     owner = iota // the Pod itself
-	former               // a former Pod of the same name
-	another              // nobody, or a foreign owner
+	former               // an earlier Pod of the same name
+	another              // nobody, or somebody else
 )
 
 func whose(found *corev1.ConfigMap, pod *corev1.Pod) owner {
@@ -248,7 +248,7 @@ func whose(found *corev1.ConfigMap, pod *corev1.Pod) owner {
 	return out
 }
 
-// distrust forgets from time to time a ConfigMap not found by the kubelet, and returns when to come again.
+// distrust forgets, from time to time, a ConfigMap that the kubelet does not find, and returns when to reconcile again.
 func (r *Reconciler) distrust(key types.NamespacedName, pod *corev1.Pod) time.Duration {
 	known := r.known(key, pod)
 	if !r.order.Misses(pod, known.opened) {
@@ -259,7 +259,7 @@ func (r *Reconciler) distrust(key types.NamespacedName, pod *corev1.Pod) time.Du
 	if wait, err := r.backoff.Resting(attempt, now); err != nil {
 		return wait
 	}
-	if r.backoff.WasRefused(pod.UID, missed()) { // the wait is over
+	if r.backoff.WasRefused(pod.UID, missed()) { // the back-off is over
 		r.forget(key)
 	}
 	return r.backoff.Refused(attempt, launchorder.LaunchNotReady, now)

@@ -1,10 +1,11 @@
-// Package podreadiness answers "who opens the readiness gate of a Pod for the first time?". Kinds whose Pods have the
-// shared gate open the gate themselves. The loop here opens the gate of all remaining Pods with the gate.
+// Package podreadiness answers "who opens the readiness gate of a Pod for the first time?". Controllers of some kinds
+// open this gate of their Pods themselves. The controller in this package opens the gate of all other Pods.
 //
-// A Pod costs a single patch of pods/status. An existing condition is left alone, whatever its value. Once a Node has
-// reported containers, the patch demands the resourceVersion seen: a concurrent holder of the gate must not be
-// overwritten. After a conflict the cache brings the Pod anew. Before the report there is nothing to take out of
-// service, and scheduler and kubelet would cause a conflict for most Pods created together.
+// Each Pod costs a single patch of pods/status. An existing condition is not changed, whatever the value. Once a Node
+// has reported containers, the patch requires the observed resourceVersion, so that the patch does not overwrite a
+// holder added at the same time. After a conflict, the cache's next event wakes the Pod again. Before the report, the
+// Pod is not in service anyway, and requiring the resourceVersion would lead to conflicts with scheduler and kubelet
+// for most Pods.
 package podreadiness
 
 import (
@@ -40,7 +41,7 @@ type Reconciler struct {
 	client  client.Client // reads from the cache
 	options kruise.Options
 	backoff fanout.Backoff
-	// opened holds the UIDs of Pods with a written condition not yet in the cache, by namespace and name.
+	// opened holds the UIDs of Pods whose condition was written but is not in the cache yet, by namespace and name.
 	opened sync.Map
 }
 
@@ -50,12 +51,12 @@ func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.
 	return ownercache.AddPodLoop(mgr, name, r, r.closed, r.options.Loop(0, nil))
 }
 
-// Concerns reports whether the gate of a Pod waits for its opening, here or by the Pod's controller.
+// Concerns reports whether the gate of a Pod must still be opened, by this controller or by the Pod's controller.
 func Concerns(pod *corev1.Pod) bool {
 	return podstate.HasGate(pod, apps.ConditionKruisePodReady) && podstate.Condition(pod, apps.ConditionKruisePodReady) == nil
 }
 
-// closed reports whether a Pod's gate is to be opened here.
+// closed reports whether this controller must open a Pod's gate.
 func (r *Reconciler) closed(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && Concerns(pod) && !r.opensItself(pod)
 }
@@ -71,7 +72,7 @@ func (r *Reconciler) opensItself(pod *corev1.Pod) bool {
 	return err == nil && r.options.OpensGate(schema.GroupKind{Group: gv.Group, Kind: ref.Kind})
 }
 
-// Refused requests are retried after growing waits.
+// Refused requests are retried with growing back-off.
 func refused() fanout.Task {
 	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
 }
@@ -82,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	if !r.closed(pod) { // a deleted Pod is not closed either
+	if !r.closed(pod) { // for a deleted Pod closed returns false, too
 		r.backoff.Forget(pod.UID)
 		r.opened.Delete(req.NamespacedName)
 		return ctrl.Result{}, nil
@@ -92,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	now, attempt := r.options.Clock.Now(), fanout.Attempt{Object: pod.UID, Task: refused()}
 	if wait, err := r.backoff.Resting(attempt, now); err != nil {
-		return ctrl.Result{RequeueAfter: wait}, nil //nolint:nilerr // It was reported when it happened.
+		return ctrl.Result{RequeueAfter: wait}, nil //nolint:nilerr // The error was reported when it occurred.
 	}
 	change, err := podreadiness.Edit{Initialize: true}.Change(pod, apps.ConditionKruisePodReady)
 	if err != nil {
@@ -106,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err == nil:
 		r.opened.Store(req.NamespacedName, pod.UID)
 		return ctrl.Result{}, nil
-	case errors.Is(err, podwrite.Replaced), apierrors.IsConflict(err): // the cache will say so
+	case errors.Is(err, podwrite.Replaced), apierrors.IsConflict(err): // the cache will soon show this
 		return ctrl.Result{}, nil
 	case podwrite.IsLasting(err):
 		ctrl.LoggerFrom(ctx).Error(err, "the readiness gate stays closed")

@@ -43,11 +43,11 @@ type Reconciler struct {
 	scheme   *runtime.Scheme
 	events   record.EventRecorder
 	backoff  fanout.Backoff
-	told     *kruise.Told // reasons of a Pod's wait
+	told     *kruise.Told // reasons last reported for a Pod
 	gone     []func(pod types.UID)
 }
 
-// Reconcile ends the sidecars of a Pod, or takes a step toward the end.
+// Reconcile stops the sidecars of a Pod, or does the next step towards this.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod, ok := r.pods.Get(req.Namespace, req.Name)
 	if !ok || !Concerns(pod) {
@@ -58,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	} else if pending != nil {
 		return ctrl.Result{RequeueAfter: pending.RequeueAfter}, nil
 	}
-	// Only from here on does the cache hold the last own writes.
+	// The cache is sure to show the last own writes only after the check above.
 	if pod, ok = r.pods.Get(req.Namespace, req.Name); !ok {
 		return ctrl.Result{}, nil
 	}
@@ -79,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.act(ctx, pod, t)
 }
 
-// isVirtual reports whether no agent stops containers on a Node.
+// isVirtual reports whether a Node is virtual, so that no node agent can stop containers.
 func (r *Reconciler) isVirtual(ctx context.Context, name string) (bool, error) {
 	node := &corev1.Node{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
@@ -110,13 +110,14 @@ func (r *Reconciler) act(ctx context.Context, pod *corev1.Pod, t todo) (ctrl.Res
 	return ctrl.Result{}, nil
 }
 
-// try does a step unless the step failed a moment ago. A failed step rests for a while, and the wait doubles; events of
-// the Pod do not shorten the wait. Conflicts go to the queue, because a conflict comes with an event.
+// try does a step unless the step failed a moment ago. After a failure, the step is tried again after a back-off that
+// doubles each time; events of the Pod do not shorten the back-off. Conflicts are returned to the queue, because an
+// event follows.
 func (r *Reconciler) try(ctx context.Context, pod *corev1.Pod, name string, do func() error) (ctrl.Result, error) {
 	attempt := fanout.Attempt{Object: pod.UID, Task: fanout.Task{Name: name}}
 	now := r.options.Clock.Now()
 	if rest, err := r.backoff.Resting(attempt, now); err != nil {
-		return ctrl.Result{RequeueAfter: rest}, nil //nolint:nilerr // It has been told.
+		return ctrl.Result{RequeueAfter: rest}, nil //nolint:nilerr // The error was reported before.
 	}
 	err := do()
 	switch {
@@ -134,7 +135,7 @@ func (r *Reconciler) try(ctx context.Context, pod *corev1.Pod, name string, do f
 	return ctrl.Result{RequeueAfter: r.backoff.Refused(attempt, err, now)}, nil
 }
 
-// replaceImages ends sidecars on a virtual Node.
+// replaceImages stops sidecars on a virtual Node by replacing their images.
 func (r *Reconciler) replaceImages(ctx context.Context, c client.Client, pod *corev1.Pod, images map[string]string) error {
 	if _, err := podwrite.Send(ctx, c, pod, r.options.Clock.Now(), podpatch.Change{UID: pod.UID, Images: images}); err != nil {
 		return err
@@ -144,7 +145,7 @@ func (r *Reconciler) replaceImages(ctx context.Context, c client.Client, pod *co
 	return nil
 }
 
-// create asks the node agent to stop sidecars.
+// create creates a request for the node agent to stop sidecars.
 func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Pod, t todo) error {
 	request := &v1beta1.ContainerRecreateRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: t.request},
@@ -155,7 +156,8 @@ func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Po
 	for _, name := range t.stop {
 		request.Spec.Containers = append(request.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: name})
 	}
-	// A deleted Pod need not wait for its requests, and the controller needs no right on Pods' finalizers.
+	// blockOwnerDeletion is not set: a deleted Pod need not wait for its requests, and the controller then needs no
+	// right on Pods' finalizers.
 	if err := controllerutil.SetControllerReference(pod, request, r.scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return err
 	}
@@ -167,14 +169,14 @@ func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Po
 	return nil
 }
 
-// tell sends a single event about a Pod's wait.
+// tell sends one event about what a Pod waits for.
 func (r *Reconciler) tell(pod *corev1.Pod, waits reason.List) {
 	if text := waits.Summary(kruise.ReasonsInEvent); r.told.IsNews(pod.UID, "waits", text) {
 		r.events.Event(pod, corev1.EventTypeWarning, string(waits[0].Code), text)
 	}
 }
 
-// forget drops the knowledge about a deleted Pod.
+// forget drops everything remembered about a deleted Pod.
 func (r *Reconciler) forget(pod *corev1.Pod) {
 	r.clients.Forget(pod)
 	r.backoff.Forget(pod.UID)
@@ -183,7 +185,7 @@ func (r *Reconciler) forget(pod *corev1.Pod) {
 	}
 }
 
-// isGone reports whether the Pod is not there any more.
+// isGone reports whether an error means that the Pod does not exist any more.
 func isGone(err error) bool {
 	return errors.Is(err, podwrite.Replaced) || apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

@@ -13,38 +13,39 @@ import (
 )
 
 const (
-	// MainContainerWaiting means that a main container waits for its start, and no start is near. Sidecars run until the
-	// main container has ended.
+	// MainContainerWaiting means that a main container has not started and will not start soon. Sidecars continue to
+	// run until the main container has ended.
 	MainContainerWaiting reason.Code = "MainContainerWaiting"
-	// SidecarWaiting means that a sidecar waits for its start, and no start is near. Nothing can be stopped, and the Pod
-	// does not end.
+	// SidecarWaiting means that a sidecar has not started and will not start soon. There is no instance to stop, and so
+	// the Pod does not end.
 	SidecarWaiting reason.Code = "SidecarWaiting"
 	// SidecarRestarted means that the kubelet has restarted a stopped sidecar, because the Pod restarts containers on
 	// failure.
 	SidecarRestarted reason.Code = "SidecarRestarted"
-	// SidecarRuns means that sidecars with ignored exit codes wait for the end of another sidecar.
+	// SidecarRuns means that sidecars with ignored exit codes continue to run until another sidecar has ended.
 	SidecarRuns reason.Code = "SidecarRuns"
-	// RequestNamesTaken means that foreign requests hold all names tried for the Pod.
+	// RequestNamesTaken means that somebody else's requests have all the names that the controller tries for the Pod.
 	RequestNamesTaken reason.Code = "RequestNamesTaken"
 )
 
-// todo is the next work for a Pod, in order. The zero value means: nothing.
+// todo says what must be done for a Pod, in order. The zero value means that nothing must be done.
 type todo struct {
-	// images by the names of containers.
+	// images are the new images, by container name.
 	images map[string]string
 	// phase is the phase to set before the last sidecars are stopped.
 	phase corev1.PodPhase
-	// request is the name of a new request, or "" for none, and stop lists the request's containers.
+	// request is the name of a request to create, or "" for none, and stop lists its containers.
 	request string
 	stop    []string
-	// waits are the reasons for running sidecars.
+	// waits are the reasons why sidecars still run.
 	waits reason.List
 }
 
-// isDue reports whether the sidecars of a Pod must end now, or returns the obstacles for somebody to remove.
+// isDue reports whether the sidecars of a Pod must be stopped now, and otherwise returns what somebody must repair
+// first.
 func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
 	mains, sidecars := containersOf(pod)
-	// The phase proves nothing: the phase is Pending as long as a container waits for its first start (getPhase in
+	// The phase does not show this: it is Pending as long as a container waits for its first start (getPhase in
 	// pkg/kubelet/kubelet_pods.go).
 	if !Concerns(pod) || !slices.ContainsFunc(sidecars, isRunning) {
 		return false, nil
@@ -65,15 +66,15 @@ func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
 
 func isRunning(c container) bool { return !c.hasEnded() }
 
-// decide returns the next work for a Pod with due sidecars, from its arguments alone. requests returns the request of a
-// name in the Pod's namespace, or nil.
+// decide returns what must be done for a Pod whose sidecars must be stopped, from its arguments alone. requests returns
+// the request with a name in the Pod's namespace, or nil.
 func decide(pod *corev1.Pod, virtual bool, requests func(name string) *v1beta1.ContainerRecreateRequest) (t todo) {
 	if virtual {
 		return onVirtualNode(pod)
 	}
 	mains, sidecars := containersOf(pod)
 	known := requestsOf(pod, requests)
-	var first, last []container // first are sidecars with relevant exit codes
+	var first, last []container // first are sidecars whose exit codes matter
 	for i := range sidecars {
 		switch c := sidecars[i]; {
 		case c.hasEnded():
@@ -101,7 +102,7 @@ func decide(pod *corev1.Pod, virtual bool, requests func(name string) *v1beta1.C
 	return t
 }
 
-// onVirtualNode replaces images. Sidecars without a replacement image are left alone.
+// onVirtualNode replaces the images of sidecars. Sidecars that name no replacement image are not changed.
 func onVirtualNode(pod *corev1.Pod) (t todo) {
 	_, sidecars := containersOf(pod)
 	for i := range sidecars {
@@ -115,7 +116,7 @@ func onVirtualNode(pod *corev1.Pod) (t todo) {
 	return t
 }
 
-// phaseOf returns the phase of a Pod by its main containers.
+// phaseOf returns the phase of a Pod as determined by its main containers.
 func phaseOf(mains []container) corev1.PodPhase {
 	for i := range mains {
 		if mains[i].exitCode() != 0 {
@@ -125,7 +126,7 @@ func phaseOf(mains []container) corev1.PodPhase {
 	return corev1.PodSucceeded
 }
 
-// ask asks for containers not yet in a request.
+// ask adds containers that are in no request yet to a new request.
 func (t *todo) ask(known knownRequests, containers []container) {
 	for i := range containers {
 		c := &containers[i]
@@ -158,16 +159,16 @@ func waiting(code reason.Code, name, why, detail string) reason.Reason {
 
 func pathOf(name string) string { return "spec.containers[" + name + "]" }
 
-// knownRequests are the existing requests for a Pod.
+// knownRequests describes the existing requests for a Pod.
 type knownRequests struct {
-	// restarts holds, for each container in the requests, the number of restarts at the last request.
+	// restarts holds, for each container in a request, its restart count at the last request.
 	restarts map[string]int32
 	names    []string
-	// next is the name of the next request, or "" if no name is left.
+	// next is the name for the next request, or "" if all names are used.
 	next string
 }
 
-// requestName is the name of the n-th request for a Pod, from 1. The first is OpenKruise's.
+// requestName returns the name of the n-th request for a Pod, from 1. The first name is the one that OpenKruise uses.
 func requestName(uid types.UID, n int) string {
 	name := "sidecar-termination-" + string(uid)
 	if n > 1 {
@@ -176,8 +177,8 @@ func requestName(uid types.UID, n int) string {
 	return name
 }
 
-// requestsOf reads the requests for a Pod. Each request holds a sidecar missing in the rest, so requests never
-// outnumber containers, unless somebody else has made requests.
+// requestsOf reads the existing requests for a Pod. Each request contains a sidecar that the other requests lack, so
+// there are at most as many requests as containers, unless somebody else has created requests.
 func requestsOf(pod *corev1.Pod, requests func(name string) *v1beta1.ContainerRecreateRequest) knownRequests {
 	known := knownRequests{restarts: map[string]int32{}}
 	for n := range len(pod.Spec.Containers) + 1 {

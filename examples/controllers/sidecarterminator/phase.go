@@ -14,9 +14,10 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// setPhase marks a Pod as ended while its last sidecars still run. Having seen the phase, the kubelet stops the
-// sidecars and keeps the phase. Until then the kubelet may write its own phase back, every ten seconds
-// (pkg/kubelet/status/status_manager.go). A Pod changed meanwhile causes a conflict: the Pod's phase may differ by now.
+// setPhase sets the phase of a Pod while its last sidecars still run. When the kubelet sees the phase, it stops the
+// sidecars and keeps the phase. Until then the kubelet may overwrite the phase, every ten seconds
+// (pkg/kubelet/status/status_manager.go). If the Pod has changed since, the patch fails with a conflict, because the
+// right phase may differ by now.
 func setPhase(ctx context.Context, c client.Client, pod *corev1.Pod, phase corev1.PodPhase, now time.Time) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},

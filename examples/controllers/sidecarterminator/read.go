@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Concerns reports whether the controller may have work for a Pod, now or later: the Pod runs to completion, has a
-// sidecar, and has not ended. Caches have to keep such Pods with environment and status.
+// Concerns reports whether the controller may have to do something for a Pod, now or later: the Pod runs to completion,
+// has a sidecar, and has not ended. Caches must keep environment and status of such Pods.
 func Concerns(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || hasEnded(pod) && !isMarked(pod) {
 		return false
@@ -19,16 +19,17 @@ func Concerns(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return roleOf(&c).isSidecar() })
 }
 
-// role is a container's role by its environment.
+// role is the role of a container, as its environment says.
 type role struct {
-	stop   bool   // is stopped on ordinary Nodes
-	ignore bool   // the exit code is ignored
+	stop   bool   // must be stopped on ordinary Nodes
+	ignore bool   // its exit code is ignored
 	image  string // image for virtual Nodes
 }
 
 func (r role) isSidecar() bool { return r.stop || r.image != "" }
 
-// roleOf reads literal values. As in the kubelet, the last value of a name counts.
+// roleOf reads literal values of the environment. As in the kubelet, the last value counts if a name occurs more than
+// once.
 func roleOf(c *corev1.Container) (r role) {
 	for i := range c.Env {
 		switch value := c.Env[i].Value; c.Env[i].Name {
@@ -48,19 +49,19 @@ func roleOf(c *corev1.Container) (r role) {
 type container struct {
 	role
 
-	name, runs string // runs is the image of the Pod's spec
+	name, runs string // runs is the image in the Pod's spec
 	status     *corev1.ContainerStatus
-	restarts   bool // ended, and due for a restart by the kubelet
+	restarts   bool // has ended, and the kubelet will restart it
 }
 
 func (c *container) hasEnded() bool { return c.status.State.Terminated != nil }
 
 func (c *container) exitCode() int32 { return c.status.State.Terminated.ExitCode }
 
-// hasStarted reports whether an instance exists to stop.
+// hasStarted reports whether the container has an instance.
 func (c *container) hasStarted() bool { return c.status.ContainerID != "" }
 
-// stuckFor returns why a container waits without a start in sight, or "".
+// stuckFor returns why a container waits and will not start soon, or "".
 func (c *container) stuckFor() string {
 	waiting := c.status.State.Waiting
 	if waiting == nil || slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waiting.Reason) {
@@ -69,8 +70,8 @@ func (c *container) stuckFor() string {
 	return waiting.Reason
 }
 
-// containersOf returns the Pod's containers, in the order of the spec. The result is empty unless the statuses match
-// the containers exactly.
+// containersOf returns the Pod's containers, in the order of the spec. The result is empty unless the Pod has a status
+// for exactly each container.
 func containersOf(pod *corev1.Pod) (mains, sidecars []container) {
 	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
 		return nil, nil

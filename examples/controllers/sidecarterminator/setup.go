@@ -71,13 +71,13 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, r.watchGone(ctx, mgr)
 }
 
-// followed are the Pods, whose end the reconciler sees.
+// followed reports the deletion of Pods that the reconciler sees.
 type followed struct{ *Reconciler }
 
-// Exists reports whether the cache has a Pod of the UID.
+// Exists reports whether the cache has a Pod with the UID.
 func (f followed) Exists(pod types.UID) bool { _, ok := f.pods.ByUID(pod); return ok }
 
-// OnGone has forget called for each Pod that is gone.
+// OnGone registers forget to be called for each deleted Pod.
 func (f followed) OnGone(forget func(pod types.UID)) { f.gone = append(f.gone, forget) }
 
 // watchGone makes the reconciler forget deleted Pods.
@@ -108,7 +108,8 @@ func (r *Reconciler) watchGone(ctx context.Context, mgr kruise.Manager) error {
 	return nil
 }
 
-// addTo adds the loop. A Pod's own changes wake the Pod, and so does the end of a request for the Pod.
+// addTo adds the controller to the manager. Changes of a Pod wake the Pod, and so does the end of a request for the
+// Pod.
 func (r *Reconciler) addTo(mgr ctrl.Manager) error {
 	err := builder.ControllerManagedBy(mgr).
 		Named("sidecarterminator").

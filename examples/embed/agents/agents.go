@@ -1,6 +1,6 @@
 // Package agents is a whole operator for its own kind, Agent: a Pod on every fitting Node, updated in place where
-// possible. The kit does all hard work. The rest reads from top to bottom: observe, decide, act, report. Package fleet,
-// with Pods anywhere, is simpler and better read first.
+// possible. The kit does all difficult work. The operator's own code reads from top to bottom: observe, decide, act,
+// report. Package fleet, whose Pods run anywhere, is simpler and should be read first.
 package agents
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// Names of the operator's own: the kit has none.
+// These names are the operator's own, because the kit has no default names.
 const (
 	group         = "agents.example.com"
 	revisionLabel = group + "/revision"
 	gate          = group + "/Updated"
 )
 
-// historyLimit is how many revisions without Pods are kept.
+// historyLimit is how many revisions are kept that no Pods have.
 const historyLimit = 10
 
 type reconciler struct {
@@ -35,7 +35,7 @@ type reconciler struct {
 	fits *ownercache.Memo[*Agent, fit]
 }
 
-// Reconcile takes an Agent a step closer to its spec.
+// Reconcile does the next step towards an Agent's spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil || t.Owner.DeletionTimestamp != nil {
@@ -56,7 +56,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	update := t.History.Update
 	t.Read(podcontrol.Want{Update: update.Name})
-	pods := t.PerNode(podcontrol.PerNodeOptions{}) // after repeated ends of Pods on a Node, the next Pod waits
+	// If Pods on a Node end again and again, their replacement is delayed.
+	pods := t.PerNode(podcontrol.PerNodeOptions{})
 	step, err := pernode.Plan(pernode.Spec{
 		Partition: agent.Spec.Partition, MaxUnavailable: max(agent.Spec.MaxUnavailable, 1),
 		Paths: rollout.Paths{Partition: "spec.partition", MaxUnavailable: "spec.maxUnavailable"},
@@ -76,7 +77,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, &step, errors.Join(err, r.TruncateHistory(ctx, t, historyLimit)))
 }
 
-// report writes a changed status, and returns when to look again. step is nil if the pass ended early.
+// report writes the status if it has changed, and returns when to reconcile again. step is nil if the pass ended early.
 func (r *reconciler) report(ctx context.Context, t *executor.Turn[*Agent], step *pernode.Step, err error) (ctrl.Result, error) {
 	status := t.Owner.DeepCopyObject().(*Agent).Status
 	status.ObservedGeneration = t.Owner.Generation

@@ -39,8 +39,8 @@ func Run(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds both loops to the manager: the loop of Agents, also woken by Nodes, and the loop of their Pods, for
-// finishing started work.
+// setup adds both loops to the manager: the loop of Agents, also woken by changes of Nodes, and the loop of their Pods,
+// which finishes updates that have begun.
 func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("agents"), clock.RealClock{})
 	if err != nil {
@@ -50,7 +50,7 @@ func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	return r, r.AddTo(mgr, "agents", r, ownercache.ControllerOptions{Watch: watch}, ownercache.ControllerOptions{Workers: 8})
 }
 
-// newReconciler puts the parts together.
+// newReconciler makes the parts of the controller and connects them.
 func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.EventRecorder, now clock.PassiveClock) (*reconciler, error) {
 	inPlace, err := inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
 		StateAnnotation: group + "/state", GraceAnnotation: group + "/grace", Gate: gate, Reserved: []string{revisionLabel},
@@ -73,7 +73,7 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 	return &reconciler{parts, ownercache.NewMemo(parts.Cache, fitOf)}, nil
 }
 
-// fit is an Agent's requirements for Nodes, or the fault of its spec.
+// fit are an Agent's requirements for Nodes, or the error in its spec.
 type fit struct {
 	*nodefit.Requirements
 
@@ -89,7 +89,8 @@ func fitOf(agent *Agent) (f fit) {
 	return f
 }
 
-// claim is the role of a Node for an Agent. The zero value means: no Pod may be there, or the spec is invalid.
+// claim says how an Agent uses a Node. The zero value means that no Pod may run on the Node, or that the spec is
+// invalid.
 func (r *reconciler) claim(agent *Agent, node *corev1.Node) pernode.Node {
 	fit := r.fits.Of(agent)
 	if fit.err != nil {

@@ -16,10 +16,10 @@ import (
 //go:embed crd.yaml
 var CRD []byte
 
-// GroupVersion of the kind.
+// GroupVersion is the kind's API group and version.
 var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
 
-// Agent keeps a Pod on every fitting Node.
+// Agent is a workload with a Pod on every fitting Node.
 type Agent struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -29,23 +29,24 @@ type Agent struct {
 
 // Spec is written by users. No schema checks the template.
 type Spec struct {
-	// MaxUnavailable is how many of the Nodes under update may lack an available Pod for an update. Less than 1 means 1.
+	// MaxUnavailable is how many of the Nodes taking part in the update may lack an available Pod. Less than 1 means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
-	// Partition is on how many Nodes Pods stay at the old revision.
+	// Partition is the number of Nodes whose Pods stay at the old revision.
 	Partition int                    `json:"partition,omitempty"`
 	Template  corev1.PodTemplateSpec `json:"template"`
 
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values: a list of all Agents must not fail for a single Agent.
+// UnmarshalJSON leaves out invalid values, because a single invalid Agent must not make the list of all Agents fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses an incompletely read spec. The operator writes no specs, but somebody may copy the code.
+// MarshalJSON returns an error if the spec was not decoded completely. The operator never writes specs, but somebody
+// may copy the code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -55,11 +56,12 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 type Status struct {
 	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
 	Revision           string `json:"revision,omitempty"`
-	// Nodes counts the Nodes in want of a Pod. Available and Updated count the Nodes by their Pods.
+	// Nodes is the number of Nodes that should have a Pod. Available and Updated are the numbers of these Nodes with an
+	// available and with an updated Pod.
 	Nodes     int32 `json:"nodes"`
 	Available int32 `json:"available"`
 	Updated   int32 `json:"updated"`
-	// Conditions are Failed, and Waiting: why the update does not go on.
+	// Conditions are Failed, and Waiting, which says why the update does not continue.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

@@ -1,5 +1,6 @@
-// Package fleet is a whole operator for its own kind, Fleet: a number of equal Pods, updated in place where possible.
-// The kit does all hard work. The rest reads from top to bottom: observe, decide, act, report.
+// Package fleet is a whole operator for its own kind, Fleet: a number of identical Pods, updated in place where
+// possible. The kit does all difficult work. The operator's own code reads from top to bottom: observe, decide, act,
+// report.
 package fleet
 
 import (
@@ -17,19 +18,19 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Names of the operator's own: the kit has none.
+// These names are the operator's own, because the kit has no default names.
 const (
 	group         = "fleet.example.com"
 	revisionLabel = group + "/revision"
 	gate          = group + "/Updated"
 )
 
-// historyLimit is how many revisions without Pods are kept.
+// historyLimit is how many revisions are kept that no Pods have.
 const historyLimit = 10
 
 type reconciler struct{ *executor.Parts[*Fleet] }
 
-// Reconcile takes a Fleet a step closer to its spec.
+// Reconcile does the next step towards a Fleet's spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil || t.Owner.DeletionTimestamp != nil {
@@ -60,11 +61,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, errors.Join(err, r.TruncateHistory(ctx, t, historyLimit)))
 }
 
-// report writes a changed status, and returns when to look again.
+// report writes the status if it has changed, and returns when to reconcile again.
 func (r *reconciler) report(ctx context.Context, t *executor.Turn[*Fleet], err error) (ctrl.Result, error) {
 	status := t.Owner.DeepCopyObject().(*Fleet).Status
 	status.ObservedGeneration = t.Owner.Generation
-	if t.Set != nil { // else the pass ended early
+	if t.Set != nil { // nil if the pass ended early
 		pods := t.Set.Totals()
 		status.Revision, status.Pods, status.Available, status.Updated = t.History.Update.Name, pods.Pods, pods.Available, pods.Updated
 		t.Pass.Wake(t.Set.NextAvailable)

@@ -37,7 +37,8 @@ func Run(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// Setup adds both loops to the manager: the loop of Fleets, and the loop of their Pods, for finishing started work.
+// Setup adds both loops to the manager: the loop of Fleets, and the loop of their Pods, which finishes updates that
+// have begun.
 func Setup(ctx context.Context, mgr ctrl.Manager) error {
 	_, err := setup(ctx, mgr)
 	return err
@@ -51,7 +52,7 @@ func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	return r, r.AddTo(mgr, "fleet", r, ownercache.ControllerOptions{}, ownercache.ControllerOptions{Workers: 8})
 }
 
-// newReconciler puts the parts together.
+// newReconciler makes the parts of the controller and connects them.
 func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.EventRecorder, now clock.PassiveClock) (*reconciler, error) {
 	inPlace, err := updater()
 	if err != nil {
@@ -72,7 +73,7 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 	return &reconciler{parts}, err
 }
 
-// updater updates Pods in place, under names of the operator's own.
+// updater makes in-place updates, with the operator's own names.
 func updater() (*inplaceupdate.Updater, error) {
 	return inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
 		StateAnnotation: group + "/state", GraceAnnotation: group + "/grace", Gate: gate, Reserved: []string{revisionLabel},

@@ -16,10 +16,10 @@ import (
 //go:embed crd.yaml
 var CRD []byte
 
-// GroupVersion of the kind.
+// GroupVersion is the kind's API group and version.
 var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
 
-// Fleet keeps a number of equal Pods.
+// Fleet is a workload with a number of identical Pods.
 type Fleet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -30,23 +30,25 @@ type Fleet struct {
 // Spec is written by users. No schema checks the template.
 type Spec struct {
 	Replicas int `json:"replicas"`
-	// MaxUnavailable is how many Pods may be out of service for an update. Less than 1 means 1.
+	// MaxUnavailable is how many Pods may be out of service because of an update. Less than 1 means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
-	// GracePeriodSeconds is how long a Pod is out of service before its update in place, for its clients to leave.
+	// GracePeriodSeconds is how long a Pod is out of service before its in-place update, so that its clients can
+	// disconnect.
 	GracePeriodSeconds int                    `json:"gracePeriodSeconds,omitempty"`
 	Template           corev1.PodTemplateSpec `json:"template"`
 
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values: a list of all Fleets must not fail for a single Fleet.
+// UnmarshalJSON leaves out invalid values, because a single invalid Fleet must not make the list of all Fleets fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses an incompletely read spec. The operator writes no specs, but somebody may copy the code.
+// MarshalJSON returns an error if the spec was not decoded completely. The operator never writes specs, but somebody
+// may copy the code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -63,7 +65,7 @@ type Status struct {
 }
 
 // FleetList is a list of Fleets.
-type FleetList struct { //nolint:revive // The scheme knows lists of a kind by this name.
+type FleetList struct { //nolint:revive // The scheme expects the list type of a kind to have this name.
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitzero"`
 	Items           []Fleet `json:"items"`

@@ -1,6 +1,6 @@
 // Package gameservers is a whole operator for its own kind, GameServers: Pods with ordinals, updated in place where
-// possible, and never during a match. The kit does all hard work; the rest reads from top to bottom: observe, decide,
-// act, report. Package fleet, with Pods all alike, is simpler and better read first.
+// possible, and never during a match. The kit does all difficult work; the operator's own code reads from top to
+// bottom: observe, decide, act, report. Package fleet, whose Pods are identical, is simpler and should be read first.
 package gameservers
 
 import (
@@ -26,16 +26,16 @@ type reconciler struct{ *executor.Parts[*GameServers] }
 
 type turn = executor.Turn[*GameServers]
 
-// decision is the decision of a pass. Fields are nil if the pass ended early.
+// decision is what a pass has decided. Fields are nil if the pass ended early.
 type decision struct {
 	current *appsv1.ControllerRevision
 	members *podcontrol.Numbered
 	step    numbered.Step
-	// unfinished is the awaited event, or nil if everything is as wanted.
+	// unfinished says what the GameServers waits for, nil if everything is as wanted.
 	unfinished error
 }
 
-// Reconcile takes a GameServers a step closer to its spec.
+// Reconcile does the next step towards a GameServers' spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil || t.Owner.DeletionTimestamp != nil {
@@ -55,7 +55,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, d, errors.Join(err, r.TruncateHistory(ctx, t, t.Owner.Spec.HistoryLimit, d.current.Name)))
 }
 
-// decide is pure apart from the memory of refusals.
+// decide has no effects, but reads remembered refusals.
 func (r *reconciler) decide(t *turn, wanted ordinals.Set) (*decision, error) {
 	spec, update := &t.Owner.Spec, t.History.Update
 	d := &decision{current: t.History.Current(t.Owner.Status.CurrentRevision)}
@@ -76,7 +76,7 @@ func (r *reconciler) decide(t *turn, wanted ordinals.Set) (*decision, error) {
 	return d, reason.Final(err)
 }
 
-// act carries the step out, until something has changed.
+// act carries out the step until an object has changed.
 func (r *reconciler) act(ctx context.Context, t *turn, d *decision) error {
 	update := t.History.Update
 	err := t.Pass.UntilChanged(
@@ -95,7 +95,7 @@ func (r *reconciler) act(ctx context.Context, t *turn, d *decision) error {
 	return err
 }
 
-// report writes a changed status, and returns when to look again.
+// report writes the status if it has changed, and returns when to reconcile again.
 func (r *reconciler) report(ctx context.Context, t *turn, d *decision, err error) (ctrl.Result, error) {
 	status := t.Owner.DeepCopyObject().(*GameServers).Status
 	status.ObservedGeneration = t.Owner.Generation

@@ -30,14 +30,15 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// Options of the operator.
+// Options are options of the operator.
 type Options struct {
-	// Namespace of the Secret with the certificate, and of the Service gameservers.
+	// Namespace is the namespace of the Secret with the certificate, and of the Service gameservers.
 	Namespace string
-	// Port is the webhook's port. Host, if set, is the IP address for the API server in place of the Service.
+	// Port is the webhook's port. Host, if set, is the IP address to which the API server connects in place of the
+	// Service.
 	Host string
 	Port int
-	// Probes is the address of /readyz.
+	// Probes is the address that serves /readyz.
 	Probes string
 }
 
@@ -74,7 +75,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// newRotator returns the rotator of the webhook's certificate, in a Secret and in the webhook's configuration.
+// newRotator returns the rotator for the webhook's certificate, which is stored in a Secret; the CA bundle is written
+// to the webhook's configuration.
 func newRotator(config *rest.Config, scheme *runtime.Scheme, o Options) (*rotator.Rotator, error) {
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -82,15 +84,16 @@ func newRotator(config *rest.Config, scheme *runtime.Scheme, o Options) (*rotato
 	}
 	return rotator.New(rotator.Options{
 		Config: webhookcert.Config{
-			DNSNames: []string{"gameservers." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host), // at most a single address
+			// IPs has at most one address.
+			DNSNames: []string{"gameservers." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host),
 		},
 		Client: c, Secret: client.ObjectKey{Namespace: o.Namespace, Name: "gameservers-webhook"},
 		Validating: []string{"gameservers." + group}, Host: o.Host, Port: o.Port, Address: net.JoinHostPort("localhost", strconv.Itoa(o.Port)),
 	})
 }
 
-// setup adds both loops to the manager: the loop of GameServers, and the loop of their Pods, for finishing started
-// work.
+// setup adds both loops to the manager: the loop of GameServers, and the loop of their Pods, which finishes updates
+// that have begun.
 func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("gameservers"), clock.RealClock{})
 	if err != nil {
@@ -99,7 +102,7 @@ func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	return r, r.AddTo(mgr, "gameservers", r, ownercache.ControllerOptions{}, ownercache.ControllerOptions{Workers: 8})
 }
 
-// newReconciler puts the parts together.
+// newReconciler makes the parts of the controller and connects them.
 func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.EventRecorder, now clock.PassiveClock) (*reconciler, error) {
 	inPlace, updaterErr := inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
 		StateAnnotation: group + "/update", GraceAnnotation: group + "/grace", Gate: gate,
@@ -110,7 +113,7 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 		return nil, err
 	}
 	parts, err := executor.NewParts(ctx, mgr, &GameServers{}, executor.Config[*GameServers]{
-		// A label holds 63 characters, and the name of a revision may be longer.
+		// The name of a revision may be longer than the 63 characters of a label value.
 		Control:   podcontrol.Config{InPlace: inPlace, RevisionLabel: revisionLabel, DeleteLabel: deleteLabel, Lifecycle: machine},
 		Revisions: revision.Keys{HashLabel: revisionLabel},
 		Cache:     ownercache.Options{Clock: now},
@@ -119,7 +122,7 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 	return &reconciler{parts}, err
 }
 
-// rules are the conditions for touching a Pod.
+// rules returns when and how Pods may be updated or deleted.
 func rules(g *GameServers) podcontrol.Rules {
 	rules := podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible}
 	if g.Spec.AskMatchMaker {

@@ -13,15 +13,15 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// Names of the operator's own: the kit has none.
+// These names are the operator's own, because the kit has no default names.
 const (
 	group         = "games.example.com"
 	revisionLabel = group + "/revision"
 	stateLabel    = group + "/state"
 	sinceKey      = group + "/since"
-	// holdLabel is the match maker's.
+	// holdLabel is the label with which the match maker holds a Pod.
 	holdLabel = group + "/hold"
-	// deleteLabel is for users: a Pod with the label is deleted and recreated.
+	// deleteLabel is for users: a Pod with this label is deleted and created again.
 	deleteLabel = group + "/delete"
 	gate        = group + "/Updated"
 )
@@ -36,10 +36,10 @@ var CRD []byte
 //go:embed webhook.yaml
 var Webhook []byte
 
-// GroupVersion of the kind.
+// GroupVersion is the kind's API group and version.
 var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
 
-// GameServers keeps Pods with ordinals: NAME-0, NAME-1 and so on.
+// GameServers is a workload whose Pods have ordinals: NAME-0, NAME-1 and so on.
 type GameServers struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -47,36 +47,37 @@ type GameServers struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is written by users. The webhook checks the spec, and no schema checks the template.
+// Spec is written by users. The webhook checks the spec, but no schema checks the template.
 type Spec struct {
 	Replicas int `json:"replicas"`
 	// Start is the lowest ordinal. Reserved ordinals, such as 3 or "10-19", are left out.
 	Start    int                  `json:"start,omitempty"`
 	Reserved []intstr.IntOrString `json:"reserved,omitempty"`
-	// Partition is how many Pods, of the lowest ordinals, stay at the revision before.
+	// Partition is how many Pods, those with the lowest ordinals, stay at the old revision.
 	Partition int `json:"partition,omitempty"`
-	// MaxUnavailable is how many ordinals may lack an available Pod before the operator takes another Pod out of service.
-	// 0 stands for 1.
+	// MaxUnavailable is how many ordinals may lack an available Pod, including the Pod that the operator takes out of
+	// service. 0 means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
-	// AskMatchMaker has Pods carry the label games.example.com/hold=match. Before a Pod is updated or deleted, its label
-	// games.example.com/state becomes PreparingUpdate or PreparingDelete; the match maker removes the first label when no
-	// match runs.
+	// AskMatchMaker puts the label games.example.com/hold=match on Pods. Before a Pod is updated or deleted, the
+	// operator sets its label games.example.com/state to PreparingUpdate or PreparingDelete and waits; the match maker
+	// removes the label hold when no match runs on the Pod.
 	AskMatchMaker bool `json:"askMatchMaker,omitempty"`
-	// HistoryLimit is how many revisions without Pods are kept.
+	// HistoryLimit is how many revisions are kept that no Pods have.
 	HistoryLimit int                    `json:"historyLimit,omitempty"`
 	Template     corev1.PodTemplateSpec `json:"template"`
 
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values: a list of all GameServers must not fail for a single object.
+// UnmarshalJSON leaves out invalid values, because a single invalid object must not make the list of all GameServers
+// fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses an incompletely read spec.
+// MarshalJSON returns an error if the spec was not decoded completely.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -85,18 +86,18 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 // Status is written by the operator.
 type Status struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Revision is the template's revision, CurrentRevision the replaced revision.
+	// Revision is the template's revision, and CurrentRevision the revision that an update replaces.
 	Revision        string `json:"revision,omitempty"`
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	Pods            int32  `json:"pods"`
 	Available       int32  `json:"available"`
 	Updated         int32  `json:"updated"`
-	// Conditions are Failed, with the fault, and Progressing, with the awaited event.
+	// Conditions are Failed, with the error, and Progressing, with what the update waits for.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // GameServersList is a list of GameServers.
-type GameServersList struct { //nolint:revive // The scheme knows lists of a kind by this name.
+type GameServersList struct { //nolint:revive // The scheme expects the list type of a kind to have this name.
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitzero"`
 	Items           []GameServers `json:"items"`

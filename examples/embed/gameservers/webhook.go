@@ -11,18 +11,19 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Reasons for leaving a GameServers alone, and for Progressing without a limit of the rollout.
+// These are reasons why the Pods of a GameServers are not changed, and why it is Progressing although no limit of the
+// rollout applies.
 const (
 	InvalidSpec reason.Code = "InvalidSpec"
 	UnderWay    reason.Code = "UnderWay"
 )
 
-// wanted returns the ordinals for Pods, or all problems of the spec. The webhook refuses a spec with problems. If such
-// a spec is stored nevertheless, Pods are left alone.
+// wanted returns the ordinals that should have Pods, or all errors in the spec. The webhook refuses a spec with errors.
+// If such a spec is stored nevertheless, its Pods are not changed.
 func wanted(g *GameServers, inPlace *inplaceupdate.Updater) (ordinals.Set, reason.List) {
 	spec := &g.Spec
 	if problems := decode.Reasons(spec.undecodable); problems != nil {
-		return ordinals.Set{}, problems // the rest would only complain of missing values
+		return ordinals.Set{}, problems // further checks would only report missing values
 	}
 	paths := ordinals.Paths{Start: "spec.start", Replicas: "spec.replicas", Reserved: "spec.reserved"}
 	set, err := ordinals.Of(paths, spec.Start, spec.Replicas, spec.Reserved...)

@@ -1,5 +1,6 @@
 // Package nodejobs is a whole operator for its own kind, NodeJob: a program that runs once on every fitting Node, a few
-// Nodes at a time. The kit does all hard work. The rest reads from top to bottom: observe, decide, act, report.
+// Nodes at a time. The kit does all difficult work. The operator's own code reads from top to bottom: observe, decide,
+// act, report.
 package nodejobs
 
 import (
@@ -30,7 +31,7 @@ type reconciler struct {
 
 type view = ownercache.View[*NodeJob]
 
-// Reconcile takes a NodeJob a step closer to its end.
+// Reconcile does the next step for a NodeJob.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the Pods
@@ -46,7 +47,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	pass.Wake(step.After)
 	status, work := nextStatus(v.Owner, survey, step, v.Now), survey.Work(step)
-	if work.Ends { // so that a process that dies in between goes on from there
+	if work.Ends { // recorded first, so that if the process dies in between, the next process continues from the status
 		if written, err := v.WriteSharedStatus(ctx, status); err != nil || !written {
 			return pass.Result(err)
 		}
@@ -57,7 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, v, pass, status, err)
 }
 
-// decide counts the Pods, and decides what may happen now.
+// decide counts the Pods, and decides what to do now.
 func (r *reconciler) decide(v *view, fit fit) (*completion.Survey, completion.Step, error) {
 	spec, status := &v.Owner.Spec, &v.Owner.Status
 	claims := map[string]completion.Claim{}
@@ -76,7 +77,7 @@ func (r *reconciler) decide(v *view, fit fit) (*completion.Survey, completion.St
 	}, survey.Progress(ptr.Deref(status.Started, metav1.Time{}).Time, ptr.Deref(status.Ended, metav1.Time{}).Time), v.Now), nil
 }
 
-// nextStatus is the status after a decision. What was counted at the end of a job stays.
+// nextStatus returns the status after a decision. The numbers of a job that has ended do not change any more.
 func nextStatus(job *NodeJob, survey *completion.Survey, step completion.Step, now time.Time) Status {
 	status := *job.Status.DeepCopy()
 	status.ObservedGeneration = job.Generation
@@ -95,7 +96,8 @@ func nextStatus(job *NodeJob, survey *completion.Survey, step completion.Step, n
 	return status
 }
 
-// report writes a changed status, unless another process has written a newer one, and returns when to look again.
+// report writes the status if it has changed, unless another process has written a newer status, and returns when to
+// reconcile again.
 func (r *reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, status Status, err error) (ctrl.Result, error) {
 	meta.SetStatusCondition(&status.Conditions, reason.Condition("Failing", v.Owner.Generation, err))
 	_, statusErr := v.WriteSharedStatus(ctx, status)

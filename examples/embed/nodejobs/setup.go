@@ -35,7 +35,7 @@ func Run(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds the loop of NodeJobs, also woken by Nodes, to the manager.
+// setup adds the loop of NodeJobs, also woken by changes of Nodes, to the manager.
 func setup(ctx context.Context, mgr ctrl.Manager) error {
 	cache, err := ownercache.New(ctx, mgr, &NodeJob{}, ownercache.Options{Nodes: true})
 	if err != nil {
@@ -56,7 +56,7 @@ func setup(ctx context.Context, mgr ctrl.Manager) error {
 	return cache.AddController(mgr, "nodejobs", r, ownercache.ControllerOptions{Watch: watch})
 }
 
-// fit is a NodeJob's requirements for Nodes of new Pods, and for Nodes whose Pod stays, or the fault of its spec.
+// fit are a NodeJob's requirements for Nodes, for new Pods and for running Pods, or the error in its spec.
 type fit struct {
 	*nodefit.Requirements
 
@@ -78,7 +78,7 @@ func fitOf(job *NodeJob) (f fit) {
 	return f
 }
 
-// claim is the use of a Node. A Pod that runs stays on a cordoned Node, and on one that is not ready for a moment.
+// claim says how a job uses a Node. A running Pod stays on a Node that is cordoned, or that is not ready for a moment.
 func (f fit) claim(node *corev1.Node) completion.Claim {
 	return completion.Claim{Fits: f.Fits(node).Run, Keeps: f.stays.Fits(node).Continue}
 }

@@ -18,7 +18,7 @@ import (
 //go:embed crd.yaml
 var CRD []byte
 
-// GroupVersion of the kind.
+// GroupVersion is the kind's API group and version.
 var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
 
 // NodeJob runs a program once on every fitting Node.
@@ -31,10 +31,12 @@ type NodeJob struct {
 
 // Spec is written by users. No schema checks the template.
 type Spec struct {
-	// Parallelism is on how many Nodes the program runs at a time, as a number or a percentage. Nil is no limit.
+	// Parallelism is on how many Nodes the program may run at the same time, as a number or a percentage. Nil means no
+	// limit.
 	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
 	Paused      bool                `json:"paused,omitempty"`
-	// DeadlineSeconds is the time until the job fails, TTLSeconds the time from its end until it is deleted.
+	// DeadlineSeconds is the time from the start until the job fails, and TTLSeconds the time from its end until it is
+	// deleted.
 	DeadlineSeconds *int64                 `json:"deadlineSeconds,omitempty"`
 	TTLSeconds      *int64                 `json:"ttlSeconds,omitempty"`
 	Template        corev1.PodTemplateSpec `json:"template"`
@@ -42,14 +44,16 @@ type Spec struct {
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values: a list of all NodeJobs must not fail for a single NodeJob.
+// UnmarshalJSON leaves out invalid values, because a single invalid NodeJob must not make the list of all NodeJobs
+// fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses an incompletely read spec. The operator writes no specs, but somebody may copy the code.
+// MarshalJSON returns an error if the spec was not decoded completely. The operator never writes specs, but somebody
+// may copy the code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -61,12 +65,14 @@ type Status struct {
 	State              completion.State `json:"state,omitempty"`
 	Started            *metav1.Time     `json:"started,omitempty"`
 	Ended              *metav1.Time     `json:"ended,omitempty"`
-	// Nodes counts the Nodes of the job, Done those with an ended Pod. Active and Failed count Pods.
+	// Nodes is the number of Nodes on which the job runs, and Done the number of those whose Pod has ended. Active and
+	// Failed are numbers of Pods.
 	Nodes  int32 `json:"nodes"`
 	Done   int32 `json:"done"`
 	Active int32 `json:"active"`
 	Failed int32 `json:"failed"`
-	// Conditions are Waiting, why the job does not go on or has failed, and Failing: what the operator cannot do.
+	// Conditions are Waiting, which says why the job does not continue or has failed, and Failing, which says what the
+	// operator cannot do.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

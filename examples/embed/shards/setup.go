@@ -30,11 +30,12 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// Options of the operator.
+// Options are options of the operator.
 type Options struct {
-	// Namespace of the Secret with the certificate, and of the Service shards.
+	// Namespace is the namespace of the Secret with the certificate, and of the Service shards.
 	Namespace string
-	// Port is the webhook's port. Host, if set, is the IP address for the API server in place of the Service.
+	// Port is the webhook's port. Host, if set, is the IP address to which the API server connects in place of the
+	// Service.
 	Host string
 	Port int
 }
@@ -50,7 +51,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	certificates, err := rotator.New(rotator.Options{
-		Config: webhookcert.Config{DNSNames: []string{"shards." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host)}, // at most a single address
+		// IPs has at most one address.
+		Config: webhookcert.Config{DNSNames: []string{"shards." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host)},
 		Client: c, Secret: client.ObjectKey{Namespace: o.Namespace, Name: "shards-webhook"},
 		Validating: []string{"shards." + group}, Host: o.Host, Port: o.Port, Address: net.JoinHostPort("localhost", strconv.Itoa(o.Port)),
 	})
@@ -67,12 +69,12 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	hooks.Register("/validate-pods", &webhook.Admission{Handler: r.budget.Handler(r.protected)})
-	_ = mgr.GetWebhookServer() // a manager starts the server only if somebody has asked for it
+	_ = mgr.GetWebhookServer() // a manager starts the webhook server only if GetWebhookServer was called
 	return mgr.Start(ctx)
 }
 
-// setup adds both loops to the manager: the loop of Shards, also woken by claims and by spending from the budget, and
-// the loop of their Pods, for finishing started work.
+// setup adds both loops to the manager: the loop of Shards, also woken by claims and when somebody spends from the
+// budget, and the loop of their Pods, which finishes updates that have begun.
 func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("shards"), clock.RealClock{})
 	if err != nil {
@@ -83,7 +85,7 @@ func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	return r, r.AddTo(mgr, "shards", r, owners, ownercache.ControllerOptions{Workers: 8})
 }
 
-// newReconciler puts the parts together.
+// newReconciler makes the parts of the controller and connects them.
 func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.EventRecorder, now clock.PassiveClock) (*reconciler, error) {
 	inPlace, inPlaceErr := inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
 		StateAnnotation: group + "/update", GraceAnnotation: group + "/grace", Gate: gate, Reserved: []string{revisionLabel},

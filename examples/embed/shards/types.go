@@ -16,17 +16,17 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Names of the operator's own: the kit has none.
+// These names are the operator's own, because the kit has no default names.
 const (
 	group         = "shards.example.com"
 	revisionLabel = group + "/revision"
 	gate          = group + "/Updated"
 )
 
-// historyLimit is how many revisions without Pods are kept.
+// historyLimit is how many revisions are kept that no Pods have.
 const historyLimit = 10
 
-// InvalidSpec is the reason for leaving a Shards alone.
+// InvalidSpec is the reason why the Pods of a Shards are not changed.
 const InvalidSpec reason.Code = "InvalidSpec"
 
 // CRD is the CustomResourceDefinition, and Webhook the ValidatingWebhookConfiguration, as YAML. The Service of the
@@ -38,10 +38,10 @@ var (
 	Webhook []byte
 )
 
-// GroupVersion of the kind.
+// GroupVersion is the kind's API group and version.
 var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
 
-// Shards keeps Pods with ordinals and volumes: NAME-0, NAME-1 and so on.
+// Shards is a workload whose Pods have ordinals and volumes: NAME-0, NAME-1 and so on.
 type Shards struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -52,10 +52,10 @@ type Shards struct {
 // Spec is written by users. No schema checks the template.
 type Spec struct {
 	Replicas int `json:"replicas"`
-	// MaxUnavailable is how many of the Pods may be out of service for the operator, for evictions and for users together.
-	// 0 stands for 1.
+	// MaxUnavailable is how many of the Pods may be out of service because of the operator, evictions and users
+	// together. 0 means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
-	// Storage is the size of a Pod's volume. A larger size enlarges the volumes.
+	// Storage is the size of a Pod's volume. If the size is raised, the volumes are enlarged.
 	Storage      resource.Quantity      `json:"storage"`
 	StorageClass *string                `json:"storageClass,omitempty"`
 	Template     corev1.PodTemplateSpec `json:"template"`
@@ -63,31 +63,32 @@ type Spec struct {
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values: a list of all Shards must not fail for a single Shards.
+// UnmarshalJSON leaves out invalid values, because a single invalid Shards must not make the list of all Shards fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses an incompletely read spec. The operator writes no specs, but somebody may copy the code.
+// MarshalJSON returns an error if the spec was not decoded completely. The operator never writes specs, but somebody
+// may copy the code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
 }
 
-// Status is written by the operator, and its budget by the webhook too.
+// Status is written by the operator; its budget also by the webhook.
 type Status struct {
 	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
 	Revision           string `json:"revision,omitempty"`
 	CurrentRevision    string `json:"currentRevision,omitempty"`
-	// Pods counts active Pods, Available and Updated count the Pods among them.
+	// Pods is the number of active Pods, and Available and Updated the numbers of those that are available and updated.
 	Pods      int32 `json:"pods"`
 	Available int32 `json:"available"`
 	Updated   int32 `json:"updated"`
-	// Budget says how many Pods may go.
+	// Budget is the ledger that says how many Pods may be taken out of service.
 	Budget disruption.Ledger `json:"budget"`
-	// Conditions are Failed, and Waiting: why nothing more happens now.
+	// Conditions are Failed, and Waiting, which says why the update does not continue.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -105,10 +106,10 @@ func (s *Shards) ordinals() (ordinals.Set, error) {
 	return ordinals.Of(ordinals.Paths{Replicas: "spec.replicas"}, 0, s.Spec.Replicas)
 }
 
-// problems are the faults of a spec.
+// problems returns the errors in a spec.
 func (r *reconciler) problems(s *Shards) reason.List {
 	if problems := decode.Reasons(s.Spec.undecodable); problems != nil {
-		return problems // the rest would only complain of missing values
+		return problems // further checks would only report missing values
 	}
 	_, err := s.ordinals()
 	problems := reason.From(err)
@@ -125,7 +126,7 @@ func (r *reconciler) problems(s *Shards) reason.List {
 }
 
 // ShardsList is a list of Shards.
-type ShardsList struct { //nolint:revive // The scheme knows lists of a kind by this name.
+type ShardsList struct { //nolint:revive // The scheme expects the list type of a kind to have this name.
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitzero"`
 	Items           []Shards `json:"items"`

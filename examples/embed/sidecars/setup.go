@@ -26,14 +26,15 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// Options of the operator.
+// Options are options of the operator.
 type Options struct {
-	// Namespace of the Secret with the certificate, and of the Service sidecars.
+	// Namespace is the namespace of the Secret with the certificate, and of the Service sidecars.
 	Namespace string
-	// Port is the webhook's port. Host, if set, is the IP address for the API server in place of the Service.
+	// Port is the webhook's port. Host, if set, is the IP address to which the API server connects in place of the
+	// Service.
 	Host string
 	Port int
-	// Probes is the address of /readyz.
+	// Probes is the address that serves /readyz.
 	Probes string
 }
 
@@ -48,7 +49,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	certificates, err := rotator.New(rotator.Options{
-		Config: webhookcert.Config{DNSNames: []string{"sidecars." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host)}, // at most a single address
+		// IPs has at most one address.
+		Config: webhookcert.Config{DNSNames: []string{"sidecars." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host)},
 		Client: c, Secret: client.ObjectKey{Namespace: o.Namespace, Name: "sidecars-webhook"},
 		Mutating: []string{"sidecars." + group}, Host: o.Host, Port: o.Port, Address: net.JoinHostPort("localhost", strconv.Itoa(o.Port)),
 	})
@@ -68,7 +70,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds the webhook, serving on every replica, and the controller.
+// setup adds the webhook, which runs on every replica, and the controller.
 func setup(ctx context.Context, mgr ctrl.Manager) error {
 	control, err := sidecarcontrol.New(sidecarcontrol.Config{Keys: keys()})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package sidecars is a whole operator for its own kind, Sidecar: a container injected into Pods at their creation,
-// whoever creates the Pods. A later change of the image updates running Pods without a restart of further containers. A
-// webhook injects, a controller upgrades; both come from the kit.
+// Package sidecars is a whole operator for its own kind, Sidecar: a container injected into Pods when they are created,
+// whoever creates the Pods. If the image changes later, running Pods are updated without a restart of other containers.
+// A webhook injects the container and a controller upgrades it; both come from the kit.
 package sidecars
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
 )
 
-// group begins all names of the operator's own: the kit has none.
+// group is the prefix of all names of the operator, because the kit has no default names.
 const group = "sidecars.example.com"
 
 // keys are the names written on Pods.
@@ -30,8 +30,8 @@ func keys() sidecarcontrol.Keys {
 	}
 }
 
-// setOf returns the injected parts of a Sidecar, or the fault of an invalid Sidecar. Webhook and controller both use
-// setOf, and so agree.
+// setOf returns what a Sidecar injects, or the error if the Sidecar is invalid. Webhook and controller both use setOf,
+// so their results agree.
 func setOf(s *Sidecar) (*sidecarcontrol.Set, error) {
 	if problems := decode.Reasons(s.Spec.undecodable); problems != nil {
 		return nil, problems
@@ -45,10 +45,10 @@ func setOf(s *Sidecar) (*sidecarcontrol.Set, error) {
 
 type reconciler struct{ *upgrader.Upgrader[*Sidecar] }
 
-// Reconcile takes the Pods of a Sidecar a step closer to its spec.
+// Reconcile does the next step for the Pods of a Sidecar.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil { // injected containers stay
+	if v == nil || v.Owner.DeletionTimestamp != nil { // injected containers stay in their Pods
 		return result, err
 	}
 	pass, status := r.Fanout.Begin(v), v.Owner.DeepCopyObject().(*Sidecar).Status
@@ -71,7 +71,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err, statusErr)
 }
 
-// rolloutOf says how many Pods are upgraded at a time.
+// rolloutOf says how many Pods may be upgraded at the same time.
 func rolloutOf(v *ownercache.View[*Sidecar]) func([]sidecarcontrol.Standing) sidecarcontrol.Rollout {
 	return func([]sidecarcontrol.Standing) sidecarcontrol.Rollout {
 		return sidecarcontrol.Rollout{MaxUnavailable: max(v.Owner.Spec.MaxUnavailable, 1), MaxUnavailablePath: "spec.maxUnavailable"}

@@ -19,10 +19,10 @@ var (
 	Webhook []byte
 )
 
-// GroupVersion of the kind.
+// GroupVersion is the kind's API group and version.
 var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
 
-// Sidecar is a container for all Pods with some labels, in all namespaces.
+// Sidecar is a container for all Pods that a label selector matches, in all namespaces.
 type Sidecar struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -32,26 +32,28 @@ type Sidecar struct {
 
 // Spec is written by users. No schema checks the container.
 type Spec struct {
-	// Selector selects Pods. An empty selector selects none.
+	// Selector selects Pods. An empty selector selects no Pods.
 	Selector metav1.LabelSelector `json:"selector"`
-	// Container is injected, as a native sidecar. A changed image is upgraded in place; every further change needs new
-	// Pods.
+	// Container is the container to inject, as a native sidecar. If its image changes, running Pods are upgraded in
+	// place; any other change affects only new Pods.
 	Container corev1.Container `json:"container"`
 	Volumes   []corev1.Volume  `json:"volumes,omitempty"`
-	// MaxUnavailable is how many Pods may be out of service for an upgrade. Less than 1 means 1.
+	// MaxUnavailable is how many Pods may be out of service because of an upgrade. Less than 1 means 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 
 	undecodable []decode.Problem
 }
 
-// UnmarshalJSON leaves out invalid values: a list of all Sidecars must not fail for a single Sidecar.
+// UnmarshalJSON leaves out invalid values, because a single invalid Sidecar must not make the list of all Sidecars
+// fail.
 func (s *Spec) UnmarshalJSON(data []byte) (err error) {
 	type plain Spec
 	s.undecodable, err = decode.Fields(data, (*plain)(s), "spec")
 	return err
 }
 
-// MarshalJSON refuses an incompletely read spec. The operator writes no specs, but somebody may copy the code.
+// MarshalJSON returns an error if the spec was not decoded completely. The operator never writes specs, but somebody
+// may copy the code.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	type plain Spec
 	return decode.Marshal(plain(s), s.undecodable)
@@ -60,12 +62,13 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 // Status is written by the operator.
 type Status struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Pods counts the Pods with the container. Updated and Ready count the Pods with the newest container, and the ready
-	// Pods.
+	// Pods is the number of Pods that have the container. Updated is the number of Pods with the newest container, and
+	// Ready the number of ready Pods.
 	Pods    int32 `json:"pods"`
 	Updated int32 `json:"updated"`
 	Ready   int32 `json:"ready"`
-	// Conditions are Failed, Blocked (Pods in need of recreation), and Waiting: why the upgrade does not go on.
+	// Conditions are Failed, Blocked (Pods must be recreated), and Waiting, which says why the upgrade does not
+	// continue.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

@@ -1,6 +1,6 @@
-// Command crdconversion makes the API server call the conversion webhook for every CRD in a directory with several
-// versions: controller-gen has no marker for conversion. The command adds the lines and leaves the rest of each file
-// unchanged. A file with the lines stays as it is.
+// Command crdconversion adds the conversion webhook to every CRD in a directory that has several versions, because
+// controller-gen has no marker for conversion. The command adds lines and does not change the rest of a file. A file
+// that has the lines already is not changed.
 package main
 
 import (
@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// conversion is the text added below spec. The manager puts in the caBundle. If the first key of spec is "group", the
-// place is also right by the alphabet, as in all output of controller-gen.
+// conversion is the text added below spec. The manager sets the caBundle. Since the first key of spec is "group", the
+// keys remain sorted, as in all output of controller-gen.
 const conversion = `  conversion:
     strategy: Webhook
     webhook:
@@ -66,7 +66,7 @@ func rewrite(dir string) error {
 	return nil
 }
 
-// manifest has the needed fields of a CRD.
+// manifest has those fields of a CRD that are read here.
 type manifest struct {
 	Kind string `json:"kind"`
 	Spec struct {

@@ -9,19 +9,19 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Write is a request to the API server with the account of a node agent.
+// Write is a request to the API server by the ServiceAccount of a node agent.
 type Write struct {
 	// Name describes the request.
 	Name string
-	// Method, Path and Type are those of HTTP; Type is empty for a request without a body.
+	// Method, Path and Type are the HTTP method, path and content type; Type is empty for a request without a body.
 	Method, Path, Type string
 	Body               []byte
-	// Passes is set if an agent may do so.
+	// Passes is set if an agent may send the request.
 	Passes bool
 }
 
-// Places are the names in the requests of a stolen agent: a request and a Pod of the agent's Node, and both of another
-// Node.
+// Places are the names used in an attacking agent's requests: a request and a Pod of the agent's Node, and a request
+// and a Pod of another Node.
 type Places struct {
 	Node                               string
 	Namespace, Request, Pod            string
@@ -35,7 +35,7 @@ const (
 	merge = "application/merge-patch+json"
 )
 
-// AgentWrites returns what the stolen agent of a Node sends, the same each time.
+// AgentWrites returns the requests that an attacker with a node agent's token sends, the same each time.
 func AgentWrites(at Places) []Write {
 	return append(append(requestWrites(at), podWrites(at)...), otherWrites(at)...)
 }
@@ -132,7 +132,7 @@ func otherWrites(at Places) []Write {
 func encode(object tree) []byte {
 	raw, err := json.Marshal(object)
 	if err != nil {
-		panic(err) // impossible for maps and strings
+		panic(err) // maps and strings can always be encoded
 	}
 	return raw
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DaemonSets returns new DaemonSets, the same each time. Some attack the choice of Nodes. The rest shows that the
-// bounds of CloneSets bound DaemonSets too. No DaemonSet fits a Node.
+// DaemonSets returns DaemonSets for an attack, the same each time. Some attack the choice of Nodes. The others show
+// that the limits for CloneSets also apply to DaemonSets. No DaemonSet fits a Node.
 func DaemonSets() []Object {
 	required := func(terms []any) tree {
 		return daemonSet(nil, tree{"affinity": tree{"nodeAffinity": tree{"requiredDuringSchedulingIgnoredDuringExecution": tree{"nodeSelectorTerms": terms}}}})
@@ -29,8 +29,8 @@ func DaemonSets() []Object {
 	}
 }
 
-// Edited is a DaemonSet with the most and longest terms for Nodes that a user gets past admission, by editing again and
-// again.
+// Edited returns a DaemonSet with the most and longest terms for Nodes that a user can get past admission, by many
+// edits.
 func Edited() Object {
 	terms := repeated(480, func(i int) any {
 		prefix := strings.Repeat(strings.Repeat("a", 62)+".", 4)
@@ -40,7 +40,7 @@ func Edited() Object {
 	return Object{"480 long terms for Nodes", content, true}
 }
 
-// daemonSet is a small DaemonSet for no Node, with additions to its spec and its Pods' spec.
+// daemonSet returns a small DaemonSet that fits no Node, with additions to its spec and its Pods' spec.
 func daemonSet(spec, pod tree) tree {
 	out := base()
 	out["kind"] = "DaemonSet"

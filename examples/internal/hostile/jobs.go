@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Jobs returns new BroadcastJobs and AdvancedCronJobs, the same each time. Their Pods fit no Node, and no schedule
-// comes to an end.
+// Jobs returns BroadcastJobs and AdvancedCronJobs for an attack, the same each time. Their Pods fit no Node, and no run
+// of their schedules ends.
 func Jobs() []Object {
 	return append(broadcastJobs(), cronJobs()...)
 }
@@ -53,7 +53,7 @@ func cronJobs() []Object {
 	}
 }
 
-// broadcastJob is a small BroadcastJob for no Node, with additions to its spec and its Pods' spec.
+// broadcastJob returns a small BroadcastJob that fits no Node, with additions to its spec and its Pods' spec.
 func broadcastJob(spec, pod tree) tree {
 	podSpec := tree{
 		"restartPolicy": "Never", "nodeSelector": tree{"example.test/none": "x"}, "containers": []any{tree{"name": "app", "image": "example.test/app:v1"}},
@@ -64,7 +64,8 @@ func broadcastJob(spec, pod tree) tree {
 	return tree{"apiVersion": "apps.kruise.io/v1beta1", "kind": "BroadcastJob", "metadata": tree{}, "spec": out}
 }
 
-// Policies returns new PodUnavailableBudgets and PersistentPodStates, the same each time. The objects select no Pod.
+// Policies returns PodUnavailableBudgets and PersistentPodStates for an attack, the same each time. The objects select
+// no Pod.
 func Policies() []Object {
 	budget := func(spec tree) tree {
 		return tree{"apiVersion": "policy.kruise.io/v1beta1", "kind": "PodUnavailableBudget", "metadata": tree{}, "spec": spec}

@@ -1,6 +1,5 @@
-// Package hostile answers "what does somebody send who means harm, or does not care?": CloneSets that once took a
-// cluster's admission, conversion or controller down, or cost minutes and gigabytes, and similar objects of other
-// kinds.
+// Package hostile contains what an attacker, or a careless user, may send: CloneSets that once crashed admission,
+// conversion or controller of a cluster, or cost minutes and gigabytes, and similar objects of other kinds.
 package hostile
 
 import (
@@ -13,22 +12,23 @@ import (
 
 type tree = map[string]any
 
-// Object is an object of a kind of Kruise, or a Pod, with a fault.
+// Object is a harmful object of a kind of Kruise, or a harmful Pod.
 type Object struct {
-	// Name describes the fault.
+	// Name says what is harmful.
 	Name string
-	// Content is the object without a name. Objects of Kruise have version v1beta1.
+	// Content is the object without a name. Objects of Kruise have the version v1beta1.
 	Content map[string]any
-	// Passes is set if admission has no reason to refuse the object, or only the API server's reasons about the template.
+	// Passes is set if admission has no reason to refuse the object, apart from the API server's errors about the
+	// template.
 	Passes bool
 }
 
-// Objects returns new CloneSets, the same each time.
+// Objects returns CloneSets for an attack, the same each time.
 func Objects() []Object {
 	return append(large(), odd()...)
 }
 
-// large returns objects that cost time and memory.
+// large returns objects that cost much time and memory.
 func large() []Object {
 	return []Object{
 		{"200,000 podsToDelete", scaled(tree{"podsToDelete": repeated(200_000, func(i int) any { return fmt.Sprintf("p%05x", i) })}), false},
@@ -57,7 +57,7 @@ func large() []Object {
 	}
 }
 
-// odd returns objects that broke conversion, or the controller.
+// odd returns objects that once crashed conversion, or the controller.
 func odd() []Object {
 	return []Object{
 		{"a key in another case in the template", made(func(p, _ tree) { p["spec"].(tree)["SPEC"] = 5 }), true},
@@ -75,7 +75,7 @@ func odd() []Object {
 	}
 }
 
-// base is a small CloneSet without replicas.
+// base returns a small CloneSet without replicas.
 func base() tree {
 	return tree{
 		"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "metadata": tree{},
@@ -108,7 +108,7 @@ func updated(kind string, rolling tree) tree {
 	return out
 }
 
-// selecting has a selector with the given number of additional values.
+// selecting returns a CloneSet whose selector has the given number of additional values.
 func selecting(values int) tree {
 	out := base()
 	out["spec"].(tree)["selector"].(tree)["matchExpressions"] = []any{notIn(values)}
@@ -125,7 +125,7 @@ func claimed(n int) tree {
 	return out
 }
 
-// annotated has settings kept by conversion in an annotation.
+// annotated returns a CloneSet with fields that conversion keeps in an annotation.
 func annotated(annotations tree) tree {
 	out := updated("OnDelete", tree{"paused": true})
 	out["metadata"].(tree)["annotations"] = annotations
@@ -135,7 +135,7 @@ func annotated(annotations tree) tree {
 func note(field tree) string {
 	raw, err := json.Marshal(tree{"when": []any{"OnDelete"}, "fields": []any{field}})
 	if err != nil {
-		panic(err) // impossible for maps and strings
+		panic(err) // maps and strings can always be encoded
 	}
 	return string(raw)
 }
@@ -148,7 +148,7 @@ func repeated(n int, value func(i int) any) []any {
 	return out
 }
 
-// Nested returns arrays nested to a depth.
+// Nested returns arrays nested to the given depth.
 func Nested(depth int) any {
 	var out any = "x"
 	for range depth {

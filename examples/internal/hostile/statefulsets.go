@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// StatefulSets returns new StatefulSets, the same each time. Some attack numbers and priorities. The rest shows that
-// the bounds of CloneSets bound StatefulSets too.
+// StatefulSets returns StatefulSets for an attack, the same each time. Some attack ordinals and priorities. The others
+// show that the limits for CloneSets also apply to StatefulSets.
 func StatefulSets() []Object {
 	out := []Object{
 		{"200,000 reserved ordinals", reserving(200_000, func(i int) any { return i }), false},
@@ -34,7 +34,7 @@ func StatefulSets() []Object {
 	return out
 }
 
-// statefulSet is a small StatefulSet without replicas, with additions to its spec.
+// statefulSet returns a small StatefulSet without replicas, with additions to its spec.
 func statefulSet(spec tree, annotations ...tree) tree {
 	out := base()
 	out["kind"] = "StatefulSet"

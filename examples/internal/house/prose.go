@@ -18,16 +18,16 @@ import (
 // pointing are the pronouns and relatives that send a reader back.
 const pointing = " it its they them those that which what whom whose one other others this these "
 
-// widest is the limit of a line, in columns.
+// widest is the largest width of a line, in columns.
 const widest = 120
 
-// prose is what a package's files without tests say.
+// prose are the figures of a package's files, without tests.
 type prose struct {
-	words, pointing int // of comments
+	words, pointing int // number of words, and of pronouns and relatives, in comments
 	lines, wide     int
 }
 
-// proseBelow reads the packages below a directory, by their paths.
+// proseBelow reads the packages below a directory, and returns their figures by path.
 func proseBelow(root string) (map[string]*prose, error) {
 	packages := map[string]*prose{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -53,7 +53,7 @@ func proseBelow(root string) (map[string]*prose, error) {
 	return packages, err
 }
 
-// read adds a file.
+// read adds the figures of a file.
 func (p *prose) read(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command manifests writes everything that follows from the rows of kinds into the repository: entries of the webhook
-// configurations, roles, the lists of kustomizations, the tables of rights and metrics. The hand-written entries of the
-// webhook configurations stay: they begin with the first comment below the entries of kinds.
+// Command manifests writes everything in the repository that follows from the rows of kinds: entries of the webhook
+// configurations, roles, the lists of kustomizations, and the tables of rights and metrics. The hand-written entries of
+// the webhook configurations are kept: they begin at the first comment after the entries of kinds.
 package main
 
 import (
@@ -68,7 +68,7 @@ func write(root string, rows []kind.Row) error {
 	return nil
 }
 
-// entries are the entries of kinds in a webhook configuration.
+// entries returns the entries for kinds in a webhook configuration.
 func entries(rows []kind.Row, verb string) string {
 	var out strings.Builder
 	for i := range rows {
@@ -111,7 +111,7 @@ func entries(rows []kind.Row, verb string) string {
 	return out.String()
 }
 
-// withEntries replaces the entries of kinds in a webhook configuration.
+// withEntries replaces the entries for kinds in a webhook configuration.
 func withEntries(before, entries string) (string, error) {
 	const start = "\nwebhooks:\n"
 	head, rest, ok := strings.Cut(before, start)
@@ -163,7 +163,7 @@ func aggregate(to string) string {
 	return fmt.Sprintf("\n  labels:\n    rbac.authorization.k8s.io/aggregate-to-%s: \"true\"", to)
 }
 
-// role writes a ClusterRole. scale are the verbs for the scale subresource, if the kind has one.
+// role returns a ClusterRole as YAML. scale are the verbs for the scale subresource, if the kind has one.
 func role(r *kind.Row, suffix, comment, label, verbs, scale string) string {
 	read := r.Resource + "/status"
 	out := fmt.Sprintf(`%s
@@ -184,7 +184,8 @@ rules:
 	return out + fmt.Sprintf("- apiGroups: [%s]\n  resources: [%s]\n  verbs: [get]\n", r.Kind.Group, read)
 }
 
-// kustomization is a list of files, named without an extension for the sake of kubectl.
+// kustomization returns a list of files as a kustomization; the files are named without an extension because of
+// kubectl.
 func kustomization(files []string) string {
 	return "# Named without an extension, so that neither `kubectl apply -f` of this folder nor the embedded copy takes it for a manifest.\n" +
 		"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- " + strings.Join(files, "\n- ") + "\n"
@@ -208,7 +209,7 @@ func roles(rows []kind.Row) string {
 	return kustomization(append([]string{"service_account.yaml", "cluster_role.yaml", "cluster_role_binding.yaml", "role.yaml", "role_binding.yaml"}, files...))
 }
 
-// byURL is the kustomization for a manager outside the cluster.
+// byURL returns the kustomization for a manager that runs outside the cluster.
 func byURL(rows []kind.Row, called []hook) string {
 	const url = "https://localhost:19443"
 	var out strings.Builder

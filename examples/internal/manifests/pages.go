@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kind"
 )
 
-// tables writes the tables of pages.
+// tables writes the tables in the documentation.
 func tables(root string, rows []kind.Row) error {
 	metrics, err := metricsTable(rows)
 	if err != nil {
@@ -49,7 +49,7 @@ func withTable(page, name, table string) (string, error) {
 	return head + mark + table + rest[end:], nil
 }
 
-// rightsTable lists the rights of kinds, with their reasons.
+// rightsTable returns the table of the rights needed for kinds, with reasons.
 func rightsTable(rows []kind.Row) string {
 	var out strings.Builder
 	line := func(resource string, verbs []string, why string) {
@@ -98,7 +98,7 @@ func metricsTable(rows []kind.Row) (string, error) {
 	return out.String(), nil
 }
 
-// listing writes registered metrics as lines of a table.
+// listing collects registered metrics as lines of a table.
 type listing struct{ out *strings.Builder }
 
 var description = regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]*)", .*variableLabels: \{([^}]*)\}`)

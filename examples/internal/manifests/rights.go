@@ -7,7 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kind"
 )
 
-// shared begins the hand-written rules of the ClusterRole: rights that no single kind asks for.
+// shared is the comment before the hand-written rules of the ClusterRole: rights that are not needed for a particular
+// kind.
 const shared = "# Shared by the kinds."
 
 // withRights replaces the rules of kinds in the manager's ClusterRole.
@@ -21,7 +22,7 @@ func withRights(before string, rows []kind.Row) (string, error) {
 	return head + start + rights(rows) + rest[end:], nil
 }
 
-// rights are the rules of kinds, and the right to the CRDs of kinds.
+// rights returns the rules for kinds, and the right to the kinds' CRDs.
 func rights(rows []kind.Row) string {
 	var out strings.Builder
 	rule := func(group, resources, verbs string) {
@@ -73,7 +74,7 @@ func unconverted(rows []kind.Row) (names []string) {
 	return names
 }
 
-// quoted is a value of YAML, where nothing and an asterisk at the start have a meaning.
+// quoted returns a YAML value, quoted if empty or beginning with an asterisk.
 func quoted(value string) string {
 	if value == "" || strings.HasPrefix(value, "*") {
 		return `"` + value + `"`

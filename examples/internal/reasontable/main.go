@@ -1,6 +1,6 @@
-// Command reasontable writes the table of all reason codes: every constant of type reason.Code in the tree, with its
-// comment, the remedies of the code's reasons, and the places where users see the code. The table promises stable
-// spelling and meaning of codes.
+// Command reasontable writes the table of all reason codes: every constant of type reason.Code in the source tree, with
+// its comment, the remedies of reasons with this code, and where users see the code. The table is a promise: codes keep
+// spelling and meaning.
 package main
 
 import (
@@ -49,7 +49,7 @@ spelling and its meaning; new ones may be added. Every constant is called as its
 	}
 }
 
-// doing joins the remedies of the code's reasons.
+// doing joins the remedies of reasons with the code.
 func doing(remedies []string) string {
 	if len(remedies) == 0 {
 		return ""
@@ -58,8 +58,8 @@ func doing(remedies []string) string {
 	return strings.ReplaceAll(strings.Join(slices.Compact(remedies), "; or "), "|", `\|`)
 }
 
-// shownAt says where users see the reasons of a package. An unlisted package returns its reasons as errors, shown by
-// the caller.
+// shownAt says where users see the reasons of a package. A package that is not listed returns its reasons as errors,
+// which the caller shows.
 func shownAt(pkg string) string {
 	switch {
 	case pkg == "examples/launchorder":
@@ -86,7 +86,7 @@ func shownAt(pkg string) string {
 	return "the error"
 }
 
-// collect returns all codes, sorted, and the remedies of each code's reasons.
+// collect returns all codes, sorted, and the remedies of reasons with each code.
 func collect(root string) (codes []code, remedies map[string][]string, err error) {
 	remedies = map[string][]string{}
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -151,7 +151,7 @@ func codesOf(file *ast.File, path, pkg string) (codes []code, err error) {
 	return codes, nil
 }
 
-// remediesOf finds the remedies in literal reasons, by package and name of their codes.
+// remediesOf collects the remedies in reason literals, by package and name of their code.
 func remediesOf(file *ast.File, pkg string, remedies map[string][]string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		lit, ok := n.(*ast.CompositeLit)
@@ -181,10 +181,10 @@ func remediesOf(file *ast.File, pkg string, remedies map[string][]string) {
 	})
 }
 
-// module is the prefix of the tree's import paths.
+// module is the prefix of the import paths in the source tree.
 const module = "github.com/workloadkit/workloadkit/"
 
-// codeName returns the package in the tree and the name of a constant, as written in a file of pkg.
+// codeName returns package and name of the constant that an expression in a file of pkg refers to.
 func codeName(file *ast.File, pkg string, e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -213,7 +213,7 @@ func isCode(t ast.Expr) bool {
 	return ok && x.Name == "reason" && selector.Sel.Name == "Code"
 }
 
-// oneLine renders a doc comment for a table cell, without the leading name.
+// oneLine formats a doc comment for a table cell, without the name at its beginning.
 func oneLine(text, name string) string {
 	var p comment.Printer
 	var parser comment.Parser

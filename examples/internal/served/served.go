@@ -1,5 +1,5 @@
-// Package served runs a manager as a separate process whose webhooks a real control plane calls. Measurements and soaks
-// build on the package.
+// Package served runs a manager as a separate process, whose webhooks a real control plane calls. Measurements and load
+// tests use the package.
 package served
 
 import (
@@ -37,9 +37,9 @@ type Cluster struct {
 	dir, health string
 }
 
-// Options of a Cluster.
+// Options are options of a Cluster.
 type Options struct {
-	// Manager is the file of the manager's binary. Required.
+	// Manager is the path of the manager's binary. Required.
 	Manager string
 	// Args are further arguments of the manager.
 	Args []string
@@ -47,11 +47,11 @@ type Options struct {
 	Nodes int
 	// AuditLog makes the API server keep an audit log.
 	AuditLog bool
-	// Prepare runs before the manager starts. Optional.
+	// Prepare is called before the manager starts. Optional.
 	Prepare func(ctx context.Context, c client.Client) error
 }
 
-// Start returns once the webhooks serve. Call Stop in the end.
+// Start returns when the manager serves the webhooks. Call Stop at the end.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	dir, err := os.MkdirTemp("", "served-")
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Cluster) prepare(ctx context.Context, o Options) (err error) {
 	return c.run(ctx, o.Manager, o.Args)
 }
 
-// run starts the manager and waits until its webhooks serve.
+// run starts the manager and waits until it serves its webhooks.
 func (c *Cluster) run(ctx context.Context, binary string, args []string) error {
 	var ports [3]int
 	for i := range ports {
@@ -122,7 +122,7 @@ func (c *Cluster) run(ctx context.Context, binary string, args []string) error {
 		}
 		answer, err := http.DefaultClient.Do(request)
 		if err != nil {
-			return false, nil //nolint:nilerr // It does not listen yet.
+			return false, nil //nolint:nilerr // the manager does not listen yet
 		}
 		return answer.StatusCode == http.StatusOK, answer.Body.Close()
 	})
@@ -146,18 +146,18 @@ func (c *Cluster) CPU() (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("the manager's CPU time: %w", err)
 	}
-	// The name before the last parenthesis may hold anything.
+	// The name before the last parenthesis may contain any characters.
 	fields := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
 	if len(fields) < 13 {
 		return 0, errors.New("the manager's CPU time is not in /proc")
 	}
 	var seconds float64
-	for _, field := range fields[11:13] { // utime, stime
+	for _, field := range fields[11:13] { // the fields utime and stime
 		ticks, err := strconv.ParseFloat(string(field), 64)
 		if err != nil {
 			return 0, fmt.Errorf("the manager's CPU time: %w", err)
 		}
-		const ticksPerSecond = 100 // of every Linux ABI that Go runs on
+		const ticksPerSecond = 100 // the value for every Linux ABI that Go supports
 		seconds += ticks / ticksPerSecond
 	}
 	return seconds, nil

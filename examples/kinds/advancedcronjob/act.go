@@ -19,7 +19,8 @@ import (
 	"github.com/workloadkit/workloadkit/fanout"
 )
 
-// act carries a decision out. A failed deletion from the history does not stop a start. A run to be replaced does.
+// act carries out a decision. If the deletion of a run from the history fails, a new run is started nevertheless. If
+// the deletion of a run that must be replaced fails, no new run is started.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d decision) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, fanout.Task{Name: "delete history"}, d.Trim, func(ctx context.Context, run Run) (bool, error) {
@@ -32,10 +33,10 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, d deci
 	)
 }
 
-// again is the wait before the next look at a late cache.
+// again is the wait before the next pass if the cache is stale.
 const again = time.Second
 
-// remove deletes a run, and the garbage collector deletes the run's Pods.
+// remove deletes a run; the garbage collector then deletes the run's Pods.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, run Run) (bool, error) {
 	uid := run.GetUID()
 	err := v.Client.Delete(ctx, run.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -51,7 +52,7 @@ func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, run
 	return true, nil
 }
 
-// start starts a run for the slot of a decision.
+// start starts a run for the slot that a decision names.
 func (r *Reconciler) start(ctx context.Context, v *view, pass *fanout.Pass, d decision) error {
 	if d.Slot.IsZero() {
 		return nil
@@ -81,14 +82,15 @@ func (r *Reconciler) start(ctx context.Context, v *view, pass *fanout.Pass, d de
 	return errors.Join(err, r.recordStart(ctx, v, d, run))
 }
 
-// recordStart records the start of a run in the status, so the slot stays known even if the run goes soon.
+// recordStart records the start of a run in the status, so that the slot is known even if the run is deleted soon.
 func (r *Reconciler) recordStart(ctx context.Context, v *view, d decision, run Run) error {
 	_, err := v.WriteStatus(ctx, d.Started(run))
 	return err
 }
 
-// meet looks up the holder of a run's name. If the AdvancedCronJob controls the holder, the run was started, and the
-// cache is late. If the holder is about to go, meet returns an error for a later try.
+// meet is called if the name of a new run is taken, and reads the object with this name. If the AdvancedCronJob
+// controls the object, the run was started before, and the cache is stale. If the object is being deleted, meet returns
+// an error, so that the start is retried later.
 func (r *Reconciler) meet(ctx context.Context, v *view, d decision, run Run) error {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(run.Kind)
@@ -106,13 +108,14 @@ func (r *Reconciler) meet(ctx context.Context, v *view, d decision, run Run) err
 	return nil
 }
 
-// isLeaving reports whether an object is being deleted, or is garbage of a former AdvancedCronJob of the name.
+// isLeaving reports whether an object is being deleted, or will be garbage collected because it belongs to an earlier
+// AdvancedCronJob of the same name.
 func isLeaving(found metav1.Object, owner *v1beta1.AdvancedCronJob) bool {
 	name, ours := controllerOf(found)
 	return found.GetDeletionTimestamp() != nil || ours && name == owner.Name
 }
 
-// newRun is the job for a slot.
+// newRun returns the job for a slot.
 func newRun(owner *v1beta1.AdvancedCronJob, slot time.Time, zone *time.Location) client.Object {
 	object := func(template metav1.ObjectMeta) metav1.ObjectMeta {
 		annotations := maps.Clone(template.Annotations)

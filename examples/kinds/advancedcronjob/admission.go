@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and judges AdvancedCronJobs. Templates are stored as written. The API server judges the
-// templates; Job templates by a dry-run creation.
+// endpoint defaults and validates AdvancedCronJobs. Templates are stored as written, without defaults. The API server
+// validates the templates; Job templates by a dry-run creation.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob] {
 	judge := runJudge{admission.NewTemplateJudge(options, api.BroadcastJobPath().String()+" was"), admission.NewDryRun(options)}
 	return &admission.Rules[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob]{
@@ -52,13 +52,13 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.AdvancedCronJo
 	}
 }
 
-// runJudge asks the API server about the templates of AdvancedCronJobs.
+// runJudge asks the API server to validate the templates of AdvancedCronJobs.
 type runJudge struct {
 	pods admission.TemplateJudge
 	dry  admission.DryRun
 }
 
-// check judges the template of a new object. Templates of existing objects do not change.
+// check validates the template of a new object. Templates of existing objects do not change.
 func (j *runJudge) check(ctx context.Context, obj, stored *v1beta1.AdvancedCronJob) (problems field.ErrorList, warning string) {
 	templates := &obj.Spec.Template
 	switch {
@@ -75,14 +75,16 @@ func (j *runJudge) check(ctx context.Context, obj, stored *v1beta1.AdvancedCronJ
 	return problems, warning
 }
 
-// checkJob returns the API server's objections against the Job itself. Temporary objections, for example because of a
-// quota, are reported at the time of a run.
+// checkJob returns the API server's errors about the Job itself. Errors that may be temporary, for example because of a
+// quota, are reported only when a run is started.
 func (j *runJudge) checkJob(ctx context.Context, obj *v1beta1.AdvancedCronJob) (field.ErrorList, string) {
 	if !j.dry.On() {
 		return nil, ""
 	}
 	template := obj.Spec.Template.JobTemplate.DeepCopy()
-	never := time.Unix(9_999_999_999, 0) // with the longest possible name: the API server judges names derived from the Job's name
+	// A time that gives the longest possible name, because the API server also validates names derived from the Job's
+	// name.
+	never := time.Unix(9_999_999_999, 0)
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: obj.Namespace, Name: api.JobName(obj.Name, never), Labels: template.Labels, Annotations: template.Annotations,

@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// counted returns the schedule fields of a spec, with the time of their last change. If nobody has noted the current
-// fields yet, before is the schedule at the last look, and the change counts as made now: see known.NoteChange.
+// counted returns the schedule fields of a spec, with the time when these fields last changed. If the present fields
+// were not recorded yet, before is the schedule seen last, and the fields count as changed now: see known.NoteChange.
 func counted(owner *v1beta1.AdvancedCronJob, known known, now time.Time) (counted v1beta1.ObservedSchedule, before *v1beta1.ObservedSchedule) {
 	said := timesOf(&owner.Spec)
 	for _, noted := range []*v1beta1.ObservedSchedule{owner.Status.ObservedSchedule, known.Schedule} {
@@ -29,10 +29,10 @@ func counted(owner *v1beta1.AdvancedCronJob, known known, now time.Time) (counte
 	return said, before
 }
 
-// NoteSchedule notes the schedule fields of a spec.
+// NoteSchedule records the schedule fields of a spec.
 func (k *known) NoteSchedule(counted v1beta1.ObservedSchedule) { k.Schedule = &counted }
 
-// NoteChange notes a change of the schedule fields. made is the time of the change, or zero for unknown.
+// NoteChange records that the schedule fields have changed. made is the time of the change, or zero if unknown.
 func (k *known) NoteChange(counted v1beta1.ObservedSchedule, made time.Time) {
 	if !made.IsZero() && made.Before(changed(&counted)) {
 		counted.Since = &metav1.Time{Time: made}
@@ -45,7 +45,7 @@ func timesOf(spec *v1beta1.AdvancedCronJobSpec) v1beta1.ObservedSchedule {
 	return v1beta1.ObservedSchedule{Schedule: spec.Schedule, TimeZone: ptr.Deref(spec.TimeZone, ""), Paused: ptr.Deref(spec.Paused, false)}
 }
 
-// changed is when a schedule was changed last, zero for never.
+// changed returns when a schedule was last changed, zero if never.
 func changed(counted *v1beta1.ObservedSchedule) time.Time {
 	if counted.Since == nil {
 		return time.Time{}
@@ -53,7 +53,7 @@ func changed(counted *v1beta1.ObservedSchedule) time.Time {
 	return counted.Since.Time
 }
 
-// differences returns the names of the spec fields with different values in two schedules.
+// differences returns the names of the spec fields that differ between two schedules.
 func differences(a, b *v1beta1.ObservedSchedule) (fields []string) {
 	if a.Schedule != b.Schedule {
 		fields = append(fields, "schedule")
@@ -67,9 +67,9 @@ func differences(a, b *v1beta1.ObservedSchedule) (fields []string) {
 	return fields
 }
 
-// changeIn returns the time of a change of the schedule fields, from the API server's record of writers, fields and
-// times. If the writer has written another field since, changeIn returns the later time. changeIn returns zero if the
-// record is silent: removing a field leaves no trace.
+// changeIn returns when the schedule fields were changed, according to the object's managedFields. If the writer has
+// written another field since, changeIn returns this later time. If managedFields do not show the change, changeIn
+// returns zero: removing a field leaves no trace.
 func changeIn(record []metav1.ManagedFieldsEntry, before, after *v1beta1.ObservedSchedule) (made time.Time) {
 	for _, field := range differences(before, after) {
 		wrote := time.Time{}
@@ -86,7 +86,7 @@ func changeIn(record []metav1.ManagedFieldsEntry, before, after *v1beta1.Observe
 	return made
 }
 
-// owns reports whether an entry of the record is about a field of the spec.
+// owns reports whether an entry of managedFields contains the field of the spec.
 func owns(entry *metav1.ManagedFieldsEntry, field string) bool {
 	var fields struct {
 		Spec map[string]json.RawMessage `json:"f:spec"`

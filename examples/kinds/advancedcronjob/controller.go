@@ -28,7 +28,7 @@ import (
 // ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "advancedcronjob-controller"
 
-// Options of the controller. The zero value is usable.
+// Options are options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles AdvancedCronJobs.
@@ -40,13 +40,13 @@ type Reconciler struct {
 	options Options
 
 	told  *kruise.Told
-	knows *ownercache.Memory[known] // prevents a second start of a slot
+	knows *ownercache.Memory[known] // keeps a slot from being started twice
 }
 
-// view is an AdvancedCronJob, as cached.
+// view is an AdvancedCronJob as the cache shows it.
 type view = ownercache.View[*v1beta1.AdvancedCronJob]
 
-// jobKind is a kind with a template in AdvancedCronJobs.
+// jobKind is a kind of job for which an AdvancedCronJob can have a template.
 type jobKind struct {
 	name     v1beta1.AdvancedCronJobTemplateType
 	kind     schema.GroupVersionKind
@@ -62,8 +62,8 @@ func jobKinds() []jobKind {
 }
 
 // Setup adds the controller to the manager. The controller writes with c. The scheme must know Jobs, and the
-// AdvancedCronJob and BroadcastJob types. While the CRD of BroadcastJobs is missing, an event tells owners of
-// BroadcastJob templates. The row says what the cache keeps of Jobs.
+// AdvancedCronJob and BroadcastJob types. While the CRD of BroadcastJobs is missing, an event on AdvancedCronJobs with
+// BroadcastJob templates says so. The kind's Row says which fields of Jobs the cache keeps.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -101,7 +101,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile starts the due run of an AdvancedCronJob.
+// Reconcile starts a run of an AdvancedCronJob if a run is due.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the jobs
@@ -113,8 +113,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	pass := r.fanout.Begin(v)
 	when, invalid := r.resolve(v)
 	d := decide(v.Owner, r.runsOf(v.Owner), when, r.knows.Of(v.Owner.UID), v.Now)
-	if len(v.Owner.Spec.Undecodable) == 0 { // the status stays silent about an undecodable spec
-		if _, err := v.WriteStatus(ctx, d.Status); err != nil { // before runs go: a run is the record of its start
+	if len(v.Owner.Spec.Undecodable) == 0 { // if the spec cannot be decoded, the status is not changed
+		// Written before runs are deleted, because a run is also the record of its start.
+		if _, err := v.WriteStatus(ctx, d.Status); err != nil {
 			return pass.Result(err)
 		}
 	}
@@ -127,11 +128,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err)
 }
 
-// installedRetry is the wait before the next look for a kind not installed.
+// installedRetry is the wait before checking again whether a kind is installed.
 const installedRetry = 5 * time.Second
 
-// noteSchedule remembers the spec's schedule, and the time of a change. The API server has the record of changes; the
-// cache leaves the record out.
+// noteSchedule records the spec's schedule, and when it was changed. Only the API server has managedFields; the cache
+// drops them.
 func (r *Reconciler) noteSchedule(ctx context.Context, v *view) error {
 	if len(v.Owner.Spec.Undecodable) > 0 {
 		return nil
@@ -151,8 +152,8 @@ func (r *Reconciler) noteSchedule(ctx context.Context, v *view) error {
 	return nil
 }
 
-// resolve reads the spec, which may have bypassed admission. A nil schedule starts nothing, and the error is the
-// reason.
+// resolve validates and parses the spec, which may have been stored without admission. If the schedule is nil, no run
+// is started, and the error says why.
 func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 	spec := &v.Owner.Spec
 	if len(spec.Undecodable) > 0 {
@@ -168,10 +169,10 @@ func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 	return when, nil
 }
 
-// NotInstalled means that the API server does not know the kind of the template.
+// NotInstalled means that the API server does not have the kind of the template.
 const NotInstalled reason.Code = "NotInstalled"
 
-// runsOf returns the jobs controlled by an AdvancedCronJob, whatever version the owner reference names.
+// runsOf returns the jobs that an AdvancedCronJob controls, whatever API version their owner references name.
 func (r *Reconciler) runsOf(owner *v1beta1.AdvancedCronJob) (out []Run) {
 	for _, k := range jobKinds() {
 		for _, object := range r.runs[k.name].Of(owner.Namespace, owner.UID) {

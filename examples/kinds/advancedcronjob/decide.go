@@ -17,52 +17,53 @@ import (
 )
 
 const (
-	// RunActive means that a slot waits for the end of an earlier run.
+	// RunActive means that a slot is due, but waits until an earlier run has ended.
 	RunActive reason.Code = "RunActive"
-	// RunReplaced means that a slot waits for the deletion of earlier runs.
+	// RunReplaced means that a slot is due, but waits until earlier runs are deleted.
 	RunReplaced reason.Code = "RunReplaced"
-	// RunNameTaken means that a slot is not started because a foreign object has the name of its run.
+	// RunNameTaken means that a slot is not started because another owner's object has the name of its run.
 	RunNameTaken reason.Code = "RunNameTaken"
-	// RunAhead means that the newest run was started for a future time. Either the clock was put back, or a user made the
-	// run by hand. Until the run's time nothing is due.
+	// RunAhead means that the newest run was started for a time in the future. Either the clock was set back, or a user
+	// created the run by hand. Until this time no slot is due.
 	RunAhead reason.Code = "RunAhead"
 )
 
-// known is a process's memory of an AdvancedCronJob. The zero value is for an AdvancedCronJob seen for the first time.
+// known is what the process remembers about an AdvancedCronJob. The zero value is for an AdvancedCronJob that the
+// process sees for the first time.
 type known struct {
-	// Started is the newest started slot, whether or not the cache shows the run.
+	// Started is the newest slot that was started, whether or not the cache shows the run.
 	Started time.Time
-	// Refused is the newest slot whose name a foreign object has.
+	// Refused is the newest slot for which another owner's object has the name.
 	Refused time.Time
-	// Told is the newest slot covered by events about missed slots.
+	// Told is the newest slot about which events about missed slots were sent.
 	Told time.Time
-	// Schedule is the spec's schedule at the last look of the process, or nil before the first look.
+	// Schedule is the spec's schedule as last seen by the process, nil if not seen yet.
 	Schedule *v1beta1.ObservedSchedule
 }
 
-// NoteStart notes the start of a slot.
+// NoteStart records that a slot was started.
 func (k *known) NoteStart(slot time.Time) { k.Started = newer(k.Started, slot) }
 
-// NoteTold notes events about missed slots up to a slot.
+// NoteTold records that events were sent about missed slots, up to a slot.
 func (k *known) NoteTold(slot time.Time) { k.Told = newer(k.Told, slot) }
 
-// decision is the plan of a pass.
+// decision says what a pass must do.
 type decision struct {
-	// Status is to be written first.
+	// Status is the status to write, before anything else.
 	Status v1beta1.AdvancedCronJobStatus
-	// Trim are ended runs beyond the history limits.
+	// Trim are ended runs beyond the history limits, to be deleted.
 	Trim []Run
-	// Replace are runs to delete before a new run starts.
+	// Replace are runs to delete before a new run is started.
 	Replace []Run
-	// Slot is the slot to start, or zero for none.
+	// Slot is the slot to start, or zero if none.
 	Slot time.Time
-	// Due is the schedule's answer.
+	// Due is the result of schedule.Due.
 	Due schedule.Due
-	// Why is the reason for not starting a due slot.
+	// Why says why a due slot is not started.
 	Why reason.Reason
 }
 
-// Started is the status when the run of the slot was started.
+// Started returns the status after the run of the slot was started.
 func (d *decision) Started(run Run) v1beta1.AdvancedCronJobStatus {
 	status := *d.Status.DeepCopy()
 	status.Active = append(status.Active, reference(run, nil))
@@ -70,8 +71,8 @@ func (d *decision) Started(run Run) v1beta1.AdvancedCronJobStatus {
 	return status
 }
 
-// decide plans the pass for an AdvancedCronJob with its runs. A nil schedule starts nothing and stands for an
-// unreadable schedule.
+// decide plans the pass for an AdvancedCronJob, given its runs. If the schedule is nil because it cannot be parsed, no
+// run is started.
 func decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule, known known, now time.Time) decision {
 	last := lastStarted(owner.Status.LastScheduleTime, runs, known.Started, now)
 	counted, _ := counted(owner, known, now)
@@ -114,15 +115,15 @@ func decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule,
 
 func isStaying(r Run) bool { return !r.Ending() }
 
-// ahead is how far ahead of the clock a slot is believed: another process may have a better clock. A slot further ahead
-// would stop the schedule for too long.
+// ahead is how far in the future a recorded slot may be and still be accepted: another process's clock may be more
+// precise. A slot further in the future would stop the schedule for too long.
 const ahead = 24 * time.Hour
 
 // skew is the tolerated difference between the clocks of two processes.
 const skew = time.Minute
 
-// lastStarted is the newest started slot, or zero for none. If the stored slot is too far ahead because the clock was
-// corrected since, the stored slot counts as now.
+// lastStarted returns the newest slot that was started, or zero if none. If the stored slot is too far in the future,
+// because the clock was corrected since, the present time counts in its place.
 func lastStarted(stored *metav1.Time, runs []Run, started, now time.Time) time.Time {
 	last := believed(started, now)
 	if stored != nil {
@@ -138,7 +139,7 @@ func lastStarted(stored *metav1.Time, runs []Run, started, now time.Time) time.T
 	return last
 }
 
-// believed returns the slot, or zero for a slot too far ahead.
+// believed returns the slot, or zero if the slot is too far in the future.
 func believed(slot, now time.Time) time.Time {
 	if slot.After(now.Add(ahead)) {
 		return time.Time{}
@@ -153,7 +154,7 @@ func newer(a, b time.Time) time.Time {
 	return a
 }
 
-// unfinished returns the runs without an end, the oldest first.
+// unfinished returns the runs that have not ended, the oldest first.
 func unfinished(runs []Run) []Run {
 	return inOrder(slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.State != Active }))
 }
@@ -166,7 +167,7 @@ func inOrder(runs []Run) []Run {
 	return runs
 }
 
-// status is the status to report. References stay as written, with the resourceVersion of the first write.
+// status returns the status to report. References to runs stay as first written, with the resourceVersion of that time.
 func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time, counted v1beta1.ObservedSchedule) v1beta1.AdvancedCronJobStatus {
 	out := v1beta1.AdvancedCronJobStatus{Type: typeOf(&owner.Spec.Template)}
 	if !last.IsZero() {
@@ -177,13 +178,13 @@ func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time, counted 
 		out.Active = append(out.Active, reference(run, owner.Status.Active))
 	}
 	if owner.Status.ObservedSchedule != nil || counted.Since != nil || !equality.Semantic.DeepEqual(out, owner.Status) {
-		out.ObservedSchedule = &counted // if nothing else is new, a never changed schedule costs no write
+		out.ObservedSchedule = &counted // a schedule that never changed is recorded only together with another change
 	}
 	return out
 }
 
-// mostActive is how many runs the status lists, the newest first choice. A longer list would grow until the status
-// could not be written, and nothing would start any more.
+// mostActive is the largest number of runs that the status lists, the newest preferred. A longer list could become too
+// large to write, and then no run would be started any more.
 const mostActive = 1000
 
 func reference(run Run, known []corev1.ObjectReference) corev1.ObjectReference {
@@ -198,7 +199,7 @@ func reference(run Run, known []corev1.ObjectReference) corev1.ObjectReference {
 	}
 }
 
-// typeOf returns the type of the template. If a template sets several types, typeOf returns the first.
+// typeOf returns the type of the template. If a template has several types, typeOf returns the first.
 func typeOf(t *v1beta1.CronJobTemplate) v1beta1.AdvancedCronJobTemplateType {
 	switch {
 	case t.JobTemplate != nil:

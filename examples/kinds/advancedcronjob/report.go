@@ -11,18 +11,18 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// The outcomes of runs, for metrics.
+// These are the outcomes of runs, for metrics.
 const (
 	outcomeStarted = "started"
 	outcomeMissed  = "missed"
 )
 
-// runs are counted by their outcome.
+// runs is the metric that counts runs by outcome.
 func runs() metrics.Work {
 	return metrics.Work{Things: "runs", Label: "outcome", Help: "Runs that schedules asked for, by what has become of them: started, missed."}
 }
 
-// started tells of a started run, and of slots missed before.
+// started sends events about a run that was started, and about slots missed before.
 func (r *Reconciler) started(v *view, d decision, run Run) {
 	r.knows.Change(v.Owner.UID, func(k *known) { k.NoteStart(d.Slot) })
 	r.told.IsNews(v.Owner.UID, apps.EventFailedCreate, "")
@@ -31,16 +31,17 @@ func (r *Reconciler) started(v *view, d decision, run Run) {
 	r.tellMissed(v, d)
 }
 
-// refused tells of a slot whose name a foreign object has. The controller does not try the slot again.
+// refused sends events about a slot for which another owner's object has the name. The controller does not try to start
+// this slot again.
 func (r *Reconciler) refused(v *view, d decision, run Run) {
 	r.knows.Change(v.Owner.UID, func(k *known) { k.Refused = d.Slot })
 	r.events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventNameTaken, "a %s %s is there that is not controlled by this AdvancedCronJob: the run of %s is left out",
 		run.Kind.Kind, run.GetName(), d.Slot.Format(time.RFC3339))
-	d.Due.Missed.N++ // itself
+	d.Due.Missed.N++ // the slot itself was missed, too
 	r.tellMissed(v, d)
 }
 
-// tellMissed tells of missed slots, once.
+// tellMissed sends an event about missed slots, once.
 func (r *Reconciler) tellMissed(v *view, d decision) {
 	r.knows.Change(v.Owner.UID, func(k *known) { k.NoteTold(d.Due.Newest) })
 	missed := d.Due.Missed
@@ -56,7 +57,7 @@ func (r *Reconciler) tellMissed(v *view, d decision) {
 		missed, d.Due.Newest.Format(time.RFC3339), text)
 }
 
-// tellFailure tells of a slot with a failed start.
+// tellFailure sends an event if the start of a slot has failed.
 func (r *Reconciler) tellFailure(v *view, slot time.Time, err error) {
 	_, message := reason.Explain(err)
 	if r.told.IsNews(v.Owner.UID, apps.EventFailedCreate, slot.String()+message) {
@@ -64,7 +65,7 @@ func (r *Reconciler) tellFailure(v *view, slot time.Time, err error) {
 	}
 }
 
-// tell tells why a due slot is not started, and the faults of the spec.
+// tell sends events that say why a due slot is not started, and what is invalid in the spec.
 func (r *Reconciler) tell(v *view, d decision, invalid error) {
 	if invalid == nil && d.Due.Why.Code == schedule.NeverDue {
 		invalid = d.Due.Why
@@ -86,10 +87,10 @@ func (r *Reconciler) tell(v *view, d decision, invalid error) {
 	}
 }
 
-// longestWait is the longest time between two looks at the clock: somebody may correct the clock meanwhile.
+// longestWait is the longest time between two passes, because somebody may set the clock.
 const longestWait = 10 * time.Minute
 
-// untilNext is the time until the next slot.
+// untilNext returns the time until the next slot.
 func untilNext(d decision, now time.Time) time.Duration {
 	if d.Due.Next.IsZero() {
 		return 0

@@ -15,13 +15,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with, and
-// nothing starts then. Warnings are values that work, but are a mistake. The schedule is in the controller's time
-// without a zone.
+// resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
+// work; then no run is started. Warnings are values that can be used, but are probably a mistake. A schedule without a
+// time zone is in the controller's local time.
 func resolve(obj *v1beta1.AdvancedCronJob, now time.Time) (when *schedule.Schedule, problems, warnings judge.Faults) {
 	spec := &obj.Spec
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
-		return nil, left, nil // the rest would only complain of missing values
+		return nil, left, nil // further checks would only report missing values
 	}
 	read, path := &judge.Reading{}, field.NewPath("spec")
 	oneTemplate(read, &spec.Template, path.Child("template"))
@@ -37,7 +37,7 @@ func resolve(obj *v1beta1.AdvancedCronJob, now time.Time) (when *schedule.Schedu
 	return when, read.Problems, read.Warnings
 }
 
-// oneTemplate refuses all but one template, of a kind that is run here.
+// oneTemplate returns an error unless exactly one template is set, of a kind that the controller supports.
 func oneTemplate(read *judge.Reading, t *v1beta1.CronJobTemplate, path *field.Path) {
 	n := 0
 	for _, is := range []bool{t.JobTemplate != nil, t.BroadcastJobTemplate != nil, t.ImageListPullJobTemplate != nil} {
@@ -57,11 +57,11 @@ func oneTemplate(read *judge.Reading, t *v1beta1.CronJobTemplate, path *field.Pa
 	}
 }
 
-// readSchedule reads schedule and time zone. A schedule that is due too often, or never, is carried out as written.
+// readSchedule parses schedule and time zone. A schedule that is due too often, or never, is accepted as written.
 func readSchedule(read *judge.Reading, spec *v1beta1.AdvancedCronJobSpec, now time.Time) *schedule.Schedule {
 	zone := spec.TimeZone
 	if spec.Schedule == "" {
-		zone = nil // the missing schedule is the fault
+		zone = nil // only the missing schedule is reported
 	}
 	when, unreadable := schedule.Parse(spec.Schedule, zone, now.Location())
 	var why reason.Reason

@@ -15,34 +15,35 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// State is how far a run has come.
+// State is the state of a run.
 type State string
 
 const (
 	// Active runs have not ended.
 	Active State = "Active"
-	// Succeeded runs have ended well.
+	// Succeeded runs have ended successfully.
 	Succeeded State = "Succeeded"
-	// Failed runs have ended otherwise.
+	// Failed runs have ended without success.
 	Failed State = "Failed"
 )
 
-// Run is a started job.
+// Run is a job that was started.
 type Run struct {
 	client.Object
 
 	Kind  schema.GroupVersionKind
 	State State
-	// Slot is the run's slot, or zero if unknown.
+	// Slot is the slot of the run, or zero if unknown.
 	Slot time.Time
-	// Began is the time when the job's controller first saw the job, or zero before.
+	// Began is when the job's controller first saw the job, or zero if not yet.
 	Began time.Time
 }
 
 // Ending reports whether the run is being deleted.
 func (r Run) Ending() bool { return r.GetDeletionTimestamp() != nil }
 
-// Read reads a job as a run of the controlling AdvancedCronJob. Read returns false for objects of other kinds.
+// Read converts a job to a run of the AdvancedCronJob that controls the job. Read returns false for objects of other
+// kinds.
 func Read(object client.Object) (Run, bool) {
 	run := Run{Object: object, State: Active, Slot: slotOf(object)}
 	var began *metav1.Time
@@ -66,7 +67,7 @@ func Read(object client.Object) (Run, bool) {
 	return run, true
 }
 
-// ended reads a condition. Jobs and BroadcastJobs use the same types.
+// ended reads a condition of a job. Jobs and BroadcastJobs use the same condition types.
 func ended(state State, condition string, status corev1.ConditionStatus) State {
 	switch {
 	case state != Active || status != corev1.ConditionTrue:
@@ -79,7 +80,7 @@ func ended(state State, condition string, status corev1.ConditionStatus) State {
 	return state
 }
 
-// slotOf reads the slot of a job from its immutable name, or else from the annotation.
+// slotOf derives the slot of a job from its name, which cannot change, or else from the annotation.
 func slotOf(object client.Object) time.Time {
 	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
 		if digits, ok := strings.CutPrefix(object.GetName(), ref.Name+"-"); ok {
@@ -95,7 +96,7 @@ func slotOf(object client.Object) time.Time {
 	return slot
 }
 
-// keepJob copies the fields of a Job read here into the part kept by the cache.
+// keepJob copies the fields of a Job that the controller reads into the copy kept by the cache.
 func keepJob(kept, found client.Object) {
 	out, isJob := kept.(*batchv1.Job)
 	job, wasJob := found.(*batchv1.Job)

@@ -17,23 +17,23 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// maxName is the longest name, in characters: with a dash and ten digits the name becomes the name of a job, and a
-// label of Pods.
+// maxName is the largest length of a name, in characters: with a dash and ten digits appended, the name must be a valid
+// job name and label value.
 const maxName = utilvalidation.LabelValueMaxLength - 1 - 10
 
-// validateSpec refuses all faults of a spec.
+// validateSpec returns all errors in a spec.
 func validateSpec(obj *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList {
 	_, problems, warnings := resolve(obj, now)
 	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateCreate returns the problems of a new, defaulted object. Names have no dots.
+// validateCreate returns the errors in a new object with defaults. The name must not contain a dot.
 func validateCreate(obj *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList {
 	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSLabel), validateSpec(obj, now)...)
 }
 
-// validateUpdate returns the problems of an update: a changed template, and all problems of [validateCreate] except the
-// name. Problems of spec already in old, in the same place with the same value, are left out.
+// validateUpdate returns the errors in an update: a changed template, and all errors of [validateCreate] except about
+// the name. Errors in spec that old has already, at the same path with the same value, are left out.
 func validateUpdate(obj, old *v1beta1.AdvancedCronJob, now time.Time) field.ErrorList {
 	errs := validation.NewProblems(validateSpec(obj, now), validateSpec(old, now))
 	next, stored := &obj.Spec.Template, &old.Spec.Template
@@ -55,8 +55,8 @@ func validateUpdate(obj, old *v1beta1.AdvancedCronJob, now time.Time) field.Erro
 	return errs
 }
 
-// sameJobs reports whether two templates make the same Jobs. OpenKruise has stored defaults in templates, and the
-// user's own file has none.
+// sameJobs reports whether two templates lead to the same Jobs. OpenKruise has stored defaults in templates, and the
+// user's manifest has none.
 func sameJobs(a, b *batchv1.JobTemplateSpec) bool {
 	if a == nil || b == nil || apiequality.Semantic.DeepEqual(a, b) {
 		return (a == nil) == (b == nil)
@@ -84,7 +84,7 @@ func completeBroadcastJob(t *v1beta1.BroadcastJobTemplateSpec) *v1beta1.Broadcas
 	return t
 }
 
-// completePods repeats OpenKruise's defaults.
+// completePods sets the same defaults as OpenKruise.
 func completePods(template *corev1.PodTemplateSpec) {
 	defaults.PodTemplate(template, defaults.Options{ContainerImagePullPolicy: corev1.PullAlways})
 }

@@ -18,7 +18,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// watch wakes an AdvancedCronJob for its jobs, whatever version the owner reference names.
+// watch wakes an AdvancedCronJob on events of its jobs, whatever API version their owner references name.
 func watch(b *builder.Builder) *builder.Builder {
 	for _, k := range jobKinds() {
 		b = b.Watches(k.empty, handler.Funcs{
@@ -38,7 +38,8 @@ func watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// matters reports whether an update may change a decision. Most updates of a job only count its Pods in the status.
+// matters reports whether an update of a job may change a decision. Most updates of a job only change the numbers of
+// Pods in its status.
 func matters(before, after client.Object) bool {
 	was, _ := Read(before)
 	is, _ := Read(after)
@@ -59,7 +60,7 @@ func wake(q queue, object client.Object) {
 	}
 }
 
-// controllerOf returns the name of the AdvancedCronJob named by the owner reference, of any version.
+// controllerOf returns the name of the AdvancedCronJob that an object's controller reference names, in any API version.
 func controllerOf(object metav1.Object) (name string, ours bool) {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil || ref.Kind != kindName {

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and judges BroadcastJobs. Pod templates are stored as written; the API server judges the
+// endpoint defaults and validates BroadcastJobs. Pod templates are stored as written; the API server validates the
 // templates with its own defaults.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.BroadcastJob, v1alpha1.BroadcastJob] {
 	judge := admission.NewTemplateJudge(options, "spec.template was")

@@ -25,10 +25,10 @@ import (
 // ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "broadcastjob-controller"
 
-// Options of the controller. The zero value is usable.
+// Options are options of the controller. The zero value is usable.
 type Options struct {
 	kruise.Options
-	// BindPods binds Pods to their Nodes at creation, in place of the scheduler.
+	// BindPods binds Pods to their Nodes when the Pods are created, without the scheduler.
 	BindPods bool
 }
 
@@ -43,7 +43,7 @@ type Reconciler struct {
 	options  Options
 }
 
-// view is a BroadcastJob with its Pods, as cached.
+// view is a BroadcastJob with its Pods, as the cache shows them.
 type view = ownercache.View[*v1beta1.BroadcastJob]
 
 // Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
@@ -79,7 +79,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile brings a job a step further.
+// Reconcile does the next step for a job.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the Pods
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err, r.report(ctx, v, d, out))
 }
 
-// report sends events, and writes the status.
+// report sends events and writes the status.
 func (r *Reconciler) report(ctx context.Context, v *view, d *decision, out noderun.Done) error {
 	r.tell(v.Owner, d)
 	if d.Step.State != completion.Over {
@@ -118,7 +118,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, d *decision, out noder
 	return r.write(ctx, v, d.Status)
 }
 
-// write writes a changed status, and sends events about the change.
+// write writes the status if it has changed, and sends events about the change.
 func (r *Reconciler) write(ctx context.Context, v *view, status v1beta1.BroadcastJobStatus) error {
 	before := v.Owner.Status
 	if _, err := v.WriteStatus(ctx, status); err != nil {
@@ -130,7 +130,7 @@ func (r *Reconciler) write(ctx context.Context, v *view, status v1beta1.Broadcas
 	return nil
 }
 
-// tell sends a single event about each lasting state.
+// tell sends one event about each lasting condition.
 func (r *Reconciler) tell(job *v1beta1.BroadcastJob, d *decision) {
 	excess := ""
 	if len(d.Step.Why) > 0 && d.Step.Why[0].Code == completion.OverParallelism {
@@ -149,7 +149,8 @@ func (r *Reconciler) tell(job *v1beta1.BroadcastJob, d *decision) {
 	}
 }
 
-// refuse leaves the Pods of an invalid job alone, and says so. A job already over says nothing more.
+// refuse reports that a job is invalid, and does not change its Pods. If the job has ended already, refuse reports
+// nothing.
 func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, problems reason.List) (ctrl.Result, error) {
 	if v.Owner.Status.Finished() {
 		return pass.Result()

@@ -9,31 +9,31 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// afterEnd is how long a job stays at least: somebody may read the final numbers.
+// afterEnd is the shortest time from a job's end to its deletion, so that others can read the final numbers.
 const afterEnd = time.Second
 
-// observation is the complete input of a pass.
+// observation contains all inputs of a pass.
 type observation struct {
 	Job      *v1beta1.BroadcastJob
 	Settings *settings
-	// Nodes are all Nodes, and Pods are the Pods controlled by the job, in any order.
+	// Nodes are all Nodes, and Pods the Pods that the job controls, in any order.
 	Nodes []*corev1.Node
 	Pods  []*corev1.Pod
 	Now   time.Time
 }
 
-// decision is a whole pass as data.
+// decision says what a pass must do.
 type decision struct {
-	// Step is the state of the job and the allowed work.
+	// Step is the state of the job, and what may be started.
 	Step completion.Step
 	completion.Work
-	// Duplicates are Nodes with several Pods of the job, by name.
+	// Duplicates are the sorted names of Nodes with several Pods of the job.
 	Duplicates []string
-	// Status is the status to report, without the Pods created and deleted in the pass.
+	// Status is the status to write, not counting Pods created and deleted in this pass.
 	Status v1beta1.BroadcastJobStatus
 }
 
-// decide decides a whole pass of a job with settings free of problems, from its argument alone.
+// decide plans a whole pass for a job with valid settings, from its argument alone.
 func decide(o *observation) (*decision, error) {
 	claims := make(map[string]completion.Claim, len(o.Nodes))
 	for _, node := range o.Nodes {
@@ -50,7 +50,8 @@ func decide(o *observation) (*decision, error) {
 	progress.Known, progress.Held = int(o.Job.Status.Failed), isHeld(o.Job)
 	d.Step = completion.Next(rules, progress, o.Now)
 	d.Status = nextStatus(o, s, d.Step)
-	if unsettled := o.Job.Status.Active > 0; d.Step.Remove && unsettled { // somebody may read the numbers before the job goes
+	// Others may read the final numbers before the job is deleted.
+	if unsettled := o.Job.Status.Active > 0; d.Step.Remove && unsettled {
 		d.Step.Remove, d.Step.After = false, afterEnd
 	}
 	d.Work = s.Work(d.Step)

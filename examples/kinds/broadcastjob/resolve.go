@@ -12,18 +12,18 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// settings are the part of a spec independent of Nodes and Pods, computed once for each spec.
+// settings are the part of a spec that does not depend on Nodes and Pods, computed once for each spec.
 type settings struct {
-	// Problems are the unusable values of the spec. With problems the remaining fields are empty.
+	// Problems are the invalid values of the spec. If there are problems, all other fields are empty.
 	Problems reason.List
 
 	rules completion.Rules // without the parallelism, which may be a percentage
-	// requirements are for new Pods, and unmoved for running Pods.
+	// requirements are for new Pods; for running Pods, unmoved is used.
 	requirements, unmoved *nodefit.Requirements
 	size                  nodefit.Size
 }
 
-// settingsOf returns the settings of a job, usable or not.
+// settingsOf returns the settings of a job, valid or not.
 func settingsOf(job *v1beta1.BroadcastJob) *settings {
 	s, problems, _ := resolve(job)
 	if problems != nil {
@@ -32,22 +32,23 @@ func settingsOf(job *v1beta1.BroadcastJob) *settings {
 	return s
 }
 
-// resolve reads and judges a job's spec, defaulted or not. Problems are values that no controller can work with: the
-// settings are unusable then. Warnings are values that work, but are a mistake.
+// resolve parses and validates a job's spec, with or without defaults. Problems are values with which no controller can
+// work: the settings are then invalid. Warnings are values that can be used, but are probably a mistake.
 func resolve(job *v1beta1.BroadcastJob) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(job.Spec.Undecodable); left != nil {
-		return nil, left, nil // the rest would only complain of missing values
+		return nil, left, nil // further checks would only report missing values
 	}
 	read, pod := &judge.Reading{}, &job.Spec.Template.Spec
 	read.BroadcastJob(field.NewPath("spec"), &job.Spec)
-	if len(read.Problems) > 0 { // requirements beyond the limit are not looked into
+	if len(read.Problems) > 0 { // if there are too many requirements, they are not checked
 		return nil, read.Problems, read.Warnings
 	}
 	requirements, err := nodefit.New(pod)
 	terms := reason.From(err)
-	for _, why := range terms[:min(len(terms), kruise.ReasonsInEvent)] { // the first few show the fault of thousands
+	// A few reasons are enough if thousands of terms have the same error.
+	for _, why := range terms[:min(len(terms), kruise.ReasonsInEvent)] {
 		why.Path = "spec.template." + why.Path
-		read.Problems = append(read.Problems, judge.Fault{Reason: why}) // the API server refuses templates
+		read.Problems = append(read.Problems, judge.Fault{Reason: why}) // the API server refuses such templates
 	}
 	unmoved, _ := nodefit.New(pod, nodefit.HealthTolerations()...)
 	s = &settings{rules: rulesOf(&job.Spec), requirements: requirements, unmoved: unmoved, size: nodefit.SizeOf(pod)}
@@ -76,7 +77,7 @@ func rulesOf(spec *v1beta1.BroadcastJobSpec) completion.Rules {
 	return rules
 }
 
-// Claim is the job's claim on a Node. A job with an unusable spec has no claim.
+// Claim says how the job uses a Node. A job with an invalid spec uses no Node.
 func (s *settings) Claim(node *corev1.Node) completion.Claim {
 	if s.Problems != nil || s.size.Fits(node) != nil {
 		return completion.Claim{}
@@ -84,5 +85,5 @@ func (s *settings) Claim(node *corev1.Node) completion.Claim {
 	return completion.Claim{Fits: s.requirements.Fits(node).Run, Keeps: s.unmoved.Fits(node).Run}
 }
 
-// Place makes the scheduler bring a new Pod to the given Node only.
+// Place makes the scheduler bind a new Pod to the given Node only.
 func (s *settings) Place(pod *corev1.Pod, node string) { s.requirements.Place(pod, node) }

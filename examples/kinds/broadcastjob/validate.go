@@ -9,21 +9,21 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// maxName is the longest name, in characters: the name is the value of a label on every Pod.
+// maxName is the largest length of a name, in characters: the name is the value of a label on every Pod.
 const maxName = utilvalidation.LabelValueMaxLength
 
-// validateSpec refuses all faults of a spec.
+// validateSpec returns all errors in a spec.
 func validateSpec(obj *v1beta1.BroadcastJob) field.ErrorList {
 	_, problems, warnings := resolve(obj)
 	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateCreate returns the problems of a new, defaulted object. Names have no dots.
+// validateCreate returns the errors in a new object with defaults. The name must not contain a dot.
 func validateCreate(obj *v1beta1.BroadcastJob) field.ErrorList {
 	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSLabel), validateSpec(obj)...)
 }
 
-// validateUpdate returns the problems of an update. Problems of spec already in old, in the same place with the same
+// validateUpdate returns the errors in an update. Errors in spec that old has already, at the same path with the same
 // value, are left out.
 func validateUpdate(obj, old *v1beta1.BroadcastJob) field.ErrorList {
 	return validation.NewProblems(validateSpec(obj), validateSpec(old))

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// endpoint defaults and judges CloneSets.
+// endpoint defaults and validates CloneSets.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.CloneSet, v1alpha1.CloneSet] {
 	gates := apps.ResolveGates(options.Gates)
 	defaults := api.DefaultOptions{
@@ -68,7 +68,7 @@ func cloneSetTemplate(obj *v1beta1.CloneSet) admission.PodTemplate {
 	return admission.PodTemplate{PodTemplateSpec: &obj.Spec.Template, Claims: obj.Spec.VolumeClaimTemplates}
 }
 
-// withPodsToDelete looks up the Pods newly added to podsToDelete.
+// withPodsToDelete reads the Pods whose names were newly added to podsToDelete.
 func withPodsToDelete(ctx context.Context, reader client.Reader, opts validateOptions, obj, stored *v1beta1.CloneSet,
 ) (validateOptions, error) {
 	if reader == nil {
@@ -80,7 +80,7 @@ func withPodsToDelete(ctx context.Context, reader client.Reader, opts validateOp
 	}
 	for name := range names {
 		if len(apivalidation.NameIsDNSSubdomain(name, false)) > 0 {
-			names.Delete(name) // no Pod can have the name
+			names.Delete(name) // no Pod can have such a name
 		}
 	}
 	var err error

@@ -32,13 +32,13 @@ import (
 // ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "cloneset-controller"
 
-// Options of the controller. The zero value is usable.
+// Options are options of the controller. The zero value is usable.
 type Options struct {
 	kruise.Options
 
-	// ExcludePreparingDelete is the global form of the spec field with the same name.
+	// ExcludePreparingDelete is the default, for all CloneSets, of the spec field with the same name.
 	ExcludePreparingDelete bool
-	// NewID returns a random instance id. nil means five characters of an alphabet without word forming letters.
+	// NewID returns a random instance id. If nil, ids have five characters of an alphabet that forms no words.
 	NewID func() string
 }
 
@@ -81,7 +81,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile brings a CloneSet a step closer to its spec.
+// Reconcile does the next step towards a CloneSet's spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil {
@@ -109,13 +109,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, o, d, scaleErr, updateErr)
 }
 
-// act carries the decision out, until something has changed.
+// act carries out the decision until an object has changed.
 func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
 	plan := func(pod *corev1.Pod) *inplaceupdate.Plan {
 		return o.world.plan(o.history.Find(pod.Labels[apps.LabelRevision]), d.target).Blocked(o.lacks(pod, d.target))
 	}
 	remove := fanout.Task{Name: "delete Pods"}
-	// A refused update has already taken a Pod out of service, so the Pod rests for longer.
+	// A refused update has taken a Pod out of service already, so the back-off of the Pod is longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
 	scaleErr = t.Pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, t.Pass, t.Client, o.pods.NotSelected) },
@@ -138,7 +138,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 	return scaleErr, updateErr
 }
 
-// observed reads the input of the pass's decisions.
+// observed reads the inputs of the pass's decisions.
 func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observation {
 	cs, h, restarts := t.Owner, t.History, r.ViewRestart(t, s.restart)
 	o := &observation{
@@ -148,9 +148,9 @@ func (r *Reconciler) observed(ctx context.Context, t *turn, s *settings) *observ
 	}
 	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
 	if o.isOver() {
-		o.current = o.update // whether the status says so yet or not: nothing goes back from here
+		o.current = o.update // even if the status does not say so yet: no Pod goes back to the old revision from here
 	}
-	o.former() // before Pods are made side by side
+	o.former() // called before Pods are created concurrently
 	return o
 }
 
@@ -175,28 +175,29 @@ func (r *Reconciler) worldOf(ctx context.Context, t *turn) world {
 	return w
 }
 
-// deleteClaimsOf deletes the claims of a Pod deleted by the controller, with or without reuse. Claims in use stay.
+// deleteClaimsOf deletes the claims of a Pod that the controller has deleted, whether claims are reused or not. Claims
+// that other Pods use are kept.
 func (r *Reconciler) deleteClaimsOf(ctx context.Context, t *turn, pod *corev1.Pod) error {
 	world := r.worldOf(ctx, t)
 	return t.DeleteClaims(ctx, world.claimsOf(t.Owner).Of(t.Claims, pod))
 }
 
-// create makes the missing Pods, each after its claims. Old Pods come first. Refused Pods of a revision do not stop the
-// Pods of the second revision.
+// create creates the missing Pods, each after its claims. Pods of the old revision are created first. If Pods of a
+// revision are refused, Pods of the other revision are still created.
 func (r *Reconciler) create(ctx context.Context, t *turn, o *observation, d *todo) error {
 	r.Told.Limits(t.Owner, d.limits)
 	if d.enough && len(o.unborn) > 0 {
 		r.unborn.Forget(t.Owner.UID)
-		t.Pass.Wake(lookAgain) // claims kept for Pods no longer wanted are lost
+		t.Pass.Wake(lookAgain) // the claims of Pods that are no longer wanted must be deleted
 	}
 	oldErr := reason.Final(d.blocked.Err())
 	if oldErr != nil {
-		t.Pass.Wake(time.Minute) // no event tells of the repair
+		t.Pass.Wake(time.Minute) // no event announces the repair
 	}
 	if len(d.createOld) > 0 {
 		template, err := o.history.Template(o.current)
 		if err != nil {
-			t.Pass.Wake(time.Minute) // no event tells of the repair
+			t.Pass.Wake(time.Minute) // no event announces the repair
 			return reason.Final(fmt.Errorf("template of the current revision: %w", err))
 		}
 		oldErr = errors.Join(oldErr, r.createPods(ctx, t, o, executor.PodTemplates{Template: template, Revision: o.current.Name}, d.createOld))
@@ -204,7 +205,7 @@ func (r *Reconciler) create(ctx context.Context, t *turn, o *observation, d *tod
 	return errors.Join(oldErr, r.createPods(ctx, t, o, executor.PodTemplates{Template: &t.Owner.Spec.Template, Revision: o.update.Name}, d.create))
 }
 
-// createPods makes the Pods of the given names at a revision.
+// createPods creates the Pods with the given names at a revision.
 func (r *Reconciler) createPods(ctx context.Context, t *turn, o *observation, from executor.PodTemplates, names []string) error {
 	existing := pvc.SetOf(t.Claims)
 	from.Name, from.Unborn = func(i int) string { return names[i] }, &r.unborn

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// observation is the complete input of a pass.
+// observation contains all inputs of a pass.
 type observation struct {
 	cs              *v1beta1.CloneSet
 	owner           metav1.OwnerReference
@@ -38,10 +38,11 @@ type observation struct {
 	world   world
 	restart *restart.View
 
-	formerClaims *pvc.Former // see former
+	formerClaims *pvc.Former // set by former
 }
 
-// world answers questions about objects outside the CloneSet's control. The answers stay the same during a decision.
+// world answers questions about objects that the CloneSet does not control. The answers do not change during a
+// decision.
 type world struct {
 	pod        func(name string) (*corev1.Pod, bool)
 	claim      func(name string) (*corev1.PersistentVolumeClaim, bool)
@@ -53,20 +54,21 @@ type world struct {
 	newID      func() string
 }
 
-// todo is a whole pass as data. The pass carries out the fields in order, and stops after a step with a change.
+// todo says what a pass must do. The pass carries out the fields in order, and stops after a step that has changed an
+// object.
 type todo struct {
 	handOver     []pvc.Transfer
 	deleteClaims []*corev1.PersistentVolumeClaim
-	missing      []*corev1.PersistentVolumeClaim // claims of existing Pods that cannot start without the claims
+	missing      []*corev1.PersistentVolumeClaim // missing claims of existing Pods that cannot start without them
 	cancel       []*corev1.Pod
-	// createOld and create are the names of new Pods at the current and the update revision.
+	// createOld and create are the names of Pods to create at the current and at the update revision.
 	createOld, create []string
-	// blocked says why Pods of the current revision cannot be made.
+	// blocked says why Pods of the current revision cannot be created.
 	blocked reason.List
 	podcontrol.Choice
-	// target is the revision for updates.
+	// target is the revision to which Pods are updated.
 	target *appsv1.ControllerRevision
-	// limits are the obstacles to the creation of Pods. enough is true if no Pods are missing.
+	// limits are the reasons why Pods cannot be created. enough is true if no Pods are missing.
 	limits reason.List
 	enough bool
 	// waits are missing elsewhere in the status: leaving Pods whose claims are for the next Pods, and Pods lacking claims.
@@ -74,7 +76,7 @@ type todo struct {
 	restart *restart.Plan
 }
 
-// decide decides a whole pass from its argument alone.
+// decide plans a whole pass from its argument alone.
 func decide(o *observation) *todo {
 	t := &todo{target: o.update}
 	t.handOver, t.deleteClaims = o.decideClaims()
@@ -111,14 +113,14 @@ func decide(o *observation) *todo {
 		t.Settle, t.Update = updates.Settle, updates.Update
 		return t
 	}
-	// While updates are paused, only Pods at their final revision are settled. With OnDelete, all Pods are settled.
+	// While updates are paused, Settle takes only Pods at their final revision. With OnDelete, Settle takes all Pods.
 	t.Settle = o.pods.Select(func(pod *podcontrol.Pod) bool {
 		return pod.State == lifecycle.PreparingUpdate && (pod.Updated != t.Back || o.settings.onDelete)
 	})
 	return t
 }
 
-// spec is the rollout with what the revisions say about it.
+// spec returns the rollout's spec, with what depends on the revisions.
 func (o *observation) spec() rollout.Spec {
 	spec := o.settings.rollout
 	spec.OneRevision = o.current == o.update
@@ -134,7 +136,7 @@ func (o *observation) step(preparingIsUpdated bool) rollout.Step {
 	return rollout.Plan(spec, o.pods.Counts(preparingIsUpdated))
 }
 
-// isOver reports whether exactly the wanted Pods exist, all at the update revision.
+// isOver reports whether exactly the wanted number of Pods exists, all at the update revision.
 func (o *observation) isOver() bool {
 	outdated := func(pod podcontrol.Pod) bool { return !pod.Updated }
 	return len(o.pods.Active) == o.settings.rollout.Replicas && !slices.ContainsFunc(o.pods.Active, outdated)
@@ -142,7 +144,7 @@ func (o *observation) isOver() bool {
 
 func podName(cs *v1beta1.CloneSet, id string) string { return cs.Name + "-" + id }
 
-// claimsOf returns the knowledge about the Pods of a CloneSet's claims.
+// claimsOf returns what package pvc needs to know about the claims of a CloneSet's Pods.
 func (w *world) claimsOf(cs *v1beta1.CloneSet) pvc.Known {
 	return pvc.Known{Owner: cs.UID, Pod: w.pod, Users: w.users, PodOf: func(claim *corev1.PersistentVolumeClaim) string {
 		if id := claim.Labels[apps.LabelInstanceID]; id != "" {
@@ -152,8 +154,8 @@ func (w *world) claimsOf(cs *v1beta1.CloneSet) pvc.Known {
 	}}
 }
 
-// decideClaims decides about claims whose Pod was released before the claims could follow the Pod. Without reuse,
-// decideClaims also decides about claims of lost Pods.
+// decideClaims decides about claims of Pods that were released before the claims could be handed to the Pods. If claims
+// are not reused, decideClaims also decides about claims of lost Pods.
 func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) {
 	if len(o.claims) == 0 {
 		return nil, nil
@@ -165,7 +167,7 @@ func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.
 	return handOver[:min(len(handOver), kruise.PerPass)], remove[:min(len(remove), kruise.PerPass)]
 }
 
-// former finds the claim templates of revisions from foreign writers.
+// former finds the claim templates of revisions that another controller has written.
 func (o *observation) former() *pvc.Former {
 	if o.formerClaims == nil {
 		o.formerClaims = &pvc.Former{Today: o.cs.Spec.VolumeClaimTemplates, Claim: o.world.claim, Pods: o.pods.Names}
@@ -178,13 +180,14 @@ func (o *observation) claimTemplatesOf(pod *corev1.Pod) []corev1.PersistentVolum
 	return o.history.ClaimTemplatesOf(pod.Labels[apps.LabelRevision], pod.Name, o.former())
 }
 
-// missingClaims returns the claims used by a Pod and missing.
+// missingClaims returns the claims that a Pod uses and that do not exist.
 func (o *observation) missingClaims(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
 	templates := pvc.Union(o.claimTemplatesOf(pod), o.cs.Spec.VolumeClaimTemplates)
 	return pvc.MissingOf(pod, templates, o.claimLabels(pod), &o.owner, func(name string) bool { _, exists := o.world.claim(name); return exists })
 }
 
-// lacks returns the claims of the update revision missing in a Pod since its creation, if missing claims count.
+// lacks returns the claims of the update revision that a Pod has lacked since its creation, if missing claims recreate
+// Pods.
 func (o *observation) lacks(pod *corev1.Pod, target *appsv1.ControllerRevision) reason.List {
 	if !o.settings.claimsCount || target != o.update {
 		return nil
@@ -192,7 +195,7 @@ func (o *observation) lacks(pod *corev1.Pod, target *appsv1.ControllerRevision) 
 	return podcontrol.LackedClaims(pod, o.cs.Spec.VolumeClaimTemplates)
 }
 
-// claimLabels returns the labels of a Pod's claims beyond the labels of their templates.
+// claimLabels returns the labels of a Pod's claims in addition to the labels of their templates.
 func (o *observation) claimLabels(pod *corev1.Pod) map[string]string {
 	return labels.Merge(o.cs.Spec.Selector.MatchLabels, map[string]string{apps.LabelInstanceID: pod.Labels[apps.LabelInstanceID]})
 }
@@ -206,7 +209,7 @@ func (o *observation) names() sets.Set[string] {
 	return out
 }
 
-// newNames returns names for up to n new Pods, at most as many as a pass creates.
+// newNames returns names for up to n new Pods, but no more than a pass creates.
 func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	x := pvc.Names{
 		Known: o.world.claimsOf(o.cs), Claims: o.claims, Taken: o.names(), Leaving: sets.New[string](),
@@ -218,7 +221,8 @@ func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	return x.New(min(n, kruise.PerPass)), x.Awaited(n)
 }
 
-// freshName returns a random name without foreign claims: a Pod of the name would mount foreign claims all the same.
+// freshName returns a random name for which no claim of another owner exists: a Pod of this name would mount that
+// claim.
 func (o *observation) freshName() string {
 	for {
 		if name := podName(o.cs, o.world.newID()); !o.isClaimed(name) {
@@ -227,7 +231,8 @@ func (o *observation) freshName() string {
 	}
 }
 
-// mayReturn reports whether to recreate a lost Pod for its claims. A Pod in podsToDelete would be deleted at once.
+// mayReturn reports whether a lost Pod may be recreated to use its claims again. A Pod listed in podsToDelete would be
+// deleted at once, so it may not.
 func (o *observation) mayReturn(pod string) bool {
 	if !o.cs.Spec.ScaleStrategy.EnablePVCReuse && !o.unborn.Has(pod) || slices.Contains(o.cs.Spec.ScaleStrategy.PodsToDelete, pod) {
 		return false
@@ -235,8 +240,8 @@ func (o *observation) mayReturn(pod string) bool {
 	return !o.isClaimed(pod)
 }
 
-// isClaimed reports whether a claim for a Pod of the name belongs to another owner, for example to the former Pod of
-// the name. Such a claim goes with its owner.
+// isClaimed reports whether a claim for a Pod of the name belongs to another owner, for example to an earlier Pod of
+// the name. Such a claim is deleted with its owner.
 func (o *observation) isClaimed(pod string) bool {
 	templates := pvc.Union(o.cs.Spec.VolumeClaimTemplates, o.history.ClaimTemplatesOf(o.current.Name, pod, o.former()))
 	return slices.ContainsFunc(templates, func(template corev1.PersistentVolumeClaim) bool {

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// settings are a CloneSet's spec with every default filled in and every percentage and selector resolved.
+// settings are a CloneSet's spec with all defaults set, and with percentages and selectors resolved.
 type settings struct {
 	selector labels.Selector
 	rollout  rollout.Spec
@@ -34,7 +34,7 @@ type settings struct {
 	priority podorder.Priority
 	scatter  podorder.Scatter
 
-	updates            bool // neither paused nor OnDelete
+	updates            bool // whether Pods are updated: neither paused nor OnDelete
 	paused             bool
 	onDelete           bool
 	preparingIsUpdated bool
@@ -44,33 +44,34 @@ type settings struct {
 	historyLimit       int
 	restart            *restart.Wish // nil for none
 
-	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
+	// warnings are invalid values that OpenKruise accepts without an error. The controller interprets these values as
+	// OpenKruise does.
 	warnings reason.List
 }
 
-// rules are the CloneSet's rules for its Pods.
+// rules returns what the CloneSet's spec says about its Pods.
 func rules(cs *v1beta1.CloneSet) podcontrol.Rules {
 	ru := ptr.Deref(cs.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{})
 	return kruise.Rules(string(ru.PodUpdatePolicy), cs.Spec.Lifecycle, ru.InPlaceUpdateStrategy)
 }
 
-// claimTemplatesCount reports whether changed claim templates recreate Pods. With InPlaceOnly no update ever recreates
-// a Pod.
+// claimTemplatesCount reports whether changed claim templates recreate Pods. If the policy is InPlaceOnly, no update
+// recreates a Pod.
 func claimTemplatesCount(cs *v1beta1.CloneSet, options Options) bool {
 	return options.Gates[apps.GateRecreatePodWhenChangeVCT] && rules(cs).Policy != podcontrol.InPlaceOnly
 }
 
 const rollingUpdate = "spec.updateStrategy.rollingUpdate"
 
-// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the
-// settings are unusable then. Warnings are values that work, such as a negative minReadySeconds, because objects taken
-// over have to go on working.
+// resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
+// work: the settings are then unusable. Warnings are values that can be used, such as a negative minReadySeconds,
+// because objects taken over from OpenKruise must continue to work.
 //
-// resolve does not look into lists of more than [apps.MaxTerms], so its time has a bound. The order of the faults
-// depends on the object alone, so a condition with the faults does not change from pass to pass.
+// Lists of more than [apps.MaxTerms] entries are not checked, so that the time is limited. The order of the errors
+// depends only on the object, so that a condition with the errors does not change from pass to pass.
 func resolve(cs *v1beta1.CloneSet, options Options) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(cs.Spec.Undecodable); left != nil {
-		return nil, left, nil // the rest would only complain of missing values
+		return nil, left, nil // further checks would only report missing values
 	}
 	read, spec := &judge.Reading{}, &cs.Spec
 	s = &settings{
@@ -114,7 +115,7 @@ func (s *settings) restartRules(pods *podcontrol.Set) restart.Rules {
 
 func replicasOf(cs *v1beta1.CloneSet) int32 { return ptr.Deref(cs.Spec.Replicas, api.DefaultReplicas) }
 
-// progressDeadline implements v1alpha1's rule: off, or longer than minReadySeconds. Nil is off.
+// progressDeadline returns the deadline by v1alpha1's rule: off, or longer than minReadySeconds. Nil means off.
 func progressDeadline(read *judge.Reading, spec *v1beta1.CloneSetSpec) *time.Duration {
 	const path = "spec.progressDeadlineSeconds"
 	seconds := ptr.Deref(spec.ProgressDeadlineSeconds, math.MaxInt32)
@@ -128,7 +129,7 @@ func progressDeadline(read *judge.Reading, spec *v1beta1.CloneSetSpec) *time.Dur
 	return new(time.Duration(read.OrZero(path, seconds)) * time.Second)
 }
 
-// readStrategy reads the update strategy. OnDelete has no defaults, so everything may be missing.
+// readStrategy parses the update strategy. With OnDelete no defaults are set, so every field may be missing.
 func (s *settings) readStrategy(read *judge.Reading, strategy *v1beta1.CloneSetUpdateStrategy) {
 	const path = "spec.updateStrategy.type"
 	judge.OneOf(read, path, strategy.Type, v1beta1.RollingUpdate, v1beta1.OnDelete)
@@ -151,7 +152,7 @@ func (s *settings) readStrategy(read *judge.Reading, strategy *v1beta1.CloneSetU
 	if s.updates && !validation.IsNone(ru.MaxSurge) {
 		round = partition.Down
 	}
-	// OnDelete has a budget as well, for specified deletes.
+	// With OnDelete there is a budget as well, for deletions requested by users.
 	unavailable := cmp.Or(ru.MaxUnavailable, new(intstr.FromString(api.DefaultMaxUnavailable)))
 	plan.MaxUnavailable = read.Count(plan.Paths.MaxUnavailable, unavailable, plan.Replicas, round)
 	surge := read.Count(rollingUpdate+".maxSurge", ru.MaxSurge, plan.Replicas, partition.Up)

@@ -17,10 +17,11 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 )
 
-// lookAgain is the wait before the next pass after a foreign change of the CloneSet, or for changes without an event.
+// lookAgain is the wait before the next pass after somebody else has changed the CloneSet, or if no event will announce
+// a change.
 const lookAgain = 100 * time.Millisecond
 
-// report writes status and history and says when to look again.
+// report writes status and history, and returns when to reconcile again.
 func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *todo, scaleErr, updateErr error) (ctrl.Result, error) {
 	status, wake := nextStatus(o, d, metav1.NewTime(t.Now), scaleErr, updateErr)
 	t.Pass.Wake(wake)
@@ -30,7 +31,8 @@ func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *tod
 	version, err := t.WriteStatus(ctx, status)
 	if err == nil && !acted {
 		err = t.Pass.Once(ctx, fanout.Task{Name: "remove names from podsToDelete"}, func() (bool, error) { return r.dropNames(ctx, t, o, version) })
-		if apierrors.IsConflict(err) { // the cache is behind, and the event of the newer version need not wake anybody
+		// The cache is stale, and the event of the newer version may not wake the CloneSet.
+		if apierrors.IsConflict(err) {
 			t.Pass.Wake(lookAgain)
 			err = nil
 		}
@@ -38,7 +40,7 @@ func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *tod
 	return t.Pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// nextStatus computes the status, and the wait until a deadline makes a new status necessary: zero for never.
+// nextStatus computes the status, and the time until a deadline changes the status: zero for never.
 func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr error) (v1beta1.CloneSetStatus, time.Duration) {
 	pods := o.pods.Totals()
 	status := v1beta1.CloneSetStatus{
@@ -57,8 +59,9 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	return status, setProgress(o, &status, now)
 }
 
-// setProgress keeps the Progressing condition. Unlike upstream, a new update revision restarts the clock, and so does
-// every Pod becoming available at the update revision. Both also end an exceeded deadline.
+// setProgress maintains the Progressing condition. Unlike in OpenKruise, the deadline restarts with a new update
+// revision, and whenever a Pod becomes available at the update revision. Both also end the state of an exceeded
+// deadline.
 func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time) (wake time.Duration) {
 	deadline := o.settings.progressDeadline
 	if deadline == nil {
@@ -86,7 +89,7 @@ func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time
 	return wake
 }
 
-// deadlineWake turns the condition into DeadlineExceeded after the deadline, and otherwise returns the time left.
+// deadlineWake sets the reason DeadlineExceeded after the deadline, and otherwise returns the remaining time.
 func deadlineWake(c, old *v1beta1.Condition, deadline time.Duration, progressed bool, now metav1.Time) time.Duration {
 	if old == nil || progressed || (old.Reason != apps.ReasonProgressUpdated && old.Reason != apps.ReasonProgressDeadlineExceeded) {
 		return deadline + time.Second
@@ -100,8 +103,8 @@ func deadlineWake(c, old *v1beta1.Condition, deadline time.Duration, progressed 
 	return 0
 }
 
-// dropNames removes from podsToDelete the names without an active Pod. version is the CloneSet's version after the
-// status write, so only a foreign write is a conflict.
+// dropNames removes from podsToDelete the names for which no active Pod exists. version is the CloneSet's version after
+// the status was written, so only somebody else's write leads to a conflict.
 func (r *Reconciler) dropNames(ctx context.Context, t *turn, o *observation, version string) (changed bool, err error) {
 	names := t.Owner.Spec.ScaleStrategy.PodsToDelete
 	keep := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -114,7 +117,7 @@ func (r *Reconciler) dropNames(ctx context.Context, t *turn, o *observation, ver
 	return err == nil, err
 }
 
-// statusOf returns the status, and points into it.
+// statusOf returns the status and pointers to its fields.
 func statusOf(cs *v1beta1.CloneSet) (status any, observed *int64, conditions *v1beta1.Conditions) {
 	return cs.Status, &cs.Status.ObservedGeneration, &cs.Status.Conditions
 }

@@ -14,30 +14,30 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateOptions are the inputs of validation besides the object.
+// validateOptions are inputs of validation besides the object.
 type validateOptions struct {
-	// pods are the Pods of the object's namespace, by name. Only their metadata is read. Nil leaves a check out: new
-	// names in podsToDelete must be Pods of this CloneSet without a deletion timestamp.
+	// pods are the Pods in the object's namespace, by name. Only their metadata is used. If nil, a check is left out:
+	// names added to podsToDelete must be Pods of this CloneSet that are not being deleted.
 	pods map[string]metav1.Object
-	// inPlaceResources lets cpu and memory change in place (gate InPlaceWorkloadVerticalScaling).
+	// inPlaceResources allows cpu and memory to be changed in place (gate InPlaceWorkloadVerticalScaling).
 	inPlaceResources bool
 }
 
-// validateSpec refuses all faults of a spec.
+// validateSpec returns all errors in a spec.
 func validateSpec(obj *v1beta1.CloneSet) field.ErrorList {
 	_, problems, warnings := resolve(obj, Options{})
 	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateCreate returns the problems of a new, defaulted object.
+// validateCreate returns the errors in a new object with defaults.
 func validateCreate(obj *v1beta1.CloneSet, opts validateOptions) field.ErrorList {
 	errs := validation.Name(obj, apivalidation.NameIsDNSSubdomain)
 	errs = append(errs, validateSpec(obj)...)
 	return append(errs, validatePodsToDelete(obj, nil, opts.pods)...)
 }
 
-// validateUpdate returns the problems of an update (its own rules and all rules of the spec). Problems of spec in the
-// same place and with the same value in old are left out.
+// validateUpdate returns the errors in an update: by the rules for updates and by all rules for the spec. Errors in
+// spec that old has already, at the same path with the same value, are left out.
 func validateUpdate(obj, old *v1beta1.CloneSet, opts validateOptions) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validation.NewProblems(validateSpec(obj), validateSpec(old))
@@ -56,10 +56,10 @@ func validateUpdate(obj, old *v1beta1.CloneSet, opts validateOptions) field.Erro
 	return errs
 }
 
-// validateV1alpha1 returns the problems hidden by conversion to v1beta1: the type must be a Pod update policy of
-// v1alpha1 or unset. old is nil on creation. The type of old is accepted, so that a v1beta1 object of type OnDelete can
-// be edited through v1alpha1. A type of v1beta1 means that the API server does not convert: the sent object lacks all
-// stored fields unknown to v1alpha1, and would lose the fields.
+// validateV1alpha1 returns the errors that are lost in the conversion to v1beta1: the type must be an update policy of
+// v1alpha1 or unset. old is nil on creation. The type in old is accepted, so that a v1beta1 object of type OnDelete can
+// be edited through v1alpha1. If the type is v1beta1's, the API server has not converted the object: the object lacks
+// all fields unknown to v1alpha1, and storing it would lose these fields.
 func validateV1alpha1(obj, old *v1alpha1.CloneSet) field.ErrorList {
 	kind, path := obj.Spec.UpdateStrategy.Type, field.NewPath("spec", "updateStrategy", "type")
 	known := []v1alpha1.CloneSetUpdateStrategyType{v1alpha1.ReCreate, v1alpha1.InPlaceIfPossible, v1alpha1.InPlaceOnly}
@@ -76,8 +76,8 @@ func validateV1alpha1(obj, old *v1alpha1.CloneSet) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, kind, known)}
 }
 
-// validatePodsToDelete checks the names of Pods. Stored names are not looked up again: their Pods may be on their way
-// out.
+// validatePodsToDelete checks the names of Pods. Names stored before are not checked again: their Pods may be being
+// deleted.
 func validatePodsToDelete(obj *v1beta1.CloneSet, stored []string,
 	pods map[string]metav1.Object,
 ) (errs field.ErrorList) {
@@ -100,7 +100,7 @@ func validatePodsToDelete(obj *v1beta1.CloneSet, stored []string,
 	return errs
 }
 
-// notDeletable returns why a CloneSet cannot be asked to delete the Pod, or "". A nil Pod does not exist.
+// notDeletable returns why podsToDelete must not name the Pod, or "". A nil Pod means that the Pod does not exist.
 func notDeletable(obj *v1beta1.CloneSet, pod metav1.Object) string {
 	if pod == nil {
 		return "must name an existing Pod"

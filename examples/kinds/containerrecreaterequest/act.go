@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// act carries a plan out. A conflict ends the pass: somebody knows more.
+// act carries out a plan. A conflict ends the pass: somebody else has changed the object.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *corev1.Pod, p plan) error {
 	var held error
 	if p.holds {
@@ -36,7 +36,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *c
 	}
 	if !equality.Semantic.DeepEqual(v.Owner.Status, p.status) {
 		r.tellEnd(v.Owner, p)
-		return held // another pass has the rest, on the new version
+		return held // the next pass does the rest, with the new version
 	}
 	if p.releases {
 		if err := r.try(v, pass, "let the Pod be ready", func() error { return r.release(ctx, v) }); err != nil {
@@ -54,12 +54,12 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, pod *c
 	return held
 }
 
-// try writes to the readiness gate of a Pod, and tells of failures.
+// try writes to the readiness gate of a Pod, and sends events about failures.
 func (r *Reconciler) try(v *view, pass *fanout.Pass, name string, do func() error) error {
 	err := pass.Try(fanout.Task{Name: name}, v.Owner.UID, func() error {
 		err := do()
 		if errors.Is(err, podreadiness.UnreadableMessage) {
-			err = reason.Final(err) // somebody has to correct the message, and the request rests in between
+			err = reason.Final(err) // somebody must correct the message, and until then the write is not retried often
 		}
 		return err
 	})
@@ -71,7 +71,8 @@ func (r *Reconciler) try(v *view, pass *fanout.Pass, name string, do func() erro
 	return err
 }
 
-// hold makes the Pod not ready. The finalizer comes first: whatever happens, the Pod is let go before the request goes.
+// hold makes the Pod not ready. The finalizer is added first, so that in any case the Pod is released before the
+// request is deleted.
 func (r *Reconciler) hold(ctx context.Context, v *view, pod *corev1.Pod) error {
 	if !slices.Contains(v.Owner.Finalizers, apps.FinalizerRequestUnreadyAcquired) {
 		finalizers := append(slices.Clone(v.Owner.Finalizers), apps.FinalizerRequestUnreadyAcquired)
@@ -87,8 +88,8 @@ func (r *Reconciler) hold(ctx context.Context, v *view, pod *corev1.Pod) error {
 	return err
 }
 
-// release lets the Pod of a request be ready. The Pod is read from the API server: the cache may not have the request's
-// entry yet, or a part of the Pod alone.
+// release lets the Pod of a request become ready again. The Pod is read from the API server, because the cache may not
+// show the request's entry yet, or keeps only a part of the Pod.
 func (r *Reconciler) release(ctx context.Context, v *view) error {
 	pod, err := podOf(ctx, r.live, v.Owner)
 	if err != nil || pod == nil || string(pod.UID) != v.Owner.Labels[apps.LabelRequestPodUID] {
@@ -109,8 +110,8 @@ func (r *Reconciler) gate(v *view) (*gatewriter.Writer, error) {
 	return gatewriter.New(v.Client, r.live, r.options.Clock)
 }
 
-// patchMetadata replaces the finalizers of a request, and may remove the label for agents. Both were decided on the
-// version seen, and the next write of the pass demands the new version.
+// patchMetadata replaces the finalizers of a request, and may remove the label for agents. Both were decided for the
+// version in the view, and the next write of the pass requires the new version.
 func patchMetadata(ctx context.Context, v *view, finalizers []string, deactivates bool) error {
 	metadata := map[string]any{"uid": v.Owner.UID, "resourceVersion": v.Owner.ResourceVersion, "finalizers": finalizers}
 	if deactivates {
@@ -129,7 +130,7 @@ func patchMetadata(ctx context.Context, v *view, finalizers []string, deactivate
 	return nil
 }
 
-// remove deletes a request that has ended long enough ago.
+// remove deletes a request whose TTL has passed.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) error {
 	uid, version := v.Owner.UID, v.Owner.ResourceVersion
 	return pass.Try(fanout.Task{Name: "delete the request"}, uid, func() error {
@@ -137,7 +138,8 @@ func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) err
 	})
 }
 
-// tellEnd tells why the controller has completed a request. Pods come and go, which is no fault.
+// tellEnd sends an event that says why the controller has completed a request. If the Pod was deleted, no event is
+// sent, because this is no failure.
 func (r *Reconciler) tellEnd(request *v1beta1.ContainerRecreateRequest, p plan) {
 	if p.end.Code == "" {
 		return

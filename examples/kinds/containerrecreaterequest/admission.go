@@ -22,12 +22,13 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// endpoint defaults and judges ContainerRecreateRequests. As in OpenKruise, the kind has a mutating
-// webhook only, and the webhook also judges: the Pod used for judging also completes the request. options.Reader reads
-// the Pod and its Node. Without a Reader neither is checked, and nothing is copied.
+// endpoint defaults and validates ContainerRecreateRequests. As in OpenKruise, the kind has only a mutating webhook,
+// which also validates: the Pod is needed both to validate and to complete the request. options.Reader reads the Pod
+// and its Node. If there is no Reader, neither is checked, and nothing is copied from the Pod.
 //
-// Unlike further kinds, no request is created while the feature gate KruiseDaemon is off: nobody would ever carry the
-// request out. Existing requests may be updated then, or their finalizers could not go.
+// While the feature gate KruiseDaemon is off, no request can be created, unlike objects of other kinds: no agent would
+// carry out the request. Existing requests can still be updated, because otherwise nobody could remove their
+// finalizers.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest] {
 	requests := requestAdmission{reader: options.Reader, agents: apps.ResolveGates(options.Gates)[apps.GateKruiseDaemon]}
 	return &admission.Rules[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest]{
@@ -41,10 +42,10 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.ContainerRecre
 	}
 }
 
-// requestAdmission looks up the Pods and Nodes of requests.
+// requestAdmission reads the Pods and Nodes of requests.
 type requestAdmission struct {
 	reader client.Reader
-	agents bool // whether node agents exist
+	agents bool // whether node agents run
 }
 
 func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.ContainerRecreateRequest) (field.ErrorList, error) {
@@ -85,7 +86,7 @@ func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.Contai
 func podOf(ctx context.Context, reader client.Reader, obj *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
 	pod, key := &corev1.Pod{}, client.ObjectKey{Namespace: obj.Namespace, Name: obj.Spec.PodName}
 	if len(apivalidation.NameIsDNSSubdomain(key.Name, false)) > 0 {
-		return nil, nil //nolint:nilnil // no Pod can have the name
+		return nil, nil //nolint:nilnil // no Pod can have such a name
 	}
 	switch err := reader.Get(ctx, key, pod); {
 	case apierrors.IsNotFound(err):
@@ -96,11 +97,11 @@ func podOf(ctx context.Context, reader client.Reader, obj *v1beta1.ContainerRecr
 	return pod, nil
 }
 
-// complete copies the Pod's facts for the node agent onto a valid, defaulted new request, and adds labels for the agent
-// to find the request. nodeLabels are the labels of the Pod's Node.
+// complete copies what the node agent must know about the Pod onto a valid new request with defaults, and adds labels
+// by which the agent finds the request. nodeLabels are the labels of the Pod's Node.
 //
-// An HTTP hook without a host gets the Pod's address: the meaning is the same, and the agent has no other way to learn
-// the address.
+// If an HTTP hook names no host, complete sets the Pod's address: the meaning is the same, and the agent cannot learn
+// the address otherwise.
 func complete(obj *v1beta1.ContainerRecreateRequest, pod *corev1.Pod, nodeLabels map[string]string) {
 	if obj.Labels == nil {
 		obj.Labels = map[string]string{}

@@ -8,8 +8,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// keepRequest keeps a request, and of its status what the controller reads: Nodes decide about the length of the rest.
-// A write of the status replaces the whole status.
+// keepRequest keeps in the cache a request with only those fields of its status that the controller reads, because
+// Nodes determine the size of the status. A write of the status replaces the whole status.
 func keepRequest(kept, found client.Object) {
 	into, ok := kept.(*v1beta1.ContainerRecreateRequest)
 	from, same := found.(*v1beta1.ContainerRecreateRequest)
@@ -20,7 +20,7 @@ func keepRequest(kept, found client.Object) {
 	into.ManagedFields = nil
 	s := &into.Status
 	trim(s, into.Spec.Containers)
-	// Lists in their former memory would be as large as before.
+	// The slices are cloned, because shortened slices would keep their memory.
 	s.ContainerRecreateStates, s.ContainerStatusSnapshot = slices.Clone(s.ContainerRecreateStates), slices.Clone(s.ContainerStatusSnapshot)
 	s.Conditions = slices.Clone(s.Conditions)
 }

@@ -21,7 +21,7 @@ import (
 // ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "containerrecreaterequest-controller"
 
-// Options of the controller. The zero value is usable.
+// Options are options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles ContainerRecreateRequests.
@@ -32,11 +32,11 @@ type Reconciler struct {
 	fanout  *fanout.Fanout
 	events  record.EventRecorder
 	told    *kruise.Told
-	whole   *ownercache.Memory[*corev1.Pod] // Pods read for requests under way
+	whole   *ownercache.Memory[*corev1.Pod] // Pods read from the API server for requests in progress
 	options Options
 }
 
-// view is a request, as cached.
+// view is a request as the cache shows it.
 type view = ownercache.View[*v1beta1.ContainerRecreateRequest]
 
 // Setup adds the controller to the manager. The controller writes with c, and reads single Pods with the manager's API
@@ -67,7 +67,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	return r.cache.AddController(mgr, "containerrecreaterequest", r, options.Loop(options.Workers, r.watch))
 }
 
-// Reconcile brings a request a step further, or cleans up behind the request.
+// Reconcile does the next step for a request, or cleans up after the request.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil {
@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(r.act(ctx, v, pass, o.pod, p))
 }
 
-// observe gathers what a pass knows.
+// observe collects the inputs of a pass.
 func (r *Reconciler) observe(ctx context.Context, v *view) (o *observed, err error) {
 	o = &observed{request: v.Owner, now: v.Now}
 	o.settings, o.problems, _ = resolve(&v.Owner.Spec)
@@ -96,9 +96,10 @@ func (r *Reconciler) observe(ctx context.Context, v *view) (o *observed, err err
 	return o, err
 }
 
-// podOf returns the Pod of a request, or the Pod with its name, or nil. A Pod counts as gone by the word of the API
-// server alone: the cache may show a new Pod late, or still show a predecessor. Of most Pods the cache has a part,
-// which is enough before the request is under way. From then on each version of such a Pod is read once.
+// podOf returns the Pod of a request, or another Pod of the same name, or nil. Only the API server decides that a Pod
+// no longer exists: the cache may not show a new Pod yet, or may still show an earlier Pod. The cache keeps only a part
+// of most Pods, which is enough before the request is in progress. From then on, each version of such a Pod is read
+// once from the API server.
 func (r *Reconciler) podOf(ctx context.Context, request *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
 	pod, ok := r.pods.Get(request.Namespace, request.Spec.PodName)
 	if ok && string(pod.UID) == request.Labels[apps.LabelRequestPodUID] {

@@ -21,66 +21,67 @@ import (
 )
 
 const (
-	// PodGone means that the Pod of a request was deleted, is being deleted, or has a successor of the same name.
+	// PodGone means that the Pod of a request was deleted, is being deleted, or was replaced by another Pod of the same
+	// name.
 	PodGone reason.Code = "PodGone"
-	// PodEnded means that the Pod of a request has ended, so the kubelet starts no container again.
+	// PodEnded means that the Pod of a request has ended, so that the kubelet restarts no containers.
 	PodEnded reason.Code = "PodEnded"
-	// AgentSilent means that no node agent has taken a request up.
+	// AgentSilent means that no node agent has begun to process a request.
 	AgentSilent reason.Code = "AgentSilent"
 )
 
-// silence is how long a node agent may take until the first sign.
+// silence is how long a node agent may take to begin.
 const silence = time.Minute
 
 // skew is the tolerated difference between the clocks of Nodes and the controller.
 const skew = time.Minute
 
-// longestID bounds the copied IDs of containers: a Node decides about their length.
+// longestID limits the length of container IDs that are copied, because a Node determines their length.
 const longestID = 256
 
-// longestMessage and mostConditions bound the rest of a status.
+// longestMessage and mostConditions limit other parts of a status.
 const (
 	longestMessage = 1024
 	mostConditions = 16
 )
 
-// observed is the complete input of a pass.
+// observed contains all inputs of a pass.
 type observed struct {
 	request  *v1beta1.ContainerRecreateRequest
 	settings *settings
 	problems judge.Faults
 	// pod is the Pod of the name, or nil.
 	pod *corev1.Pod
-	// rivals are the requests without an end for the same Pod, the request included.
+	// rivals are the requests for the same Pod that have not ended, including the request itself.
 	rivals []*v1beta1.ContainerRecreateRequest
 	now    time.Time
 }
 
-// plan is a whole pass as data, in the order of the writes.
+// plan says what a pass must do, in the order of the writes.
 type plan struct {
-	// holds says that the Pod must be not ready from now on, by the finalizer first and the gate second, and graces that
-	// status gets the time afterwards.
+	// holds says that the Pod must be made not ready, by adding the finalizer first and closing the gate second; graces
+	// says that the status then gets the time.
 	holds, graces bool
-	// status is the status to report.
+	// status is the status to write.
 	status v1beta1.ContainerRecreateRequestStatus
-	// end says why the controller completes the request; the zero value if the controller does not.
+	// end says why the controller completes the request; zero if the controller does not.
 	end reason.Reason
-	// invalid says that the spec is the cause of the end.
+	// invalid says that the request ends because its spec is invalid.
 	invalid bool
-	// releases says that the Pod may be ready again, and the finalizer goes afterwards.
+	// releases says that the Pod may become ready again, and that the finalizer is removed afterwards.
 	releases bool
-	// deactivates says that the label for agents goes.
+	// deactivates says that the label for agents is removed.
 	deactivates bool
-	// removes says that the request is to be deleted.
+	// removes says that the request must be deleted.
 	removes bool
-	// after is the time until another look without an event; zero for none.
+	// after is the time until the next pass even if no event occurs; zero if none is needed.
 	after time.Duration
 }
 
-// decide decides a whole pass from its argument alone.
+// decide plans a whole pass from its argument alone.
 //
-// Phase and states of containers belong to the agent, until the controller completes the request. All writes of the
-// status demand the version seen, so an end by the agent and an end by the controller exclude each other.
+// The agent writes the phase and the states of containers, until the controller completes the request. All writes of
+// the status require the version that was read, so only one of agent and controller can end the request.
 func decide(o *observed) plan {
 	p := plan{status: *o.request.Status.DeepCopy()}
 	switch {
@@ -103,7 +104,8 @@ func decide(o *observed) plan {
 	return p
 }
 
-// trim drops whatever a Node has written beyond the containers of a request: a status without room cannot be completed.
+// trim drops what a Node has written in excess of the request's containers: a status that is too large could not be
+// completed.
 func trim(status *v1beta1.ContainerRecreateRequestStatus, containers []v1beta1.ContainerRecreateRequestContainer) {
 	state, instance := once(containers), once(containers)
 	status.ContainerRecreateStates = slices.DeleteFunc(status.ContainerRecreateStates,
@@ -128,7 +130,7 @@ func trim(status *v1beta1.ContainerRecreateRequestStatus, containers []v1beta1.C
 	short(&status.Message)
 }
 
-// once returns a function that is true for the name of each container, the first time.
+// once returns a function that returns true for the name of each container, but only the first time.
 func once(containers []v1beta1.ContainerRecreateRequestContainer) func(name string) bool {
 	left := sets.New[string]()
 	for i := range containers {
@@ -147,7 +149,7 @@ func isOf(request *v1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
 		string(pod.UID) == request.Labels[apps.LabelRequestPodUID] && pod.DeletionTimestamp == nil
 }
 
-// gone says in what way a Pod is gone.
+// gone returns the reason why a Pod no longer exists.
 func gone(o *observed) reason.Reason {
 	why := reason.Reason{Code: PodGone, Object: reason.Object{Kind: "Pod", Namespace: o.request.Namespace, Name: o.request.Spec.PodName}}
 	label := o.request.Labels[apps.LabelRequestPodUID]
@@ -165,7 +167,7 @@ func gone(o *observed) reason.Reason {
 	return why
 }
 
-// finish completes a request. Containers already stopped are not taken back.
+// finish completes a request. Containers that were stopped already are not changed.
 func (p *plan) finish(o *observed, why reason.Reason, message string) {
 	p.end = why
 	p.status.Phase, p.status.Message = v1beta1.ContainerRecreateRequestCompleted, message
@@ -173,29 +175,29 @@ func (p *plan) finish(o *observed, why reason.Reason, message string) {
 	p.status.Conditions = without(p.status.Conditions, apps.ConditionWaiting)
 }
 
-// cleanUp is for a request with an end, or on its way out: the Pod is let go, and the request no longer found by
-// agents.
+// cleanUp handles a request that has ended or is being deleted: it releases the Pod, and removes the label by which
+// agents find the request.
 func (p *plan) cleanUp(o *observed) {
 	p.releases = slices.Contains(o.request.Finalizers, apps.FinalizerRequestUnreadyAcquired)
 	_, p.deactivates = o.request.Labels[apps.LabelRequestActive]
 	if o.request.DeletionTimestamp != nil {
 		return
 	}
-	if p.status.Phase != "" { // a status without a phase cannot be stored
+	if p.status.Phase != "" { // the API server refuses a status without a phase
 		p.status.Conditions = without(p.status.Conditions, apps.ConditionWaiting)
-		// Nodes write the time, and a time far ahead would keep the request for ever.
+		// Nodes write this time, and a time far in the future would keep the request for ever.
 		if end := p.status.CompletionTime; end == nil || end.After(o.now.Add(skew)) {
 			p.status.CompletionTime = new(metav1.NewTime(o.now))
 		}
 	}
 	if len(o.problems) > 0 {
-		return // nobody knows how long to keep the request
+		return // the TTL cannot be computed
 	}
 	step := completion.Next(completion.Rules{TTL: o.settings.ttl}, completion.Progress{Ended: p.status.CompletionTime.Time}, o.now)
 	p.after, p.removes = step.After, step.Remove && !p.releases && !p.deactivates && apiequality.Semantic.DeepEqual(o.request.Status, p.status)
 }
 
-// carryOn is for a request under way, or before its turn.
+// carryOn handles a request that is in progress, or waits for other requests.
 func (p *plan) carryOn(o *observed) {
 	created, phase := o.request.CreationTimestamp.Time, o.request.Status.Phase
 	step := completion.Next(completion.Rules{Endless: true, Deadline: o.settings.deadline, Paths: completion.Paths{Deadline: "spec.activeDeadlineSeconds"}},
@@ -212,7 +214,7 @@ func (p *plan) carryOn(o *observed) {
 		} else if p.after <= 0 || wait < p.after {
 			p.after = wait
 		}
-		return // a status without a phase cannot be stored
+		return // the API server refuses a status without a phase
 	}
 	p.wait(o)
 	if phase != v1beta1.ContainerRecreateRequestRecreating {
@@ -245,9 +247,9 @@ func silent(request *v1beta1.ContainerRecreateRequest) reason.Reason {
 	return why
 }
 
-// snapshot lists the running containers of the request with an instance newer than the request: OpenKruise's agent
-// waits for the readiness of such an instance. The instance at the creation is known by its ID. Times would not do: the
-// clocks of Node and API server differ, and times have whole seconds.
+// snapshot lists the running containers of the request whose instance is newer than the request: OpenKruise's agent
+// waits until such an instance is ready. The instance that ran when the request was created is recorded by its ID.
+// Times are not enough: the clocks of Node and API server differ, and times have whole seconds.
 func snapshot(o *observed) (out []v1beta1.ContainerRecreateRequestContainerStatus) {
 	seen := make(map[string]*corev1.ContainerStatus, len(o.pod.Status.ContainerStatuses))
 	for i := range o.pod.Status.ContainerStatuses {
@@ -274,20 +276,20 @@ func snapshot(o *observed) (out []v1beta1.ContainerRecreateRequestContainerStatu
 	return out
 }
 
-// holder is the request's entry in the readiness gate of the Pod.
+// holder returns the request's entry in the readiness gate of the Pod.
 func holder(request *v1beta1.ContainerRecreateRequest) podreadiness.Holder {
 	return podreadiness.Holder{UserAgent: apps.NotReadyUserAgentRequest, Key: request.Namespace + "/" + request.Name}
 }
 
-// hasGrace reports whether the Pod is known to be not ready since some time. The time never moves.
+// hasGrace reports whether the status says since when the Pod is not ready. This time never changes.
 func hasGrace(status *v1beta1.ContainerRecreateRequestStatus) bool {
 	return slices.ContainsFunc(status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == apps.ConditionPreRecreateGrace && c.Status == metav1.ConditionTrue && !c.LastTransitionTime.IsZero()
 	})
 }
 
-// withGrace returns conditions that say since when the Pod is not ready. The condition has nothing but the time, as
-// v1alpha1 has no more.
+// withGrace returns conditions that say since when the Pod is not ready. The condition contains only the time, because
+// v1alpha1 has no field for more.
 func withGrace(conditions []metav1.Condition, now time.Time) []metav1.Condition {
 	return append(without(conditions, apps.ConditionPreRecreateGrace), metav1.Condition{
 		Type: apps.ConditionPreRecreateGrace, Status: metav1.ConditionTrue, Reason: apps.ConditionPreRecreateGrace,
@@ -295,7 +297,7 @@ func withGrace(conditions []metav1.Condition, now time.Time) []metav1.Condition 
 	})
 }
 
-// without returns conditions without those of a type.
+// without returns the conditions that are not of the given type.
 func without(conditions []metav1.Condition, t string) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool { return c.Type == t })
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// inLine is how many waiting requests of a Pod are told who goes first. An end changes the conditions of these alone,
-// however many wait.
+// inLine is how many waiting requests of a Pod have a condition that names the request in progress. When a request
+// ends, only these conditions change, however many requests wait.
 const inLine = 10
 
-// turns returns the requests of a Pod in the order of their turns, as node agents see the order, and who waits for whom.
+// turns returns the requests of a Pod in the order in which node agents handle them, and which request each waits for.
 func turns(rivals []*v1beta1.ContainerRecreateRequest) (order []*v1beta1.ContainerRecreateRequest, why []reason.Reason) {
 	candidates := make([]containerrestart.Candidate, len(rivals))
 	for i, rival := range rivals {
@@ -43,7 +43,7 @@ func turns(rivals []*v1beta1.ContainerRecreateRequest) (order []*v1beta1.Contain
 	return order, why
 }
 
-// wait says in a condition who goes first.
+// wait sets a condition that names the request in progress.
 func (p *plan) wait(o *observed) {
 	order, whys := turns(o.rivals)
 	at := slices.IndexFunc(order, func(r *v1beta1.ContainerRecreateRequest) bool { return r.UID == o.request.UID })

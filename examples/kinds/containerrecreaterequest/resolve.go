@@ -15,26 +15,27 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
-// settings are a request with its defaults filled in. Unset times are nil.
+// settings are a request's spec with its defaults. Times that are not set are nil.
 type settings struct {
-	pod                                       string
-	containers                                []v1beta1.ContainerRecreateRequestContainer // in the order of recreation
+	pod string
+	// In the order in which they are restarted.
+	containers                                []v1beta1.ContainerRecreateRequestContainer
 	ordered, force, ignoresFailures           bool
 	minStarted, grace, unready, deadline, ttl *time.Duration
 }
 
-// minDeadline is the shortest activeDeadlineSeconds: agent and controller need as long to react.
+// minDeadline is the shortest allowed activeDeadlineSeconds: agent and controller need this time to react.
 const minDeadline = 3
 
 func podPath() *field.Path            { return field.NewPath("spec", "podName") }
 func containerPath(i int) *field.Path { return field.NewPath("spec", "containers").Index(i) }
 
-// resolve reads and judges the spec, defaulted or not. Problems are values that nobody can work with: no container is
-// recreated then. No value is a mere warning. OpenKruise 1.9 accepts a negative minStartedSeconds and
+// resolve parses and validates the spec, with or without defaults. Problems are values with which nobody can work: then
+// no container is restarted. No value causes only a warning. OpenKruise 1.9 accepts a negative minStartedSeconds and
 // ttlSecondsAfterFinished in v1alpha1.
 func resolve(spec *v1beta1.ContainerRecreateRequestSpec) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
-		return nil, left, nil // the rest would only complain of missing values
+		return nil, left, nil // further checks would only report missing values
 	}
 	read, path := &judge.Reading{}, field.NewPath("spec")
 	if spec.PodName == "" {
@@ -68,7 +69,7 @@ func resolve(spec *v1beta1.ContainerRecreateRequestSpec) (s *settings, problems,
 	return s, read.Problems, read.Warnings
 }
 
-// seconds reads an optional time.
+// seconds parses an optional number of seconds.
 func seconds[T int32 | int64](read *judge.Reading, path *field.Path, n *T, least T) *time.Duration {
 	if n == nil {
 		return nil

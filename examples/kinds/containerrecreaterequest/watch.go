@@ -21,7 +21,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// podIndex finds the requests under way, or before their turn, for a Pod.
+// podIndex is the index of the requests for a Pod that have not ended.
 const podIndex = "workloadkit/containerrecreaterequest-pod"
 
 func byPod(request *v1beta1.ContainerRecreateRequest) []string {
@@ -31,7 +31,7 @@ func byPod(request *v1beta1.ContainerRecreateRequest) []string {
 	return []string{request.Namespace + "/" + request.Spec.PodName}
 }
 
-// rivals are the requests for the Pod of a request, by the Pod's UID.
+// rivals returns the requests for the same Pod as a request, by the Pod's UID.
 func (r *Reconciler) rivals(request *v1beta1.ContainerRecreateRequest) []*v1beta1.ContainerRecreateRequest {
 	uid := request.Labels[apps.LabelRequestPodUID]
 	return slices.DeleteFunc(r.cache.Owners.By(podIndex, request.Namespace+"/"+request.Spec.PodName),
@@ -40,7 +40,8 @@ func (r *Reconciler) rivals(request *v1beta1.ContainerRecreateRequest) []*v1beta
 		})
 }
 
-// watch wakes requests for their Pods, for reports by agents, and for the requests in front.
+// watch wakes requests on events of their Pods, on reports of agents, and on changes of other requests for the same
+// Pod.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	pods := handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.podSeen(q, e.Object, true) },
@@ -57,7 +58,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, pods).Watches(&v1beta1.ContainerRecreateRequest{}, requests)
 }
 
-// podSeen wakes the request under way for a Pod, or all requests if the Pod ends, always in the same order.
+// podSeen wakes the request in progress for a Pod, or all its requests if the Pod ends, always in the same order.
 func (r *Reconciler) podSeen(q queue, pod client.Object, ends bool) {
 	requests := r.cache.Owners.By(podIndex, pod.GetNamespace()+"/"+pod.GetName())
 	slices.SortFunc(requests, func(a, b *v1beta1.ContainerRecreateRequest) int { return strings.Compare(a.Name, b.Name) })
@@ -68,7 +69,8 @@ func (r *Reconciler) podSeen(q queue, pod client.Object, ends bool) {
 	}
 }
 
-// requestChanged wakes a request for its status and its finalizers. States of containers do not matter here.
+// requestChanged wakes a request if its status or its finalizers have changed. Changed states of containers do not wake
+// the request.
 func (r *Reconciler) requestChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.ContainerRecreateRequest)
 	after, same := e.ObjectNew.(*v1beta1.ContainerRecreateRequest)
@@ -87,20 +89,21 @@ func (r *Reconciler) requestChanged(_ context.Context, e event.UpdateEvent, q qu
 	add(q, awake...)
 }
 
-// wakeLine wakes the line of a request.
+// wakeLine wakes the first requests for the Pod of a request.
 func (r *Reconciler) wakeLine(q queue, object client.Object) {
 	if request, ok := object.(*v1beta1.ContainerRecreateRequest); ok {
 		add(q, r.line(request)...)
 	}
 }
 
-// line returns the first requests in the line of a request, which are told who goes first.
+// line returns the first requests for the Pod of a request, whose conditions name the request in progress.
 func (r *Reconciler) line(request *v1beta1.ContainerRecreateRequest) []*v1beta1.ContainerRecreateRequest {
 	order, _ := turns(r.rivals(request))
 	return order[:min(len(order), inLine+2)]
 }
 
-// add adds each request once: a worker could take a request between two additions, and do everything twice.
+// add adds each request only once: otherwise a worker could take a request between two additions, and reconcile it
+// twice.
 func add(q queue, requests ...*v1beta1.ContainerRecreateRequest) {
 	added := map[string]bool{}
 	for _, request := range requests {

@@ -31,13 +31,13 @@ import (
 // ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "daemonset-controller"
 
-// directScheduler is the scheduler name of Pods bound to their Node at creation.
+// directScheduler is the scheduler name of Pods that are bound to their Node when created.
 const directScheduler = "kubernetes.io/daemonset-controller"
 
-// Options of the controller. The zero value is usable.
+// Options are options of the controller. The zero value is usable.
 type Options struct {
 	kruise.Options
-	// BindPods binds Pods to their Nodes at creation, in place of the scheduler.
+	// BindPods binds Pods to their Nodes when the Pods are created, without the scheduler.
 	BindPods bool
 }
 
@@ -63,9 +63,9 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
-	// The API server of a cluster with many Nodes is busy with the Nodes. With three concurrent requests in place of five,
-	// each Pod is out of service for little more than half as long, and a whole rollout takes less than a tenth longer
-	// (1,000 Nodes).
+	// In a cluster with many Nodes, the API server is busy with requests of the Nodes. With three concurrent requests
+	// in place of five, each Pod is out of service for little more than half of the time, and a whole rollout takes
+	// less than a tenth longer (measured with 1,000 Nodes).
 	options.Calls = cmp.Or(options.Calls, 3)
 	options.Options = options.Complete()
 	r := &Reconciler{options: options}
@@ -83,13 +83,13 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// watch adds wake-ups for events beyond the Pods of a DaemonSet: Nodes, and Pods to adopt.
+// watch adds event sources other than a DaemonSet's Pods: Nodes, and Pods to adopt.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	b = ownercache.WatchOrphans(r.Cache, func(set *v1beta1.DaemonSet, pod *corev1.Pod) bool { return r.fits.Of(set).selects(pod) })(b)
 	return ownercache.WatchNodes(r.Cache, func(set *v1beta1.DaemonSet, node *corev1.Node) claim { return r.fits.Of(set).claim(node) })(b)
 }
 
-// Reconcile brings a DaemonSet a step closer to its spec.
+// Reconcile does the next step towards a DaemonSet's spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil {
@@ -117,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, o, d, scaleErr, updateErr)
 }
 
-// observed reads the input of the pass's decisions.
+// observed reads the inputs of the pass's decisions.
 func (r *Reconciler) observed(t *turn, s *settings) *observation {
 	restarts := r.ViewRestart(t, s.restart)
 	o := &observation{
@@ -128,9 +128,9 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 	return o
 }
 
-// act carries the decision out, until something has changed.
+// act carries out the decision until an object has changed.
 func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
-	// A refused update has already taken a Pod out of service, so the Pod rests for longer.
+	// A refused update has taken a Pod out of service already, so the back-off of the Pod is longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute, Most: &d.burst}
 	scaleErr = t.Pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, t.Pass, t.Client, d.release) },
@@ -142,7 +142,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 		}),
 		func() error {
 			if len(d.relabel) > 0 || d.keepTwins {
-				return nil // a Pod at a revision that is gone would be updated
+				return nil // otherwise a Pod would be updated to a revision that no longer exists
 			}
 			return t.Pass.Once(ctx, fanout.Task{Name: "delete revisions that are there twice"}, func() (bool, error) {
 				return history.Delete(ctx, t.Client, o.twins)
@@ -165,7 +165,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 	return scaleErr, updateErr
 }
 
-// newestRevision are the labels of Pods at the newest revision.
+// newestRevision returns the labels that mark Pods of the newest revision.
 func (r *Reconciler) newestRevision(o *observation) (change podpatch.Change) {
 	change.Labels = map[string]*string{}
 	for key, value := range r.Control.RevisionLabels(o.history.Update.Name) {
@@ -174,7 +174,7 @@ func (r *Reconciler) newestRevision(o *observation) (change podpatch.Change) {
 	return change
 }
 
-// create makes the missing Pods.
+// create creates the missing Pods.
 func (r *Reconciler) create(ctx context.Context, t *turn, d *todo) error {
 	r.Told.Limits(t.Owner, d.step.Limits)
 	made, err := t.CreatePerNode(ctx, slices.Concat(d.step.Replace, d.step.Create), executor.NodeTemplates{
@@ -184,7 +184,7 @@ func (r *Reconciler) create(ctx context.Context, t *turn, d *todo) error {
 	return err
 }
 
-// prepare ties a new Pod to its Node.
+// prepare pins a new Pod to its Node.
 func (r *Reconciler) prepare(set *v1beta1.DaemonSet, pod *corev1.Pod, node string) {
 	if generation := set.Annotations[apps.AnnotationTemplateGeneration]; generation != "" {
 		pod.Labels[apps.LabelTemplateGeneration] = generation

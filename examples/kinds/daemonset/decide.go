@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// observation is the complete input of a pass.
+// observation contains all inputs of a pass.
 type observation struct {
 	set      *v1beta1.DaemonSet
 	settings *settings
@@ -33,32 +33,34 @@ type observation struct {
 	perNode  *podcontrol.PerNode
 	orphans  []*corev1.Pod
 	history  *revision.History
-	// frozen is the number of Pods that count as updated only for their generation.
+	// frozen is the number of Pods that count as updated only because of their generation label.
 	frozen int
-	// twins are further revisions with the newest template. Pods at a twin need no update.
+	// twins are other revisions with the newest template. Pods of a twin need no update.
 	twins []*appsv1.ControllerRevision
 	// restarts is the view on the wished restart.
 	restarts *restart.View
 }
 
-// todo is a whole pass as data. The pass carries out the fields in order, and stops after a step with a change.
+// todo says what a pass must do. The pass carries out the fields in order, and stops after a step that has changed an
+// object.
 type todo struct {
 	release, adopt []*corev1.Pod
-	// relabel are Pods at a twin, a revision of the same template as the newest. keepTwins says that other Pods still name
-	// a twin: the state of an update that goes on names its revision.
+	// relabel are Pods of a twin, that is a revision with the same template as the newest. keepTwins says that other
+	// Pods still name a twin: the recorded state of an update in progress names its revision.
 	relabel   []*corev1.Pod
 	keepTwins bool
 	step      pernode.Step
 	remove    []*corev1.Pod
 	update    []*corev1.Pod
-	// burst is how many Pods are created at most, how many deleted and how many updated.
+	// burst is the largest number of Pods created, deleted or updated in a pass.
 	burst int
-	// odd are parts of the spec with a presumably unintended effect, held the hooks and budgets for which Pods wait.
+	// odd are valid parts of the spec that probably have an unintended effect; held are the hooks and budgets that Pods
+	// wait for.
 	odd, held reason.List
 	restart   *restart.Plan
 }
 
-// decide decides a whole pass from its argument alone. The error names the invalid parts of the spec.
+// decide plans a whole pass from its argument alone. The error names what is invalid in the spec.
 func decide(o *observation) (*todo, error) {
 	t := &todo{release: o.pods.NotSelected}
 	owner := adopt.Owner{UID: o.set.UID, Namespace: o.set.Namespace, Selector: o.settings.selector, Deleting: o.set.DeletionTimestamp != nil}
@@ -124,32 +126,34 @@ func isAtTwin(pod *corev1.Pod, twins []*appsv1.ControllerRevision) bool {
 	})
 }
 
-// claim is the role of a Node for a DaemonSet.
+// claim says how a DaemonSet uses a Node.
 type claim struct{ Run, Continue, Excluded bool }
 
-// fit judges Nodes and Pods for a DaemonSet. The zero value wants no Node and no Pod.
+// fit decides which Nodes a DaemonSet uses and which Pods belong to it. With the zero value, no Node is used and no Pod
+// belongs.
 type fit struct {
 	selector     labels.Selector
 	requirements *nodefit.Requirements
-	updated      labels.Selector // nil for all
-	// oddities are parts of the template beyond every Node.
+	updated      labels.Selector // nil selects all
+	// oddities are parts of the template that no Node can meet.
 	oddities reason.List
 }
 
-// newFit compiles the requirements of a usable DaemonSet.
+// newFit compiles the requirements of a valid DaemonSet.
 func newFit(set *v1beta1.DaemonSet, selector labels.Selector) *fit {
 	spec, f := &set.Spec.Template.Spec, &fit{selector: selector}
 	requirements, err := nodefit.New(spec, nodefit.DaemonSetTolerations(spec.HostNetwork)...)
 	f.requirements = requirements
 	f.oddities.Add(nodefit.InvalidNodeTerm, err)
-	f.oddities = slices.Clone(f.oddities[:min(len(f.oddities), kruise.ReasonsInEvent)]) // the first few show the fault of thousands
+	// A few reasons are enough if thousands of terms have the same error.
+	f.oddities = slices.Clone(f.oddities[:min(len(f.oddities), kruise.ReasonsInEvent)])
 	if selector := rollingOf(set).Selector; selector != nil {
 		f.updated = (&judge.Reading{}).Selector(rollingUpdate+".selector", selector)
 	}
 	return f
 }
 
-// fitOf is the fit of a DaemonSet. An unusable DaemonSet has no interest in Nodes and Pods.
+// fitOf returns the fit of a DaemonSet. An invalid DaemonSet uses no Nodes and no Pods.
 func fitOf(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) *fit {
 	s, problems, _ := resolve(set, gates)
 	if problems != nil {
@@ -172,8 +176,8 @@ func (f *fit) claim(node *corev1.Node) claim {
 	return c
 }
 
-// describe describes the Pods by their Nodes. If the DaemonSet has a template generation, Pods of the generation count
-// as updated.
+// describe describes the Pods by their Nodes. If the DaemonSet has a template generation, Pods with this generation
+// count as updated.
 func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.PerNode {
 	perNode, generation := o.pods.PerNode(options), o.set.Annotations[apps.AnnotationTemplateGeneration]
 	if generation == "" && len(o.twins) == 0 {
@@ -193,7 +197,8 @@ func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.Pe
 	return perNode
 }
 
-// explainSurge explains an update that waits for impossible room beside old Pods: a higher limit does not help.
+// explainSurge explains an update that waits because new Pods cannot run beside old Pods: a higher limit would not
+// help.
 func explainSurge(limits reason.List, crowding *crowding) reason.List {
 	for i := range limits {
 		if why := &limits[i]; crowding != nil && why.Code == rollout.UpdateLimited && why.Path == rollingUpdate+".maxSurge" {
@@ -204,7 +209,7 @@ func explainSurge(limits reason.List, crowding *crowding) reason.List {
 	return limits
 }
 
-// oddities returns obstacles to the controller's work made of valid values.
+// oddities returns reasons why the controller cannot do its work although the values are valid.
 func (o *observation) oddities(burst int) (odd reason.List) {
 	if burst == 0 {
 		odd = append(odd, reason.Reason{

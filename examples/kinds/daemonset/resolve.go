@@ -28,16 +28,17 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/pernode"
 )
 
-// settings are a DaemonSet's spec with every default filled in and every selector resolved.
+// settings are a DaemonSet's spec with all defaults set and selectors resolved.
 type settings struct {
 	selector     labels.Selector
 	minReady     time.Duration
 	historyLimit int
-	// rollout lacks the numbers that depend on the number of fitting Nodes: see count.
+	// rollout lacks the numbers that depend on the number of Nodes: see count.
 	rollout pernode.Spec
 	restart *restart.Wish // nil for none
 
-	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
+	// warnings are invalid values that OpenKruise accepts without an error. The controller interprets these values as
+	// OpenKruise does.
 	warnings reason.List
 }
 
@@ -50,7 +51,8 @@ func rollingOf(set *v1beta1.DaemonSet) v1beta1.RollingUpdateDaemonSet {
 	return ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{})
 }
 
-// rules are the DaemonSet's rules for its Pods. A DaemonSet has no hook besides preDelete, and no grace period.
+// rules returns what the DaemonSet's spec says about its Pods. A DaemonSet has only the hook preDelete, and no grace
+// period.
 func rules(set *v1beta1.DaemonSet) podcontrol.Rules {
 	var hooks *pub.Lifecycle
 	if set.Spec.Lifecycle != nil {
@@ -59,19 +61,19 @@ func rules(set *v1beta1.DaemonSet) podcontrol.Rules {
 	return kruise.Rules(string(rollingOf(set).RollingUpdateType), hooks, nil)
 }
 
-// beyondNodes is beyond every cluster: a percentage too large for beyondNodes is refused, so no accepted percentage is
-// too large later.
+// beyondNodes is more Nodes than any cluster has: a percentage that is too large for beyondNodes is refused, so no
+// accepted percentage can become too large later.
 const beyondNodes = 100_000
 
-// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the
-// settings are unusable then. Warnings are values that work, such as two budgets or none, because objects taken over
-// have to go on working. A rollingUpdate with the type OnDelete is not read.
+// resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
+// work: the settings are then unusable. Warnings are values that can be used, such as two budgets or none, because
+// objects taken over from OpenKruise must continue to work. If the type is OnDelete, rollingUpdate is ignored.
 //
-// resolve does not look into selectors of more than [apps.MaxTerms] terms, so its time has a bound. The order of the
-// faults depends on the object alone, so a condition with the faults stays the same from pass to pass.
+// Selectors of more than [apps.MaxTerms] terms are not checked, so that the time is limited. The order of the errors
+// depends only on the object, so that a condition with the errors does not change from pass to pass.
 func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(set.Spec.Undecodable); left != nil {
-		return nil, left, nil // the rest would only complain of missing values
+		return nil, left, nil // further checks would only report missing values
 	}
 	read, spec, ru := &judge.Reading{}, &set.Spec, rollingOf(set)
 	s = &settings{
@@ -101,7 +103,8 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (s *settings, pro
 	return s, read.Problems, read.Warnings
 }
 
-// judgeLifecycle warns of hooks never asked: an update in place does not wait, and a new Pod counts at once.
+// judgeLifecycle warns of hooks that have no effect: an in-place update does not wait for a hook, and a new Pod counts
+// at once.
 func judgeLifecycle(read *judge.Reading, hooks pub.Lifecycle) {
 	path := field.NewPath("spec", "lifecycle")
 	if hooks.InPlaceUpdate != nil {
@@ -137,8 +140,8 @@ func judgeStrategy(read *judge.Reading, strategy *v1beta1.DaemonSetUpdateStrateg
 	}
 	judgeCount(read, rollingUpdate+".partition", ru.Partition, 100)
 	switch hasUnavailable, hasSurge := !validation.IsNone(ru.MaxUnavailable), !validation.IsNone(ru.MaxSurge); {
-	case !unavailableFits || !surgeFits: // reported already
-	case ru.MaxUnavailable == nil && ru.MaxSurge == nil: // defaulted
+	case !unavailableFits || !surgeFits: // already reported
+	case ru.MaxUnavailable == nil && ru.MaxSurge == nil: // the default applies
 	case !hasUnavailable && !hasSurge:
 		read.Warn(field.Required(field.NewPath(rollingUpdate, "maxUnavailable"),
 			"must be at least 1 or 1% when maxSurge is 0"))
@@ -148,8 +151,8 @@ func judgeStrategy(read *judge.Reading, strategy *v1beta1.DaemonSetUpdateStrateg
 	}
 }
 
-// judgeCount refuses values that are neither integer nor percentage, and warns of percentages with decimals, unreadable
-// for OpenKruise, or above most.
+// judgeCount returns an error for values that are neither integers nor percentages, and warns of percentages with
+// decimals, which OpenKruise cannot parse, or above most.
 func judgeCount(read *judge.Reading, path string, value *intstr.IntOrString, most int) (fits bool) {
 	const wanted = `use an integer of at least 0, or a whole percentage such as "30%"`
 	at := field.NewPath(path)
@@ -170,8 +173,8 @@ func judgeCount(read *judge.Reading, path string, value *intstr.IntOrString, mos
 	return true
 }
 
-// count resolves percentages of the fitting Nodes. A percentage of a burst is at least a single Pod: with none a pass
-// would never do anything.
+// count resolves percentages of the number of fitting Nodes. A percentage of a burst gives at least one Pod: otherwise
+// a pass would never do anything.
 func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec pernode.Spec, burst int, problems reason.List) {
 	read, ru := &judge.Reading{}, rollingOf(set)
 	number := func(path string, value *intstr.IntOrString, round partition.Rounding) int {

@@ -13,19 +13,19 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// report writes status and history and says when to look again.
+// report writes status and history, and returns when to reconcile again.
 func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *todo, scaleErr, updateErr error) (ctrl.Result, error) {
 	t.Pass.Wake(o.pods.NextAvailable)
 	status := nextStatus(o, d, metav1.NewTime(t.Now), scaleErr, updateErr)
 	var truncateErr error
-	if len(o.twins) == 0 { // twins would count against the limit
+	if len(o.twins) == 0 { // twins would count towards the history limit
 		truncateErr = r.TruncateHistory(ctx, t, o.settings.historyLimit)
 	}
 	_, err := t.WriteStatus(ctx, status)
 	return t.Pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// stop reports a pass stopped before its start.
+// stop reports why a pass has not begun.
 func (r *Reconciler) stop(ctx context.Context, t *turn, condition string, err error) (ctrl.Result, error) {
 	event := apps.EventFailedUpdate
 	if selector := t.Owner.Spec.Selector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
@@ -53,7 +53,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	return status
 }
 
-// statusOf returns the status, and points into it.
+// statusOf returns the status and pointers to its fields.
 func statusOf(set *v1beta1.DaemonSet) (status any, observed *int64, conditions *v1beta1.Conditions) {
 	return set.Status, &set.Status.ObservedGeneration, &set.Status.Conditions
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// crowding is the reason why the new Pod of an update with maxSurge may not run beside the old Pod on its Node. The
-// update never ends on such a Node.
+// crowding is the reason why, in an update with maxSurge, the new Pod cannot run beside the old Pod on the same Node.
+// The update then never completes on such a Node.
 type crowding struct {
-	// Path and Value are the obstructing field of the template.
+	// Path and Value are the field of the template that prevents this, and its value.
 	Path, Value string
-	// Certain is true if the scheduler keeps the Pods apart. Otherwise the Pods share the network of their Node, and their
-	// listening ports decide.
+	// Certain is true if the scheduler does not bind both Pods to the Node. Otherwise the Pods share their Node's
+	// network, and it depends on the ports on which they listen.
 	Certain bool
 }
 
-// crowdingRemedy is the remedy.
+// crowdingRemedy is the remedy for a crowding.
 const crowdingRemedy = "set maxSurge to 0 and maxUnavailable to 1 or more, so that the old Pod goes first, or take the host port out of the template"
 
 func (c *crowding) String() string {
@@ -31,8 +31,8 @@ func (c *crowding) String() string {
 	return c.Path + ": Pods share the network of their Node, so a second one beside the old, which maxSurge asks for, cannot listen on the same ports: " + crowdingRemedy
 }
 
-// crowdingOf returns the first field of the template that may keep the Pods of an update with maxSurge apart, or nil.
-// The object need not be defaulted.
+// crowdingOf returns the first field of the template that may prevent two Pods on the same Node in an update with
+// maxSurge, or nil. The object need not have defaults.
 func crowdingOf(obj *v1beta1.DaemonSet) *crowding {
 	strategy := &obj.Spec.UpdateStrategy
 	rolling := strategy.RollingUpdate
@@ -58,7 +58,7 @@ func crowdingOf(obj *v1beta1.DaemonSet) *crowding {
 	return nil
 }
 
-// hostPortOf finds the first host port of a container. In the network of the Node every port is a host port.
+// hostPortOf returns the first host port of a container. If the Pod uses the Node's network, every port is a host port.
 func hostPortOf(container *corev1.Container, hostNetwork bool, path *field.Path) *crowding {
 	for i := range container.Ports {
 		port, at := &container.Ports[i], path.Child("ports").Index(i)

@@ -11,23 +11,23 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// maxName is the longest name, in characters: with a dash and a hash of up to 10 the name becomes the name of a
-// revision. Pods have the hash alone in a label.
+// maxName is the largest length of a name, in characters: with a dash and a hash of up to 10 characters, the name is
+// the name of a revision. Pods have only the hash in a label.
 const maxName = utilvalidation.DNS1123SubdomainMaxLength - 1 - 10
 
-// validateSpec refuses all faults of a spec.
+// validateSpec returns all errors in a spec.
 func validateSpec(obj *v1beta1.DaemonSet) field.ErrorList {
 	_, problems, warnings := resolve(obj, nil)
 	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateCreate returns the problems of a new, defaulted object.
+// validateCreate returns the errors in a new object with defaults.
 func validateCreate(obj *v1beta1.DaemonSet) field.ErrorList {
 	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSSubdomain), validateSpec(obj)...)
 }
 
-// validateUpdate returns the problems of an update: a changed selector, and all problems of [validateCreate] except the
-// name. Problems of spec already in old, in the same place with the same value, are left out.
+// validateUpdate returns the errors in an update: a changed selector, and all errors of [validateCreate] except about
+// the name. Errors in spec that old has already, at the same path with the same value, are left out.
 func validateUpdate(obj, old *v1beta1.DaemonSet) field.ErrorList {
 	errs := validation.NewProblems(validateSpec(obj), validateSpec(old))
 	if !apiequality.Semantic.DeepEqual(obj.Spec.Selector, old.Spec.Selector) {
@@ -38,8 +38,8 @@ func validateUpdate(obj, old *v1beta1.DaemonSet) field.ErrorList {
 	return errs
 }
 
-// validateV1alpha1 returns the problems hidden by conversion to v1beta1: the type Surging becomes Standard, with a
-// maxUnavailable of 0. old is nil on creation. Problems already in old are accepted.
+// validateV1alpha1 returns the errors that are lost in the conversion to v1beta1: the type Surging becomes Standard
+// with a maxUnavailable of 0. old is nil on creation. Errors that old has already are accepted.
 func validateV1alpha1(obj, old *v1alpha1.DaemonSet) field.ErrorList {
 	errs := surging(obj)
 	if old != nil {

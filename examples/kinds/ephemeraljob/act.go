@@ -18,13 +18,14 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 )
 
-// again is the wait before the next look at a late cache.
+// again is the wait before the next pass if the cache is stale.
 const again = time.Second
 
-// addToPod is the task for a single Pod: a policy may refuse a Pod and take the next.
+// addToPod is the task for a single Pod: a policy may refuse one Pod and accept the next.
 func addToPod() fanout.Task { return fanout.Task{Name: "add containers to a Pod"} }
 
-// inject adds the containers to as many Pods as may be busy. Pods that have refused the containers come last.
+// inject adds the containers to as many Pods as may have running containers at the same time. Pods that have refused
+// the containers before come last.
 func (r *Reconciler) inject(ctx context.Context, v *view, pass *fanout.Pass, s *settings, d *decision) error {
 	open := slices.Clone(d.Open)
 	turn := func(pod *corev1.Pod) (turn int) {
@@ -49,7 +50,7 @@ func (r *Reconciler) inject(ctx context.Context, v *view, pass *fanout.Pass, s *
 			_, err = podwrite.SendPatches(ctx, v.Client, patches)
 			return err
 		})
-		if apierrors.IsConflict(err) { // somebody has changed the Pod, as the cache will show
+		if apierrors.IsConflict(err) { // somebody has changed the Pod, as the cache will soon show
 			pass.Wake(again)
 			return false, nil
 		}
@@ -68,14 +69,14 @@ func (r *Reconciler) inject(ctx context.Context, v *view, pass *fanout.Pass, s *
 	return err
 }
 
-// setFinalizer holds a job, or lets the job go.
+// setFinalizer adds the finalizer to a job, or removes it.
 func setFinalizer(ctx context.Context, v *view, pass *fanout.Pass, wanted bool) error {
 	return pass.Once(ctx, fanout.Task{Name: "set the finalizer"}, func() (bool, error) {
 		return v.SetFinalizer(ctx, apps.FinalizerEphemeralJob, wanted)
 	})
 }
 
-// letGo takes the finalizer from a deleted job, and tells of containers that go on.
+// letGo removes the finalizer from a deleted job, and sends an event about containers that still run.
 func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) error {
 	if names := goesOn(r.pods.In(v.Owner.Namespace), v.Owner.UID); len(names) > 0 && slices.Contains(v.Owner.Finalizers, apps.FinalizerEphemeralJob) {
 		r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventContainersGoOn, "Kubernetes cannot remove ephemeral containers: the job's containers go on in Pods "+
@@ -84,7 +85,7 @@ func (r *Reconciler) letGo(ctx context.Context, v *view, pass *fanout.Pass) erro
 	return setFinalizer(ctx, v, pass, false)
 }
 
-// remove deletes a job over for long enough, on condition that the job is as seen.
+// remove deletes a job whose TTL has passed, on condition that the job has not changed since it was read.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass) error {
 	return pass.Once(ctx, fanout.Task{Name: "delete the job"}, func() (bool, error) {
 		uid, version := v.Owner.UID, v.Owner.ResourceVersion

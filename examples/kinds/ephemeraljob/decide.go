@@ -16,26 +16,27 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// observation is the complete input of a pass.
+// observation contains all inputs of a pass.
 type observation struct {
 	Job      *v1alpha1.EphemeralJob
 	Settings *settings
-	// Pods are the Pods of the job's namespace, in any order.
+	// Pods are the Pods in the job's namespace, in any order.
 	Pods []*corev1.Pod
 	Now  time.Time
 }
 
-// decision is a whole pass as data.
+// decision says what a pass must do.
 type decision struct {
-	// Step is the state of the job and the allowed work.
+	// Step is the state of the job, and how many Pods may get containers.
 	Step completion.Step
-	// Open are the wanted Pods without the containers, the oldest first. Step.Start Pods get the containers now.
+	// Open are the wanted Pods that do not have the containers yet, the oldest first. The first Step.Start of these
+	// Pods get the containers now.
 	Open []*corev1.Pod
-	// Status is the status to report, without the containers added in the pass.
+	// Status is the status to write, not counting containers added in this pass.
 	Status v1alpha1.EphemeralJobStatus
 }
 
-// decide decides a whole pass of a job with settings free of problems, from its argument alone.
+// decide plans a whole pass for a job with valid settings, from its argument alone.
 func decide(o *observation) *decision {
 	s := survey(o)
 	d := &decision{Step: completion.Next(o.Settings.rules, s.progress(&o.Job.Status), o.Now), Open: s.open}
@@ -43,21 +44,22 @@ func decide(o *observation) *decision {
 	return d
 }
 
-// seen are the Pods of a job.
+// seen is what a pass has found out about the Pods of a job.
 type seen struct {
 	matches, wanted int
-	// pods are the Pods that have the containers, by outcome. Beyond the wanted number, Pods do not count.
+	// pods are the Pods that have the containers, by outcome. Pods beyond the wanted number are not counted.
 	pods map[podstate.Outcome][]string
-	// busy is the number of all Pods with containers that have not ended.
+	// busy is the number of all Pods whose containers of the job have not ended.
 	busy int
-	// open are the wanted Pods without the containers, the oldest first.
+	// open are the wanted Pods that do not have the containers yet, the oldest first.
 	open []*corev1.Pod
-	// taken are Pods with a container of a template's name, added by somebody else. stuck are obstacles of containers.
+	// taken are Pods that have a container with a name from the template, added by somebody else. stuck are the reasons
+	// why containers cannot start.
 	taken, stuck []string
 }
 
-// survey looks at the Pods: first at Pods that have the containers, then at the remaining Pods, in each case the oldest
-// first. So a Pod that is relabelled later takes no place from a Pod that has the containers already.
+// survey goes through the Pods: first the Pods that have the containers, then all others, each from the oldest. So a
+// Pod whose labels change later does not replace a Pod that has the containers already.
 func survey(o *observation) *seen {
 	s, have := &seen{pods: map[podstate.Outcome][]string{}}, []*corev1.Pod{}
 	for _, pod := range inOrder(o.Pods, o.Settings.selector) {
@@ -92,7 +94,7 @@ func survey(o *observation) *seen {
 	return s
 }
 
-// inOrder returns the active Pods that match, by age, then by name.
+// inOrder returns the active Pods that the selector matches, sorted by age, then by name.
 func inOrder(pods []*corev1.Pod, selector labels.Selector) (out []*corev1.Pod) {
 	for _, pod := range pods {
 		if selector.Matches(labels.Set(pod.Labels)) && podstate.IsActive(pod) {
@@ -105,7 +107,8 @@ func inOrder(pods []*corev1.Pod, selector labels.Selector) (out []*corev1.Pod) {
 	return out
 }
 
-// containersIn reports whether a Pod has a container of the job, or a foreign container with a name of the template.
+// containersIn reports whether a Pod has a container of the job, or somebody else's container with a name from the
+// template.
 func (s *settings) containersIn(pod *corev1.Pod, job types.UID) (own, foreign bool) {
 	for i := range pod.Spec.EphemeralContainers {
 		switch c := &pod.Spec.EphemeralContainers[i]; {
@@ -128,7 +131,7 @@ func isOf(c *corev1.EphemeralContainer, job types.UID) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == apps.EnvEphemeralJobID && e.Value == string(job) })
 }
 
-// goesOn returns the Pods with unfinished containers of a job, whatever the template says now.
+// goesOn returns the names of Pods with containers of a job that have not ended, whatever the template says now.
 func goesOn(pods []*corev1.Pod, job types.UID) (names []string) {
 	for _, pod := range pods {
 		is, _ := podstate.Ephemeral(pod, func(c *corev1.EphemeralContainer) bool { return isOf(c, job) })
@@ -140,7 +143,7 @@ func goesOn(pods []*corev1.Pod, job types.UID) (names []string) {
 	return names
 }
 
-// progress is the progress of the job.
+// progress returns the progress of the job for package completion.
 func (s *seen) progress(before *v1alpha1.EphemeralJobStatus) completion.Progress {
 	ended := len(s.pods[podstate.Succeeded]) + len(s.pods[podstate.Failed])
 	return completion.Progress{

@@ -16,31 +16,32 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Codes of the reasons in the conditions of a job.
+// These are the codes of the reasons in the conditions of a job.
 const (
-	// Initialized means that the job has begun.
+	// Initialized means that the job has started.
 	Initialized reason.Code = "Initialized"
-	// JobSucceeded means that the containers have ended well in all wanted Pods.
+	// JobSucceeded means that the containers have ended successfully in all wanted Pods.
 	JobSucceeded reason.Code = "JobSucceeded"
 	// CreateFailed means that containers have failed in Pods. The code has OpenKruise's spelling.
 	CreateFailed reason.Code = "CreateFailed"
-	// SomePodsFailed means that a job has ended, in some Pods well and in some not.
+	// SomePodsFailed means that a job has ended, successfully in some Pods and not in others.
 	SomePodsFailed reason.Code = "SomePodsFailed"
-	// MatchedEmpty means that no Pod can have the containers of a job.
+	// MatchedEmpty means that no Pod can get the containers of a job.
 	MatchedEmpty reason.Code = "MatchedEmpty"
-	// TooFewPods means that a job is for more Pods than match.
+	// TooFewPods means that a job wants more Pods than match.
 	TooFewPods reason.Code = "TooFewPods"
-	// NoPodsWanted means that a job is for zero Pods.
+	// NoPodsWanted means that a job wants zero Pods.
 	NoPodsWanted reason.Code = "NoPodsWanted"
-	// NameTaken means that a Pod has an ephemeral container with a name of the template, added by somebody else.
+	// NameTaken means that a Pod has an ephemeral container with a name from the template, added by somebody else.
 	NameTaken reason.Code = "NameTaken"
 	// ContainersWait means that containers of a job cannot start.
 	ContainersWait reason.Code = "ContainersWait"
-	// NotReported means that Nodes have not reported the containers of a job.
+	// NotReported means that Nodes have not reported the containers of a job yet.
 	NotReported reason.Code = "NotReported"
 )
 
-// status is the status after a pass, before containers are added. An ended job keeps its status.
+// status returns the status after a pass, not counting containers added in this pass. The status of a job that has
+// ended does not change.
 func (s *seen) status(o *observation, step completion.Step) v1alpha1.EphemeralJobStatus {
 	status, now := *o.Job.Status.DeepCopy(), metav1.NewTime(o.Now)
 	if step.State == completion.Over {
@@ -84,7 +85,7 @@ func (s *seen) phase(step completion.Step) v1alpha1.EphemeralJobPhase {
 	return v1alpha1.EphemeralJobUnknown
 }
 
-// ends says how many Pods have ended how.
+// ends says in how many Pods the containers have succeeded and failed.
 func (s *seen) ends() string {
 	text := fmt.Sprintf("of %d Pods %d have succeeded and %d have failed", s.wanted, len(s.pods[podstate.Succeeded]), len(s.pods[podstate.Failed]))
 	if names := slices.Sorted(slices.Values(s.pods[podstate.Failed])); len(names) > 0 {
@@ -93,7 +94,7 @@ func (s *seen) ends() string {
 	return text
 }
 
-// failure returns why the job has failed, or which Pods have failed so far.
+// failure returns why the job has failed, or in which Pods containers have failed so far.
 func (s *seen) failure(step completion.Step) error {
 	switch why := (reason.Reason{Code: CreateFailed, Detail: s.ends()}); {
 	case step.State == completion.Failed:
@@ -127,7 +128,7 @@ func (s *seen) clash() reason.Reason {
 	}
 }
 
-// waits returns what holds up a job under way.
+// waits returns what a running job waits for.
 func (s *seen) waits(step completion.Step, phase v1alpha1.EphemeralJobPhase) (why reason.List) {
 	if step.State != completion.Running {
 		return nil
@@ -154,7 +155,7 @@ func (s *seen) waits(step completion.Step, phase v1alpha1.EphemeralJobPhase) (wh
 	return why
 }
 
-// refused is the status of a job with an unusable spec.
+// refused returns the status of a job with an invalid spec.
 func refused(job *v1alpha1.EphemeralJob, problems reason.List, now metav1.Time) v1alpha1.EphemeralJobStatus {
 	status := *job.Status.DeepCopy()
 	status.Phase = v1alpha1.EphemeralJobError
@@ -162,7 +163,8 @@ func refused(job *v1alpha1.EphemeralJob, problems reason.List, now metav1.Time) 
 	return status
 }
 
-// transition returns the event for a change of phase, sent with the write of the phase. name is empty for none.
+// transition returns the event for a change of the phase, which is sent when the phase is written. name is empty if
+// there is no event.
 func transition(before, after *v1alpha1.EphemeralJobStatus) (kind, name, message string) {
 	if before.Phase == after.Phase {
 		return "", "", ""

@@ -7,19 +7,19 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateSpec refuses all faults of a spec.
+// validateSpec returns all errors in a spec.
 func validateSpec(obj *v1alpha1.EphemeralJob) field.ErrorList {
 	_, problems, warnings := resolve(obj)
 	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateUpdate returns the problems of an update. Problems of spec already in old, in the same place with the same
+// validateUpdate returns the errors in an update. Errors in spec that old has already, at the same path with the same
 // value, are left out.
 func validateUpdate(obj, old *v1alpha1.EphemeralJob) field.ErrorList {
 	return validation.NewProblems(validateSpec(obj), validateSpec(old))
 }
 
-// warn warns of values that leave a job without work.
+// warn returns warnings about values with which a job does nothing.
 func warn(obj *v1alpha1.EphemeralJob) (texts []string) {
 	if isEmpty(obj.Spec.Selector) {
 		texts = append(texts, "spec.selector: is empty, and selects no Pod")

@@ -21,10 +21,10 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// gather is how long events are gathered: a pass looks at all Pods of a namespace.
+// gather is how long events are collected, because a pass goes through all Pods of a namespace.
 const gather = 100 * time.Millisecond
 
-// watch wakes jobs for Pods that come, go, change their labels, or report containers.
+// watch wakes jobs when Pods are created or deleted, change their labels, or report containers.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.wake(q, e.Object, e.Object) },
@@ -59,7 +59,8 @@ func (r *Reconciler) wake(q queue, before, after client.Object) {
 	}
 }
 
-// podFields copies what jobs read of a foreign Pod: names of ephemeral containers, the mark of a job, and states.
+// podFields copies the fields of other owners' Pods that jobs read: names of ephemeral containers, the UID of a job in
+// their environment, and states.
 func podFields(kept, pod *corev1.Pod) {
 	for i := range pod.Spec.EphemeralContainers {
 		c := &pod.Spec.EphemeralContainers[i]

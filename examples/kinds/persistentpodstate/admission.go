@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and judges PersistentPodStates. options.Reader reads the list of kinds and the target's
-// further PersistentPodStates. Without a Reader both checks are skipped.
+// endpoint defaults and validates PersistentPodStates. options.Reader reads the list of configured kinds, and other
+// PersistentPodStates with the same target. If there is no Reader, both checks are skipped.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.PersistentPodState, v1alpha1.PersistentPodState] {
 	look := podStateLookups{reader: options.Reader, namespace: options.Namespace}
 	return &admission.Rules[v1beta1.PersistentPodState, v1alpha1.PersistentPodState]{
@@ -41,7 +41,7 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.PersistentPodS
 	}
 }
 
-// podStateLookups find the objects that a PersistentPodState has to agree with.
+// podStateLookups reads the objects that a PersistentPodState is validated against.
 type podStateLookups struct {
 	reader    client.Reader
 	namespace string
@@ -59,7 +59,7 @@ func (l *podStateLookups) validate(ctx context.Context, obj *v1beta1.PersistentP
 		}
 		errs = unlisted(obj, s, listed)
 	}
-	// Records are large: memory holds at most a page of objects at a time.
+	// The records are large, so only a page of objects is in memory at a time.
 	for list := (&v1beta1.PersistentPodStateList{}); ; {
 		page := []client.ListOption{client.InNamespace(obj.Namespace), client.Limit(podStatesPerPage), client.Continue(list.Continue)}
 		list = &v1beta1.PersistentPodStateList{}
@@ -72,10 +72,10 @@ func (l *podStateLookups) validate(ctx context.Context, obj *v1beta1.PersistentP
 	}
 }
 
-// podStatesPerPage is how many are read at a time.
+// podStatesPerPage is the number of objects in a page.
 const podStatesPerPage = 10
 
-// kinds returns the kinds listed by the configuration beside StatefulSets. Invalid entries list none.
+// kinds returns the kinds that the configuration lists besides StatefulSets. Invalid entries are ignored.
 func (l *podStateLookups) kinds(ctx context.Context) ([]schema.GroupVersionKind, error) {
 	var configuration corev1.ConfigMap
 	err := l.reader.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: apps.ConfigurationName}, &configuration)

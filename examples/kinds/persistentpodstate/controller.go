@@ -27,10 +27,10 @@ import (
 // ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "persistentpodstate-controller"
 
-// PodStatesDoNotFit means that a PersistentPodState has no room for the records of more Pods.
+// PodStatesDoNotFit means that a PersistentPodState is too large for the records of more Pods.
 const PodStatesDoNotFit reason.Code = "PodStatesDoNotFit"
 
-// Options of the controller. The zero value is usable.
+// Options are options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles PersistentPodStates.
@@ -39,8 +39,8 @@ type Reconciler struct {
 	pods      *ownercache.Index[*corev1.Pod]
 	nodes     *ownercache.Index[*corev1.Node]
 	workloads *workloads.Numbered
-	// writer writes generated PersistentPodStates. No pass waits for the writes to reach the cache: each write is
-	// conditional on the state seen, and a name can be taken only once.
+	// writer writes generated PersistentPodStates. No pass waits until the cache shows these writes: each write
+	// requires the version that was read, and a name can be created only once.
 	writer  client.Client
 	fanout  *fanout.Fanout
 	events  record.EventRecorder
@@ -48,7 +48,7 @@ type Reconciler struct {
 	told    *kruise.Told
 }
 
-// view is a PersistentPodState, as cached.
+// view is a PersistentPodState as the cache shows it.
 type view = ownercache.View[*v1beta1.PersistentPodState]
 
 // Setup adds the controller and the generator of PersistentPodStates to the manager. Both write with c. The scheme must
@@ -66,7 +66,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	return mgr.Add(watches)
 }
 
-// setup is Setup with the given source of further kinds.
+// setup is Setup with a given source of further workload kinds.
 func setup(ctx context.Context, mgr manager.Manager, c client.Client, kinds workloads.Objects, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, kinds, options)
 	if err != nil {
@@ -107,7 +107,7 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, ki
 	return r, errors.Join(r.cache.Owners.Add(targetIndex, byTarget), r.pods.Add(nodeIndex, byNode))
 }
 
-// sources are the caches behind a decision: no pass decides before all are known to be recent enough.
+// sources are the caches on which decisions depend: no pass decides before all caches are known to be recent enough.
 func (r *Reconciler) sources() []trackedclient.Source {
 	sources := append([]trackedclient.Source{trackedclient.Pods(r.pods)}, r.workloads.Sources()...)
 	if r.options.Namespace != "" {
@@ -118,7 +118,7 @@ func (r *Reconciler) sources() []trackedclient.Source {
 	return append(sources, trackedclient.Nodes(r.nodes))
 }
 
-// Reconcile brings the records of a PersistentPodState up to date.
+// Reconcile updates the records of a PersistentPodState.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil {
@@ -153,7 +153,7 @@ func (r *Reconciler) podsOf(owner *v1beta1.PersistentPodState, workload *workloa
 	return r.pods.Of(owner.Namespace, workload.UID())
 }
 
-// decide returns the new status of a PersistentPodState, and tells of records without room.
+// decide returns the new status of a PersistentPodState, and sends an event about records that do not fit.
 func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, s *settings, workload *workloads.Workload, pods []*corev1.Pod) v1beta1.PersistentPodStateStatus {
 	before := owner.Status.PodStates
 	fitting, differs := recordOf(s, before, workload, pods, func(name string) (*corev1.Node, bool) { return r.nodes.Get("", name) })
@@ -172,8 +172,8 @@ func (r *Reconciler) decide(owner *v1beta1.PersistentPodState, s *settings, work
 	return v1beta1.PersistentPodStateStatus{ObservedGeneration: owner.Generation, PodStates: fitting}
 }
 
-// write writes a changed status. After a refusal the write rests for a while: an API server may have less room than
-// expected.
+// write writes the status if it has changed. After a refusal, the write is not retried for a while, because the API
+// server may allow less than expected.
 func (r *Reconciler) write(ctx context.Context, pass *fanout.Pass, v *view, status v1beta1.PersistentPodStateStatus) error {
 	change, err := patch(v.Owner, &status)
 	if change == nil || err != nil {
@@ -195,7 +195,7 @@ func (r *Reconciler) write(ctx context.Context, pass *fanout.Pass, v *view, stat
 	})
 }
 
-// tell sends an event, unless the last call had the same message. A nil err means: nothing to tell now.
+// tell sends an event, unless the last call had the same message. A nil err means that there is nothing to report now.
 func (r *Reconciler) tell(owner *v1beta1.PersistentPodState, event string, err error) {
 	message := ""
 	if err != nil {

@@ -15,20 +15,21 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// records are the records of a PersistentPodState, by the names of Pods.
+// records maps the names of Pods to the records of a PersistentPodState.
 type records = map[string]v1beta1.PodState
 
-// recordOf returns the new records of a PersistentPodState: the old records, updated for ready Pods, without unneeded
-// records. workload is nil for a missing workload. pods are the Pods controlled by the workload. The namespace has no
-// further Pods with the names of records. nodes finds known Nodes. recordOf reports whether the records differ from
-// before. Without a difference recordOf returns before itself. recordOf never changes before.
+// recordOf returns the new records of a PersistentPodState: the old records, updated for ready Pods, without records
+// that are no longer needed. workload is nil if the workload does not exist. pods are the Pods that the workload
+// controls. No other Pod in the namespace has the name of a record. nodes returns the Node of a name, if known.
+// recordOf also reports whether the records have changed. If not, recordOf returns before itself. recordOf never
+// modifies before.
 //
-//   - recordOf records a ready Pod that is not being deleted: the Node, the Node's labels named by the spec, and the
-//     annotations named by the spec. If the Node is unknown, the old record stays.
-//   - Every other Pod leaves its record unchanged.
-//   - No record stays of a workload that is gone or being deleted.
-//   - Otherwise a record stays as long as the Pod exists or is wanted. With the policy WhenDeleted the record always
-//     stays. So does the record of a name without an ordinal, and every record while the wanted ordinals are unknown.
+//   - For a ready Pod that is not being deleted, recordOf records the Node, the labels of the Node that the spec names,
+//     and the annotations that the spec names. If the Node is unknown, the old record is kept.
+//   - The records of all other Pods are not changed.
+//   - If the workload does not exist or is being deleted, no record is kept.
+//   - Otherwise a record is kept as long as its Pod exists or is wanted. With the policy WhenDeleted all records are
+//     kept. A record whose name has no ordinal is also kept, and all records while the wanted ordinals are unknown.
 func recordOf(
 	s *settings, before map[string]v1beta1.PodState, workload *workloads.Workload, pods []*corev1.Pod, nodes func(name string) (*corev1.Node, bool),
 ) (after map[string]v1beta1.PodState, differs bool) {
@@ -55,7 +56,7 @@ func recordOf(
 	return d.records, d.changed
 }
 
-// forgets reports whether after lacks a record of before.
+// forgets reports whether after lacks a record that before has.
 func forgets(before, after map[string]v1beta1.PodState) bool {
 	for name := range before {
 		if _, ok := after[name]; !ok {
@@ -87,7 +88,7 @@ func ownerUID(pod *corev1.Pod) string {
 	return ""
 }
 
-// draft copies the records before the first change: most passes change none of thousands of records.
+// draft copies the records only before the first change: most passes change none of thousands of records.
 type draft struct {
 	records records
 	changed bool
@@ -113,7 +114,7 @@ func (d *draft) drop(name string) {
 	delete(d.records, name)
 }
 
-// dropGone drops records of unwanted ordinals whose Pods are gone.
+// dropGone drops records of unwanted ordinals whose Pods no longer exist.
 func (d *draft) dropGone(wanted ordinals.Set, pods []*corev1.Pod) {
 	unwanted := map[string]bool{}
 	for name := range d.records {
@@ -142,7 +143,7 @@ func part(of map[string]string, keys []string) (out map[string]string) {
 	return out
 }
 
-// isPartOf reports whether was equals the result of part.
+// isPartOf reports whether was equals the result of calling part.
 func isPartOf(was, of map[string]string, keys []string) bool {
 	n := 0
 	for _, key := range keys {
@@ -163,18 +164,18 @@ func put(to *map[string]string, key, value string) {
 	(*to)[key] = value
 }
 
-// equal reports whether two records say the same.
+// equal reports whether two records are equal.
 func equal(a, b v1beta1.PodState) bool {
 	return a.NodeName == b.NodeName && maps.Equal(a.NodeTopologyLabels, b.NodeTopologyLabels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// maxSize is the maximum size of all records together, in bytes of JSON. The API server accepts objects up to 1.5 MiB,
-// and the metadata needs room, too.
+// maxSize is the largest size of all records together, in bytes of JSON. The API server accepts objects up to 1.5 MiB,
+// which includes the metadata.
 const maxSize = 1200 << 10
 
-// fit reverts changes without room. Dropped records go first, changed records come next, and new records come last,
-// each group in the order of ordinals. left names the Pods whose records are not up to date. fit never drops an
-// existing record for want of room.
+// fit reverts changes for which the object has no space. Deletions of records are applied first, then changed records,
+// then new records, each group in the order of ordinals. left names the Pods whose records could not be updated. fit
+// never drops an existing record for lack of space.
 func fit(before, after map[string]v1beta1.PodState, most int) (fit map[string]v1beta1.PodState, left []string) {
 	size := 0
 	for name, state := range after {
@@ -212,7 +213,7 @@ func fit(before, after map[string]v1beta1.PodState, most int) (fit map[string]v1
 	return fit, left
 }
 
-// rank is 0 for Pods with a record.
+// rank returns 0 for a Pod that has a record, otherwise 1.
 func rank(before records, name string) int {
 	if _, ok := before[name]; ok {
 		return 0
@@ -226,7 +227,7 @@ func byOrdinal(a, b string) int {
 	return cmp.Or(strings.Compare(ownerA, ownerB), cmp.Compare(ordinalA, ordinalB), strings.Compare(a, b))
 }
 
-// sizeOf is how many bytes a record has in JSON, or a few more.
+// sizeOf returns the size of a record in bytes of JSON, or slightly more.
 func sizeOf(name string, state v1beta1.PodState) int {
 	const around = len(`"":{"nodeName":"","nodeTopologyLabels":{},"annotations":{}},`)
 	return around + len(name) + len(state.NodeName) + sizeOfMap(state.NodeTopologyLabels) + sizeOfMap(state.Annotations)
@@ -239,7 +240,7 @@ func sizeOfMap(m map[string]string) (size int) {
 	return size
 }
 
-// escapes is how many bytes more a text has in JSON.
+// escapes returns how many bytes a text grows when encoded as JSON.
 func escapes(text string) (more int) {
 	for i := range len(text) {
 		switch c := text[i]; {

@@ -16,11 +16,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NotGenerated means that a workload asks for a PersistentPodState, but the controller cannot make the
-// PersistentPodState.
+// NotGenerated means that a workload's annotations ask for a PersistentPodState that the controller cannot create.
 const NotGenerated reason.Code = "NotGenerated"
 
-// weight is the weight of a preference from an annotation.
+// weight is the weight of a preferred topology given by an annotation.
 const weight = 100
 
 // generated returns the spec asked for by the annotations of a workload, or nil if the annotations ask for no
@@ -49,7 +48,7 @@ func generated(workload *workloads.Workload) (*v1beta1.PersistentPodStateSpec, e
 	return spec, nil
 }
 
-// asks reports whether a workload asks for a PersistentPodState now.
+// asks reports whether a workload's annotations ask for a PersistentPodState.
 func asks(workload *workloads.Workload) bool {
 	return workload.Object.GetAnnotations()[apps.AnnotationGeneratePersistentPodState] == "true"
 }
@@ -74,7 +73,7 @@ func changesMarks(before, after metav1.Object) bool {
 	}, func(key string) bool { return before.GetAnnotations()[key] != after.GetAnnotations()[key] })
 }
 
-// list splits text at commas into words.
+// list splits a text at commas.
 func list(text string) (words []string) {
 	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.TrimSpace(word); word != "" {
@@ -84,14 +83,14 @@ func list(text string) (words []string) {
 	return words
 }
 
-// action is the action for the PersistentPodState of a name.
+// action is what must be done to the PersistentPodState of a name.
 type action string
 
-// The actions. The empty action means: do nothing.
+// These are the actions. The empty action means that nothing must be done.
 const (
 	create action = "create"
 	update action = "update"
-	// adopt makes the workload the controller of a PersistentPodState equal to the generated object.
+	// adopt makes the workload the controller of a PersistentPodState that equals the one to generate.
 	adopt  action = "adopt"
 	Delete action = "delete"
 )
@@ -99,18 +98,18 @@ const (
 // generation is the result of generate.
 type generation struct {
 	Action action
-	// For is the workload that asks for Action, or the subject of Why. For is nil without such a workload.
+	// For is the workload for which Action is taken, or which Why is about. For is nil if there is no such workload.
 	For *workloads.Workload
-	// Spec is the wanted spec of the PersistentPodState.
+	// Spec is the spec that the PersistentPodState should have.
 	Spec *v1beta1.PersistentPodStateSpec
-	// Why is the obstacle.
+	// Why says why the PersistentPodState cannot be generated.
 	Why error
 }
 
-// owner is the reference to the workload as the controller.
+// owner returns the controller reference to the workload.
 func (g *generation) owner() metav1.OwnerReference {
 	owner := *metav1.NewControllerRef(g.For.Object, g.For.Kind)
-	owner.BlockOwnerDeletion = nil // blocking the deletion of an owner of any kind takes an extra right
+	owner.BlockOwnerDeletion = nil // blockOwnerDeletion would require a further right for each kind of owner
 	return owner
 }
 
@@ -125,7 +124,7 @@ func (g *generation) Made() *v1beta1.PersistentPodState {
 	}
 }
 
-// wholeSpec returns a value for each field backed by an annotation, so merging leaves no old value behind.
+// wholeSpec returns a value for every field that an annotation sets, so that no old value remains after the merge.
 func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
 	whole := map[string]any{"targetRef": spec.TargetReference}
 	for name, value := range map[string]struct {
@@ -144,11 +143,11 @@ func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
 	return whole
 }
 
-// generate decides about the PersistentPodState of a name. workloads are the workloads of the name, of all kinds. If
-// several ask, the first in the list wins. found is the PersistentPodState of the name, or nil. others are the
-// PersistentPodStates under different names with the workloads as their targets. A PersistentPodState controlled by
-// none of the workloads belongs to a user: generate neither changes nor deletes the object. As an exception, the
-// workload takes over a PersistentPodState without a controller that equals the generated object.
+// generate decides what must be done to the PersistentPodState of a name. workloads are the workloads with this name,
+// of all kinds. If the annotations of several ask for a PersistentPodState, the first in the list counts. found is the
+// PersistentPodState of the name, or nil. others are the PersistentPodStates with other names whose targets are among
+// the workloads. If none of the workloads controls a PersistentPodState, it belongs to a user, and is neither changed
+// nor deleted. Exception: a workload adopts a PersistentPodState that has no controller and equals the one to generate.
 func generate(workloads []*workloads.Workload, found *v1beta1.PersistentPodState, others []*v1beta1.PersistentPodState) generation {
 	if found != nil {
 		ref := metav1.GetControllerOfNoCopy(found)
@@ -179,7 +178,7 @@ func generate(workloads []*workloads.Workload, found *v1beta1.PersistentPodState
 	return generation{}
 }
 
-// keep decides about a PersistentPodState controlled by the workload.
+// keep decides about a PersistentPodState that the workload controls.
 func keep(workload *workloads.Workload, found *v1beta1.PersistentPodState) generation {
 	if workload.Ending || found.DeletionTimestamp != nil {
 		return generation{For: workload}
@@ -197,9 +196,9 @@ func keep(workload *workloads.Workload, found *v1beta1.PersistentPodState) gener
 	return generation{Action: update, For: workload, Spec: spec}
 }
 
-// isAsGenerated reports whether found has the spec generated for the workload. isAsGenerated copies fields without an
-// annotation from found into spec: the retention policy, which the user sets, and the version of the target, which does
-// not matter and cannot change.
+// isAsGenerated reports whether found has the spec generated for the workload. isAsGenerated copies fields that no
+// annotation sets from found into spec: the retention policy, which users set, and the API version of the target, which
+// does not matter and cannot change.
 func isAsGenerated(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
 	if kind, err := api.TargetKind(found.Spec.TargetReference); err == nil && kind == workload.Kind.GroupKind() {
 		spec.TargetReference.APIVersion = found.Spec.TargetReference.APIVersion
@@ -208,24 +207,25 @@ func isAsGenerated(workload *workloads.Workload, found *v1beta1.PersistentPodSta
 	return len(found.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(*spec, found.Spec)
 }
 
-// inTheWay decides for an asking workload if none of the workloads controls the PersistentPodState of the name.
+// inTheWay decides about a workload whose annotations ask for a PersistentPodState if none of the workloads controls
+// the PersistentPodState of the name.
 func inTheWay(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) generation {
 	switch {
 	case isOrphaned(found):
-		return generation{For: workload} // the garbage collector is deleting found, and an event will tell of the end
+		return generation{For: workload} // the garbage collector is deleting found, and an event will follow
 	case isLeft(workload, found, spec):
 		return generation{Action: adopt, For: workload, Spec: spec}
 	}
 	return taken(workload, found, "has its name, and is not its own")
 }
 
-// isLeft reports whether found was generated for a former workload of the name. If a user deletes a workload but keeps
-// the Pods, the garbage collector takes the owner reference off all dependents.
+// isLeft reports whether found was generated for an earlier workload of the name. If a user deletes a workload without
+// its Pods, the garbage collector removes the owner reference from all dependents.
 func isLeft(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
 	return metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil && isAsGenerated(workload, found, spec)
 }
 
-// isOrphaned reports whether found was generated for a deleted workload.
+// isOrphaned reports whether found was generated for a workload that was deleted.
 func isOrphaned(found *v1beta1.PersistentPodState) bool {
 	ref, target := metav1.GetControllerOfNoCopy(found), found.Spec.TargetReference
 	return ref != nil && ref.Kind == target.Kind && ref.Name == target.Name && target.Name == found.Name

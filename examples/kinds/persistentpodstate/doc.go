@@ -1,12 +1,12 @@
-// Package persistentpodstate reconciles PersistentPodStates, the answer to "where did this Pod run, and where must its
-// successor run?".
+// Package persistentpodstate is the controller of PersistentPodStates, which record on which Node a Pod ran, so that a
+// later Pod of the same name runs there again.
 //
-// [Reconciler] records where the ready Pods of a workload run, and drops unneeded records: recordOf and fit compute the
-// records, and patch writes them. A second loop makes PersistentPodStates for workloads whose annotations ask for a
-// PersistentPodState: generate reads the wishes. The step of the Pod webhook sends a new Pod to the place of its
-// predecessor of the same name: inject.
+// [Reconciler] records where the ready Pods of a workload run, and drops records that are no longer needed: recordOf
+// and fit compute the records, and patch writes the records. A second loop creates PersistentPodStates for workloads
+// whose annotations ask for one: generate reads the annotations. A step of the Pod webhook makes the scheduler bind a
+// new Pod to where the last Pod of the same name ran: inject.
 //
-// A dropped record is lost for good. So the controller drops a record only after reading the workload from the API
-// server, whatever the caches say. The same holds for deleting a generated PersistentPodState. While the existence of a
-// workload is unknown (its kind is not listed, not installed or not readable), everything stays as before.
+// A record that was dropped cannot be restored. So the controller drops a record only after it has read the workload
+// from the API server, whatever the caches show. The same applies to the deletion of a generated PersistentPodState. If
+// it is unknown whether a workload exists (its kind is not listed, not installed or not readable), nothing is changed.
 package persistentpodstate

@@ -30,13 +30,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// generator makes PersistentPodStates for workloads whose annotations ask for a PersistentPodState. The unit of work is
-// a name: the workloads of the name, and the PersistentPodState of the name.
+// generator creates PersistentPodStates for workloads whose annotations ask for one. Requests are keyed by name: the
+// generator handles all workloads of the name, and the PersistentPodState of the name.
 type generator struct {
 	recorder *Reconciler
 	backoff  fanout.Backoff
 	queue    atomic.Pointer[queue]
-	told     sync.Map // obstacles, by name
+	told     sync.Map // reasons reported last, by name
 }
 
 // add adds the generator's loop to a manager.
@@ -65,14 +65,14 @@ func (g *generator) add(mgr manager.Manager) error {
 	return nil
 }
 
-// workloadChanged wakes for a workload of a kind beside StatefulSets.
+// workloadChanged wakes the generator for a workload of a kind other than StatefulSet.
 func (g *generator) workloadChanged(object client.Object) {
 	if q := g.queue.Load(); q != nil && object != nil {
 		(*q).Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 	}
 }
 
-// Reconcile makes the PersistentPodState of a name as asked for by the workloads of the name.
+// Reconcile creates, changes or deletes the PersistentPodState of a name, as the workloads' annotations ask.
 func (g *generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	todo, found := g.decide(req)
 	g.tell(req.NamespacedName, todo)
@@ -82,7 +82,7 @@ func (g *generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	r, now := g.recorder, g.recorder.options.Clock.Now()
 	attempt := fanout.Attempt{Object: todo.For.UID(), Task: fanout.Task{Name: string(todo.Action) + " PersistentPodState"}, Target: fmt.Sprint(todo.For.Object.GetAnnotations())}
 	if wait, err := g.backoff.Resting(attempt, now); err != nil {
-		return ctrl.Result{RequeueAfter: wait}, nil //nolint:nilerr // It was reported when it happened.
+		return ctrl.Result{RequeueAfter: wait}, nil //nolint:nilerr // The error was reported when it occurred.
 	}
 	err := g.act(ctx, todo, found)
 	if err == nil {
@@ -96,7 +96,7 @@ func (g *generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return ctrl.Result{RequeueAfter: g.backoff.Refused(attempt, err, now)}, nil
 }
 
-// decide decides by the caches.
+// decide decides from the caches.
 func (g *generator) decide(req ctrl.Request) (generation, *v1beta1.PersistentPodState) {
 	r := g.recorder
 	var found *v1beta1.PersistentPodState
@@ -111,18 +111,20 @@ func (g *generator) decide(req ctrl.Request) (generation, *v1beta1.PersistentPod
 	return generate(workloads, found, others), found
 }
 
-// act carries out the decision, on condition that the object is as seen.
+// act carries out the decision, on condition that the object has not changed.
 func (g *generator) act(ctx context.Context, todo generation, found *v1beta1.PersistentPodState) error {
 	r := g.recorder
-	if todo.Action == Delete || todo.Action == adopt { // both affect a user's object
+	// These two may affect an object of a user, so the API server is asked.
+	if todo.Action == Delete || todo.Action == adopt {
 		live, err := r.workloads.Read(ctx, todo.For.Kind.GroupKind(), todo.For.Object.GetNamespace(), todo.For.Object.GetName())
 		if err != nil || live == nil || live.UID() != todo.For.UID() || asks(live) != (todo.Action == adopt) {
-			return err // the cache will show the result
+			return err // the cache will soon show the result
 		}
 	}
 	switch todo.Action {
 	case create:
-		return client.IgnoreAlreadyExists(r.writer.Create(ctx, todo.Made())) // the cache will show the object with the name
+		// If the name is taken, the cache will soon show the object.
+		return client.IgnoreAlreadyExists(r.writer.Create(ctx, todo.Made()))
 	case Delete:
 		return client.IgnoreNotFound(r.writer.Delete(ctx, found.DeepCopy(), client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion}))
 	default:
@@ -135,7 +137,7 @@ func (g *generator) act(ctx context.Context, todo generation, found *v1beta1.Per
 	}
 }
 
-// tell tells of an obstacle, once.
+// tell sends an event about a reason why nothing was generated, once.
 func (g *generator) tell(key types.NamespacedName, todo generation) {
 	if todo.Why == nil {
 		g.told.Delete(key)
@@ -154,7 +156,7 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-// event tells of a workload.
+// event sends an event on a workload.
 func (r *Reconciler) event(workload *workloads.Workload, message string) {
 	object := workload.Object
 	r.events.Event(&corev1.ObjectReference{

@@ -15,16 +15,16 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NodeSelectorReplaced means that a Pod asked for another value of a label than its predecessor's Node had, and gets
-// the recorded value.
+// NodeSelectorReplaced means that a Pod's nodeSelector asks for another value of a label than the last Pod's Node had,
+// and that the recorded value replaces this value.
 const NodeSelectorReplaced reason.Code = "NodeSelectorReplaced"
 
-// Inject sends a new Pod to the place where the Pod of the same name ran. The recorded values of required keys join the
-// node selector, and each preference joins the node affinity. Inject reports the replaced values of the Pod's node
-// selector. A Pod without a recorded label stays unchanged.
+// Inject makes the scheduler bind a new Pod to where the last Pod of the same name ran. The recorded values of required
+// keys are added to the nodeSelector, and each preference to the node affinity. Inject returns the values of the
+// nodeSelector that were replaced. A Pod for which no label was recorded is not changed.
 //
-// Inject leaves out everything the API server would refuse: preferences with a weight of 0 or less or without a
-// recorded key, and invalid label values. Weights above the maximum count as the maximum. A second call changes
+// Inject leaves out everything that the API server would refuse: preferences with a weight of 0 or less or without a
+// recorded key, and invalid label values. Weights above the maximum are reduced to the maximum. A second call changes
 // nothing.
 func Inject(pod *corev1.Pod, state *v1beta1.PersistentPodState) (replaced reason.List) {
 	recorded := state.Status.PodStates[pod.Name].NodeTopologyLabels
@@ -59,7 +59,7 @@ func usable(recorded map[string]string, key string) (string, bool) {
 	return value, ok && len(validation.IsValidLabelValue(value)) == 0 && len(validation.IsQualifiedName(key)) == 0
 }
 
-// prefer adds a preference.
+// prefer adds a preference to the node affinity.
 func prefer(pod *corev1.Pod, wish *v1beta1.PreferredTopologyTerm, recorded map[string]string) {
 	term := corev1.PreferredSchedulingTerm{Weight: wish.Weight}
 	for _, key := range wish.Preference.Keys {
@@ -83,11 +83,11 @@ func prefer(pod *corev1.Pod, wish *v1beta1.PreferredTopologyTerm, recorded map[s
 	}
 }
 
-// TopologyGone means that a Pod waits for a Node with labels now missing on every Node.
+// TopologyGone means that a Pod waits for a Node with labels that no Node has any more.
 const TopologyGone reason.Code = "TopologyGone"
 
-// stranded returns the waiting Pods that no Node can take because of Inject: no Node has all required labels together.
-// nodes returns all Nodes. stranded calls nodes only if a Pod waits.
+// stranded returns the waiting Pods that cannot run on any Node because of what Inject has added: no Node has all
+// required labels. nodes returns all Nodes. stranded calls nodes only if a Pod waits.
 func stranded(state *v1beta1.PersistentPodState, s *settings, pods []*corev1.Pod, nodes func() []*corev1.Node) (stranded reason.List) {
 	all := sync.OnceValue(nodes)
 	for _, pod := range pods {
@@ -112,7 +112,8 @@ func stranded(state *v1beta1.PersistentPodState, s *settings, pods []*corev1.Pod
 	return stranded
 }
 
-// waits reports whether a Pod was made for a PersistentPodState and is on no Node yet.
+// waits reports whether Inject has changed a Pod for the given PersistentPodState, and the Pod is not bound to a Node
+// yet.
 func waits(pod *corev1.Pod, state string) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && pod.Annotations[apps.AnnotationInjectedPersistentPodState] == state
 }

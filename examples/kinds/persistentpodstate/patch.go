@@ -19,8 +19,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// changes returns the operations from status before to status after. Of thousands of records, only the changed records
-// appear.
+// changes returns the operations from status before to status after. Only the records that have changed appear, out of
+// possibly thousands.
 func changes(before, after *v1beta1.PersistentPodStateStatus) (operations []operation) {
 	const path = "/status/podStates"
 	names := changed(before.PodStates, after.PodStates)
@@ -28,7 +28,7 @@ func changes(before, after *v1beta1.PersistentPodStateStatus) (operations []oper
 		return nil
 	}
 	if before.ObservedGeneration == 0 && len(before.PodStates) == 0 {
-		return []operation{{"add", "/status", after}} // there may be no status yet
+		return []operation{{"add", "/status", after}} // the object may have no status yet
 	}
 	if before.ObservedGeneration != after.ObservedGeneration {
 		operations = append(operations, operation{"add", "/status/observedGeneration", after.ObservedGeneration})
@@ -68,7 +68,7 @@ func changed(before, after records) []string {
 	return names
 }
 
-// escape spells a key in a JSON pointer.
+// escape encodes a key for a JSON pointer.
 func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
 // patch returns a patch from the status of state to status, or nil if both are equal.
@@ -77,7 +77,8 @@ func patch(state *v1beta1.PersistentPodState, status *v1beta1.PersistentPodState
 	if len(operations) == 0 {
 		return nil, nil
 	}
-	// The API server ignores the UID in a merge patch of a status: a successor of the same name would get the records.
+	// The API server ignores the UID in a merge patch of a status: another object of the same name would get the
+	// records.
 	body, err := json.Marshal(append([]operation{{"test", "/metadata/uid", state.UID}}, operations...))
 	if err != nil {
 		return nil, fmt.Errorf("encoding the records of %s/%s: %w", state.Namespace, state.Name, err)
@@ -85,7 +86,7 @@ func patch(state *v1beta1.PersistentPodState, status *v1beta1.PersistentPodState
 	return client.RawPatch(types.JSONPatchType, body), nil
 }
 
-// count says how many records are written and dropped.
+// count returns how many records are written and how many are dropped.
 func count(before, after map[string]v1beta1.PodState) (recorded, dropped int) {
 	for _, name := range changed(before, after) {
 		if _, ok := after[name]; ok {
@@ -97,7 +98,8 @@ func count(before, after map[string]v1beta1.PodState) (recorded, dropped int) {
 	return recorded, dropped
 }
 
-// Patch returns the patch for the found PersistentPodState. The patch sets the spec, and for adopt also the controller.
+// Patch returns the patch for the found PersistentPodState. The patch sets the spec, and for the action adopt also the
+// controller reference.
 func (g *generation) Patch(found *v1beta1.PersistentPodState) (client.Patch, error) {
 	metadata := map[string]any{"uid": found.UID, "resourceVersion": found.ResourceVersion}
 	if g.Action == adopt {

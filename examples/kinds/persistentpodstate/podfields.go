@@ -7,7 +7,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// podFields copies the recordable fields of a foreign numbered Pod, and the condition Ready that tells when to record.
+// podFields copies, for the cache, the fields of other owners' numbered Pods that may be recorded, and the condition
+// Ready, which says when to record.
 func podFields(kept, pod *corev1.Pod) {
 	if _, _, ok := controllerOf(pod); !ok {
 		return

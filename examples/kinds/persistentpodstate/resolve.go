@@ -13,26 +13,28 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
-// settings are a PersistentPodState's spec with its keys gathered.
+// settings are a PersistentPodState's spec with all keys collected.
 type settings struct {
-	kind                  schema.GroupKind // of the target, and
+	kind                  schema.GroupKind // kind and name of the target
 	name                  string
 	required              []string                        // in the order of the spec
-	preferred             []v1beta1.PreferredTopologyTerm // with weights for Pods
-	topology, annotations []string                        // the keys to record, sorted, and each once
-	keepsAll              bool                            // as long as the target exists
+	preferred             []v1beta1.PreferredTopologyTerm // with weights as used in Pods
+	topology, annotations []string                        // the keys to record, sorted, without duplicates
+	keepsAll              bool                            // whether all records are kept as long as the target exists
 }
 
 const (
-	minWeight, maxWeight = 1, 100 // of preferences, as accepted by the API server in Pods
-	// mostListed is how many keys, preferences and annotations a spec may list: there is a record of each, of every Pod.
+	minWeight, maxWeight = 1, 100 // bounds of a preference's weight that the API server accepts in Pods
+	// mostListed is the largest number of keys, preferences and annotations in a spec, because each of these is
+	// recorded for every Pod.
 	mostListed = 50
 )
 
 func targetPath() *field.Path { return field.NewPath("spec", "targetRef") }
 
-// resolve reads and judges the spec. Problems are values that no controller can work with: records stay as they are
-// then. Warnings are values that work, but are a mistake. A weight above the maximum is read as the maximum.
+// resolve parses and validates the spec. Problems are values with which no controller can work: then records are not
+// changed. Warnings are values that can be used, but are probably a mistake. A weight above the maximum counts as the
+// maximum.
 func resolve(spec *v1beta1.PersistentPodStateSpec) (s *settings, problems, warnings judge.Faults) {
 	read, path := &judge.Reading{}, field.NewPath("spec")
 	s = &settings{
@@ -67,7 +69,7 @@ func resolve(spec *v1beta1.PersistentPodStateSpec) (s *settings, problems, warni
 		read.Warn(field.NotSupported(path.Child("persistentPodStateRetentionPolicy"), policy, policies[1:]))
 	}
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
-		return s, left, nil // the rest would only complain of missing values
+		return s, left, nil // further checks would only report missing values
 	}
 	return s, read.Problems, read.Warnings
 }
@@ -86,7 +88,7 @@ func (s *settings) readPreferred(read *judge.Reading, terms []v1beta1.PreferredT
 	}
 }
 
-// readKeys reads keys of labels of Nodes.
+// readKeys parses keys of Node labels.
 func (s *settings) readKeys(read *judge.Reading, keys []string, path *field.Path) {
 	s.topology = append(s.topology, keys...)
 	if len(keys) == 0 {
@@ -97,7 +99,7 @@ func (s *settings) readKeys(read *judge.Reading, keys []string, path *field.Path
 	}
 }
 
-// limited returns a list to be judged, or nil with a warning for a list without end.
+// limited returns a list to be validated, or nil with a warning if the list is too long.
 func limited[T any](read *judge.Reading, list []T, path *field.Path) []T {
 	if len(list) > mostListed {
 		read.Warn(field.TooMany(path, len(list), mostListed))

@@ -20,10 +20,11 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// stepIndex is the controller's index for the step. The step also serves on replicas without a running controller.
+// stepIndex is the name of the controller's index that the step uses. The step also runs on replicas whose controller
+// does not run.
 const stepIndex = "workloadkit/persistentpodstate-target-of-new-pods"
 
-// step sends new Pods to the places of their predecessors.
+// step is the step of the Pod webhook that adds the recorded labels to new Pods.
 type step struct {
 	states  *ownercache.Index[*v1beta1.PersistentPodState]
 	current func(context.Context) error
@@ -31,13 +32,13 @@ type step struct {
 	events  record.EventRecorder
 }
 
-// newStep returns the step of the Pod webhook that sends a new Pod to the recorded place of its predecessor. namespace
-// is the namespace of the ConfigMap with the listed kinds. Events go to events. The step serves on every replica, from
-// the manager's cache. Call newStep before the manager starts.
+// newStep returns the step of the Pod webhook that makes the scheduler bind a new Pod to where the last Pod of its name
+// ran. namespace is the namespace of the ConfigMap that lists the kinds. events records the step's events. The step
+// runs on every replica, and reads from the manager's cache. Call newStep before the manager starts.
 //
-// current waits until the cache is current. Until then Pods of StatefulSets and similar kinds have to wait: a Pod
-// started elsewhere would be recorded there, and its predecessor's place would be lost. If current fails, the step
-// refuses such Pods, and their controller tries again. All remaining Pods pass.
+// current waits until the cache is up to date. Until then, Pods of StatefulSets and similar kinds must wait: a Pod that
+// runs elsewhere would be recorded there, and the earlier record would be lost. If current fails, the step refuses such
+// Pods, and their controller retries. All other Pods are admitted.
 func newStep(ctx context.Context, mgr ctrl.Manager, namespace string, current func(context.Context) error, events record.EventRecorder) (podwebhook.Mutator, error) {
 	states, err := ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.PersistentPodState{})
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// TargetUnknown means that the existence of the target is unknown because its kind is not listed, not installed, or not
-// readable.
+// TargetUnknown means that nobody knows whether the target exists, because its kind is not listed, not installed, or
+// not readable.
 const TargetUnknown reason.Code = "TargetUnknown"
 
-// target finds the target of a PersistentPodState in memory, or nil for a missing target. The error means: the answer
-// is unknown.
+// target finds the target of a PersistentPodState in the cache; nil if the target does not exist. An error means that
+// this is unknown.
 func target(of *workloads.Numbered, namespace string, s *settings) (*workloads.Workload, error) {
 	workload, known := of.Get(s.kind, namespace, s.name)
 	if !known {
@@ -30,7 +30,7 @@ func target(of *workloads.Numbered, namespace string, s *settings) (*workloads.W
 	return workload, nil
 }
 
-// byTarget are the keys of a PersistentPodState in an index by target.
+// byTarget returns the keys of a PersistentPodState in the index by target.
 func byTarget(state *v1beta1.PersistentPodState) []string {
 	kind, err := api.TargetKind(state.Spec.TargetReference)
 	if err != nil {
@@ -39,12 +39,12 @@ func byTarget(state *v1beta1.PersistentPodState) []string {
 	return []string{targetKey(kind, state.Namespace, state.Spec.TargetReference.Name)}
 }
 
-// targetKey is the index key of a target, without the target's version.
+// targetKey returns the index key of a target, without the target's API version.
 func targetKey(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + "/" + namespace + "/" + name
 }
 
-// controllerOf returns the controller of a Pod. ok is false if Pods of the controller's kind cannot have records.
+// controllerOf returns the controller of a Pod. ok is false if no records are made for Pods of the controller's kind.
 func controllerOf(pod *corev1.Pod) (kind schema.GroupKind, name string, ok bool) {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {
@@ -58,7 +58,7 @@ func controllerOf(pod *corev1.Pod) (kind schema.GroupKind, name string, ok bool)
 	return kind, ref.Name, canBeTarget(kind)
 }
 
-// canBeTarget reports whether Pods of a kind may have records: Pods of StatefulSets and of kinds from outside
+// canBeTarget reports whether records can be made for Pods of a kind: StatefulSets, and kinds that do not belong to
 // Kubernetes.
 func canBeTarget(kind schema.GroupKind) bool {
 	switch kind.Group {

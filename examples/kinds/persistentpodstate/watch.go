@@ -22,13 +22,13 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// targetIndex finds PersistentPodStates by their target, and nodeIndex Pods by their Node.
+// targetIndex is the index of PersistentPodStates by their target, and nodeIndex the index of Pods by their Node.
 const (
 	targetIndex = "workloadkit/persistentpodstate-target"
 	nodeIndex   = "workloadkit/persistentpodstate-node"
 )
 
-// byNode is for Pods with possible records. Pods without a Node are under the empty name.
+// byNode returns index keys for Pods that may have records. Pods without a Node have the empty key.
 func byNode(pod *corev1.Pod) []string {
 	if _, _, ok := controllerOf(pod); !ok {
 		return nil
@@ -36,14 +36,14 @@ func byNode(pod *corev1.Pod) []string {
 	return []string{pod.Spec.NodeName}
 }
 
-// watch wakes PersistentPodStates for their Pods, for the Nodes of the Pods, and for their targets.
+// watch wakes PersistentPodStates on events of their Pods, of the Pods' Nodes, and of their targets.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, r.podEvents()).Watches(&corev1.Node{}, r.nodeEvents()).
 		Watches(&appsv1.StatefulSet{}, r.targetEvents(api.BuiltIn())).
 		Watches(&v1beta1.StatefulSet{}, r.targetEvents(api.Advanced()))
 }
 
-// statesOf returns the PersistentPodStates of a Pod's controller.
+// statesOf returns the PersistentPodStates whose target is a Pod's controller.
 func (r *Reconciler) statesOf(object client.Object) []*v1beta1.PersistentPodState {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -75,7 +75,8 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	}
 }
 
-// nodeEvents wakes for the Pods on a Node with changed labels, and for Pods waiting for a Node.
+// nodeEvents wakes the PersistentPodStates of Pods on a Node whose labels have changed, and of Pods that wait for a
+// Node.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	wake := func(q queue, node client.Object) {
 		for _, name := range []string{node.GetName(), ""} {
@@ -95,7 +96,8 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 	}
 }
 
-// targetEvents wakes for a workload of a kind. Changes of the workload's status, which are frequent, do not matter.
+// targetEvents wakes the PersistentPodStates of a workload of a kind. Changes of only the workload's status, which are
+// frequent, are ignored.
 func (r *Reconciler) targetEvents(kind schema.GroupKind) handler.EventHandler {
 	wake := func(q queue, object client.Object) {
 		add(q, r.cache.Owners.By(targetIndex, targetKey(kind, object.GetNamespace(), object.GetName())))
@@ -112,7 +114,8 @@ func (r *Reconciler) targetEvents(kind schema.GroupKind) handler.EventHandler {
 	}
 }
 
-// workloadChanged wakes for a workload of a further kind, and for all workloads of a newly known kind.
+// workloadChanged wakes the PersistentPodStates of a workload of a configured kind, and of all workloads of a kind that
+// has just become known.
 func (r *Reconciler) workloadChanged(kind schema.GroupKind, object client.Object) {
 	if object != nil {
 		for _, state := range r.cache.Owners.By(targetIndex, targetKey(kind, object.GetNamespace(), object.GetName())) {
@@ -127,13 +130,13 @@ func (r *Reconciler) workloadChanged(kind schema.GroupKind, object client.Object
 	}
 }
 
-// large is the number of records from which wake-ups are delayed, and perRecord the delay per record.
+// large is the number of records from which on wake-ups are delayed, and perRecord the delay per record.
 const (
 	large     = 250
 	perRecord = 50 * time.Microsecond
 )
 
-// add wakes PersistentPodStates. With many records each write costs the API server the whole object, so add gathers
+// add wakes PersistentPodStates. With many records each write costs the API server the whole object, so add collects
 // events for a while: half a second with 10,000 records.
 func add(q queue, states []*v1beta1.PersistentPodState) {
 	for _, state := range states {

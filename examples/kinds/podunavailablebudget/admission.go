@@ -17,8 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// endpoint defaults and judges PodUnavailableBudgets. options.Reader finds budgets of the namespace for the
-// same Pods. Without a Reader the check is skipped. No budget is created while both feature gates are off.
+// endpoint defaults and validates PodUnavailableBudgets. options.Reader finds other budgets in the namespace for the
+// same Pods. If there is no Reader, this check is skipped. While both feature gates are off, no budget can be created.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget] {
 	gates := apps.ResolveGates(options.Gates)
 	return &admission.Rules[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget]{
@@ -42,10 +42,10 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.PodUnavailable
 	}
 }
 
-// budgetsPerPage bounds the budgets of a namespace held in memory.
+// budgetsPerPage limits the number of budgets held in memory at a time.
 const budgetsPerPage = 100
 
-// validateWithOthers judges a new budget beside the budgets of its namespace, a page at a time.
+// validateWithOthers compares a new budget with all budgets of its namespace, page by page.
 func validateWithOthers(ctx context.Context, reader client.Reader, obj *v1beta1.PodUnavailableBudget,
 ) (field.ErrorList, error) {
 	own, errs := validateCreate(obj)

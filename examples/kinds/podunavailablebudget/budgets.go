@@ -23,39 +23,38 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Reasons for letting a Pod go without asking its budget.
+// These are reasons why a request is admitted without asking a budget.
 const (
-	// NoBudget means that no budget is for the Pod.
+	// NoBudget means: the Pod has no budget.
 	NoBudget reason.Code = "NoBudget"
-	// NotCovered means that the budget does not cover the operation, or ignores Pods with these labels.
+	// NotCovered means: the budget does not cover the operation, or ignores Pods with the Pod's labels.
 	NotCovered reason.Code = "NotCovered"
-	// NotProtected means that the Pod's own annotation takes the Pod out of all budgets.
+	// NotProtected means: an annotation of the Pod excludes the Pod from all budgets.
 	NotProtected reason.Code = "NotProtected"
 )
 
-// TooManyBudgets means that the Pod has more than mostOfPod budgets.
+// TooManyBudgets means: the Pod has more than mostOfPod budgets.
 const TooManyBudgets reason.Code = "TooManyBudgets"
 
 // Answer is the answer to a request.
 type Answer struct {
 	disruption.Decision
 
-	// Budget is the name of the asked budget, or "" if none was asked. If several budgets were asked, Budget is the
-	// refusing budget.
+	// Budget is the name of the budget that was asked, or "" if none was asked. If several were asked, Budget is the
+	// budget that refused.
 	Budget string
 }
 
-// Budgets answers whether a caller may take a Pod out of service. Budgets is safe for concurrent use. Make Budgets with
-// New.
+// Budgets decides whether a Pod may be taken out of service. Budgets is safe for concurrent use. Make Budgets with New.
 type Budgets struct {
 	*finder
 	*workloads.Owners
 	*Serving
 
-	// Current waits until the cache of budgets is current, and fails when its context ends. After a failure the API server
-	// answers instead. Current is nil for caches that are always current.
+	// Current waits until the cache of budgets is up to date, and returns an error if its context ends first. After an
+	// error, budgets are read from the API server. Current is nil if the cache is always up to date.
 	Current func(context.Context) error
-	// Events gets the events of Pods kept by a budget. Optional.
+	// Events records events on Pods that a budget protects from a request. Optional.
 	Events record.EventRecorder
 
 	live  client.Reader
@@ -65,7 +64,7 @@ type Budgets struct {
 }
 
 // New returns Budgets that read from the manager's cache and write with c. Call New once for each manager, before the
-// manager starts. A nil gates stands for the default gates, a nil clock for the real clock.
+// manager is started. If gates is nil, the default gates are used; if clock is nil, the real clock.
 func New(ctx context.Context, mgr ownercache.Manager, c client.Client, gates map[apps.Gate]bool, now clock.PassiveClock) (*Budgets, error) {
 	return newBudgets(ctx, mgr, c, gates, now, newShares())
 }
@@ -96,17 +95,19 @@ func newBudgets(
 	return b, err
 }
 
-// Ask decides whether the operation may take the Pod out of service. All budgets of the Pod have to agree. Ask spends
-// from the budgets where necessary, unless dryRun is set. Pass the Pod's present state: Ask lets a Pod go for nothing
-// if an old cache shows the Pod as not serving. On an error the answer is unknown, and the caller must keep the Pod.
+// Ask decides whether the operation may take the Pod out of service. All budgets of the Pod must admit the operation.
+// Ask spends from the budgets if needed, unless dryRun is set. Pass the Pod's present state: a stale Pod that seems out
+// of service would be admitted without spending. If Ask returns an error, the answer is unknown, and the caller must
+// not take the Pod out of service.
 func (b *Budgets) Ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool) (Answer, error) {
 	return b.ask(ctx, pod, operation, dryRun, askWaits, false)
 }
 
 const (
-	// askWaits is how long a request waits for a current cache of budgets before the API server answers instead.
+	// askWaits is how long a request waits for the cache of budgets to be up to date before budgets are read from the
+	// API server.
 	askWaits = time.Second
-	// permitWaits is the same limit for a controller, because a controller has more Pods to look after.
+	// permitWaits is the same for a controller, which has other Pods to handle.
 	permitWaits = 50 * time.Millisecond
 )
 
@@ -118,7 +119,7 @@ func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	if !isOn(b.gates, operation) {
 		return free(NotCovered, "", "the feature gate for it is off")
 	}
-	if !podstate.IsActive(pod) { // also for the last request of a kubelet, and for whoever cleans up
+	if !podstate.IsActive(pod) { // also for a kubelet's final request, and for whoever removes ended Pods
 		return free(disruption.NotServing, "", "it terminates or has ended")
 	}
 	all, err := b.of(ctx, pod, operation, patience)
@@ -158,14 +159,14 @@ func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	return Answer{decision, by.Name}, err
 }
 
-// isExempt reports whether an annotation takes the Pod out of all budgets.
+// isExempt reports whether an annotation of the Pod excludes the Pod from all budgets.
 func isExempt(pod *corev1.Pod) bool {
 	exempt, err := strconv.ParseBool(pod.Annotations[policy.AnnotationNoProtect])
 	return err == nil && exempt
 }
 
-// Permit is Ask for a controller about to act, that closes the Pod's readiness gate before a change, if the Pod has
-// one. nil means: the controller may act, and the budgets will also grant its request to the API server.
+// Permit is Ask for a controller about to act that closes the Pod's readiness gate before a change, if the Pod has a
+// gate. nil means that the controller may act, and that the webhook will also admit its request.
 func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error {
 	answer, err := b.ask(ctx, pod, operation, false, permitWaits, true)
 	if err != nil {
@@ -177,7 +178,8 @@ func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disrupt
 	return fmt.Errorf("PodUnavailableBudget %s: %w", answer.Budget, answer.Reason)
 }
 
-// Stamp writes the names of the Pod's budgets on a Pod being created. Stamp reports whether the Pod has a budget.
+// Stamp writes the names of the Pod's budgets into annotations of a Pod being created. Stamp reports whether the Pod
+// has a budget.
 func (b *Budgets) Stamp(pod *corev1.Pod) bool {
 	of := b.Of(pod)
 	if len(of) == 0 {

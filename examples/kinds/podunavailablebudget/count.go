@@ -19,24 +19,24 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// count is the result of a pass.
+// count is the result of a count.
 type count struct {
 	ledger disruption.Ledger
 	// members is the number of active Pods of the budget.
 	members int
-	// stayed are Pods let go and still present.
+	// stayed are Pods that were let go but still exist after their time.
 	stayed []string
-	// stored has to be called when the API server has the ledger.
+	// stored must be called after the ledger was written to the API server.
 	stored func()
-	// invalid is the reason why the budget makes no sense.
+	// invalid says why the budget is invalid.
 	invalid error
 }
 
-// unwatchedAgain is the wait before the counter asks again for the expected Pods of a workload whose kind is not
-// watched.
+// unwatchedAgain is the wait before the next count if the kind of a workload is not watched, so that changes of its
+// replicas cause no event.
 const unwatchedAgain = 30 * time.Second
 
-// counter counts. counter remembers its findings about unchanged Pods.
+// counter counts the Pods of budgets. counter remembers verdicts about unchanged Pods.
 type counter struct {
 	finder    *finder
 	workloads *workloads.Owners
@@ -46,16 +46,16 @@ type counter struct {
 
 	mu    sync.Mutex
 	known map[types.UID]map[types.UID]judged
-	// needed is the time when the need of a budget rose from 0.
+	// needed records, for each budget, when the number of required Pods rose from 0.
 	needed map[types.UID]time.Time
 }
 
-// judged is the verdict about a Pod object.
+// judged is the verdict about a version of a Pod.
 type judged struct {
 	pod     *corev1.Pod
 	serves  bool
-	again   time.Duration // when the time alone may change the verdict, 0 for never
-	doubted time.Time     // since when the containers may be about to end
+	again   time.Duration // time after which the verdict may change without an event, 0 for never
+	doubted time.Time     // since when the kubelet may be about to stop the containers
 }
 
 func newCounter(finder *finder, workloads *workloads.Owners, serving *Serving, shares *shares) *counter {
@@ -70,7 +70,7 @@ func (c *counter) forget(uid types.UID) {
 	c.shares.forget(uid)
 }
 
-// before returns the ledger of the last count, with the parts that have no place in the status.
+// before returns the ledger of the last count, including the parts that the status cannot store.
 func (c *counter) before(v *view) disruption.Ledger {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *counter) before(v *view) disruption.Ledger {
 	return ledger
 }
 
-// remember keeps the time since when Pods are needed.
+// remember records since when Pods are required.
 func (c *counter) remember(v *view, ledger *disruption.Ledger) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,15 +92,16 @@ func (c *counter) remember(v *view, ledger *disruption.Ledger) {
 	c.needed[v.Owner.UID] = ledger.NeededSince.Time
 }
 
-// count counts the Pods carrying the budget's name, and the strays about to carry the name. count calls wake with the
-// wait before the next count, for changes without an event.
+// count counts the Pods that name the budget, and the strays that are about to be marked with its name. count calls
+// wake with the time until the next count, for changes that cause no event.
 func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake func(time.Duration)) (out count) {
 	pods, spec := c.members(v), c.finder.specOf(v.Owner)
 	census := disruption.Census{
 		Generation: v.Owner.Generation, Bounds: spec.bounds, Path: "spec", Members: make([]disruption.Member, 0, len(pods)+len(strays)),
 	}
 	census.Members = c.judge(v, pods, census.Members, wake)
-	for _, pod := range strays { // the cache may not keep the annotations of a stray: strays serve only after the budget has marked them
+	// The cache may lack the annotations of a stray, so strays count only after they were marked.
+	for _, pod := range strays {
 		census.Members = append(census.Members, disruption.MemberOf(pod, false))
 	}
 	expected, watched := c.expected(ctx, v.Owner.Namespace, spec.settings, append(pods, strays...))
@@ -115,7 +116,8 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	}
 	before := c.before(v)
 	counted, err := c.policy.Count(before, census, v.Now)
-	out.invalid = cmp.Or(err, spec.problems.Reasons().Err()) // err: of an object that no API server has stored
+	// Err can only occur for objects never stored by an API server.
+	out.invalid = cmp.Or(err, spec.problems.Reasons().Err())
 	c.remember(v, &counted.Ledger)
 	out.stored = func() { c.shares.counted(v.Owner.UID, &before, &counted.Ledger, census.Members) }
 	out.ledger, out.stayed = counted.Ledger, counted.Stayed
@@ -124,7 +126,7 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	return out
 }
 
-// members returns the selected Pods carrying the budget's name, including Pods being deleted.
+// members returns the selected Pods that name the budget, including Pods being deleted.
 func (c *counter) members(v *view) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(v.Pods))
 	for _, pod := range v.Pods {
@@ -135,7 +137,7 @@ func (c *counter) members(v *view) []*corev1.Pod {
 	return pods
 }
 
-// judge finds out for each active Pod whether the Pod serves, and appends the Pod to members.
+// judge finds out for each active Pod whether the Pod is in service, and appends the Pod to members.
 func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member, wake func(time.Duration)) []disruption.Member {
 	c.mu.Lock()
 	before := c.known[v.Owner.UID]
@@ -161,9 +163,9 @@ func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member
 	return members
 }
 
-// judged finds out whether a Pod serves. A kubelet reports a spec as seen before ending the old containers. So a
-// doubtful Pod serves only after the same containers have run on for longer than their end may take. before is the last
-// verdict about the Pod, or the zero value.
+// judged finds out whether a Pod is in service. A kubelet reports a spec as seen before stopping the old
+// containers. So a doubtful Pod counts as in service only after the same containers have continued to run for longer
+// than stopping them may take. before is the last verdict about the Pod, or the zero value.
 func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {
 	j := judged{pod: pod}
 	if j.serves, j.again = c.serving.Serves(pod, now); !j.serves || !isDoubtful(pod) {
@@ -179,7 +181,7 @@ func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {
 	return j
 }
 
-// patience is the time that a container may take to end after its grace period.
+// patience is how long, after its grace period, a container may take to stop.
 const patience = 10 * time.Second
 
 // instances returns the IDs of the Pod's containers.
@@ -190,20 +192,20 @@ func instances(pod *corev1.Pod) (ids []string) {
 	return ids
 }
 
-// expected returns the expected number of Pods. watched is false if no watch reports changes of the number.
+// expected returns how many Pods should exist. watched is false if no event reports changes of this number.
 func (c *counter) expected(ctx context.Context, namespace string, s *settings, pods []*corev1.Pod) (n int32, watched bool) {
 	if s.total != nil {
 		return *s.total, true
 	}
 	if s.target != nil {
 		n, known := c.workloads.Expected(ctx, namespace, *s.target)
-		if !known { // the kind does not give a number: the present Pods count as the expected Pods
-			n = int32(len(pods)) //nolint:gosec // Pods of one namespace
+		if !known { // if the kind has no number of replicas, the existing Pods count
+			n = int32(len(pods)) //nolint:gosec // the number of Pods in a namespace fits
 		}
 		return n, known && c.workloads.Knows(s.target.GroupKind)
 	}
 	watched = true
-	type workload struct { // in any version named by an owner reference
+	type workload struct { // identified by UID, in any API version
 		schema.GroupKind
 		name string
 	}
@@ -211,7 +213,7 @@ func (c *counter) expected(ctx context.Context, namespace string, s *settings, p
 	for _, pod := range pods {
 		ref, ok := c.top(pod)
 		if !ok {
-			n++ // nobody replaces a Pod without a controller
+			n++ // a Pod without a controller will not be replaced
 			continue
 		}
 		key := workload{ref.GroupKind, ref.Name}
@@ -228,8 +230,8 @@ func (c *counter) expected(ctx context.Context, namespace string, s *settings, p
 	return n, watched
 }
 
-// top returns the workload that sets the number of Pods: the highest workload of a watched kind, or else the Pod's
-// controller.
+// top returns the workload that determines the number of Pods: the topmost workload of a watched kind, or else the
+// Pod's controller.
 func (c *counter) top(pod *corev1.Pod) (ref workloads.Ref, ok bool) {
 	chain, _ := c.workloads.Above(pod)
 	for i, above := range chain {

@@ -1,14 +1,14 @@
-// Package podunavailablebudget counts the Pods of PodUnavailableBudgets. [Budgets] spends from the count, for the
-// webhook and for controllers before they act: the room maps a budget to package disruption. ledgerOf and store map the
-// status to a ledger, resolve reads the spec, Serving finds the serving Pods, and finder finds the budgets of a Pod.
-// The controller keeps no Pods and deletes none.
+// Package podunavailablebudget counts the Pods of PodUnavailableBudgets. [Budgets] spends from the counted budgets, for
+// the webhook and for controllers before they act: the package uses package disruption for this. ledgerOf and store
+// convert between status and ledger, resolve parses the spec, Serving finds out which Pods are in service, and finder
+// finds the budgets of a Pod. The controller neither creates nor deletes Pods.
 //
-// A pass counts the Pods that carry the budget's name, and puts the name on selected Pods without a budget. The pass
-// writes the status on condition that nobody has spent from the budget meanwhile. A budget without a count lets no Pod
-// go.
+// A pass counts the Pods with the budget's name in their annotations, and writes the name onto selected Pods without
+// one. The pass writes the status on condition that nobody has spent from the budget since. A budget that was not
+// counted yet admits no request.
 //
-// OpenKruise differs in four points. This controller takes over Pods whose budget is gone. This controller protects
-// Pods from the first moment, and knows how many Pods DaemonSets should have. This controller wants no more Pods in
-// service than should exist, so a workload can go after a user scaled the workload below minAvailable. A spec without
-// sense has bypassed admission: such a budget protects no Pods, and an event says so.
+// This controller differs from OpenKruise in four points. It also protects Pods whose earlier budget was deleted. It
+// protects Pods from their creation on, and knows how many Pods DaemonSets should have. It requires no more Pods in
+// service than should exist, so Pods can be deleted after a user has scaled a workload below minAvailable. If a spec is
+// invalid because it was stored without admission, the budget protects no Pods, and an event says so.
 package podunavailablebudget

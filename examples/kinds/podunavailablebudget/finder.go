@@ -23,26 +23,26 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// nameIn returns the name of the budget in the Pod's annotations, the first of several, or "" if the Pod names none.
+// nameIn returns the first budget name in the Pod's annotations, or "" if there is none.
 func nameIn(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[policy.AnnotationRelatedBudget], pod.Annotations[policy.AnnotationRelatedBudgetOld])
 }
 
-// mostOfPod is how many budgets a Pod can have. A Pod with more budgets is not let go: Ask asks each budget, and each
-// budget remembers the Pod.
+// mostOfPod is the largest number of budgets of a Pod. A Pod that has more is never let go: Ask would have to ask each
+// budget, and each budget would have to record the Pod.
 const mostOfPod = 10
 
-// mostNames is the largest length of the budget names with their separators, in bytes.
+// mostNames is the largest length of the budget names with separators, in bytes.
 const mostNames = mostOfPod * (validation.DNS1123SubdomainMaxLength + 1)
 
-// NamesIn returns the names of all budgets in the Pod's annotations, each name once, and at most mostOfPod.
+// NamesIn returns the names of all budgets in the Pod's annotations, without duplicates, and at most mostOfPod.
 func NamesIn(pod *corev1.Pod) (names []string) {
 	if first := nameIn(pod); first != "" {
 		names = append(names, first)
 	}
 	others := pod.Annotations[policy.AnnotationOtherBudgets]
 	if len(others) > mostNames {
-		return names // no part of this project writes so long a value
+		return names // no controller of the project writes such a long value
 	}
 	for name := range strings.SplitSeq(others, ",") {
 		if len(names) == mostOfPod {
@@ -55,7 +55,8 @@ func NamesIn(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// marks returns the annotations by which a Pod names its budgets. A nil value means: the annotation is absent.
+// marks returns the annotations by which a Pod names its budgets. A nil value means that the annotation must be
+// removed.
 func marks(of []*v1beta1.PodUnavailableBudget) map[string]*string {
 	marks := map[string]*string{policy.AnnotationOtherBudgets: nil}
 	var others []string
@@ -73,17 +74,17 @@ func marks(of []*v1beta1.PodUnavailableBudget) map[string]*string {
 	return marks
 }
 
-// finder finds the budget of a Pod. A finder is safe for concurrent use. Make a finder with newFinder.
+// finder finds the budgets of a Pod. A finder is safe for concurrent use. Make a finder with newFinder.
 type finder struct {
 	budgets   *ownercache.Index[*v1beta1.PodUnavailableBudget]
 	workloads *workloads.Owners
 
 	mu      sync.Mutex
 	specs   map[types.UID]spec
-	sweepAt int // the number of specs at which the finder drops specs of deleted budgets
+	sweepAt int // the number of specs at which specs of deleted budgets are dropped
 }
 
-// spec is the spec of a budget as read at a generation.
+// spec is a budget's parsed spec of a given generation.
 type spec struct {
 	*settings
 
@@ -91,10 +92,10 @@ type spec struct {
 	problems   judge.Faults
 }
 
-// fewSpecs is the number of specs below which a sweep is not worth the work.
+// fewSpecs is the number of specs below which a sweep would not pay.
 const fewSpecs = 100
 
-// specOf reads the spec of a budget once per generation.
+// specOf parses the spec of a budget, once per generation.
 func (f *finder) specOf(budget *v1beta1.PodUnavailableBudget) spec {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +111,7 @@ func (f *finder) specOf(budget *v1beta1.PodUnavailableBudget) spec {
 	return f.specs[budget.UID]
 }
 
-// newFinder returns a finder that reads from the caches. Call newFinder before the caches start.
+// newFinder returns a finder reading from the caches. Call newFinder before the caches start.
 func newFinder(ctx context.Context, informers cache.Informers, workloads *workloads.Owners) (*finder, error) {
 	index, err := ownercache.NewIndex(ctx, informers, &v1beta1.PodUnavailableBudget{})
 	if err != nil {
@@ -122,11 +123,11 @@ func newFinder(ctx context.Context, informers cache.Informers, workloads *worklo
 	return &finder{budgets: index, workloads: workloads, specs: map[types.UID]spec{}}, nil
 }
 
-// byPods is the index of budgets by a property of their Pods. The index saves comparing a Pod with all budgets of its
-// namespace.
+// byPods is the index of budgets by a property of their Pods. With the index, a Pod is not compared with all budgets of
+// the namespace.
 const byPods = "budgets.pods"
 
-// whoseBudget returns the index key of a budget: the target workload, a label of the selector, or the key for any Pod.
+// whoseBudget returns the index keys of a budget: its target workload, a label of its selector, or the key for any Pod.
 func whoseBudget(budget *v1beta1.PodUnavailableBudget) []string {
 	if target := targetOf(&budget.Spec); target != nil {
 		return []string{workloadKey(budget.Namespace, *target)}
@@ -139,14 +140,14 @@ func whoseBudget(budget *v1beta1.PodUnavailableBudget) []string {
 	return []string{labelKey(budget.Namespace, key, selector.MatchLabels[key])}
 }
 
-// The keys never collide: a namespace has no slash in its name, and a label has no space in its key.
+// The keys cannot collide: namespaces contain no slash, and label keys no space.
 func anyKey(namespace string) string               { return namespace }
 func labelKey(namespace, key, value string) string { return namespace + "/" + key + "=" + value }
 func workloadKey(namespace string, ref workloads.Ref) string {
 	return namespace + "/ " + ref.Group + "/" + ref.Kind + "/" + ref.Name
 }
 
-// candidates yields each budget that may be for the Pod with the given controllers once.
+// candidates yields each budget that may be for a Pod with the given chain of controllers, once.
 func (f *finder) candidates(pod *corev1.Pod, chain []workloads.Ref) iter.Seq[*v1beta1.PodUnavailableBudget] {
 	return func(yield func(*v1beta1.PodUnavailableBudget) bool) {
 		keys := make([]string, 0, 1+len(pod.Labels)+len(chain))
@@ -167,12 +168,12 @@ func (f *finder) candidates(pod *corev1.Pod, chain []workloads.Ref) iter.Seq[*v1
 	}
 }
 
-// Named returns the budget of a name, read-only.
+// Named returns the budget of a name; do not modify the budget.
 func (f *finder) Named(namespace, name string) (*v1beta1.PodUnavailableBudget, bool) {
 	return f.budgets.Get(namespace, name)
 }
 
-// For returns the budgets whose target is among the workloads, each budget once, read-only.
+// For returns the budgets whose target is among the workloads, without duplicates; do not modify the budgets.
 func (f *finder) For(namespace string, of ...workloads.Ref) (found []*v1beta1.PodUnavailableBudget) {
 	seen := map[string]bool{}
 	for _, ref := range of {
@@ -184,8 +185,8 @@ func (f *finder) For(namespace string, of ...workloads.Ref) (found []*v1beta1.Po
 	return found
 }
 
-// Of returns the budgets of a Pod, read-only. The budget named first by the Pod comes first, if the budget exists and
-// is for the Pod. All further budgets for the Pod follow, the oldest first.
+// Of returns the budgets of a Pod; do not modify the budgets. The budget that the Pod names first is first, if it
+// exists and is for the Pod. All other budgets for the Pod follow, the oldest first.
 func (f *finder) Of(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	chain, known := f.workloads.Above(pod)
 	return f.among(f.candidates(pod, chain), func(name string) *v1beta1.PodUnavailableBudget {
@@ -194,8 +195,8 @@ func (f *finder) Of(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	}, pod, chain, known)
 }
 
-// among returns the budgets among some that are for a Pod with the given controllers, at most mostOfPod+1. The budget
-// named first by the Pod comes first. If the controller of the Pod is unknown, budgets named by the Pod count, too.
+// among returns those of the given budgets that are for a Pod with the given controllers, at most mostOfPod+1. The
+// budget that the Pod names first is first. If the Pod's controller is unknown, budgets that the Pod names count, too.
 func (f *finder) among(
 	some iter.Seq[*v1beta1.PodUnavailableBudget], get func(name string) *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []workloads.Ref, known bool,
 ) (found []*v1beta1.PodUnavailableBudget) {
@@ -235,8 +236,8 @@ func has(budgets []*v1beta1.PodUnavailableBudget, budget *v1beta1.PodUnavailable
 	return slices.ContainsFunc(budgets, func(b *v1beta1.PodUnavailableBudget) bool { return b.UID == budget.UID })
 }
 
-// IsFor reports whether a budget is for a Pod that names the budget. If the controller of the Pod is unknown, the Pod's
-// own claim counts.
+// IsFor reports whether a budget that a Pod names is for this Pod. If the Pod's controller is unknown, the name in the
+// Pod's annotation is enough.
 func (f *finder) IsFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
 	if f.specOf(budget).target == nil {
 		return f.isFor(budget, pod, nil)
@@ -245,7 +246,7 @@ func (f *finder) IsFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bo
 	return !known || f.isFor(budget, pod, chain)
 }
 
-// order sorts the oldest budget first.
+// order compares budgets by age, the oldest first.
 func order(a, b *v1beta1.PodUnavailableBudget) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// ledgerOf returns the status of a budget as a ledger. The ledger shares the maps of the status, and ledgers do not
-// write to the maps. The status, as OpenKruise has it, has no place for identities, which shares remembers, and for the
-// time since when Pods are needed.
+// ledgerOf converts the status of a budget to a ledger. The ledger shares the maps of the status, which are never
+// modified. The status, which has OpenKruise's format, has no field for identities, which shares remembers, and none
+// for the time since when Pods are required.
 func ledgerOf(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
 	s := &budget.Status
 	return disruption.Ledger{
@@ -21,14 +21,14 @@ func ledgerOf(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
 	}
 }
 
-// store writes a ledger into the status of a budget. store leaves the observed generation as before.
+// store writes a ledger into the status of a budget. store does not change the observedGeneration.
 func store(budget *v1beta1.PodUnavailableBudget, ledger disruption.Ledger) {
 	s := &budget.Status
 	s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = ledger.Expected, ledger.Need, ledger.Current, ledger.Allowed
 	s.DisruptedPods, s.UnavailablePods = ledger.Leaving, ledger.Changing
 }
 
-// isOn reports whether the gates turn the operation on for any budget.
+// isOn reports whether the feature gates allow budgets to cover the operation.
 func isOn(gates map[apps.Gate]bool, operation disruption.Operation) bool {
 	if operation == disruption.Delete || operation == disruption.Evict {
 		return gates[apps.GatePodUnavailableBudgetDelete]
@@ -36,9 +36,9 @@ func isOn(gates map[apps.Gate]bool, operation disruption.Operation) bool {
 	return gates[apps.GatePodUnavailableBudgetUpdate]
 }
 
-// covers reports whether a budget of the listed operations covers the operation. While the gate
-// InPlacePodVerticalScaling is off, a budget covering updates covers resizes too. While the gate is on, the budget has
-// to list resizes.
+// covers reports whether a budget with the listed operations covers the operation. While the gate
+// InPlacePodVerticalScaling is off, a budget that covers updates also covers resizes. While the gate is on, the budget
+// must list resizes.
 func covers(list []v1beta1.Operation, operation disruption.Operation, gates map[apps.Gate]bool) bool {
 	listed := func(operation disruption.Operation) bool {
 		if len(list) == 0 {

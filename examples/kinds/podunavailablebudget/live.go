@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// of returns the budgets of a Pod. A budget named by the Pod and missing in the cache may be new: of asks the API
-// server. While the cache is not current, of asks the API server for all budgets.
+// of returns the budgets of a Pod. If the Pod names a budget that the cache does not have, the budget may be new, so of
+// asks the API server. While the cache is not up to date, of reads all budgets from the API server.
 func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, patience time.Duration) ([]*v1beta1.PodUnavailableBudget, error) {
 	if b.Current != nil {
 		waits, cancel := context.WithTimeout(ctx, patience)
@@ -38,20 +38,19 @@ func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.
 				return nil, fmt.Errorf("reading PodUnavailableBudget %s/%s: %w", pod.Namespace, name, err)
 			}
 		}
-		if !has(of, named) && b.IsFor(named, pod) { // the cache may have received the budget since
+		if !has(of, named) && b.IsFor(named, pod) { // the cache may have received the budget in between
 			of = append(of, named)
 		}
 	}
 	return of, nil
 }
 
-// mostListed is how many budgets of a namespace a single request reads: a larger list takes too much memory from the
-// process.
+// mostListed is the largest number of budgets read by a request: a longer list would need too much memory.
 const mostListed = 500
 
-// listed returns the budgets of a Pod by listing the Pod's namespace. If even the list fails, the budgets are unknown.
-// Then Pods that name a budget and evictions have to wait. All remaining requests pass, or no Pod of the cluster could
-// be deleted.
+// listed finds the budgets of a Pod by listing the budgets in the Pod's namespace. If the list fails too, the budgets
+// are unknown. Then evictions, and requests for Pods that name a budget, must wait. All other requests are admitted,
+// because otherwise no Pod of the cluster could be deleted.
 func (b *Budgets) listed(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, late error) ([]*v1beta1.PodUnavailableBudget, error) {
 	list := &v1beta1.PodUnavailableBudgetList{}
 	err := b.live.List(ctx, list, client.InNamespace(pod.Namespace), client.Limit(mostListed))

@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 )
 
-// podFields copies what Serving reads of a foreign Pod with a budget.
+// podFields copies, for the cache, the fields of other owners' Pods that Serving reads.
 func podFields(kept, pod *corev1.Pod) {
 	if nameIn(pod) == "" {
 		return
@@ -29,7 +29,7 @@ func podFields(kept, pod *corev1.Pod) {
 	kept.Status.ContainerStatuses, kept.Status.InitContainerStatuses = pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses
 }
 
-// containerFields are for comparing a container with its status.
+// containerFields copies the container fields to compare with statuses.
 func containerFields(list []corev1.Container) []corev1.Container {
 	out := make([]corev1.Container, len(list))
 	for i := range list {

@@ -16,13 +16,14 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// eventPrevented is the event of a Pod kept by a budget.
+// eventPrevented is the event on a Pod if a budget has refused a request.
 const eventPrevented = "PubPreventPodDeletion"
 
 // Handler returns a handler that refuses requests that would take more Pods out of service than allowed by their
-// PodUnavailableBudget: deletions and evictions of Pods, changes of their specs, and resizes. Evictions are refused as
-// by the eviction API, with 429 and a cause, so clients retry; the rest with 403. options.Reader reads the Pods of
-// evictions, and must not be a cache: a late cache could let a serving Pod go for nothing.
+// PodUnavailableBudget: deletions and evictions of Pods, changes of their specs, and resizes. Refused evictions get the
+// eviction API's response, 429 with a cause, so that clients retry; other requests get 403. options.Reader reads the
+// Pods of evictions, and must not be a cache: with a stale Pod, an eviction of a Pod in service could be admitted
+// without spending.
 func (b *Budgets) Handler(options admission.Options) webhookadmission.Handler {
 	return &podBudgets{b, options}
 }
@@ -55,7 +56,7 @@ func (p *podBudgets) Handle(ctx context.Context, req webhookadmission.Request) w
 	return admission.Refuse(ctx, refusedBy(review.Operation, answer))
 }
 
-// review reads the request. Removing its protection in an update does not help a Pod past the budget.
+// review parses the request. If an update removes the labels or annotations that protect the Pod, the old Pod counts.
 func (p *podBudgets) review(ctx context.Context, req webhookadmission.Request) (budgetguard.Review, error) {
 	review, err := budgetguard.ReviewOf(ctx, p.options.Reader, req)
 	if err == nil && review.Pod == nil && review.After != nil && marked(review.Before, review.After) {
@@ -64,7 +65,7 @@ func (p *podBudgets) review(ctx context.Context, req webhookadmission.Request) (
 	return review, err
 }
 
-// tell reports a refusal: by an event of the Pod, and to options.Refused.
+// tell reports a refusal by an event on the Pod, and to options.Refused.
 func (p *podBudgets) tell(req webhookadmission.Request, pod *corev1.Pod, operation disruption.Operation, answer Answer) {
 	if p.Events != nil {
 		p.Events.Eventf(pod, corev1.EventTypeWarning, eventPrevented, "PodUnavailableBudget %s refuses %s: %s", answer.Budget, operation, answer.Reason.Detail)
@@ -79,7 +80,7 @@ func (p *podBudgets) tell(req webhookadmission.Request, pod *corev1.Pod, operati
 	p.options.Refused(refusal)
 }
 
-// Mutator returns the Mutator that writes the names of their PodUnavailableBudgets on Pods.
+// Mutator returns the step that writes the names of PodUnavailableBudgets onto their Pods.
 func (b *Budgets) Mutator() podwebhook.Mutator {
 	return podwebhook.Mutator{Name: "PodUnavailableBudget", Mutate: func(_ context.Context, pod *corev1.Pod, _ *webhookadmission.Request) error {
 		b.Stamp(pod)
@@ -87,12 +88,12 @@ func (b *Budgets) Mutator() podwebhook.Mutator {
 	}}
 }
 
-// budgetResource is the resource named by refusals.
+// budgetResource is the resource in refusals.
 func budgetResource() schema.GroupResource {
 	return schema.GroupResource{Group: policy.Group, Resource: "podunavailablebudgets"}
 }
 
-// refusedBy is the answer to a request refused by a budget.
+// refusedBy returns the error for a request refused by a budget.
 func refusedBy(operation disruption.Operation, answer Answer) error {
 	if operation != disruption.Evict {
 		return apierrors.NewForbidden(budgetResource(), answer.Budget, answer.Reason)
@@ -100,7 +101,7 @@ func refusedBy(operation disruption.Operation, answer Answer) error {
 	return budgetguard.EvictionRefused("PodUnavailableBudget "+answer.Budget, answer.Reason)
 }
 
-// unknownBudget is the answer for an unknown budget: retry.
+// unknownBudget returns the error if the budgets are unknown: clients must retry.
 func unknownBudget(err error) error {
 	if apierrors.IsBadRequest(err) {
 		return err

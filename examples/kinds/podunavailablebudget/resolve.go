@@ -18,20 +18,20 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// settings are a budget's spec with its selectors compiled.
+// settings are a budget's spec with compiled selectors.
 type settings struct {
-	// target is the workload of the Pods. Nil means: selector selects the Pods.
+	// target is the workload whose Pods the budget protects. If nil, selector selects the Pods.
 	target *workloads.Ref
-	// selector selects no Pods if there is a target, and ignored selects the Pods to leave unprotected.
+	// selector selects no Pods if there is a target, and ignored selects Pods that are not protected.
 	selector, ignored labels.Selector
 	operations        []v1beta1.Operation
-	// total is how many Pods there should be. Nil means: the workloads of the Pods say.
+	// total is how many Pods should exist. If nil, the Pods' workloads determine the number.
 	total  *int32
 	bounds disruption.Bounds
 }
 
-// resolve reads and judges the spec. Problems are values that no controller can work with: the budget protects no Pods
-// then. Warnings are values that work, although their writer has made a mistake.
+// resolve parses and validates the spec. Problems are values with which no controller can work: the budget then
+// protects no Pods. Warnings are usable values, but probably mistakes.
 func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, warnings judge.Faults) {
 	read, path := &judge.Reading{}, field.NewPath("spec")
 	s = &settings{
@@ -58,11 +58,11 @@ func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, war
 	if s.total != nil && *s.total < 1 {
 		read.Warn(field.Invalid(path.Child("protectTotalReplicas"), *s.total, "must be at least 1"))
 	}
-	if spec.IgnoredPodSelector != nil { // an unusable selector ignores no Pods
+	if spec.IgnoredPodSelector != nil { // an invalid selector ignores no Pods
 		s.ignored = selectorOf(read, spec.IgnoredPodSelector, path.Child("ignoredPodSelector"), read.Warn)
 	}
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
-		read.Problems, read.Warnings = left, nil // the rest would only complain of missing values
+		read.Problems, read.Warnings = left, nil // further checks would only report missing values
 	}
 	if read.Problems != nil {
 		s.bounds = disruption.Bounds{MinAvailable: new(intstr.FromInt32(0))}
@@ -70,7 +70,8 @@ func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, war
 	return s, read.Problems, read.Warnings
 }
 
-// targetOf returns the workload named by a spec, the empty workload for an unusable reference, or nil for none.
+// targetOf returns the workload named in a spec, the empty workload if the reference is invalid, or nil if there is
+// no reference.
 func targetOf(spec *v1beta1.PodUnavailableBudgetSpec) *workloads.Ref {
 	target := spec.TargetReference
 	if target == nil {
@@ -79,7 +80,7 @@ func targetOf(spec *v1beta1.PodUnavailableBudgetSpec) *workloads.Ref {
 	return new(workloads.RefOf(target.APIVersion, target.Kind, target.Name))
 }
 
-// judgeTarget judges the reference to the workload, which hides a selector.
+// judgeTarget validates the reference to the workload; if there is one, the selector is ignored.
 func judgeTarget(read *judge.Reading, spec *v1beta1.PodUnavailableBudgetSpec, path *field.Path) {
 	if spec.Selector != nil {
 		read.Warn(field.Forbidden(path, "excludes selector"))
@@ -96,14 +97,14 @@ func judgeTarget(read *judge.Reading, spec *v1beta1.PodUnavailableBudgetSpec, pa
 	}
 }
 
-// A selector is compared with each Pod of its namespace, and with the namespace's budgets. mostTerms bounds the labels
-// in a selector, and mostValues the values in its expressions together.
+// A selector is compared with each Pod of the namespace, and with other budgets. mostTerms limits the number of labels
+// in a selector, and mostValues the total number of values in its expressions.
 const (
 	mostTerms  = 100
 	mostValues = 1000
 )
 
-// selectorOf compiles a selector. unusable gets the faults of a selector that selects no Pods.
+// selectorOf compiles a selector. unusable receives the errors for which a selector selects no Pods.
 func selectorOf(read *judge.Reading, selector *metav1.LabelSelector, path *field.Path,
 	unusable func(...*field.Error),
 ) labels.Selector {
@@ -132,12 +133,12 @@ func selectorOf(read *judge.Reading, selector *metav1.LabelSelector, path *field
 	return compiled
 }
 
-// shown is a selector, shortened.
+// shown returns a selector as a shortened text.
 func shown(selector *metav1.LabelSelector) string {
 	return reason.Shorten(metav1.FormatLabelSelector(selector), 200)
 }
 
-// judgeBounds: exactly a single bound is set, to a number or percentage.
+// judgeBounds checks that exactly one bound is set, to a number or a percentage.
 func judgeBounds(read *judge.Reading, bounds disruption.Bounds, path *field.Path) {
 	most, least := bounds.MaxUnavailable, bounds.MinAvailable
 	switch {

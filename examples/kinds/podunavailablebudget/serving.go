@@ -13,13 +13,13 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Serving knows which Pods are in service. Serving is safe for concurrent use. Make a Serving with NewServing.
+// Serving decides which Pods are in service. Serving is safe for concurrent use. Make a Serving with NewServing.
 type Serving struct {
 	inPlace  *inplaceupdate.Updater
 	sidecars *sidecarcontrol.Control
 }
 
-// NewServing returns a Serving for the gates; nil stands for the defaults.
+// NewServing returns a Serving for the feature gates; if nil, for the default gates.
 func NewServing(gates map[apps.Gate]bool) (*Serving, error) {
 	if gates == nil {
 		gates = apps.DefaultGates()
@@ -33,9 +33,9 @@ func NewServing(gates map[apps.Gate]bool) (*Serving, error) {
 }
 
 // Serves reports whether a Pod is in service: the Pod runs and is ready, no label marks the Pod as unavailable, and the
-// containers match the spec. If all images are named by digest and the Node reports the digests, the digests decide.
-// Otherwise no update in place may be under way. If again is positive, the answer may change after again without any
-// event.
+// containers run what the spec says. If all images are named by digest and the Node reports the digests, the digests
+// are compared. Otherwise no in-place update may be in progress. If again is positive, the answer may change after this
+// time without an event.
 func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again time.Duration) {
 	if !podstate.IsActive(pod) || pod.Status.Phase != corev1.PodRunning || !podstate.IsReady(pod) || isLabelled(pod) {
 		return false, 0
@@ -52,7 +52,7 @@ func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again tim
 	}
 	step, err := s.inPlace.Next(pod, now)
 	if err != nil {
-		return true, 0 // no update can be proven: the Pod's own report about its containers counts
+		return true, 0 // nothing shows an update, so the Pod's own Ready condition counts
 	}
 	if !step.Complete || s.inPlace.InGracePeriod(pod) {
 		return false, max(step.RequeueAfter, lookAgain)
@@ -60,7 +60,8 @@ func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again tim
 	return true, 0
 }
 
-// lookAgain is the wait before the next look at a Pod under update: time alone can end some updates.
+// lookAgain is the wait before the next check of a Pod that is being updated, because some updates complete without an
+// event.
 const lookAgain = 5 * time.Second
 
 // isLabelled reports whether a label marks the Pod as unavailable.
@@ -73,17 +74,17 @@ func isLabelled(pod *corev1.Pod) bool {
 	return false
 }
 
-// isDoubtful reports whether a container still runs an image with another digest than the digest in the spec, even
-// though the kubelet has already observed the change of the spec. Either the Node knows the image by the digest of its
-// index, or the kubelet is about to end the container.
+// isDoubtful reports whether a container still runs an image whose digest differs from the digest in the spec, although
+// the kubelet has seen the change of the spec. Either the Node reports the image by the digest of its index, or the
+// kubelet is about to stop the container.
 func isDoubtful(pod *corev1.Pod) bool {
 	_, _, doubtful := digests(pod)
 	return doubtful && pod.Generation != 1 && pod.Annotations[apps.AnnotationInPlaceUpdateState] == "" && pod.Annotations[apps.AnnotationInPlaceUpdateStateLegacy] == ""
 }
 
-// digests reports whether the containers with an image by digest may run that digest, and whether all have such an
-// image and run it. A Node may know a manifest by the digest of its index, and the other way round. doubtful says that
-// another digest is reported by a kubelet that has seen the newest spec.
+// digests reports whether containers whose image is named by digest may run this digest, and whether all containers
+// have such an image and run it. A Node may report a manifest by the digest of its index, or the other way round.
+// doubtful says that a kubelet that has seen the newest spec reports another digest.
 func digests(pod *corev1.Pod) (right, all, doubtful bool) {
 	all = len(pod.Spec.Containers) > 0
 	for i := range pod.Spec.Containers {
@@ -107,7 +108,7 @@ func digests(pod *corev1.Pod) (right, all, doubtful bool) {
 	return true, all, doubtful
 }
 
-// servingAnnotations returns the annotations read by Serves, for caches that drop all unused annotations.
+// servingAnnotations returns the annotations that Serves reads, for caches that drop all other annotations.
 func servingAnnotations() []string {
 	return []string{
 		apps.AnnotationInPlaceUpdateState, apps.AnnotationInPlaceUpdateGrace, apps.AnnotationInPlaceUpdateStateLegacy, apps.AnnotationInPlaceUpdateGraceLegacy,
@@ -116,7 +117,7 @@ func servingAnnotations() []string {
 	}
 }
 
-// marked reports whether an update adds a label marking the Pod as unavailable.
+// marked reports whether an update adds a label that marks the Pod as unavailable.
 func marked(before, after *corev1.Pod) bool {
 	for key := range after.Labels {
 		if _, was := before.Labels[key]; !was && strings.HasPrefix(key, apps.LabelUnavailablePrefix) {

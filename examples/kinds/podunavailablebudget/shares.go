@@ -11,9 +11,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// shares remembers the Pods let go for a change by a readiness gate, because the status has no place for their
-// identities. The share of such a Pod ends when the Pod has changed and serves again, and otherwise after ten seconds,
-// also in a process without the memory.
+// shares remembers the identities of Pods that were let go for a change through a readiness gate, because the status
+// cannot store identities. With the identity, such a Pod counts again as soon as it has changed and is in service;
+// without it, for example after a restart of the process, after ten seconds.
 type shares struct {
 	mu sync.Mutex
 	of map[types.UID]map[string]disruption.Identity
@@ -21,7 +21,7 @@ type shares struct {
 
 func newShares() *shares { return &shares{of: map[types.UID]map[string]disruption.Identity{}} }
 
-// ledger is ledgerOf with identities.
+// ledger is ledgerOf, with the remembered identities.
 func (s *shares) ledger(budget *v1beta1.PodUnavailableBudget) disruption.Ledger {
 	ledger := ledgerOf(budget)
 	s.mu.Lock()
@@ -30,8 +30,8 @@ func (s *shares) ledger(budget *v1beta1.PodUnavailableBudget) disruption.Ledger 
 	return ledger
 }
 
-// store is the function store with identities. Requests about several Pods may store at the same time, one with an
-// older ledger than another: an identity of a later generation stays.
+// store is the function store, but also remembers identities. Requests about several Pods may call store at the same
+// time, one with an older ledger than the other: the identity with the later generation is kept.
 func (s *shares) store(budget *v1beta1.PodUnavailableBudget, ledger disruption.Ledger) {
 	store(budget, ledger)
 	s.mu.Lock()
@@ -50,8 +50,8 @@ func (s *shares) store(budget *v1beta1.PodUnavailableBudget, ledger disruption.L
 	}
 }
 
-// counted forgets the identities of Pods whose share has ended by a count from before to after, and of Pods that have
-// gone, once the ledger is stored. Others may have been let go since the count began.
+// counted forgets the identities of Pods that no longer count as let go, or no longer exist, after the ledger of a
+// count was stored. Identities of Pods let go since the start of the count are kept.
 func (s *shares) counted(budget types.UID, before, after *disruption.Ledger, members []disruption.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateAnnotations: annotations in place of v1alpha1 fields must be valid, and the number of Pods must equal the
-// field if both exist.
+// validateAnnotations returns errors for annotations that replace v1alpha1 fields: they must be valid, and the number
+// of Pods must equal the field if both are set.
 func validateAnnotations(obj *v1beta1.PodUnavailableBudget) (errs field.ErrorList) {
 	path := field.NewPath("metadata", "annotations")
 	if text, ok := obj.Annotations[policy.AnnotationProtectOperations]; ok && text != "" {
@@ -37,15 +37,15 @@ func validateAnnotations(obj *v1beta1.PodUnavailableBudget) (errs field.ErrorLis
 	return errs
 }
 
-// validateCreate returns the spec of a new object, and all problems but those with further budgets. The API server
-// judges the name.
+// validateCreate returns the parsed spec of a new object, and all errors except conflicts with other budgets. The API
+// server checks the name.
 func validateCreate(obj *v1beta1.PodUnavailableBudget) (*settings, field.ErrorList) {
 	s, problems, warnings := resolve(&obj.Spec)
 	return s, slices.Concat(validateAnnotations(obj), problems.Refusals(), warnings.Refusals())
 }
 
-// validateUpdate returns the problems of an update: all problems of [validateCreate] missing in stored, and every
-// change of the selected Pods. So validateUpdate need not look at further budgets of the namespace.
+// validateUpdate returns the errors in an update: all errors of [validateCreate] that stored does not have, and every
+// change of the selected Pods. So validateUpdate need not compare the budget with other budgets.
 func validateUpdate(obj, stored *v1beta1.PodUnavailableBudget) field.ErrorList {
 	_, found := validateCreate(obj)
 	_, known := validateCreate(stored)
@@ -59,9 +59,9 @@ func validateUpdate(obj, stored *v1beta1.PodUnavailableBudget) field.ErrorList {
 	return errs
 }
 
-// conflicts returns the budgets among others for the same Pods as obj with the settings own: with the same target, or
-// with labels possible on a common Pod. If the selectors use different keys, a Pod may match both by accident, and
-// conflicts lets such selectors pass.
+// conflicts returns the budgets among others that are for the same Pods as obj, whose settings are own: they have the
+// same target, or selectors that can match the same Pod. If two selectors use different label keys, a Pod might match
+// both by accident, and conflicts accepts this.
 func conflicts(obj *v1beta1.PodUnavailableBudget, own *settings, others []v1beta1.PodUnavailableBudget,
 ) (errs field.ErrorList) {
 	path, keys := field.NewPath("spec"), validation.ByKey(own.selector)
@@ -83,7 +83,7 @@ func conflicts(obj *v1beta1.PodUnavailableBudget, own *settings, others []v1beta
 	return errs
 }
 
-// overlap reports whether a Pod could have labels for both selectors, if both use the same keys.
+// overlap reports whether a Pod could match both selectors, provided that both use the same label keys.
 func overlap(a, b map[string]labels.Requirements) bool {
 	if !sets.KeySet(a).Equal(sets.KeySet(b)) {
 		return false

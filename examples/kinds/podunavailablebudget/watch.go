@@ -23,14 +23,15 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// strays records the budgets whose Pods all carry the budget's name. The search for strays reads all Pods of a
-// namespace. The zero value knows nothing.
+// strays records the budgets whose Pods all name the budget. To search for strays, all Pods of a namespace are read.
+// The zero value records no budgets.
 type strays struct {
 	mu    sync.Mutex
 	clean map[types.UID]bool
 }
 
-// of calls look, unless nothing has happened since the last search. An event during the search causes a new search.
+// of calls look, unless no event has occurred since the last search. If an event occurs during the search, the next
+// pass searches again.
 func (s *strays) of(budget types.UID, look func() []*corev1.Pod) []*corev1.Pod {
 	s.mu.Lock()
 	clean := s.clean[budget]
@@ -45,8 +46,8 @@ func (s *strays) of(budget types.UID, look func() []*corev1.Pod) []*corev1.Pod {
 	return look()
 }
 
-// searchesAgain reports whether the next pass of a budget has to search for strays: a mark failed, another budget was to
-// mark some of the strays and may go before, or there were more strays than a pass marks.
+// searchesAgain reports whether the next pass of a budget must search for strays again: a Pod could not be marked,
+// another budget has to mark some of the Pods and may be deleted before, or there were more strays than a pass marks.
 func searchesAgain(found, mine int, failed error) bool {
 	return failed != nil || found > mine || mine > fanout.PerPass
 }
@@ -60,12 +61,13 @@ func (s *strays) forget(budget types.UID) {
 	delete(s.clean, budget)
 }
 
-// watch wakes budgets for events outside their own Pods: Pods not yet marked, workloads, and foreign writes to the
-// status.
+// watch wakes budgets on events other than those of their marked Pods: Pods not marked yet, workloads, and writes of
+// the status by others.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	b = b.Watches(&corev1.Pod{}, handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.found(e.Object, q) },
-		// Every update counts: a new list need not show the moment when the Pod was marked and lost the mark.
+		// Every update counts: after a new list, the cache may not show that the Pod was marked and lost its mark
+		// again.
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { r.found(e.ObjectNew, q) },
 	})
 	b = b.Watches(&v1beta1.PodUnavailableBudget{}, handler.Funcs{UpdateFunc: statusChanged, DeleteFunc: r.budgetGone})
@@ -75,7 +77,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// found wakes the Pod's budgets whose names the Pod lacks.
+// found wakes the Pod's budgets not named by the Pod.
 func (r *Reconciler) found(object client.Object, q queue) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -87,8 +89,8 @@ func (r *Reconciler) found(object client.Object, q queue) {
 	}
 }
 
-// statusChanged wakes a budget after a status write. A grant may need a new count without another event, and the next
-// pass reverts edits by hand.
+// statusChanged wakes a budget when its status was written. An admitted request may need a new count although no other
+// event occurs, and the next pass reverts manual changes.
 func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.PodUnavailableBudget)
 	after, same := e.ObjectNew.(*v1beta1.PodUnavailableBudget)
@@ -97,7 +99,7 @@ func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	}
 }
 
-// budgetGone wakes the heirs of a deleted budget: the heirs search for the deleted budget's Pods.
+// budgetGone wakes the other budgets for the Pods of a deleted budget, which then search for these Pods.
 func (r *Reconciler) budgetGone(_ context.Context, e event.DeleteEvent, q queue) {
 	heirs := map[string]*v1beta1.PodUnavailableBudget{}
 	for _, pod := range r.cache.Pods.In(e.Object.GetNamespace()) {
@@ -114,7 +116,7 @@ func (r *Reconciler) budgetGone(_ context.Context, e event.DeleteEvent, q queue)
 	}
 }
 
-// workloadEvents wakes the budgets of a workload when the workload comes, goes or gets another number of Pods.
+// workloadEvents wakes the budgets of a workload when the workload is created, deleted or scaled.
 func (r *Reconciler) workloadEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.wakeFor(e.Object, true, q) },
@@ -129,9 +131,9 @@ func (r *Reconciler) workloadEvents() handler.EventHandler {
 	}
 }
 
-// wakeFor wakes the budgets whose target is the workload or a controller above the workload, and the budgets named by
-// the workload's Pods. Pods of a new workload may lack their budgets' names: at the Pods' creation the controller of
-// the Pods was unknown.
+// wakeFor wakes the budgets whose target is the workload or a controller above it, and the budgets that the workload's
+// Pods name. Pods of a new workload may not name their budgets, because their controller was unknown when the Pods were
+// created.
 func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
 	chain, _ := r.counts.workloads.Above(object)
 	chain = append(chain, r.counts.workloads.RefTo(object))
@@ -156,7 +158,7 @@ func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
 	}
 }
 
-// byName sorts budgets by name, for a stable order of wake-ups.
+// byName sorts budgets by name, for a fixed order of waking.
 func byName(of map[string]*v1beta1.PodUnavailableBudget) (in []*v1beta1.PodUnavailableBudget) {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		in = append(in, of[name])

@@ -22,37 +22,37 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// work is a pass: the decisions and their results.
+// work holds the decisions and results of a pass.
 type work struct {
 	resource *api.Resource
 	owner    metav1.OwnerReference
 	desired  int
-	// open are namespaces whose copy must be made, looked at or updated. extra are unwanted copies.
+	// open are namespaces in which a copy must be created, read or updated. extra are copies that must be deleted.
 	open  []*place
 	extra []client.Object
 
 	mu        sync.Mutex
 	succeeded int
-	failures  map[v1beta1.ResourceDistributionConditionType]map[string]error // by namespace
-	wrote     map[verb][]string                                              // namespaces
+	failures  map[v1beta1.ResourceDistributionConditionType]map[string]error // errors by namespace
+	wrote     map[verb][]string                                              // names of namespaces
 }
 
-// place is a namespace with its copy, as the unit of concurrent work.
+// place is a namespace with its copy; places are handled concurrently.
 type place struct {
 	metav1.ObjectMeta
 
 	action action
-	// undone is true if the copy matched before.
+	// undone says: somebody has changed a copy that matched before.
 	undone bool
 }
 
-// placeOf is a place for each pair of ResourceDistribution and namespace. The UID identifies the place in the memory of
-// refusals.
+// placeOf returns the place of a ResourceDistribution in a namespace. Its UID identifies the place in the fanout's
+// back-off.
 func placeOf(owner types.UID, namespace string, action action, undone bool) *place {
 	return &place{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: owner + "/" + types.UID(namespace)}, action: action, undone: undone}
 }
 
-// verb is the action done to copies.
+// verb is what was done to copies.
 type verb string
 
 const (
@@ -61,7 +61,7 @@ const (
 	deleted verb = "deleted"
 )
 
-// fail notes why a namespace does not match.
+// fail records why the copy in a namespace does not match.
 func (w *work) fail(condition v1beta1.ResourceDistributionConditionType, namespace string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,7 @@ func (w *work) fail(condition v1beta1.ResourceDistributionConditionType, namespa
 	w.failures[condition][namespace] = err
 }
 
-// done notes a matching copy and the action taken. An empty verb means no action.
+// done records that the copy in a namespace matches, and what was done. An empty verb means: nothing was done.
 func (w *work) done(namespace string, how verb) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,7 @@ func (w *work) done(namespace string, how verb) {
 	}
 }
 
-// plan decides by the caches. plan sends no requests.
+// plan decides from the caches, without sending requests.
 func (r *Reconciler) plan(v *view, resource *api.Resource, targets targets) *work {
 	uid := v.Owner.UID
 	w := &work{
@@ -116,7 +116,7 @@ func (r *Reconciler) plan(v *view, resource *api.Resource, targets targets) *wor
 	return w
 }
 
-// settled notes the result for a copy if no request is necessary, and reports so.
+// settled records the result for a copy that needs no request, and reports whether this is the case.
 func (w *work) settled(namespace string, d decision) bool {
 	switch d.Action {
 	case none:
@@ -132,7 +132,7 @@ func (w *work) settled(namespace string, d decision) bool {
 func writeTask() fanout.Task  { return fanout.Task{Name: "write copies"} }
 func deleteTask() fanout.Task { return fanout.Task{Name: "delete copies"} }
 
-// act carries out the decisions. A refusal in a namespace says nothing about the next namespace.
+// act carries out the decisions. A refusal in a namespace says nothing about other namespaces.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *work) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, writeTask(), w.open, func(ctx context.Context, p *place) (bool, error) {
@@ -156,14 +156,15 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *wor
 	)
 }
 
-// redo is the repetition of work undone by somebody: at once, then after growing waits. Two opponents would otherwise
-// undo each other's work as fast as the API server allows.
+// redo is the attempt at restoring a copy that somebody has changed: at once for the first time, then with growing
+// back-off. Otherwise this controller and another client could overwrite each other's changes as fast as the API server
+// allows.
 func redo(v *view, p *place) fanout.Attempt {
 	task := fanout.Task{Name: "redo copy", First: 500 * time.Millisecond, Last: time.Minute}
 	return fanout.Attempt{Object: p.UID, Task: task, Target: strconv.FormatInt(v.Owner.Generation, 10)}
 }
 
-// undone returns an error while a copy undone by somebody rests.
+// undone returns an error during the back-off of a copy changed by somebody.
 func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	if !p.undone {
 		return nil
@@ -173,11 +174,11 @@ func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	return err
 }
 
-// errSettled means that nothing is left to do or to report about a copy now.
+// errSettled means: nothing is to be done or reported about a copy now.
 var errSettled = errors.New("settled")
 
-// note keeps the result for a copy. note returns only errors worth an immediate retry. For the rest the pass has
-// already asked for a later call.
+// note records the result for a copy, and returns only errors that deserve an immediate retry. For other errors the
+// owner is requeued already.
 func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1.ResourceDistributionConditionType, err error) (bool, error) {
 	switch {
 	case errors.Is(err, errSettled):
@@ -193,7 +194,7 @@ func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1
 	return false, err
 }
 
-// write makes a copy, or looks at and updates a copy. condition is the condition for a failure.
+// write creates a copy, or reads and updates a copy. condition is the condition that reports a failure.
 func (r *Reconciler) write(
 	ctx context.Context, v *view, pass *fanout.Pass, w *work, p *place,
 ) (how verb, condition v1beta1.ResourceDistributionConditionType, err error) {
@@ -217,7 +218,7 @@ func (r *Reconciler) write(
 	d := decide(w.resource, w.owner, live)
 	switch d.Action {
 	case none, Leave:
-		if d.Why.Code != NameTaken && d.Why.Code != CopyEnding { // the cache will show such an object
+		if d.Why.Code != NameTaken && d.Why.Code != CopyEnding { // the cache will soon show such an object
 			r.known.Keep(v.Owner.UID, p.Name, knownOf(live, w.resource.Hash, d.Why))
 		}
 		if w.settled(p.Name, d) {
@@ -240,7 +241,7 @@ func (r *Reconciler) write(
 	return updated, "", nil
 }
 
-// again is the wait before the next look at a late cache.
+// again is the wait before the next pass if the cache is stale.
 const again = time.Second
 
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *work, namespace string) (verb, error) {
@@ -252,7 +253,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *
 	err := v.Client.Create(ctx, object)
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
-		pass.Wake(again) // the cache is late with the object, or with the end of the namespace
+		pass.Wake(again) // the cache does not show the object, or the deletion of the namespace, yet
 		return "", errSettled
 	case err != nil:
 		return "", fmt.Errorf("creating %s %s/%s: %w", w.resource.Kind, namespace, w.resource.Name, err)
@@ -261,7 +262,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *
 	return created, nil
 }
 
-// remove deletes an unwanted copy, if the copy is as cached.
+// remove deletes an unwanted copy, unless the copy has changed.
 func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, resource *api.Resource, found client.Object) error {
 	uid, version := found.GetUID(), found.GetResourceVersion()
 	gone := metadataOf(resource.Kind)

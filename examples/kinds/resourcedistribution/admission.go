@@ -24,9 +24,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and judges ResourceDistributions. The API server judges the resource by a dry-run
-// creation in options.Namespace with options.Client. Without either the check is skipped. No object is created while
-// the feature gate is off.
+// endpoint defaults and validates ResourceDistributions. The API server validates the resource by a dry-run creation in
+// options.Namespace with options.Client. If either is missing, this check is skipped. While the feature gate is off, no
+// object can be created.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.ResourceDistribution, v1alpha1.ResourceDistribution] {
 	judge := resourceJudge{admission.NewDryRun(options), options.Namespace}
 	on := apps.ResolveGates(options.Gates)[apps.GateResourceDistribution]
@@ -56,14 +56,15 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.ResourceDistri
 	}
 }
 
-// resourceJudge asks the API server about a ConfigMap or Secret.
+// resourceJudge asks the API server to validate a ConfigMap or Secret.
 type resourceJudge struct {
 	dry       admission.DryRun
 	namespace string
 }
 
-// check returns the API server's objections against a copy of a changed resource. An object of the same name may exist.
-// If the API server does not answer, the resource passes with a warning: refused copies will be reported.
+// check returns the API server's errors about a copy if the resource has changed. An existing object of the same name
+// is no error. If the API server does not answer, the resource is accepted with a warning; if copies are refused later,
+// the status says so.
 func (j *resourceJudge) check(ctx context.Context, obj, stored *v1beta1.ResourceDistribution) (field.ErrorList, string) {
 	if !j.dry.On() || j.namespace == "" || stored != nil && bytes.Equal(obj.Spec.Resource.Raw, stored.Spec.Resource.Raw) {
 		return nil, ""
@@ -90,7 +91,7 @@ func (j *resourceJudge) check(ctx context.Context, obj, stored *v1beta1.Resource
 	return nil, j.dry.Unchecked(j.namespace, "spec.resource was", "copies", err)
 }
 
-// isRefusal reports whether an answer is about the object sent, not about the API server or the namespace.
+// isRefusal reports whether a status code is about the object itself, not about the API server or the namespace.
 func isRefusal(code int32) bool {
 	switch code {
 	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:

@@ -23,14 +23,14 @@ import (
 // ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "resourcedistribution-controller"
 
-// Options of the controller. The zero value is usable. With a Namespace, for tests, only the namespace gets copies and
-// counts.
+// Options are options of the controller. The zero value is usable. If Namespace is set, which is for tests, only this
+// namespace gets copies and is counted.
 type Options = kruise.Options
 
 // Reconciler reconciles ResourceDistributions.
 type Reconciler struct {
 	cache      *ownercache.Cache[*v1beta1.ResourceDistribution]
-	copies     map[string]*ownercache.Index[client.Object] // by kind; their metadata alone may be looked at
+	copies     map[string]*ownercache.Index[client.Object] // by kind; the cache may contain only their metadata
 	namespaces *ownercache.Index[*corev1.Namespace]
 	fanout     *fanout.Fanout
 	events     record.EventRecorder
@@ -38,15 +38,15 @@ type Reconciler struct {
 	known      *memory
 }
 
-// view is a ResourceDistribution, as cached.
+// view is a ResourceDistribution as the cache shows it.
 type view = ownercache.View[*v1beta1.ResourceDistribution]
 
-// distributorIndex finds copies by the name of their ResourceDistribution.
+// distributorIndex is the index of copies by the name of their ResourceDistribution.
 const distributorIndex = "workloadkit/resourcedistribution"
 
 // Setup adds the controller to the manager. The controller writes with c, and reads whole copies with the manager's API
-// reader. The scheme must know the ResourceDistribution types. The row says what the cache keeps of ConfigMaps and
-// Secrets: without that transform the cache holds the labels and annotations of all of them.
+// reader. The scheme must know the ResourceDistribution types. The kind's Row says which fields of ConfigMaps and
+// Secrets the cache keeps; otherwise the cache would hold the labels and annotations of all of them.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -94,7 +94,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// metadataOf is an object of a kind, for reading and watching only the metadata.
+// metadataOf returns an empty object of a kind for reading and watching only metadata.
 func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	out := &metav1.PartialObjectMetadata{}
 	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
@@ -108,7 +108,7 @@ func byDistributor(object client.Object) []string {
 	return nil
 }
 
-// Reconcile brings the copies of a ResourceDistribution closer to its spec.
+// Reconcile does the next step towards a ResourceDistribution's spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the copies
@@ -125,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(err, statusErr)
 }
 
-// resolve reads the spec, which may have bypassed admission.
+// resolve parses the spec, which may have been stored without admission.
 func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource, targets, error) {
 	if undecodable := owner.Spec.Undecodable; len(undecodable) > 0 {
 		return nil, targets{}, undecodable[0]

@@ -15,50 +15,51 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Reasons for leaving a copy different from the template.
+// These are reasons why a copy differs from the template.
 const (
-	// NameTaken means that an object not controlled by the ResourceDistribution has the copy's name.
+	// NameTaken means that an object that the ResourceDistribution does not control has the copy's name.
 	NameTaken reason.Code = "NameTaken"
-	// CopyEnding means that the copy is being deleted, and a finalizer holds the copy. The controller makes a new copy
-	// after the end.
+	// CopyEnding means that the copy is being deleted, and that a finalizer delays its removal. The controller then
+	// creates a new copy.
 	CopyEnding reason.Code = "CopyEnding"
-	// CopyImmutable means that the copy is immutable, and differs.
+	// CopyImmutable means that the copy is immutable and differs from the template.
 	CopyImmutable reason.Code = "CopyImmutable"
-	// CopyContested means that somebody changes or deletes the copy as often as the controller makes the copy. The
-	// controller repeats the work after growing waits.
+	// CopyContested means that somebody changes or deletes the copy again and again. The controller restores the copy
+	// with growing back-off.
 	CopyContested reason.Code = "CopyContested"
-	// SecretTypeFixed means that the copy's type differs from the template's. Kubernetes lets nobody change the type.
+	// SecretTypeFixed means that the copy's Secret type differs from the template's. The type of an existing Secret
+	// cannot be changed.
 	SecretTypeFixed reason.Code = "SecretTypeFixed"
 )
 
-// action is the necessary action for a copy.
+// action is the next step for a copy.
 type action string
 
-// Actions.
+// These are the actions.
 const (
-	// none means that no action is necessary.
+	// none means: nothing must be done.
 	none action = "None"
-	// create means that no object has the copy's name.
+	// create means: no object has the copy's name.
 	create action = "Create"
-	// look means that the metadata is not enough, and the whole object must be read. Only glance returns look.
+	// look means: the metadata is not enough, so the whole object must be read. Only glance returns look.
 	look action = "Look"
-	// update means that the patch must be sent.
+	// update means: the patch must be sent to the copy.
 	update action = "Update"
-	// Leave means that the object with the copy's name stays as is.
+	// Leave means: the object with the copy's name is not changed.
 	Leave action = "Leave"
 )
 
-// decision is the action for a copy, with the reason.
+// decision is the action for a copy, and its reason.
 type decision struct {
 	Action action
 	// Why is set only with [Leave].
 	Why reason.Reason
-	// Patch is set only with update. Patch is a JSON merge patch of the differing fields, with UID and resourceVersion
-	// of the compared object.
+	// Patch is set only with update. Patch is a JSON merge patch with the fields that differ, and with UID and
+	// resourceVersion of the compared object.
 	Patch map[string]any
 }
 
-// Condition returns the condition to report a left copy in.
+// Condition returns the condition for a copy left unchanged.
 func (d decision) Condition() v1beta1.ResourceDistributionConditionType {
 	switch d.Why.Code {
 	case NameTaken:
@@ -70,8 +71,9 @@ func (d decision) Condition() v1beta1.ResourceDistributionConditionType {
 	}
 }
 
-// ownerOf returns the name of the ResourceDistribution controlling an object, or "" for none. Names are unique at a
-// time, so the UID does not matter: an update corrects the UID of a deleted or restored ResourceDistribution.
+// ownerOf returns the name of the ResourceDistribution that controls an object, or "" if there is none. Only one
+// ResourceDistribution has the name at a time, so the UID does not matter: after a ResourceDistribution was deleted and
+// restored, an update corrects the UID.
 func ownerOf(object metav1.Object) string {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil || ref.Kind != kindName {
@@ -85,12 +87,12 @@ func ownerOf(object metav1.Object) string {
 
 const kindName = "ResourceDistribution"
 
-// reference is the owner reference on copies.
+// reference returns the owner reference for copies.
 func reference(distributor *v1beta1.ResourceDistribution) metav1.OwnerReference {
 	return *metav1.NewControllerRef(distributor, v1beta1.GroupVersion.WithKind(kindName))
 }
 
-// glance decides by the metadata of the object with the copy's name, or nil for none. glance reads only owner
+// glance decides from the metadata of the object with the copy's name; nil if there is none. glance reads only owner
 // references, UID, resourceVersion and deletionTimestamp.
 func glance(resource *api.Resource, distributor metav1.OwnerReference, found metav1.Object, known known) decision {
 	switch {
@@ -112,7 +114,7 @@ func leave(code reason.Code, resource *api.Resource, found metav1.Object, detail
 	return decision{Action: Leave, Why: reason.Reason{Code: code, Object: reason.ObjectOf(resource.Kind, found), Detail: detail, Remedy: remedy}}
 }
 
-// decide decides by the whole object with the copy's name. The object must have the resource's kind.
+// decide decides from the whole object with the copy's name. The object must have the resource's kind.
 func decide(resource *api.Resource, distributor metav1.OwnerReference, live api.Object) decision {
 	if d := glance(resource, distributor, live, known{}); d.Action != look {
 		return d
@@ -134,7 +136,7 @@ func decide(resource *api.Resource, distributor metav1.OwnerReference, live api.
 	return decision{Action: update, Patch: content}
 }
 
-// differs returns the differing content, or the reason why the content cannot change.
+// differs returns the content that differs, or the reason why the content cannot be changed.
 func differs(want, live api.Object) (patch map[string]any, fixed reason.Code) {
 	patch = map[string]any{}
 	var wantImmutable, isImmutable *bool
@@ -167,14 +169,14 @@ func differs(want, live api.Object) (patch map[string]any, fixed reason.Code) {
 	return patch, ""
 }
 
-// put adds differing, unless empty.
+// put adds differing content, if any, to the patch.
 func put(patch map[string]any, key string, differing map[string]any) {
 	if len(differing) > 0 {
 		patch[key] = differing
 	}
 }
 
-// changed returns the merge patch of a map. With removes, the patch removes unwanted keys.
+// changed returns the merge patch for a map. If removes is set, unwanted keys are removed.
 func changed[V any](want, live map[string]V, same func(a, b V) bool, removes bool) map[string]any {
 	out := map[string]any{}
 	for key, value := range want {
@@ -190,7 +192,7 @@ func changed[V any](want, live map[string]V, same func(a, b V) bool, removes boo
 	return out
 }
 
-// differingMeta returns the differing metadata. Foreign additions stay.
+// differingMeta returns the metadata that differs. Labels and annotations added by others are kept.
 func differingMeta(want, live metav1.Object) map[string]any {
 	patch, same := map[string]any{}, func(a, b string) bool { return a == b }
 	put(patch, "labels", changed(want.GetLabels(), live.GetLabels(), same, false))
@@ -216,7 +218,7 @@ func differingMeta(want, live metav1.Object) map[string]any {
 	return patch
 }
 
-// contested says why the copy in a namespace is left for a while.
+// contested returns the reason why a copy is not restored for a while.
 func contested(resource *api.Resource, namespace string) error {
 	return reason.Reason{
 		Code: CopyContested, Object: reason.Object{Kind: resource.Kind, Namespace: namespace, Name: resource.Name},

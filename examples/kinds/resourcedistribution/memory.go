@@ -10,15 +10,15 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// known is a process's knowledge about a written or compared copy: at Version the copy matched the template with the
-// hash, or could not be changed to match.
+// known is what the process remembers about a copy that it has written or compared: with resourceVersion Version, the
+// copy matched the template with the hash, or could not be changed to match.
 type known struct {
 	UID, Version, Hash string
 	// Why is set if the copy could not be changed to match.
 	Why reason.Reason
 }
 
-// knownOf returns the knowledge after a comparison or write. why is empty if the copy matches the template.
+// knownOf returns what to remember after a comparison or write. why is empty if the copy matches the template.
 func knownOf(copied metav1.Object, hash string, why reason.Reason) known {
 	return known{UID: string(copied.GetUID()), Version: copied.GetResourceVersion(), Hash: hash, Why: why}
 }
@@ -26,18 +26,19 @@ func knownOf(copied metav1.Object, hash string, why reason.Reason) known {
 // Is reports whether the copy is known to match the template with the hash.
 func (k known) Is(hash string) bool { return k.UID != "" && k.Hash == hash && k.Why.Code == "" }
 
-// memory is a process's knowledge of the copies of each ResourceDistribution, by namespace. Make a memory with
+// memory is what the process remembers about the copies of each ResourceDistribution, by namespace. Make a memory with
 // newMemory. A memory is safe for concurrent use.
 type memory struct {
 	known *ownercache.Memory[map[string]known]
 }
 
-// newMemory returns an empty memory of the ResourceDistributions in a cache.
+// newMemory returns an empty memory for the ResourceDistributions in a cache.
 func newMemory(owners ownercache.Followed) *memory {
 	return &memory{ownercache.NewMemory[map[string]known](owners)}
 }
 
-// Of returns the knowledge of the copies of a ResourceDistribution, and forgets namespaces no longer wanted.
+// Of returns what is remembered about the copies of a ResourceDistribution, and forgets namespaces that are no longer
+// wanted.
 func (m *memory) Of(owner types.UID, wanted []string) map[string]known {
 	kept := make(map[string]known, len(wanted))
 	m.known.Change(owner, func(copies *map[string]known) {
@@ -51,7 +52,7 @@ func (m *memory) Of(owner types.UID, wanted []string) map[string]known {
 	return kept
 }
 
-// Keep stores the knowledge of a copy, if Of was called for the existing ResourceDistribution.
+// Keep remembers a copy, if Of was called for the ResourceDistribution and it still exists.
 func (m *memory) Keep(owner types.UID, namespace string, now known) {
 	m.known.Change(owner, func(copies *map[string]known) {
 		if *copies != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// eventOf is the event for a condition turned True.
+// eventOf returns the event for a condition newly True.
 func eventOf(condition v1beta1.ResourceDistributionConditionType) string {
 	switch condition {
 	case v1beta1.ResourceDistributionCreateResourceFailed:
@@ -51,7 +51,7 @@ func (r *Reconciler) report(v *view, w *work) v1beta1.ResourceDistributionStatus
 	return status
 }
 
-// refuse leaves the copies of an invalid ResourceDistribution alone, and tells so in the status and an event.
+// refuse reports in the status and by an event that a ResourceDistribution is invalid, and does not change its copies.
 func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
 	status := refused(v.Owner, err, metav1.NewTime(v.Now))
 	if len(news(v.Owner.Status.Conditions, status.Conditions)) > 0 {

@@ -18,25 +18,26 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Reasons why a chosen namespace gets no copy.
+// These are reasons why a selected namespace gets no copy.
 const (
-	// NamespaceMissing means that a listed namespace does not exist.
+	// NamespaceMissing means: a listed namespace does not exist.
 	NamespaceMissing reason.Code = "NamespaceMissing"
-	// NamespaceTerminating means that a listed namespace is being deleted.
+	// NamespaceTerminating means: a listed namespace is being deleted.
 	NamespaceTerminating reason.Code = "NamespaceTerminating"
 )
 
-// targets are the namespaces chosen by a ResourceDistribution. Lists are sorted, and no name is in both.
+// targets are the namespaces that a ResourceDistribution selects. The lists are sorted, and no name is in two lists.
 type targets struct {
-	// Wanted are existing namespaces to have a copy.
+	// Wanted are the existing namespaces to have a copy.
 	Wanted []string
-	// Missing are the listed namespaces not found or being deleted. The reason's object is the namespace.
+	// Missing are listed namespaces that do not exist or are being deleted. The reason's object is the namespace.
 	Missing []reason.Reason
-	// Untouched are existing namespaces being deleted or belonging to the system. Objects inside stay unchanged.
+	// Untouched are existing namespaces that are being deleted or belong to the system. Objects in these namespaces are
+	// not changed.
 	Untouched sets.Set[string]
 }
 
-// within reduces listed targets to a single namespace, for a manager restricted to the namespace.
+// within reduces targets to a single namespace, for a manager restricted to this namespace.
 func within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1beta1.ResourceDistributionTargets {
 	out, listed := targets.DeepCopy(), v1beta1.ResourceDistributionNamespace{Name: namespace}
 	out.IncludedNamespaces.List = nil
@@ -46,18 +47,18 @@ func within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1b
 	return out
 }
 
-// settings are a ResourceDistribution's spec with its resource read and its selector compiled.
+// settings are a ResourceDistribution's spec with its resource decoded and its selector compiled.
 type settings struct {
 	resource *api.Resource
-	// selector chooses namespaces. An empty selector chooses no namespace.
+	// selector selects namespaces. An empty selector selects no namespace.
 	selector labels.Selector
 }
 
-// resolve reads and judges the spec. Problems are values that no controller can work with: the settings are unusable
-// then. Warnings are values that work, but are a mistake: a name that no namespace can have.
+// resolve parses and validates the spec. Problems are values with which no controller can work: the settings are then
+// unusable. Warnings are usable values, but probably mistakes: a name impossible for a namespace.
 func resolve(spec *v1beta1.ResourceDistributionSpec) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
-		return nil, left, nil // the rest would only complain of missing values
+		return nil, left, nil // further checks would only report missing values
 	}
 	read, targets, path := &judge.Reading{}, &spec.Targets, field.NewPath("spec", "targets")
 	resource, errs := api.Read(spec.Resource.Raw, api.ResourcePath())
@@ -82,7 +83,7 @@ func selectorOf(read *judge.Reading, selector *metav1.LabelSelector) labels.Sele
 	return read.Selector(path, selector)
 }
 
-// judgeNames judges the names of a list. No name may also be among others.
+// judgeNames validates the names in a list. No name may also be in the list others.
 func judgeNames(read *judge.Reading, list []v1beta1.ResourceDistributionNamespace, path *field.Path,
 	others sets.Set[string],
 ) {
@@ -101,10 +102,11 @@ func judgeNames(read *judge.Reading, list []v1beta1.ResourceDistributionNamespac
 	}
 }
 
-// choose returns the namespaces chosen by targets, whose selector is given compiled. A listed namespace is chosen even
-// if missing or terminating. All other namespaces are chosen only if not terminating. An excluded namespace is never
-// chosen. kube-system and kube-public are chosen only if hasCopy reports a copy: OpenKruise 1.9.0 has made copies
-// there. A nil hasCopy stands for no copies.
+// choose returns the namespaces that the targets select; selector is the targets' compiled selector. A listed namespace
+// is selected even if it does not exist or is terminating. Other namespaces are selected only if they are not
+// terminating. An excluded namespace is never selected. kube-system and kube-public are selected only if hasCopy
+// reports that they have a copy: OpenKruise 1.9.0 has created copies there. A nil hasCopy means that there are no
+// copies.
 func choose(spec *v1beta1.ResourceDistributionTargets, selector labels.Selector, namespaces []*corev1.Namespace,
 	hasCopy func(namespace string) bool,
 ) targets {

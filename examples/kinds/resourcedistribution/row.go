@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/metrics"
 )
 
-// Row describes the kind to code that is shared by all kinds.
+// Row describes the kind to code shared by all kinds.
 func Row() kind.Row {
 	workers := 3
 	return kind.Row{
@@ -18,7 +18,7 @@ func Row() kind.Row {
 		Reach: "puts Secrets and ConfigMaps into every namespace", Secret: "may hold a Secret, which view does not show",
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  ControllerName, Workers: &workers, Gates: []apps.Gate{apps.GateResourceDistribution}, Metrics: metrics.Work{Things: "copies", Label: "action", Help: "Copies written, by what was done to them: created, updated, deleted."}.Metrics,
-		// No controller keeps users' Secrets in memory.
+		// The cache contains no data of users' Secrets.
 		Cached:    []kind.Cached{{Object: &corev1.ConfigMap{}, Keep: keepOwner}, {Object: &corev1.Secret{}, Keep: keepOwner}},
 		Setup:     Setup,
 		Admission: func(options admission.Options) admission.Endpoint { return endpoint(options) },

@@ -10,10 +10,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// longest is how much of a reason a condition has, in bytes: an API server may answer with pages.
+// longest is the largest length of a condition's message, in bytes, because an API server may return long errors.
 const longest = 1024
 
-// conditionTypes are the conditions in their order.
+// conditionTypes are the conditions in order.
 func conditionTypes() []v1beta1.ResourceDistributionConditionType {
 	return []v1beta1.ResourceDistributionConditionType{
 		v1beta1.ResourceDistributionGetResourceFailed,
@@ -25,9 +25,10 @@ func conditionTypes() []v1beta1.ResourceDistributionConditionType {
 	}
 }
 
-// statusOf returns the status of a ResourceDistribution. desired and succeeded count namespaces. failures are by
-// condition and namespace. The result has all six conditions in order. A condition's reason is the reason of the first
-// namespace by name, independent of the order of events. A transition time changes only with the condition's status.
+// statusOf returns the status of a ResourceDistribution. desired and succeeded are numbers of namespaces. failures are
+// errors by condition and namespace. The result has all six conditions in order. A condition's reason comes from the
+// first namespace by name, and so independent of the order of events. A transition time changes only with the
+// condition's status.
 func statusOf(
 	owner *v1beta1.ResourceDistribution, desired, succeeded int, failures map[v1beta1.ResourceDistributionConditionType]map[string]error, now metav1.Time,
 ) v1beta1.ResourceDistributionStatus {
@@ -52,7 +53,7 @@ func statusOf(
 	return status
 }
 
-// refused returns the status of an invalid ResourceDistribution, whose copies stay unchanged. The condition of failed
+// refused returns the status of an invalid ResourceDistribution, whose copies are not changed. The condition for failed
 // updates has the reason.
 func refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1beta1.ResourceDistributionStatus {
 	_, message := reason.Explain(why)
@@ -72,7 +73,7 @@ func refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1
 	return status
 }
 
-// news returns the conditions with news of a failure.
+// news returns the conditions with new failures.
 func news(before, after []v1beta1.ResourceDistributionCondition) (out []v1beta1.ResourceDistributionCondition) {
 	were := byType(before)
 	for _, is := range after {

@@ -8,14 +8,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// validateCreate returns the problems of a new object, apart from problems of the resource known only to the API
-// server.
+// validateCreate returns the errors in a new object, except errors in the resource that only the API server can find.
 func validateCreate(obj *v1beta1.ResourceDistribution) field.ErrorList {
 	_, problems, warnings := resolve(&obj.Spec)
 	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateUpdate returns the problems of an update. An unchanged spec is not judged: finalizers must be able to go.
+// validateUpdate returns the errors in an update. An unchanged spec is not validated, because users must be able to
+// remove finalizers.
 func validateUpdate(obj, stored *v1beta1.ResourceDistribution) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(obj.Spec, stored.Spec) {
 		return nil

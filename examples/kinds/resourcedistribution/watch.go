@@ -20,7 +20,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// watch wakes ResourceDistributions for namespaces, and for objects with the names of their copies.
+// watch wakes ResourceDistributions on events of namespaces, and of objects with the names of their copies.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	for _, kind := range []string{api.ConfigMap, api.Secret} {
 		b = b.Watches(metadataOf(kind), r.copyEvents(kind))
@@ -56,14 +56,14 @@ func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			before, after := ownerOf(e.ObjectOld), ownerOf(e.ObjectNew)
 			if before == "" && after == "" || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
-				return // a foreign object, or no change
+				return // another owner's object, or nothing has changed
 			}
 			wake(q, e.ObjectOld, e.ObjectNew)
 		},
 	}
 }
 
-// resourceIndex finds ResourceDistributions by kind and name of their resource.
+// resourceIndex is the index of ResourceDistributions by kind and name of their resource.
 const resourceIndex = "workloadkit/resource"
 
 func byResource(owner *v1beta1.ResourceDistribution) []string {
@@ -72,7 +72,7 @@ func byResource(owner *v1beta1.ResourceDistribution) []string {
 
 func resourceKey(kind, name string) string { return kind + "/" + name }
 
-// wakeAll wakes all ResourceDistributions. Clusters have few, and an idle pass makes no request.
+// wakeAll wakes all ResourceDistributions. Clusters have few, and a pass without work sends no request.
 func (r *Reconciler) wakeAll(q queue) { wakeEach(q, ownerNames(r.cache.Owners.All())) }
 
 func ownerNames(owners []*v1beta1.ResourceDistribution) sets.Set[string] {
@@ -83,8 +83,8 @@ func ownerNames(owners []*v1beta1.ResourceDistribution) sets.Set[string] {
 	return out
 }
 
-// wakeEach wakes each owner once, in the order of names. A name added twice may cause two passes, if a worker takes the
-// name in between.
+// wakeEach wakes each owner once, sorted by name. If a name were added twice, a worker could take it in between and do
+// two passes.
 func wakeEach(q queue, owners sets.Set[string]) {
 	for _, name := range sets.List(owners) {
 		q.Add(requestFor(name))
@@ -95,8 +95,8 @@ func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// keepOwner copies what is read of a ConfigMap or Secret into the part kept by the cache: of objects not controlled by
-// a ResourceDistribution the identity is enough.
+// keepOwner copies, for the cache, the fields of a ConfigMap or Secret that the controller reads; if no
+// ResourceDistribution controls the object, only its identity.
 func keepOwner(kept, found client.Object) {
 	if ownerOf(found) != "" {
 		kept.SetOwnerReferences(found.GetOwnerReferences())

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and judges SidecarSets. The API server judges the containers and volumes, as a Pod template.
+// endpoint defaults and validates SidecarSets. The API server validates the containers and volumes, as a Pod template.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.SidecarSet, v1alpha1.SidecarSet] {
 	judge := admission.NewTemplateJudge(options, "the containers and volumes were")
 	look := sidecarSetLookups{
@@ -40,7 +40,7 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.SidecarSet, v1
 		Undecodable: func(obj *v1beta1.SidecarSet) []decode.Problem { return obj.Spec.Undecodable },
 		Default: func(obj, _ *v1beta1.SidecarSet) {
 			if err := api.Default(obj); err != nil {
-				panic(err) // decoded values can be encoded; a panic is answered with 500
+				panic(err) // decoded values can always be encoded; a panic would lead to a response with status 500
 			}
 		},
 		ValidateCreate: func(ctx context.Context, obj *v1beta1.SidecarSet) (field.ErrorList, error) {
@@ -72,7 +72,7 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.SidecarSet, v1
 	}
 }
 
-// sidecarSetWarnings are about values of a SidecarSet without effect.
+// sidecarSetWarnings returns warnings about values of a SidecarSet that have no effect.
 func sidecarSetWarnings(obj *v1beta1.SidecarSet, old *v1alpha1.SidecarSet) (out []string) {
 	path := "spec.namespaceSelector"
 	if old != nil && old.Spec.Namespace != "" {
@@ -87,7 +87,7 @@ func sidecarSetWarnings(obj *v1beta1.SidecarSet, old *v1alpha1.SidecarSet) (out 
 	return out
 }
 
-// namesNamespace reports whether a selector asks for a namespace by name.
+// namesNamespace reports whether a selector selects a namespace by its name.
 func namesNamespace(selector *metav1.LabelSelector, name string) bool {
 	if selector == nil {
 		return false
@@ -100,7 +100,7 @@ func namesNamespace(selector *metav1.LabelSelector, name string) bool {
 	return asked
 }
 
-// sidecarSetTemplate returns a Pod with the sidecars alone.
+// sidecarSetTemplate returns a Pod template that contains only the sidecars.
 func sidecarSetTemplate(obj *v1beta1.SidecarSet) admission.PodTemplate {
 	if obj == nil {
 		return admission.PodTemplate{}
@@ -111,24 +111,24 @@ func sidecarSetTemplate(obj *v1beta1.SidecarSet) admission.PodTemplate {
 		}
 		return out
 	}
-	const day = 24 * 60 * 60 // the default grace period of Pods must not judge a sleep before the end
+	const day = 24 * 60 * 60 // long enough that a preStop sleep of a sidecar is valid
 	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64(day)), InitContainers: plain(obj.Spec.InitContainers), Containers: plain(obj.Spec.Containers), Volumes: obj.Spec.Volumes,
 	}}
-	if len(template.Spec.Containers) == 0 { // a Pod needs a container
+	if len(template.Spec.Containers) == 0 { // a Pod needs at least one container
 		template.Spec.Containers = []corev1.Container{{Name: "container-of-the-pod", Image: "image"}}
 	}
 	return admission.PodTemplate{PodTemplateSpec: template}
 }
 
-// sidecarSetLookups find the objects that a SidecarSet has to agree with.
+// sidecarSetLookups reads the objects that a SidecarSet is validated against.
 type sidecarSetLookups struct {
 	reader    client.Reader
 	namespace string
 	lenient   bool
 }
 
-// validate judges a creation, if stored is nil, or an update.
+// validate validates a creation, if stored is nil, or an update.
 func (l *sidecarSetLookups) validate(ctx context.Context, obj, stored *v1beta1.SidecarSet) (field.ErrorList, error) {
 	others, err := l.others(ctx)
 	if err != nil {
@@ -164,7 +164,7 @@ func (l *sidecarSetLookups) others(ctx context.Context) ([]*v1beta1.SidecarSet, 
 	return out, nil
 }
 
-// rules reads the allowed annotations, if the annotation patches change.
+// rules reads the rules for annotations, if the annotation patches have changed.
 func (l *sidecarSetLookups) rules(ctx context.Context, obj, stored *v1beta1.SidecarSet) (*annotationRules, error) {
 	patches := obj.Spec.PatchPodMetadata
 	if l.reader == nil || l.namespace == "" || len(patches) == 0 ||
@@ -183,7 +183,7 @@ func (l *sidecarSetLookups) rules(ctx context.Context, obj, stored *v1beta1.Side
 	return rules, nil
 }
 
-// revision refuses a newly pinned revision that does not exist.
+// revision returns an error if a newly pinned revision does not exist.
 func (l *sidecarSetLookups) revision(ctx context.Context, obj, stored *v1beta1.SidecarSet) (field.ErrorList, error) {
 	wanted := obj.Spec.InjectionStrategy.Revision
 	if l.reader == nil || l.namespace == "" || wanted == nil ||

@@ -15,9 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Compile returns the sidecars of a SidecarSet, or the reason why the SidecarSet makes no sense. revision is the
-// revision name for Pods to record. pinned finds the revision for new Pods. A nil pinned leaves the pin out, for
-// running Pods.
+// Compile returns the set of sidecars of a SidecarSet, or the reason why the SidecarSet is invalid. revision is the
+// name of the revision that Pods record. pinned returns the revision that new Pods must get. If pinned is nil, for
+// running Pods, pins are ignored.
 func Compile(set *v1beta1.SidecarSet, revision string, pinned func(*pub.SidecarSetInjectRevision) *appsv1.ControllerRevision) (*sidecarcontrol.Set, error) {
 	if problems := decode.Reasons(set.Spec.Undecodable); problems != nil {
 		return nil, problems
@@ -54,12 +54,12 @@ func specOf(set *v1beta1.SidecarSet, revision string) (sidecarcontrol.Spec, erro
 	if spec.Hash != "" && spec.HashWithoutImages != "" {
 		return spec, nil
 	}
-	var err error // the SidecarSet has bypassed admission
+	var err error // the SidecarSet was stored without admission
 	spec.Hash, spec.HashWithoutImages, err = api.Hashes(s.Containers, s.InitContainers)
 	return spec, err
 }
 
-// pinOf decides which new Pods get an older revision. If the revision is missing, injection refuses such Pods.
+// pinOf decides which new Pods get an older revision. If the revision does not exist, injection refuses such Pods.
 func pinOf(set *v1beta1.SidecarSet, revision *appsv1.ControllerRevision) (*sidecarcontrol.Pin, error) {
 	pin := &sidecarcontrol.Pin{Share: 1}
 	update := &set.Spec.UpdateStrategy

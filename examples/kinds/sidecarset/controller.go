@@ -34,7 +34,7 @@ const ControllerName = "sidecarset-controller"
 
 const defaultHistory = api.DefaultRevisionHistoryLimit
 
-// Options of the controller. The zero value is usable.
+// Options are options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles SidecarSets.
@@ -46,12 +46,12 @@ type Reconciler struct {
 	namespaces *ownercache.Index[*corev1.Namespace]
 	events     record.EventRecorder
 	options    Options
-	namespace  string // of the revisions
+	namespace  string // namespace of the revisions
 
 	told *ownercache.Memory[told]
 }
 
-// view is a SidecarSet with its injected Pods, as cached.
+// view is a SidecarSet with the Pods that have its sidecars, as the cache shows them.
 type view = ownercache.View[*v1beta1.SidecarSet]
 
 // Setup adds the controller to the manager. The controller writes with c, and c must read from the manager's cache. The
@@ -90,10 +90,10 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile brings the Pods of a SidecarSet a step closer to its spec.
+// Reconcile does the next step for the Pods of a SidecarSet.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
-	if v == nil || v.Owner.DeletionTimestamp != nil { // injected sidecars stay
+	if v == nil || v.Owner.DeletionTimestamp != nil { // injected sidecars stay in their Pods
 		return result, err
 	}
 	pass := r.Fanout.Begin(v)
@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return r.refuse(ctx, v, pass, err)
 	}
-	var namespace *corev1.Namespace // of the last Pod: most Pods share a few namespaces
+	var namespace *corev1.Namespace // the last Pod's namespace: most Pods share a few namespaces
 	work, err := r.Work(ctx, v, pass, set, upgrader.Plan{Rollout: s.rollout, Selects: func(pod *corev1.Pod) bool {
 		if namespace == nil || namespace.Name != pod.Namespace {
 			namespace, _ = r.namespaces.Get("", pod.Namespace)
@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, v, pass, h, work, err)
 }
 
-// report writes the status if the status differs, and returns when to look again.
+// report writes the status if it has changed, and returns when to reconcile again.
 func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, h *revision.History, work upgrader.Work, workErr error) (ctrl.Result, error) {
 	status := v1beta1.SidecarSetStatus{
 		ObservedGeneration: v.Owner.Generation, LatestRevision: h.Update.Name, CollisionCount: h.Collisions, MatchedPods: int32(len(work.Pods)),
@@ -146,7 +146,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, h *
 	return pass.Result(workErr, truncateErr, err)
 }
 
-// refuse leaves the Pods of an invalid SidecarSet alone, and tells so in an event.
+// refuse reports by an event that a SidecarSet is invalid, and does not change its Pods.
 func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
 	status := *v.Owner.Status.DeepCopy()
 	if status.ObservedGeneration != v.Owner.Generation {

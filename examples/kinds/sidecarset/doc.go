@@ -1,11 +1,11 @@
 // Package sidecarset is the controller of SidecarSets, and the step of the Pod webhook that injects sidecars. The
-// package is an assembly of package sidecarcontrol: compile returns the sidecars of a SidecarSet, and content is the
-// content of revisions. The controller upgrades sidecars in running Pods.
+// package is built on package sidecarcontrol: compile converts a SidecarSet to a set of sidecars, and content is what
+// revisions record. The controller upgrades sidecars in running Pods.
 //
-// With policy Partial, a Pod's revision depends on the request alone. Sidecars of several SidecarSets come in the order
-// of the SidecarSets' names.
+// With the policy Partial, the request alone determines which revision a Pod gets. The sidecars of several SidecarSets
+// are added in the order of the SidecarSets' names.
 //
-// The controller differs from OpenKruise 1.9 to the users' benefit. The controller upgrades native sidecars in place.
-// The controller ends a hot upgrade even after the SidecarSet is paused or set to NotUpdate. A return to the image
-// before a failed hot upgrade ends the upgrade. A Pod under upgrade by a second SidecarSet counts as unavailable.
+// Improvements on OpenKruise 1.9: The controller upgrades native sidecars in place. The controller finishes a hot
+// upgrade even if the SidecarSet is paused or set to NotUpdate since. If a hot upgrade fails, a return to the image
+// before ends the upgrade. A Pod that another SidecarSet is upgrading counts as unavailable.
 package sidecarset

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// inject gives a Pod the newest sidecars of a SidecarSet, for measurements without the webhook.
+// inject adds the newest sidecars of a SidecarSet to a Pod, for measurements without the webhook.
 func inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 	control, err := kruise.SidecarControl(nil)
 	if err != nil {
@@ -35,7 +35,7 @@ func inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 }
 
 // newInjection returns the step of the Pod webhook that injects sidecars. namespace is the namespace of the revisions.
-// The step ignores revisions in foreign namespaces. The step serves on every replica, from the manager's cache. Call
+// Revisions in other namespaces are ignored. The step runs on every replica, and reads from the manager's cache. Call
 // newInjection before the manager starts, and only if the CRD of SidecarSets is installed.
 func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string, gates map[apps.Gate]bool) (podwebhook.Mutator, error) {
 	if namespace == "" {
@@ -73,7 +73,7 @@ func newInjection(ctx context.Context, mgr podwebhook.Manager, namespace string,
 		if !ok || rev.Labels[apps.LabelSidecarSetName] == "" {
 			return
 		}
-		// A new or deleted pinned revision changes the sidecars of new Pods.
+		// If a pinned revision is created or deleted, new Pods get other sidecars.
 		if set, ok := owners.Get("", rev.Labels[apps.LabelSidecarSetName]); ok && set.Spec.InjectionStrategy.Revision != nil {
 			sets.Update(set)
 		}

@@ -26,22 +26,23 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// settings are an update strategy with its selectors compiled.
+// settings are an update strategy with compiled selectors.
 type settings struct {
 	update   *pub.SidecarSetUpdateStrategy
 	selector labels.Selector
 	order    podorder.Update
-	// rollout is nil where no new upgrade is to be started.
+	// rollout is nil if no new upgrade may be begun.
 	rollout func([]sidecarcontrol.Standing) sidecarcontrol.Rollout
 }
 
 const strategyPath = "spec.updateStrategy"
 
-// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: running
-// Pods stay as they are. Warnings are values that work, but are a mistake. at makes the paths.
+// resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
+// work: then running Pods are not changed. Warnings are values that can be used, but are probably a mistake. at returns
+// the paths of list elements.
 func resolve(set *v1beta1.SidecarSet, at indexing) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(set.Spec.Undecodable); left != nil {
-		return nil, left, nil // the rest would only complain of missing values
+		return nil, left, nil // further checks would only report missing values
 	}
 	read, spec, path := &judge.Reading{}, &set.Spec, field.NewPath("spec")
 	readSelector(read, spec.Selector, path.Child("selector"))
@@ -68,7 +69,7 @@ func resolve(set *v1beta1.SidecarSet, at indexing) (s *settings, problems, warni
 	return s, read.Problems, read.Warnings
 }
 
-// readSelector compiles a selector. A selector that is empty, or has too many terms, works.
+// readSelector compiles a selector. A selector that is empty, or has too many terms, is only a warning.
 func readSelector(read *judge.Reading, selector *metav1.LabelSelector, path *field.Path) labels.Selector {
 	errs := validation.Selects(selector, path)
 	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil && len(errs) > 0 {
@@ -79,8 +80,8 @@ func readSelector(read *judge.Reading, selector *metav1.LabelSelector, path *fie
 	return read.Selector(path.String(), selector)
 }
 
-// readStrategy also judges the fields unused with NotUpdate, because the fields choose the revision of new Pods. The
-// rules of mutual exclusion are left out then.
+// readStrategy also validates fields that NotUpdate does not use, because they determine the revision of new Pods. With
+// NotUpdate, fields may be set that otherwise exclude each other.
 func readStrategy(read *judge.Reading, update *pub.SidecarSetUpdateStrategy) *settings {
 	s, path := &settings{update: update, selector: labels.Everything()}, field.NewPath(strategyPath)
 	oneOf(read, path.Child("type"), update.Type, pub.SidecarSetNotUpdate, pub.SidecarSetRollingUpdate)
@@ -100,10 +101,11 @@ func readStrategy(read *judge.Reading, update *pub.SidecarSetUpdateStrategy) *se
 	return s
 }
 
-// readCount judges an integer or percentage. OpenKruise cannot read decimals.
+// readCount validates an integer or percentage. OpenKruise cannot parse percentages with decimals.
 func readCount(read *judge.Reading, path *field.Path, value *intstr.IntOrString) {
 	before := len(read.Problems)
-	read.Count(path.String(), value, 1, partition.Up) // a value that fails for a single Pod fails for any number
+	// A value that is invalid for one Pod is invalid for any number of Pods.
+	read.Count(path.String(), value, 1, partition.Up)
 	if len(read.Problems) == before && value != nil && value.Type == intstr.String &&
 		len(utilvalidation.IsValidPercent(value.StrVal)) > 0 {
 		read.Warn(field.Invalid(path, value.StrVal,
@@ -111,12 +113,12 @@ func readCount(read *judge.Reading, path *field.Path, value *intstr.IntOrString)
 	}
 }
 
-// patchName tells patches apart.
+// patchName returns a text that identifies a patch.
 func patchName(patch *pub.SidecarSetPatchPodMetadata) string {
 	return strings.Join(slices.Sorted(maps.Keys(patch.Annotations)), ",")
 }
 
-// roomForPatches is the maximum size of all annotations of a set, in bytes: half of the API server's limit for a Pod,
+// roomForPatches is the largest size of all annotations of a set, in bytes: half of the API server's limit for a Pod,
 // because Pods have annotations of their own.
 const roomForPatches = apivalidation.TotalAnnotationSizeLimitB / 2
 
@@ -159,7 +161,7 @@ func (s *settings) maxUnavailable() *intstr.IntOrString {
 
 // of returns the rollout for the given Pods.
 func (s *settings) of(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout {
-	read := &judge.Reading{} // resolve has already found unreadable values
+	read := &judge.Reading{} // resolve has already reported invalid values
 	order := s.order
 	if terms, found := anyValue(s.update.ScatterStrategy, pods); found {
 		_, order.Scatter = read.Order(strategyPath, nil, terms)
@@ -172,8 +174,8 @@ func (s *settings) of(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout {
 	}
 }
 
-// anyValue replaces each term with the value * by a term for each value of the label among the Pods, and reports
-// whether such a term exists.
+// anyValue replaces each term with the value * by one term for each value that the label has among the Pods, and
+// reports whether there is such a term.
 func anyValue(terms []pub.ScatterTerm, pods []sidecarcontrol.Standing) (out []pub.ScatterTerm, found bool) {
 	add := func(term pub.ScatterTerm) {
 		if !slices.Contains(out, term) {
@@ -181,7 +183,7 @@ func anyValue(terms []pub.ScatterTerm, pods []sidecarcontrol.Standing) (out []pu
 		}
 	}
 	for _, term := range terms {
-		if term.Value != "*" { // no label can have the value *
+		if term.Value != "*" { // no label can have the literal value *
 			add(term)
 			continue
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision/history"
 )
 
-// syncHistory finds or writes the revision of today's sidecars. Update of the history is nil where the pass has to end.
+// syncHistory finds or creates the revision of the present sidecars. If the pass must end, Update of the history is
+// nil.
 func (r *Reconciler) syncHistory(ctx context.Context, v *view, pass *fanout.Pass) (*revision.History, error) {
 	set := v.Owner
 	owner := revision.OwnerOf(set, r.Cache.Kind())
@@ -44,7 +45,7 @@ func (r *Reconciler) syncHistory(ctx context.Context, v *view, pass *fanout.Pass
 	})
 }
 
-// labelVersion writes the user's version name onto the revision.
+// labelVersion sets the label with the user's version name on the revision.
 func (r *Reconciler) labelVersion(ctx context.Context, v *view, rev *appsv1.ControllerRevision) error {
 	version := v.Owner.Spec.CustomVersion
 	if version == "" || rev.Labels[apps.LabelSidecarSetCustomVersion] == version {
@@ -59,11 +60,12 @@ func (r *Reconciler) labelVersion(ctx context.Context, v *view, rev *appsv1.Cont
 	return v.Client.Patch(ctx, rev.DeepCopy(), client.RawPatch(types.MergePatchType, body))
 }
 
-// truncate deletes unneeded revisions.
+// truncate deletes revisions that are not needed.
 func (r *Reconciler) truncate(ctx context.Context, v *view, pass *fanout.Pass, h *revision.History) error {
-	limit := max(int(*cmp.Or(v.Owner.Spec.RevisionHistoryLimit, new(defaultHistory))), 1) - 1 // beside today's
+	// In addition to the present revision.
+	limit := max(int(*cmp.Or(v.Owner.Spec.RevisionHistoryLimit, new(defaultHistory))), 1) - 1
 	if len(h.Revisions) <= limit+1 {
-		return nil // without a look at thousands of Pods
+		return nil // returns early, before thousands of Pods are read
 	}
 	return pass.Once(ctx, fanout.Task{Name: "truncate the history"}, func() (bool, error) {
 		used := map[string]bool{}

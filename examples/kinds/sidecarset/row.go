@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// Row describes the kind to code that is shared by all kinds.
+// Row describes the kind to code shared by all kinds.
 func Row() kind.Row {
 	workers := 3
 	return kind.Row{
@@ -30,7 +30,8 @@ func Row() kind.Row {
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {
 			return Setup(ctx, mgr, c, shared)
 		},
-		WholePod: func(pod *corev1.Pod) bool { return pod.Annotations[apps.AnnotationSidecarSetInjected] != "" }, // its sidecars may be upgraded
+		// The Pod's sidecars may have to be upgraded.
+		WholePod: func(pod *corev1.Pod) bool { return pod.Annotations[apps.AnnotationSidecarSetInjected] != "" },
 		PodMutator: func(ctx context.Context, mgr ctrl.Manager, in kind.PodInputs) (podwebhook.Mutator, error) {
 			step, err := newInjection(ctx, mgr, in.Revisions, in.Gates)
 			return kind.OnceCurrent(step, in.Current), err
@@ -50,8 +51,8 @@ func Row() kind.Row {
 	}
 }
 
-// sampleSidecarSet returns a SidecarSet whose sidecars are the containers of the template, with the defaults of
-// admission.
+// sampleSidecarSet returns a SidecarSet with the defaults of admission, whose sidecars are the containers of the
+// template.
 func sampleSidecarSet(s kind.Shape) *v1beta1.SidecarSet {
 	set := &v1beta1.SidecarSet{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Name},
@@ -65,12 +66,12 @@ func sampleSidecarSet(s kind.Shape) *v1beta1.SidecarSet {
 		set.Spec.Containers = append(set.Spec.Containers, pub.SidecarContainer{Container: s.Template.Spec.Containers[i]})
 	}
 	if err := api.Default(set); err != nil {
-		panic(err) // the containers cannot be written as JSON
+		panic(err) // the containers cannot be encoded as JSON
 	}
 	return set
 }
 
-// injectedSample returns an injected Pod with a container of its own.
+// injectedSample returns a Pod with a container of its own, into which the sample's sidecars were injected.
 func injectedSample(s kind.Shape) (*corev1.Pod, error) {
 	pod := &corev1.Pod{ObjectMeta: *s.Template.ObjectMeta.DeepCopy()}
 	pod.Spec.TerminationGracePeriodSeconds = s.Template.Spec.TerminationGracePeriodSeconds

@@ -23,16 +23,17 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
 )
 
-// told are the last events of a SidecarSet. Each event comes once.
+// told records the last events of a SidecarSet. Each event is sent only once.
 type told struct {
-	blocked    int       // Pods in need of recreation
-	dropped    int       // injected Pods no longer selected
-	heldUp     types.UID // the Pod holding up the rest
-	generation int64     // with heldUp
-	refused    string    // why Pods are refused
+	blocked    int       // number of Pods that must be recreated
+	dropped    int       // number of Pods that have the sidecars but are no longer selected
+	heldUp     types.UID // the Pod for which other Pods wait
+	generation int64     // generation of the SidecarSet when heldUp was reported
+	refused    string    // why the creation of Pods is refused
 }
 
-// tell sends events about obstacles to the newest sidecars. A positive result is the wait before the next look.
+// tell sends events that say why Pods do not get the newest sidecars. A positive result is the time until the next
+// pass.
 func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	worst, wait := heldUp(work, v.Now)
 	if worst != nil {
@@ -57,7 +58,7 @@ func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	return wait
 }
 
-// refusals returns the reasons for refused new Pods, or "".
+// refusals returns the reasons why the creation of Pods is refused, or "".
 func (r *Reconciler) refusals(v *view, h *revision.History) string {
 	others := slices.SortedFunc(slices.Values(r.Cache.Owners.All()), func(a, b *v1beta1.SidecarSet) int { return cmp.Compare(a.Name, b.Name) })
 	problems := judge.Refused(conflicts(v.Owner, others, byName))
@@ -70,7 +71,7 @@ func (r *Reconciler) refusals(v *view, h *revision.History) string {
 	return problems.Summary(kruise.ReasonsInEvent)
 }
 
-// slow is for how long a Pod's sidecars may take to become ready before somebody is told.
+// slow is how long the sidecars of a Pod may take to become ready before an event is sent.
 const slow = 30 * time.Second
 
 // whyAway says why a Pod counts as out of service.
@@ -86,8 +87,9 @@ func whyAway(s *sidecarcontrol.Standing) string {
 	return "it is not Ready, though its sidecars are"
 }
 
-// heldUp returns the Pod longest not Ready among the Pods counted as out of service, if more Pods wait for an upgrade.
-// heldUp returns nil before the Pod has been unready for slow. A positive wait is the time until then.
+// heldUp returns, of the Pods that count as out of service, the Pod that has not been Ready for longest, if other Pods
+// wait for their upgrade. If that Pod has been unready for less than slow, the result is nil. wait, if positive, is the
+// remaining time.
 func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, wait time.Duration) {
 	if !errors.Is(work.Choice.Limits.Err(), rollout.UpdateLimited) {
 		return nil, 0
@@ -109,7 +111,7 @@ func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, 
 	return worst, 0
 }
 
-// observe turns the upgrader's reports about Pods into the events of OpenKruise.
+// observe converts the upgrader's Events to the Kubernetes events that OpenKruise sends.
 func (r *Reconciler) observe(set *v1beta1.SidecarSet, e upgrader.Event) {
 	switch {
 	case e.What == upgrader.Upgraded && e.Err == nil:

@@ -13,25 +13,26 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateOptions are the facts known beside the objects. The zero value skips the rules about annotations and needs
-// all SidecarSets.
+// validateOptions are inputs of validation besides the objects. The zero value skips the rules about annotations, and
+// requires all other SidecarSets to be given.
 type validateOptions struct {
-	// annotations limits the annotations added to Pods by SidecarSets. Nil skips the check.
+	// annotations says which annotations SidecarSets may add to Pods. If nil, the check is skipped.
 	annotations *annotationRules
-	// othersUnknown is true if the remaining SidecarSets could not be read: a missing base may exist all the same.
+	// othersUnknown says that the other SidecarSets could not be read: a base that is not among them may exist
+	// nevertheless.
 	othersUnknown bool
 }
 
-// validateCreate returns the problems of a new, defaulted object beside the remaining SidecarSets of the cluster. The
-// API server judges the general rules of containers and volumes.
+// validateCreate returns the errors in a new object with defaults, given the other SidecarSets of the cluster. The API
+// server checks the general rules for containers and volumes.
 func validateCreate(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts validateOptions) field.ErrorList {
 	errs := validation.NameUpTo(utilvalidation.DNS1123LabelMaxLength, obj, apivalidation.NameIsDNSLabel)
 	return append(errs, validate(obj, others, opts, byIndex)...)
 }
 
-// validateUpdate returns the problems of an update: added or renamed containers, a change of a container's upgrade type
-// or of the base, and all problems of [validateCreate] except the name. Problems already in stored are left out, even
-// after containers, volumes and patches have changed their places.
+// validateUpdate returns the errors in an update: added or renamed containers, a changed upgrade type of a container, a
+// changed base, and all errors of [validateCreate] except about the name. Errors that stored has already are left out,
+// even if containers, volumes and patches have moved within their lists.
 func validateUpdate(obj, stored *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts validateOptions,
 ) field.ErrorList {
 	errs := validate(obj, others, opts, byIndex)
@@ -47,7 +48,7 @@ func validateUpdate(obj, stored *v1beta1.SidecarSet, others []*v1beta1.SidecarSe
 	return errs
 }
 
-// validate returns the faults of the spec, and the problems with the remaining SidecarSets.
+// validate returns the errors in the spec, and conflicts with other SidecarSets.
 func validate(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts validateOptions, at indexing,
 ) field.ErrorList {
 	_, problems, warnings := resolve(obj, at)
@@ -55,13 +56,13 @@ func validate(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts valida
 		validateBase(obj, others, opts), conflicts(obj, others, at))
 }
 
-// indexing makes the path of an element of a list. Reports use the index; comparisons use the name.
+// indexing returns the path of a list element. Errors for users contain the index; comparisons use the name.
 type indexing func(list *field.Path, i int, name string) *field.Path
 
 func byIndex(list *field.Path, i int, _ string) *field.Path   { return list.Index(i) }
 func byName(list *field.Path, _ int, name string) *field.Path { return list.Key(name) }
 
-// fresh returns the errors missing in before. named are the same errors by name.
+// fresh returns the errors that before does not contain. named are the same errors with paths by name.
 func fresh(errs, named, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}
 	for _, err := range before {
@@ -76,11 +77,11 @@ func fresh(errs, named, before field.ErrorList) field.ErrorList {
 	return out
 }
 
-// validateChange checks the immutable parts.
+// validateChange returns errors for changes of immutable fields.
 func validateChange(obj, stored *v1beta1.SidecarSet) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "containers")
-	had := map[string][]pub.SidecarUpgradeType{} // several entries for a name stored twice
+	had := map[string][]pub.SidecarUpgradeType{} // stored objects may contain a name more than once
 	for i := range stored.Spec.Containers {
 		c := &stored.Spec.Containers[i]
 		had[c.Name] = append(had[c.Name], c.UpgradeStrategy.UpgradeType)

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// annotationRules limit the annotations added to Pods by SidecarSets. annotationRules are immutable. Make
+// annotationRules say which annotations SidecarSets may add to Pods. annotationRules are immutable. Make
 // annotationRules with parseAnnotationRules.
 type annotationRules struct {
 	rules   []annotationRule
@@ -28,9 +28,9 @@ type annotationRule struct {
 	keys     []*regexp.Regexp
 }
 
-// parseAnnotationRules reads the rules of the ConfigMap [apps.ConfigurationName]; an empty text has none. With lenient,
-// SidecarSets without a rule may add all annotations, as wanted by the gate
-// [apps.GateSidecarSetPatchPodMetadataDefaults]; otherwise none.
+// parseAnnotationRules parses the rules in the ConfigMap [apps.ConfigurationName]; an empty text contains no rules. If
+// lenient is set, SidecarSets for which no rule exists may add any annotation, as the gate
+// [apps.GateSidecarSetPatchPodMetadataDefaults] says; otherwise none.
 func parseAnnotationRules(text string, lenient bool) (*annotationRules, error) {
 	out := &annotationRules{lenient: lenient}
 	if strings.TrimSpace(text) == "" {
@@ -65,7 +65,7 @@ func parseAnnotationRules(text string, lenient bool) (*annotationRules, error) {
 	return out, nil
 }
 
-// validate refuses annotations not allowed by the rules. Nil rules allow all.
+// validate returns errors for annotations that the rules do not allow. Nil rules allow all annotations.
 func (r *annotationRules) validate(obj *v1beta1.SidecarSet, at indexing) field.ErrorList {
 	if r == nil {
 		return nil
@@ -92,5 +92,6 @@ func (r *annotationRules) validate(obj *v1beta1.SidecarSet, at indexing) field.E
 	return errs
 }
 
-// anyPatch names no patch: a key is in a single patch, and stays the same when the patch gets more keys.
+// anyPatch is used in place of a patch's name: a key occurs in only one patch, and is the same key if the patch gets
+// more keys.
 const anyPatch = ""

@@ -14,12 +14,13 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// isCanary reports whether an object stands in for a base.
+// isCanary reports whether an object replaces another SidecarSet, its base, for some Pods.
 func isCanary(obj *v1beta1.SidecarSet) bool {
 	return obj.Annotations[apps.AnnotationSidecarSetCanary] == "true" && obj.Annotations[apps.AnnotationSidecarSetBase] != ""
 }
 
-// standsInFor reports whether Pods with the sidecars of canary get none of base, or the reverse.
+// standsInFor reports whether a Pod that gets the sidecars of canary does not get those of base, or the other way
+// round.
 func standsInFor(canary, base *v1beta1.SidecarSet) bool {
 	return isCanary(canary) && canary.Annotations[apps.AnnotationSidecarSetBase] == base.Name
 }
@@ -44,14 +45,14 @@ func validateBase(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts va
 	return nil
 }
 
-// taken are the exclusive claims of an object on a Pod, with their places in the object.
+// taken are what an object claims for itself in a Pod, such as names, with the paths in the object.
 type taken struct {
 	names       map[string]place
 	volumes     map[string]int
-	annotations map[string]int // by key, the patch
+	annotations map[string]int // index of the patch, by annotation key
 }
 
-// place is a container of an object. The path alone does not distinguish containers of the same name.
+// place identifies a container of an object. The path alone is not enough if two containers have the same name.
 type place struct {
 	path *field.Path
 	list string
@@ -76,9 +77,10 @@ func takenBy(obj *v1beta1.SidecarSet, at indexing) taken {
 	return t
 }
 
-// conflicts returns the conflicts between obj and others about the same Pods: all such Pods are refused. Admission does
-// not see two objects created at the same moment. The check for common Pods comes last: with few objects there is a
-// reason for the check. conflicts checks others in order; the stored form of obj may be among others.
+// conflicts returns the conflicts between obj and others that concern the same Pods, all of which would be refused.
+// Admission cannot detect a conflict between two objects created at the same moment. Whether the two select common Pods
+// is checked last, because it is expensive. conflicts checks others in order; the stored version of obj may be among
+// others.
 func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexing) field.ErrorList {
 	var errs field.ErrorList
 	mine, own := takenBy(obj, at), selectorsOf(&obj.Spec)
@@ -93,7 +95,7 @@ func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexin
 	return errs
 }
 
-// conflicts names the conflicting object, which may be unknown to the writer of obj.
+// conflicts returns errors that name the other object, because the writer of obj may not know it.
 func (t taken) conflicts(obj, other *v1beta1.SidecarSet, at indexing) field.ErrorList {
 	var errs field.ErrorList
 	by := "; SidecarSet " + other.Name + " is for some of the same Pods"
@@ -130,15 +132,15 @@ func (t taken) conflicts(obj, other *v1beta1.SidecarSet, at indexing) field.Erro
 	return errs
 }
 
-// overwrites reports whether the result of two patches of an annotation depends on their order.
+// overwrites reports whether the result of two patches of the same annotation depends on their order.
 func overwrites(a, b pub.SidecarSetPatchPolicy) bool {
 	return a != pub.SidecarSetRetain && b != pub.SidecarSetRetain && (a == pub.SidecarSetOverwrite || b == pub.SidecarSetOverwrite)
 }
 
-// selectors are the selectors of an object for many comparisons.
+// selectors are the compiled selectors of an object, for many comparisons.
 type selectors struct{ pods, namespaces terms }
 
-// terms are a selector's demands on labels, by key. Nil selects all.
+// terms are what a selector requires of labels, by key. Nil selects everything.
 type terms map[string]*wanted
 
 func selectorsOf(spec *v1beta1.SidecarSetSpec) selectors {
@@ -149,7 +151,7 @@ func selectorsOf(spec *v1beta1.SidecarSetSpec) selectors {
 	return c
 }
 
-// overlaps reports whether both can match a common Pod. An empty selector matches no Pod and overlaps with none.
+// overlaps reports whether both can match the same Pod. An empty selector matches no Pod and overlaps with no other.
 func (c selectors) overlaps(other *v1beta1.SidecarSetSpec) bool {
 	if len(c.pods) == 0 || isEmpty(other.Selector) || !c.pods.compatible(other.Selector) {
 		return false
@@ -161,10 +163,10 @@ func isEmpty(s *metav1.LabelSelector) bool {
 	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
 
-// wanted is the demand on the value of a label.
+// wanted is what a selector requires of a label's value.
 type wanted struct {
 	exists, absent bool
-	in             sets.Set[string] // nil for any
+	in             sets.Set[string] // nil allows any value
 	notIn          sets.Set[string]
 }
 
@@ -197,9 +199,10 @@ func termsOf(s *metav1.LabelSelector) terms {
 	return t
 }
 
-// compatible reports whether some labels match both selectors. Labels of different keys are independent.
+// compatible reports whether a set of labels could match both selectors. Labels with different keys are independent of
+// each other.
 func (t terms) compatible(other *metav1.LabelSelector) bool {
-	if len(other.MatchExpressions) == 0 { // as most, and nothing has to be put together
+	if len(other.MatchExpressions) == 0 { // the usual case, in which nothing has to be combined
 		for key, value := range other.MatchLabels {
 			if mine := t[key]; mine != nil && (mine.absent || mine.in != nil && !mine.in.Has(value) || mine.notIn.Has(value)) {
 				return false

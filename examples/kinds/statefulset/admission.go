@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and judges StatefulSets.
+// endpoint defaults and validates StatefulSets.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.StatefulSet, v1alpha1.StatefulSet] {
 	gates := apps.ResolveGates(options.Gates)
 	defaults := api.DefaultOptions{
@@ -70,7 +70,7 @@ func statefulSetTemplate(obj *v1beta1.StatefulSet) admission.PodTemplate {
 	return admission.PodTemplate{PodTemplateSpec: &obj.Spec.Template, Claims: obj.Spec.VolumeClaimTemplates}
 }
 
-// statefulSetOldField returns the v1alpha1 place of a v1beta1 field: the same name, or the annotation.
+// statefulSetOldField returns the path in v1alpha1 of a v1beta1 field: the same path, or an annotation.
 func statefulSetOldField(path string) string {
 	rest, ok := strings.CutPrefix(path, "spec.")
 	name := rest
@@ -83,9 +83,9 @@ func statefulSetOldField(path string) string {
 	return field.NewPath("metadata", "annotations").Key(apps.AnnotationV1beta1Only).Child(rest).String()
 }
 
-// requestedClasses reads classes for a single request.
+// requestedClasses reads StorageClasses for a single request.
 type requestedClasses struct {
-	ctx    context.Context //nolint:containedctx // it lives as long as the request
+	ctx    context.Context //nolint:containedctx // the struct is used only during the request
 	reader client.Reader
 }
 

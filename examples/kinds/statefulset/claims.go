@@ -8,8 +8,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// lacks returns the claims missing in a Pod since its creation. With InPlaceOnly no update recreates a Pod for a
-// missing claim.
+// lacks returns the claims that a Pod has lacked since its creation. If the policy is InPlaceOnly, no update recreates
+// a Pod for a missing claim.
 func (o *observation) lacks(pod *corev1.Pod) reason.List {
 	if rules(o.set).Policy == podcontrol.InPlaceOnly {
 		return nil
@@ -17,7 +17,7 @@ func (o *observation) lacks(pod *corev1.Pod) reason.List {
 	return podcontrol.LackedClaims(pod, o.claims.Templates)
 }
 
-// claimStatus reports how far the claims of existing Pods follow the templates.
+// claimStatus reports how many claims of existing Pods have the size in the templates.
 func (o *observation) claimStatus() (out []v1beta1.VolumeClaimStatus) {
 	for i := range o.claims.Templates {
 		template := &o.claims.Templates[i]

@@ -30,7 +30,7 @@ import (
 // ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "statefulset-controller"
 
-// Options of the controller. The zero value is usable.
+// Options are options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles StatefulSets.
@@ -59,7 +59,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return &Reconciler{parts}, err
 }
 
-// Reconcile brings a StatefulSet a step closer to its spec.
+// Reconcile does the next step towards a StatefulSet's spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, result, err := r.Begin(ctx, req)
 	if t == nil {
@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, t, o, d, scaleErr, updateErr)
 }
 
-// observed reads the input of the pass's decisions.
+// observed reads the inputs of the pass's decisions.
 func (r *Reconciler) observed(t *turn, s *settings) *observation {
 	set, h, restarts := t.Owner, t.History, r.ViewRestart(t, s.restart)
 	o := &observation{
@@ -107,7 +107,7 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 	}
 	self := metav1.NewControllerRef(set, r.Cache.Kind())
 	o.claims.Owner = metav1.OwnerReference{APIVersion: self.APIVersion, Kind: self.Kind, Name: self.Name, UID: self.UID}
-	o.former() // before Pods are made side by side
+	o.former() // called before Pods are created concurrently
 	o.members = o.pods.Numbered(set.Name, podcontrol.NumberedOptions{Rest: r.Executor.Rest, Ended: func(pod *corev1.Pod) time.Duration {
 		return t.Ended(pod, pod.Name)
 	}}, t.Now)
@@ -115,15 +115,15 @@ func (r *Reconciler) observed(t *turn, s *settings) *observation {
 		o.members.Sort(podorder.Update{Priority: s.priority})
 	}
 	if !s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {
-		o.current = o.update // whether the status says so yet or not: nothing goes back from here
+		o.current = o.update // even if the status does not say so yet: no Pod goes back to the old revision from here
 	}
 	return o
 }
 
-// act carries the decision out, until something has changed.
+// act carries out the decision until an object has changed.
 func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) (scaleErr, updateErr error) {
 	plans := r.PlansTo(o.history, o.update)
-	// A refused update has already taken a Pod out of service, so the Pod rests for longer.
+	// A refused update has taken a Pod out of service already, so the back-off of the Pod is longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
 	scaleErr = t.Pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, t.Pass, t.Client, d.release) },
@@ -162,7 +162,7 @@ func (r *Reconciler) act(ctx context.Context, t *turn, o *observation, d *todo) 
 	return scaleErr, updateErr
 }
 
-// create makes the missing Pods, each after its claims.
+// create creates the missing Pods, each after its claims.
 func (r *Reconciler) create(ctx context.Context, t *turn, o *observation, d *todo) error {
 	r.Told.Limits(t.Owner, d.step.Limits)
 	made, err := t.CreateNumbered(ctx, d.create, executor.NumberedTemplates{

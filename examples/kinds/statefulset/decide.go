@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/numbered"
 )
 
-// observation is the complete input of a pass.
+// observation contains all inputs of a pass.
 type observation struct {
 	set             *v1beta1.StatefulSet
 	settings        *settings
@@ -40,20 +40,23 @@ type observation struct {
 	restarts        *restart.View
 }
 
-// todo is a whole pass as data. The pass carries out the fields in order, and stops after a step with a change.
+// todo says what a pass must do. The pass carries out the fields in order, and stops after a step that has changed an
+// object.
 type todo struct {
 	release, adopt, relabel []*corev1.Pod
 	own                     []pvc.Owned
-	unowned                 sets.Set[string]                // Pods whose claims are in own: a Pod is not deleted before its claims have their owners
-	missing                 []*corev1.PersistentVolumeClaim // claims of existing Pods that cannot start without the claims
-	step                    numbered.Step
-	// create are the Pods of the step without a claim in the way. blocked names the claims in the way.
+	// Pods whose claims are in own: such a Pod is deleted only after the owner references of its claims were written.
+	unowned sets.Set[string]
+	// Missing claims of existing Pods that cannot start without them.
+	missing []*corev1.PersistentVolumeClaim
+	step    numbered.Step
+	// create are the Pods to create for which no claim is in the way. blocked says which claims are in the way.
 	create  []numbered.Create
 	remove  []*corev1.Pod
 	cancel  []*corev1.Pod
 	blocked reason.List
-	// grow are claims of Pods due for an update. update are the due Pods with fitting claims. stuck names the claims that
-	// cannot follow their templates.
+	// grow are claims, to be resized, of Pods that must be updated. update are the Pods to update whose claims have the
+	// right size. stuck says which claims cannot be changed to match their templates.
 	grow   []pvc.Small
 	update []*corev1.Pod
 	stuck  reason.List
@@ -62,7 +65,7 @@ type todo struct {
 	restart *restart.Plan
 }
 
-// decide decides a whole pass from its argument alone. The error names the invalid parts of the spec.
+// decide plans a whole pass from its argument alone. The error names what is invalid in the spec.
 func decide(o *observation) (*todo, error) {
 	t := &todo{unowned: sets.New[string]()}
 	t.release = slices.Concat(o.pods.NotSelected, o.members.Unnumbered)
@@ -86,7 +89,8 @@ func decide(o *observation) (*todo, error) {
 		t.grow, t.stuck = append(t.grow, sizes.Small...), append(t.stuck, sizes.Stuck...)
 		if sizes.Ready() {
 			t.update = append(t.update, pod)
-		} else if p := o.pods.Of(pod); p.Leaving || p.State == lifecycle.PreparingUpdate { // the Pod would be out of service until its claim fits
+			// Otherwise the Pod would be out of service until its claim has the right size.
+		} else if p := o.pods.Of(pod); p.Leaving || p.State == lifecycle.PreparingUpdate {
 			t.cancel = append(t.cancel, pod)
 		}
 	}
@@ -140,12 +144,12 @@ func (o *observation) decideCreation(t *todo) {
 	}
 }
 
-// claimsOf returns the claims of a Pod, by the Pod's revision.
+// claimsOf returns the claims of a Pod of a given name, by the Pod's revision.
 func (o *observation) claimsOf(pod *corev1.Pod) *pvc.Numbered {
 	return o.claims.With(o.history.ClaimTemplatesOf(pod.Labels[apps.LabelRevision], pod.Name, o.former()))
 }
 
-// former finds the claim templates of revisions from foreign writers.
+// former finds the claim templates of revisions that another controller has written.
 func (o *observation) former() *pvc.Former {
 	if o.formerClaims == nil {
 		o.formerClaims = &pvc.Former{Today: o.claims.Templates, Claim: o.claims.Claim, Pods: o.pods.Names}
@@ -153,7 +157,7 @@ func (o *observation) former() *pvc.Former {
 	return o.formerClaims
 }
 
-// decideOwnership decides about Pods and claims without a look at the rollout.
+// decideOwnership decides about owner references of Pods and claims, independent of the rollout.
 func (o *observation) decideOwnership(t *todo) error {
 	owner := adopt.Owner{UID: o.set.UID, Namespace: o.set.Namespace, Selector: o.settings.selector, Deleting: o.set.DeletionTimestamp != nil}
 	split, err := adopt.Split(owner, "Pod", o.orphans, adopt.Options{Adopt: true, Match: func(pod metav1.Object) bool {
@@ -171,7 +175,8 @@ func (o *observation) decideOwnership(t *todo) error {
 		}
 		wanted, active := o.settings.rollout.Wanted.Contains(ordinal), o.pods.Of(pod) != nil
 		claims := o.claimsOf(pod)
-		claims = claims.With(pvc.Union(claims.Templates, o.claims.Templates)) // keep the claims for the next Pod of the name
+		// Keep the claims for the next Pod of the same name.
+		claims = claims.With(pvc.Union(claims.Templates, o.claims.Templates))
 		owned := claims.Owned(pod.Name, pod, wanted)
 		if t.own = append(t.own, owned...); len(owned) > 0 {
 			t.unowned.Insert(pod.Name)
@@ -187,8 +192,8 @@ func (o *observation) decideOwnership(t *todo) error {
 	return nil
 }
 
-// described returns the members for the rollout: a Pod with too small claims needs an update, and a Pod with growing
-// volumes counts as unavailable.
+// described returns the Pods for the rollout: a Pod whose claims are too small must be updated, and a Pod whose volumes
+// are being resized counts as unavailable.
 func (o *observation) described() []numbered.Pod {
 	if !o.settings.grows {
 		return o.members.Pods
@@ -209,7 +214,7 @@ func (o *observation) described() []numbered.Pod {
 	return members
 }
 
-// identity returns the labels that name a Pod, if the Pod lacks any.
+// identity returns the labels that identify a Pod, if the Pod lacks any of them.
 func (o *observation) identity(pod *corev1.Pod) (change podpatch.Change) {
 	index := strings.TrimPrefix(pod.Name, o.set.Name+"-")
 	if pod.Labels[apps.LabelPodName] != pod.Name || o.settings.indexLabel && pod.Labels[apps.LabelPodIndex] != index {
@@ -221,7 +226,7 @@ func (o *observation) identity(pod *corev1.Pod) (change podpatch.Change) {
 	return change
 }
 
-// prepare gives a new Pod its identity.
+// prepare sets the labels that identify a new Pod.
 func (o *observation) prepare(pod *corev1.Pod, _ int) {
 	for key, value := range o.identity(pod).Labels {
 		pod.Labels[key] = *value

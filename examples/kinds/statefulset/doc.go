@@ -1,10 +1,10 @@
 // Package statefulset is the reference controller for apps.kruise.io StatefulSets: Pods with numbers, names and claims,
 // updated in place where possible.
 //
-// The controller works like the controller of CloneSets. A loop keyed by StatefulSet reads as a paragraph: observe,
-// decide, act, report. A second loop keyed by Pod finishes steps without a budget. Package statefulset adds the set of
-// ordinals, the order of creation, deletion and updates, the owners of claims, and the growth of claims.
+// The controller works like the CloneSet controller. A loop keyed by StatefulSet reads as a paragraph: observe, decide,
+// act, report. A second loop, keyed by Pod, finishes steps that need no budget. Package statefulset adds the set of
+// ordinals, the order of creations, deletions and updates, the owners of claims, and the resizing of claims.
 //
 // Where OpenKruise 1.9 has a bug, a gap or a limit, this controller does better; the table in examples/README.md lists
-// each difference visible from outside.
+// each visible difference.
 package statefulset

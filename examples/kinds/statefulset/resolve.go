@@ -32,7 +32,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// settings are a StatefulSet's spec with every default filled in and every percentage and selector resolved.
+// settings are a StatefulSet's spec with all defaults set, and with percentages and selectors resolved.
 type settings struct {
 	selector     labels.Selector
 	rollout      numbered.Spec
@@ -40,17 +40,19 @@ type settings struct {
 	minReady     time.Duration
 	historyLimit int
 
-	// claims lack their lookup functions and their owner. grows is true if claims follow larger templates.
+	// claims lacks its functions for lookups and its owner. grows is true if claims are resized when the size in their
+	// templates is raised.
 	claims     pvc.Numbered
 	grows      bool
 	indexLabel bool
 	restart    *restart.Wish // nil for none
 
-	// warnings are values silently accepted by OpenKruise. The controller reads warnings as OpenKruise did.
+	// warnings are invalid values that OpenKruise accepts without an error. The controller interprets these values as
+	// OpenKruise does.
 	warnings reason.List
 }
 
-// rules are the StatefulSet's rules for its Pods.
+// rules returns the part of a StatefulSet's spec about its Pods.
 func rules(set *v1beta1.StatefulSet) podcontrol.Rules {
 	ru := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{})
 	return kruise.Rules(string(ru.PodUpdatePolicy), set.Spec.Lifecycle, ru.InPlaceUpdateStrategy)
@@ -58,15 +60,15 @@ func rules(set *v1beta1.StatefulSet) podcontrol.Rules {
 
 const rollingUpdate = "spec.updateStrategy.rollingUpdate"
 
-// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the
-// settings are unusable then. Warnings are values that work, such as a maxUnavailable of 0, read as 1, but are a
-// mistake.
+// resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
+// work: the settings are then unusable. Warnings are values that can be used, such as a maxUnavailable of 0, which
+// counts as 1, but are probably a mistake.
 //
-// resolve does not look into overlong lists, so its time has a bound. The order of the faults depends on the object
-// alone, so a condition with the faults does not change from pass to pass.
+// Lists that are too long are not checked, so that the time is limited. The order of the errors depends only on the
+// object, so that a condition with the errors does not change from pass to pass.
 func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(set.Spec.Undecodable); left != nil {
-		return nil, left, nil // the rest would only complain of missing values
+		return nil, left, nil // further checks would only report missing values
 	}
 	read, spec := &judge.Reading{}, &set.Spec
 	parallel := spec.PodManagementPolicy == appsv1.ParallelPodManagement
@@ -101,7 +103,7 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (s *settings, p
 			s.rollout.ScaleMaxUnavailable = &limit
 		}
 	}
-	// Without a limit on scaling, unwanted Pods go at once.
+	// Without a limit on scaling, unwanted Pods are deleted at once.
 	s.rollout.UnlimitedScaleIn = s.rollout.ScaleMaxUnavailable == nil
 	s.claims = readClaims(read, set, gates)
 	s.readStrategy(read, spec, replicas)
@@ -118,8 +120,8 @@ func replicasOf(set *v1beta1.StatefulSet) int32 {
 	return ptr.Deref(set.Spec.Replicas, api.DefaultReplicas)
 }
 
-// wanted reads the ordinals: each replica needs an ordinal. A start is judged with or without its gate, and leaves no
-// more ordinals than 0.
+// wanted computes the ordinals, and checks that there are enough for all replicas. A start is checked whether its gate
+// is on or off, because with a start above 0 fewer ordinals remain.
 func wanted(read *judge.Reading, set *v1beta1.StatefulSet, fromStart bool) ordinals.Set {
 	if n := len(set.Spec.ReserveOrdinals); n > api.MaxReserved {
 		read.Replicas("spec.replicas", replicasOf(set))
@@ -136,7 +138,7 @@ func wanted(read *judge.Reading, set *v1beta1.StatefulSet, fromStart bool) ordin
 	return numbers
 }
 
-// written returns a value as written by the user: a reason has the value as text, in quotes unless certainly a number.
+// written returns a value as the user wrote the value: reasons show text, in quotes unless certainly a number.
 func written(text string) any {
 	if s, err := strconv.Unquote(text); err == nil {
 		text = s
@@ -147,7 +149,7 @@ func written(text string) any {
 	return text
 }
 
-// readClaims reads what becomes of claims. An unset case of the retention policy is read as Retain.
+// readClaims reads when claims are deleted. If a case of the retention policy is not set, Retain is used.
 func readClaims(read *judge.Reading, set *v1beta1.StatefulSet, gates map[apps.Gate]bool) pvc.Numbered {
 	const retain, remove = appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	spec := &set.Spec
@@ -185,10 +187,10 @@ func readClaims(read *judge.Reading, set *v1beta1.StatefulSet, gates map[apps.Ga
 	return claims
 }
 
-// readLimit reads the number of Pods out of service: at least one. With OrderedReady a larger limit is useless.
+// readLimit reads how many Pods may be out of service: at least one. With OrderedReady a larger limit has no effect.
 func readLimit(read *judge.Reading, path string, value *intstr.IntOrString, replicas int, parallel bool) int {
 	switch at := field.NewPath(path); {
-	case len(validation.Count(value, at)) > 0: // Count refuses the value
+	case len(validation.Count(value, at)) > 0: // Count returns an error for the value
 	case !parallel && *value != intstr.FromInt32(1):
 		read.Warn(field.Invalid(at, value.String(),
 			"must be 1 with podManagementPolicy OrderedReady, which handles one Pod at a time"))
@@ -198,7 +200,7 @@ func readLimit(read *judge.Reading, path string, value *intstr.IntOrString, repl
 	return max(read.Count(path, value, replicas, partition.Down), 1)
 }
 
-// readStrategy reads the update strategy. OnDelete has no settings.
+// readStrategy parses the update strategy. OnDelete has no settings.
 func (s *settings) readStrategy(read *judge.Reading, spec *v1beta1.StatefulSetSpec, replicas int) {
 	const path, rolls, onDelete = "spec.updateStrategy.type", appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType
 	kind, isSet := spec.UpdateStrategy.Type, spec.UpdateStrategy.RollingUpdate != nil
@@ -242,7 +244,8 @@ func readMinReady(read *judge.Reading, seconds int32) time.Duration {
 	return time.Duration(max(seconds, 0)) * time.Second
 }
 
-// needsReadinessGate warns of in-place updates of Pods without a way to become unready meanwhile.
+// needsReadinessGate warns of in-place updates of Pods without a readiness gate that could make them unready during the
+// update.
 func needsReadinessGate(read *judge.Reading, policy v1beta1.PodUpdatePolicy, template *corev1.PodTemplateSpec) {
 	gate := corev1.PodReadinessGate{ConditionType: apps.ConditionInPlaceUpdateReady}
 	inPlace := policy == v1beta1.InPlaceIfPossible || policy == v1beta1.InPlaceOnly

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// report writes status and history and says when to look again.
+// report writes status and history, and returns when to reconcile again.
 func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *todo, scaleErr, updateErr error) (ctrl.Result, error) {
 	t.Pass.Wake(o.pods.NextAvailable)
 	status := nextStatus(o, d, metav1.NewTime(t.Now), scaleErr, updateErr)
@@ -33,7 +33,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 		LabelSelector: o.settings.selector.String(), Conditions: slices.Clone(o.set.Status.Conditions),
 	}
 	for _, pod := range o.pods.Inactive {
-		if pod.Status.Phase != "" { // an inactive Pod still holds its ordinal
+		if pod.Status.Phase != "" { // an inactive Pod still occupies its ordinal
 			status.Replicas++
 		}
 		if podstate.IsReady(pod) {
@@ -55,7 +55,7 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	return status
 }
 
-// statusOf returns the status, and points into it.
+// statusOf returns the status and pointers to its fields.
 func statusOf(set *v1beta1.StatefulSet) (status any, observed *int64, conditions *v1beta1.Conditions) {
 	return set.Status, &set.Status.ObservedGeneration, &set.Status.Conditions
 }

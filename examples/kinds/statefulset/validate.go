@@ -12,31 +12,32 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateOptions are the facts for validation besides the object.
+// validateOptions are inputs of validation besides the object.
 type validateOptions struct {
-	// storageClasses finds the classes of growing claims. Nil skips the check.
+	// storageClasses finds the StorageClasses of claims that would be resized. If nil, the check is skipped.
 	storageClasses storageClasses
-	// autoResizePVC has claims grow with their templates (gate StatefulSetAutoResizePVCGate).
+	// autoResizePVC says that claims are resized when the size in their templates is raised (gate
+	// StatefulSetAutoResizePVCGate).
 	autoResizePVC bool
-	// inPlaceResources lets cpu and memory change in place (gate InPlaceWorkloadVerticalScaling).
+	// inPlaceResources allows cpu and memory to be changed in place (gate InPlaceWorkloadVerticalScaling).
 	inPlaceResources bool
 }
 
-// validateSpec refuses all faults of a spec.
+// validateSpec returns all errors in a spec.
 func validateSpec(obj *v1beta1.StatefulSet) field.ErrorList {
 	_, problems, warnings := resolve(obj, nil)
 	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateCreate returns the problems of a new, defaulted object. The name, together with an ordinal, is the hostname
-// of a Pod, so the name has no dots.
+// validateCreate returns the errors in a new object with defaults. The name with an ordinal is the hostname of a Pod,
+// so the name must not contain a dot.
 func validateCreate(obj *v1beta1.StatefulSet) field.ErrorList {
 	return append(validation.Name(obj, apivalidation.NameIsDNSLabel), validateSpec(obj)...)
 }
 
-// validateUpdate returns the problems of an update: by its own rules, and by all rules of the spec. Problems of spec
-// already in old, in the same place with the same value, are left out. The error means: a storage class could not be
-// read.
+// validateUpdate returns the errors in an update: by the rules for updates and by all rules for the spec. Errors in
+// spec that old has already, at the same path with the same value, are left out. err means that a StorageClass could
+// not be read.
 func validateUpdate(obj, old *v1beta1.StatefulSet, opts validateOptions) (field.ErrorList, error) {
 	errs := validation.NewProblems(validateSpec(obj), validateSpec(old))
 	errs = append(errs, validateFixed(&obj.Spec, &old.Spec)...)
@@ -51,12 +52,12 @@ func validateUpdate(obj, old *v1beta1.StatefulSet, opts validateOptions) (field.
 	return append(errs, more...), err
 }
 
-// validateDelete refuses to delete a protected object.
+// validateDelete returns an error if the object is protected from deletion.
 func validateDelete(obj *v1beta1.StatefulSet) field.ErrorList {
 	return validation.DeletionProtected("StatefulSet", obj.Labels, replicasOf(obj))
 }
 
-// validateFixed refuses changes of the Pods' identity.
+// validateFixed returns errors for changes of fields that determine the Pods' identity.
 func validateFixed(next, old *v1beta1.StatefulSetSpec) field.ErrorList {
 	var errs field.ErrorList
 	for _, fixed := range []struct {

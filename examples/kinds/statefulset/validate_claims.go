@@ -14,20 +14,20 @@ import (
 	"github.com/workloadkit/workloadkit/pvc"
 )
 
-// storageClasses finds storage classes. Both functions return nil for a missing class, and an error if the answer is
+// storageClasses finds StorageClasses. Both functions return nil if there is no such class, and an error if this is
 // unknown.
 type storageClasses interface {
-	// Named returns the class of a name.
+	// Named returns the StorageClass of a name.
 	Named(name string) (*storagev1.StorageClass, error)
-	// Default returns the class of claims without a class; see [defaultClass].
+	// Default returns the StorageClass for claims that name none; see [defaultClass].
 	Default() (*storagev1.StorageClass, error)
 }
 
-// annotationDefaultClass marks the default class, with value "true".
+// annotationDefaultClass marks the default class with the value "true".
 const annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
 
-// defaultClass returns the class given by the API server to claims without a class: the newest marked class, and of
-// several equally new classes the first by name. Nil means: there is none.
+// defaultClass returns the class that the API server sets on claims without a class: the newest class marked as
+// default, and of several equally new classes the first by name. Nil means that there is none.
 func defaultClass(classes []storagev1.StorageClass) *storagev1.StorageClass {
 	var marked []*storagev1.StorageClass
 	for i := range classes {
@@ -43,8 +43,9 @@ func defaultClass(classes []storagev1.StorageClass) *storagev1.StorageClass {
 	})
 }
 
-// validateClaimUpdate checks changes of claim templates followed by claims. The update's strategy decides. Without
-// following claims, templates only concern later claims, and may change in any way.
+// validateClaimUpdate checks changes of claim templates that make claims change as well. Whether claims change is
+// decided by the update's strategy. If claims do not change, a template only affects claims created later, and may
+// change in any way.
 func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts validateOptions) (field.ErrorList, error) {
 	if !opts.autoResizePVC || next.VolumeClaimUpdateStrategy.Type != v1beta1.ClaimsOnPodRollingUpdate {
 		return nil, nil
@@ -73,7 +74,7 @@ func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts validateOption
 		}
 		errs = append(errs, problems...)
 	}
-	for i := range old.VolumeClaimTemplates { // not the map, for the order
+	for i := range old.VolumeClaimTemplates { // not over the map, so that the order of errors is fixed
 		if name := old.VolumeClaimTemplates[i].Name; before[name] != nil {
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%q is gone; %s", name, fixed)))
 			delete(before, name)
@@ -82,7 +83,8 @@ func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts validateOption
 	return errs, nil
 }
 
-// claimChange checks a change of a template. Only the storage may change, and a missing class may be added.
+// claimChange checks a change of a claim template. Only the storage request may change, and a missing class may be
+// added.
 func claimChange(next, old *corev1.PersistentVolumeClaim, classes storageClasses, path *field.Path) (field.ErrorList, error) {
 	var errs field.ErrorList
 	at, is, was := path.Child("spec"), next.Spec.DeepCopy(), old.Spec.DeepCopy()
@@ -104,12 +106,12 @@ func claimChange(next, old *corev1.PersistentVolumeClaim, classes storageClasses
 	}
 	wanted, had := next.Spec.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]
 	if len(errs) > 0 || classes == nil || wanted.Cmp(had) <= 0 {
-		return errs, nil // claims never shrink
+		return errs, nil // claims are never shrunk
 	}
 	return growth(next, classes, at)
 }
 
-// growth checks that claims of a template may grow, by the class of new claims.
+// growth checks that claims of a template can be resized, by the StorageClass of new claims.
 func growth(claim *corev1.PersistentVolumeClaim, classes storageClasses, path *field.Path) (field.ErrorList, error) {
 	at, named := path.Child("resources", "requests").Key(string(corev1.ResourceStorage)), claim.Spec.StorageClassName
 	wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage]

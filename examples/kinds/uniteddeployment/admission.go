@@ -24,7 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// endpoint defaults and judges UnitedDeployments. The API server judges the workloads of subsets, by dry-run creations.
+// endpoint defaults and validates UnitedDeployments. The API server validates the workloads of subsets by dry-run
+// creations.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.UnitedDeployment, v1alpha1.UnitedDeployment] {
 	gates := apps.ResolveGates(options.Gates)
 	defaults := api.DefaultOptions{TemplateNoDefaults: gates[apps.GateTemplateNoDefaults]}
@@ -52,7 +53,7 @@ func endpoint(options admission.Options) *admission.Rules[v1beta1.UnitedDeployme
 	return rules
 }
 
-// templateParts are the templates, and the Pod and claim templates within.
+// templateParts are the workload templates, and the Pod and claim templates in them.
 func templateParts(admission.Spec) []admission.TemplatePart {
 	parts := []admission.TemplatePart{
 		{Path: "template.statefulSetTemplate.spec", Into: &appsv1.StatefulSetSpec{}},
@@ -70,17 +71,19 @@ func templateParts(admission.Spec) []admission.TemplatePart {
 	return parts
 }
 
-// workloadJudge asks the API server about the workloads of subsets. StatefulSets and Deployments of Kubernetes are judged
-// as a whole, and of the other kinds the Pod templates: the rest has webhooks here, which should not wait for each other.
+// workloadJudge asks the API server to validate the workloads of subsets. StatefulSets and Deployments of Kubernetes
+// are validated as a whole; of the other kinds only the Pod templates, because these kinds have webhooks in the same
+// process, which should not wait for each other.
 type workloadJudge struct {
 	pods admission.TemplateJudge
 	dry  admission.DryRun
 }
 
-// mostJudged bounds the questions about an object. Most subsets differ in the values of the same fields.
+// mostJudged limits the number of workloads validated for an object. Most subsets differ only in the values of the same
+// fields.
 const mostJudged = 5
 
-// check judges the first subsets, up to the first with a problem. Objections name the field of the template, and the
+// check validates the first subsets, up to the first that has an error. Errors name the field of the template, and the
 // subset.
 func (j *workloadJudge) check(ctx context.Context, obj, stored *v1beta1.UnitedDeployment) (problems field.ErrorList, warning string) {
 	subsets := obj.Spec.Topology.Subsets
@@ -115,7 +118,8 @@ func subsetNamed(ud *v1beta1.UnitedDeployment, name string) *v1beta1.Subset {
 	return nil
 }
 
-// sample returns the workload of a subset without Pods, and the path of its template. A nil subset has none.
+// sample returns the workload of a subset with zero replicas, and the path of its template. If subset is nil, the
+// template is used without changes.
 func sample(ud *v1beta1.UnitedDeployment, subset *v1beta1.Subset) (workload, *field.Path) {
 	found := templatesOf(&ud.Spec.Template)
 	if len(found) != 1 || subset == nil || ud.Spec.Selector == nil {
@@ -150,7 +154,8 @@ func podTemplate(w workload) admission.PodTemplate {
 	return admission.PodTemplate{PodTemplateSpec: p.pod, Claims: p.claims}
 }
 
-// whole judges a workload of Kubernetes. Temporary objections, for example because of a quota, are reported later.
+// whole validates a workload of Kubernetes. Errors that may be temporary, for example because of a quota, are reported
+// only when the workload is created.
 func (j *workloadJudge) whole(ctx context.Context, path *field.Path, next, was workload) (field.ErrorList, string) {
 	object, ok := next.(client.Object)
 	if !j.dry.On() || !ok || apiequality.Semantic.DeepEqual(next, was) {

@@ -37,7 +37,7 @@ import (
 // ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "uniteddeployment-controller"
 
-// Options of the controller. The zero value is usable.
+// Options are options of the controller. The zero value is usable.
 type Options = kruise.Options
 
 // Reconciler reconciles UnitedDeployments.
@@ -55,11 +55,11 @@ type Reconciler struct {
 	options     Options
 }
 
-// view is a UnitedDeployment, as cached.
+// view is a UnitedDeployment as the cache shows it.
 type view = ownercache.View[*v1beta1.UnitedDeployment]
 
 // Setup adds the controller to the manager. The controller writes with c. The scheme must know the types of this group.
-// The row says what the cache keeps of workloads and Pods.
+// The kind's Row says which fields of workloads and Pods the cache keeps.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
@@ -99,7 +99,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, nil
 }
 
-// Reconcile brings the workloads of a UnitedDeployment closer to its spec.
+// Reconcile does the next step towards a UnitedDeployment's spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil { // the garbage collector deletes the workloads
@@ -137,7 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(done.provision, done.update, truncateErr, statusErr)
 }
 
-// claim adopts and releases workloads, and returns the workloads of the UnitedDeployment.
+// claim adopts and releases workloads, and returns the workloads that the UnitedDeployment controls.
 func (r *Reconciler) claim(ctx context.Context, v *view, pass *fanout.Pass, s *settings) (owned []workload, err error) {
 	var found []client.Object
 	for _, index := range r.workloads {
@@ -161,7 +161,8 @@ func (r *Reconciler) claim(ctx context.Context, v *view, pass *fanout.Pass, s *s
 	)
 }
 
-// syncHistory finds or writes the revision of today's template. Update of the history is nil where the pass has to end.
+// syncHistory finds or creates the revision of the present template. If the pass must end, Update of the history is
+// nil.
 func (r *Reconciler) syncHistory(ctx context.Context, v *view, pass *fanout.Pass) (*revision.History, error) {
 	ud := v.Owner
 	h := r.histories.Of(revision.OwnerOf(ud, r.cache.Kind()), kruise.Collisions(ud.Status.CollisionCount), r.revisions.Of(ud.Namespace, ud.UID))
@@ -195,7 +196,7 @@ func (r *Reconciler) podsOf(v *view, owned []workload) func(types.UID) []*corev1
 	return func(workload types.UID) []*corev1.Pod { return found[workload] }
 }
 
-// act carries out the decisions, side by side: a refusal in a subset says nothing about the next subset.
+// act carries out the decisions concurrently: a refusal in a subset says nothing about other subsets.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, t *todo) (done outcome) {
 	if t.err != nil {
 		return outcome{update: reason.Final(t.err)}
@@ -234,7 +235,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, t *tod
 	return done
 }
 
-// stop ends a pass before its decisions. The error becomes a condition and an event.
+// stop ends a pass before decisions are made. The error is reported by a condition and an event.
 func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, condition, event string, err error) (ctrl.Result, error) {
 	if err == nil {
 		return pass.Result()

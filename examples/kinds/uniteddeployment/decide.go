@@ -24,31 +24,32 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// WorkloadEnding means that the workload of a subset is being deleted by somebody, and a finalizer holds the workload.
-// The controller makes a new workload after the end.
+// WorkloadEnding means that somebody is deleting the workload of a subset, and that a finalizer delays its removal. The
+// controller then creates a new workload.
 const WorkloadEnding reason.Code = "WorkloadEnding"
 
-// observation is the complete input of a pass.
+// observation contains all inputs of a pass.
 type observation struct {
 	ud       *v1beta1.UnitedDeployment
 	settings *settings
-	revision string // the newest
-	// workloads are all workloads controlled by the UnitedDeployment, of any kind.
+	revision string // name of the newest revision
+	// workloads are all workloads that the UnitedDeployment controls, of any kind.
 	workloads []workload
-	// pods are the active Pods of a workload.
+	// pods returns the active Pods of a workload.
 	pods func(types.UID) []*corev1.Pod
 	now  time.Time
 	// fromStart is true if spec.ordinals.start counts for StatefulSets of this group.
 	fromStart bool
 }
 
-// todo is a whole pass as data.
+// todo says what a pass must do.
 type todo struct {
 	subsets []*part
-	// surplus are deletions of further workloads of a subset, gone of workloads of removed subsets, or of another kind.
+	// surplus are deletions of duplicate workloads of a subset; gone are deletions of workloads of removed subsets, or
+	// of another kind.
 	surplus, gone, changes []*write
 	create                 []workload
-	// err says why nothing is changed.
+	// err says why nothing may be changed.
 	err      error
 	division subsets.Division
 	wake     time.Duration
@@ -56,16 +57,16 @@ type todo struct {
 	remember bool
 }
 
-// part is a subset in a pass.
+// part is a subset with what a pass has found out about it.
 type part struct {
 	spec *v1beta1.Subset
-	have workload // nil for none
+	have workload // nil if there is none
 	pods []*corev1.Pod
 	was  *v1beta1.Condition // Schedulable, as stored
 	told int                // replicas, as stored
 	hold bool
 	mark subsets.Mark
-	// updated are the Pods at the newest revision, and updatedReady the ready ones among them.
+	// updated are the Pods at the newest revision, and updatedReady those of them that are ready.
 	updated, updatedReady int
 	reserved              []*corev1.Pod
 
@@ -76,7 +77,7 @@ type part struct {
 	why      reason.List
 }
 
-// decide decides a whole pass from its argument alone.
+// decide plans a whole pass from its argument alone.
 func decide(o *observation) *todo {
 	t := &todo{}
 	byName := o.sort(t)
@@ -103,8 +104,8 @@ func decide(o *observation) *todo {
 	return t
 }
 
-// sort finds the workload of each subset, and the workloads to delete. Of several workloads of a subset the one with the
-// most ready Pods stays, among equals the oldest.
+// sort finds the workload of each subset, and the workloads to delete. If a subset has several workloads, the workload
+// with the most ready Pods is kept, among equals the oldest.
 func (o *observation) sort(t *todo) map[string]workload {
 	kind, byName := reflect.TypeOf(o.settings.template.workload), map[string]workload{}
 	better := func(a, b workload) int {
@@ -161,7 +162,7 @@ func (o *observation) observe(spec *v1beta1.Subset, byName map[string]workload) 
 	return p
 }
 
-// judge says whether a subset takes further Pods, and which of the Pods are reserved.
+// judge says whether a subset gets further Pods, and which of its Pods are reserved.
 func (o *observation) judge(t *todo, p *part) {
 	if !o.settings.adaptive {
 		return
@@ -188,7 +189,7 @@ func (o *observation) judge(t *todo, p *part) {
 	t.soon(wait)
 }
 
-// reserve decides whether a Pod is reserved, and returns when to look again.
+// reserve decides whether a Pod is reserved, and returns the time until the next check.
 func (o *observation) reserve(t *todo, p *part, pod *corev1.Pod) time.Duration {
 	var was *bool
 	if label, ok := pod.Labels[apps.LabelReservedPod]; ok {
@@ -197,7 +198,7 @@ func (o *observation) reserve(t *todo, p *part, pod *corev1.Pod) time.Duration {
 	reserved, wait := o.settings.policy.IsReserved(pod, was, p.mark.Standing, o.now)
 	old := pod.Labels[apps.LabelSubsetRevision] != o.revision
 	if old && was != nil && *was && partitionOf(o.ud, p.spec.Name, len(p.pods)) == 0 {
-		reserved, wait = true, 0 // an old Pod proves nothing, unless the Pod is to stay
+		reserved, wait = true, 0 // an old Pod proves nothing about the subset, unless the Pod is to be kept
 	}
 	if reserved {
 		p.reserved = append(p.reserved, pod)
@@ -208,15 +209,16 @@ func (o *observation) reserve(t *todo, p *part, pod *corev1.Pod) time.Duration {
 	return wait
 }
 
-// soon asks for another pass.
+// soon requeues the UnitedDeployment after the given time.
 func (t *todo) soon(wait time.Duration) {
 	if wait > 0 && (t.wake == 0 || wait < t.wake) {
 		t.wake = wait
 	}
 }
 
-// divide divides the replicas. Without reserved Pods, all replicas get a place that the bounds allow: pending Pods have
-// an autoscaler of Nodes make room. So the last closed subsets open again until all replicas have a place.
+// divide divides the replicas among the subsets. Without reserved Pods, every replica gets a place as far as the bounds
+// allow: pending Pods make an autoscaler add Nodes. So the last closed subsets are opened again until all replicas have
+// a place.
 func (o *observation) divide(parts []*part) (subsets.Division, error) {
 	states := make([]subsets.State, len(parts))
 	for i, p := range parts {
@@ -247,7 +249,7 @@ func (o *observation) divide(parts []*part) (subsets.Division, error) {
 	return d, err
 }
 
-// state is the present state of a subset. A Pod beyond the replicas, as in a rolling update, holds no place.
+// state returns the present state of a subset. Pods in excess of the replicas, as in a rolling update, do not count.
 func (o *observation) state(p *part) subsets.State {
 	s := subsets.State{Standing: p.mark.Standing}
 	if p.have == nil {
@@ -261,13 +263,13 @@ func (o *observation) state(p *part) subsets.State {
 	return s
 }
 
-// about returns the limits of a subset.
+// about returns the limits that concern a subset.
 func about(subset string, limits reason.List) reason.List {
 	path := subsetPath(subset).String()
 	return slices.DeleteFunc(slices.Clone(limits), func(why reason.Reason) bool { return why.Path != path && !strings.HasPrefix(why.Path, path+".") })
 }
 
-// shape compares the workload of a subset with the wanted workload.
+// shape compares the workload of a subset with the wanted workload, and plans the change.
 func (o *observation) shape(t *todo, p *part) error {
 	p.kept = partitionOf(o.ud, p.spec.Name, p.replicas)
 	want, n, err := build(o.ud, o.settings.template, p.spec, o.revision, numbers{replicas: int32(p.replicas), kept: &p.kept, unavailable: o.unavailable(p)})
@@ -296,8 +298,8 @@ func (o *observation) shape(t *todo, p *part) error {
 	return nil
 }
 
-// unavailable is how many Pods of a subset may be unavailable: as many as are, while Pods of the subset are reserved, so
-// that an update does not wait for Pods unable to start. Nil leaves the number alone.
+// unavailable returns how many Pods of a subset may be unavailable: while Pods of the subset are reserved, as many as
+// are unavailable now, so that an update does not wait for Pods that cannot start. If nil, the number is not changed.
 func (o *observation) unavailable(p *part) *intstr.IntOrString {
 	if !o.settings.template.reserves {
 		return nil
@@ -319,7 +321,7 @@ func (o *observation) unavailable(p *part) *intstr.IntOrString {
 	}
 	usual, was := partsOf(o.settings.template.workload).unavailable, partsOf(p.have).unavailable
 	switch {
-	case was == nil || was.Type != intstr.Int || usual != nil && *usual == *was: // as written in the template, or by default
+	case was == nil || was.Type != intstr.Int || usual != nil && *usual == *was: // as in the template, or the default
 		return nil
 	case usual != nil:
 		return usual
@@ -330,8 +332,8 @@ func (o *observation) unavailable(p *part) *intstr.IntOrString {
 	return new(intstr.FromString("20%"))
 }
 
-// stuckAt returns Pods of a StatefulSet of Kubernetes that hold up an update: the Pods are to be updated, and not ready.
-// Kubernetes waits for such Pods to become ready first.
+// stuckAt returns Pods of a StatefulSet of Kubernetes that block an update: the Pods must be updated and are not ready.
+// Kubernetes would wait until such Pods are ready.
 func (o *observation) stuckAt(p *part) (out []*corev1.Pod) {
 	set, ok := p.have.(*appsv1.StatefulSet)
 	if !ok || set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {

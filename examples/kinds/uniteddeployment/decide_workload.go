@@ -16,27 +16,27 @@ import (
 
 // write is a change of an object.
 type write struct {
-	workload // or a Pod
+	workload // the object, which may also be a Pod
 
 	patch *patch // nil for a deletion
 }
 
-// patch changes an object.
+// patch is a patch of an object.
 type patch struct {
 	Type types.PatchType
 	Body any
-	// Whole is true for a new revision or a new patch of the subset.
+	// Whole is true if the revision or the subset's patch has changed.
 	Whole bool
 }
 
-// operation is a part of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// changeOf returns the patch from a workload to the wanted workload, nil for none.
+// changeOf returns the patch from a workload to the wanted workload, nil if nothing differs.
 func changeOf(have, want workload, n numbers) *patch {
 	is, labels, annotations := partsOf(have), want.GetLabels(), want.GetAnnotations()
 	if have.GetLabels()[apps.LabelSubsetRevision] != labels[apps.LabelSubsetRevision] || !sameText(have.GetAnnotations(), annotations[apps.AnnotationSubsetPatch]) {
@@ -68,7 +68,7 @@ func changeOf(have, want workload, n numbers) *patch {
 	return &patch{Type: types.MergePatchType, Body: map[string]any{"metadata": map[string]any{"uid": have.GetUID()}, "spec": spec}}
 }
 
-// additions leave the other keys of a map alone.
+// additions returns operations that set wanted keys of a map and do not change other keys.
 func additions(path string, have, want map[string]string) (body []operation) {
 	if len(have) == 0 {
 		return []operation{{"add", path, want}}
@@ -81,7 +81,7 @@ func additions(path string, have, want map[string]string) (body []operation) {
 	return body
 }
 
-// sameText reports whether the annotation of a workload has a subset's patch, in any spelling.
+// sameText reports whether a workload's annotation contains the subset's patch, in any JSON formatting.
 func sameText(annotations map[string]string, text string) bool {
 	was := annotations[apps.AnnotationSubsetPatch]
 	if was == text {
@@ -91,7 +91,7 @@ func sameText(annotations map[string]string, text string) bool {
 	return json.Unmarshal([]byte(was), &a) == nil && json.Unmarshal([]byte(text), &b) == nil && reflect.DeepEqual(a, b)
 }
 
-// relabelling is the patch that reserves a Pod, or ends the reservation.
+// relabelling returns the patch that marks a Pod as reserved, or removes the mark.
 func relabelling(pod *corev1.Pod, label string) *patch {
 	return &patch{Type: types.MergePatchType, Body: map[string]any{"metadata": map[string]any{"uid": pod.UID, "labels": map[string]string{apps.LabelReservedPod: label}}}}
 }

@@ -1,17 +1,19 @@
 // Package uniteddeployment is the controller of UnitedDeployments: the controller divides Pods among subsets, and keeps
 // a workload for each subset.
 //
-// Pure functions decide. resolve reads the spec, decide divides the replicas, by package subsets, and compares the
-// workload of each subset with the wanted workload. A workload is written if, and only if, its revision, patch, replicas
-// or partition differ: defaults and foreign changes of other fields are no difference, so two writers never undo each
-// other's work. A changed number is a patch of the number alone, and a changed revision or patch replaces the whole spec
-// by the template's, in a single request without a read.
+// Pure functions decide: resolve parses the spec; decide divides the replicas with package subsets, and compares the
+// workload of each subset with the wanted workload. A workload is written only if its revision, patch, replicas or
+// partition differ: defaults, and changes of other fields by others, are ignored, so that two writers never overwrite
+// each other's changes again and again. If only a number differs, a patch sets this number; if the revision or patch
+// differs, a single request replaces the whole spec by the template's, without a read.
 //
-// With type Adaptive, Pods without a possible Node move on to later subsets. A subset with stuck Pods is closed for a
-// while. With reserveUnschedulablePods, the Pods stay and have substitutes meanwhile.
+// With the type Adaptive, Pods that no Node can run are created again in later subsets. A subset with stuck Pods is
+// closed for a while. With reserveUnschedulablePods, the Pods are kept, and later subsets get substitutes until these
+// Pods run.
 //
-// OpenKruise differs in some points. Of several workloads of a subset this controller keeps the workload with the most
-// ready Pods. The last subset able to take the remaining Pods is never closed: pending Pods have an autoscaler of Nodes
-// make room. Ready Pods of an old revision are never reserved. The terms matchFields of a subset count. Reports name, for
-// each subset, the limits and remedies. The scale subresource counts exactly the Pods selected by its selector.
+// Differences from OpenKruise: If a subset has several workloads, this controller keeps the workload with the most
+// ready Pods. The last subset that can get the remaining Pods is never closed: pending Pods make an autoscaler add
+// Nodes. Ready Pods of an old revision are never reserved. matchFields in the terms of a subset are respected. The
+// status names the limits of each subset, with remedies. The scale subresource counts exactly the Pods that its
+// selector selects.
 package uniteddeployment

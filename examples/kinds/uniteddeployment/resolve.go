@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// settings are a UnitedDeployment's spec with every default filled in, and everything compiled.
+// settings are a UnitedDeployment's spec with all defaults set, and everything compiled.
 type settings struct {
 	replicas     int
 	selector     labels.Selector
@@ -33,7 +33,7 @@ type settings struct {
 	reserve      bool
 	historyLimit int
 
-	// warnings are values that work, although their writer has made a mistake.
+	// warnings are values that can be used, but are probably a mistake.
 	warnings reason.List
 }
 
@@ -42,21 +42,23 @@ const (
 	adaptivePath = "spec.topology.scheduleStrategy.adaptive"
 )
 
-// longestPatch leaves room for the other annotations of a workload, which has the patch in an annotation.
+// longestPatch is the largest size of a patch, which is stored in an annotation of the workload beside other
+// annotations.
 const longestPatch = 128 << 10
 
-// largestTotal is how many bytes the Pod templates and claims of all subsets may have together: a pass holds all of them,
-// and a review merges each patch into the template.
+// largestTotal is the largest size in bytes of the Pod templates and claims of all subsets together: a pass holds all
+// of them in memory, and admission merges each patch into the template.
 const largestTotal = 16 << 20
 
-// subsetPath is the path of a subset, as in the reasons of package subsets.
+// subsetPath returns the path of a subset, as in the reasons of package subsets.
 func subsetPath(name string) *field.Path { return field.NewPath(topologyPath).Key(name) }
 
-// resolve reads and judges the spec, defaulted or not. Problems are values that no controller can work with: the
-// settings are unusable then. Warnings are values that work, because objects taken over have to go on working.
+// resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
+// work: the settings are then unusable. Warnings are values that can be used, because objects taken over from
+// OpenKruise must continue to work.
 func resolve(ud *v1beta1.UnitedDeployment) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(ud.Spec.Undecodable); left != nil {
-		return nil, left, nil // the rest would only complain of missing values
+		return nil, left, nil // further checks would only report missing values
 	}
 	read, spec := &judge.Reading{}, &ud.Spec
 	s = &settings{
@@ -81,7 +83,7 @@ func replicasOf(ud *v1beta1.UnitedDeployment) int32 {
 	return ptr.Deref(ud.Spec.Replicas, api.DefaultReplicas)
 }
 
-// readTemplate reads the template and the selector.
+// readTemplate parses the template and the selector.
 func (s *settings) readTemplate(read *judge.Reading, spec *v1beta1.UnitedDeploymentSpec) {
 	found := templatesOf(&spec.Template)
 	if len(found) != 1 {
@@ -101,7 +103,7 @@ func (s *settings) readTemplate(read *judge.Reading, spec *v1beta1.UnitedDeploym
 		s.selector = read.Selector("spec.selector", spec.Selector)
 	}
 	read.Template(path.Child("spec", "template").String(), parts.pod, apps.ReservedSubsetLabels())
-	if s.template.name == "cloneSetTemplate" { // OpenKruise accepts the rest
+	if s.template.name == "cloneSetTemplate" { // OpenKruise accepts other values
 		return
 	}
 	if own := s.template.workload.GetLabels(); len(errs) == 0 && !s.selector.Matches(labels.Set(own)) {
@@ -116,7 +118,7 @@ func (s *settings) readTemplate(read *judge.Reading, spec *v1beta1.UnitedDeploym
 	}
 }
 
-// readSchedule reads how Pods move on.
+// readSchedule reads when Pods are created again in other subsets.
 func (s *settings) readSchedule(read *judge.Reading, strategy *v1beta1.UnitedDeploymentScheduleStrategy) {
 	judge.OneOf(read, "spec.topology.scheduleStrategy.type", strategy.Type, v1beta1.AdaptiveSchedule, v1beta1.FixedSchedule)
 	adaptive := ptr.Deref(strategy.Adaptive, v1beta1.AdaptiveUnitedDeploymentStrategy{})
@@ -125,7 +127,7 @@ func (s *settings) readSchedule(read *judge.Reading, strategy *v1beta1.UnitedDep
 	if s.adaptive = strategy.Type == v1beta1.AdaptiveSchedule; !s.adaptive {
 		return
 	}
-	// For a Policy, zero means something else than no time.
+	// In a Policy, zero would mean that subsets are never closed.
 	s.policy.PendingFor = max(time.Duration(pending)*time.Second, time.Nanosecond)
 	s.policy.ClosedFor = max(time.Duration(closed)*time.Second, time.Nanosecond)
 	s.reserve = adaptive.ReserveUnschedulablePods
@@ -136,8 +138,8 @@ func (s *settings) readSchedule(read *judge.Reading, strategy *v1beta1.UnitedDep
 	}
 }
 
-// readNumbers compiles shares and bounds. Whether numbers add up is judged here for admission, and again by decide: the
-// scale subresource changes replicas without admission.
+// readNumbers compiles shares and bounds. Whether the numbers add up is checked here for admission, and again in
+// decide, because the scale subresource changes replicas without admission.
 func (s *settings) readNumbers(read *judge.Reading, list []v1beta1.Subset) {
 	config := subsets.Config{
 		Fill: subsets.Fixed, Rounding: partition.Nearest,
@@ -167,7 +169,7 @@ func (s *settings) readNumbers(read *judge.Reading, list []v1beta1.Subset) {
 	}
 }
 
-// refusal is admission's report of a reason.
+// refusal converts a reason to admission's error.
 func refusal(why reason.Reason) *field.Error {
 	detail := why.Detail
 	if why.Remedy != "" {
@@ -176,8 +178,8 @@ func refusal(why reason.Reason) *field.Error {
 	return field.Invalid(field.NewPath(why.Path), why.New, detail)
 }
 
-// totalSize is the size of the Pod templates and claims of all subsets. A term of a subset is added to each term of the
-// template.
+// totalSize returns the size of the Pod templates and claims of all subsets. The required term of a subset is counted
+// for each term of the template.
 func (s *settings) totalSize(list []v1beta1.Subset) (size int) {
 	if s.template.name == "" {
 		return 0
@@ -199,7 +201,7 @@ func (s *settings) totalSize(list []v1beta1.Subset) (size int) {
 	return size
 }
 
-// readSubsets judges sizes, names and patches.
+// readSubsets validates sizes, names and patches.
 func (s *settings) readSubsets(read *judge.Reading, list []v1beta1.Subset) {
 	if s.totalSize(list) > largestTotal {
 		read.Refuse(field.Invalid(field.NewPath(topologyPath), len(list), fmt.Sprintf("must be smaller: with the template, the workloads of all subsets would have "+
@@ -242,7 +244,7 @@ func (s *settings) readPatched(read *judge.Reading, subset *v1beta1.Subset) {
 	}
 }
 
-// readPartitions judges the partitions.
+// readPartitions validates the partitions.
 func readPartitions(read *judge.Reading, spec *v1beta1.UnitedDeploymentSpec) {
 	judge.OneOf(read, "spec.updateStrategy.type", spec.UpdateStrategy.Type, v1beta1.ManualUpdateStrategyType)
 	if spec.UpdateStrategy.ManualUpdate == nil {
@@ -258,7 +260,7 @@ func readPartitions(read *judge.Reading, spec *v1beta1.UnitedDeploymentSpec) {
 	}
 }
 
-// partitionOf is how many of a subset's Pods stay at an older revision.
+// partitionOf returns how many of a subset's Pods stay at an older revision.
 func partitionOf(ud *v1beta1.UnitedDeployment, subset string, replicas int) int32 {
 	if ud.Spec.UpdateStrategy.ManualUpdate == nil {
 		return 0

@@ -19,20 +19,20 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// workload is an object of any of the four kinds.
+// workload is an object of one of the four workload kinds.
 type workload interface {
 	metav1.Object
 	runtime.Object
 }
 
-// template is a template as the workload of a nameless subset.
+// template is a workload template, as the workload of a subset without a name.
 type template struct {
-	name     string // of the field
+	name     string // name of the field in the spec
 	workload workload
-	reserves bool // whether Pods can be reserved
+	reserves bool // whether Pods of the kind can be reserved
 }
 
-// templatesOf returns the written templates, of which there should be one.
+// templatesOf returns the templates that are set; exactly one should be.
 func templatesOf(t *v1beta1.SubsetTemplate) (found []template) {
 	meta := func(from *metav1.ObjectMeta) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Labels: maps.Clone(from.Labels), Annotations: maps.Clone(from.Annotations)}
@@ -52,7 +52,7 @@ func templatesOf(t *v1beta1.SubsetTemplate) (found []template) {
 	return found
 }
 
-// numbers are what is divided, or follows from the division. A nil number is not in the workload's hands.
+// numbers are the numbers that depend on the division. A number that is nil is not written.
 type numbers struct {
 	replicas int32
 	// kept is how many Pods stay at an older revision.
@@ -61,12 +61,12 @@ type numbers struct {
 	unavailable *intstr.IntOrString
 }
 
-// parts are what the controller reads of a workload. Pointers lead into the workload.
+// parts are the fields of a workload that the controller reads. The pointers refer into the workload.
 type parts struct {
 	numbers
 
 	spec     any
-	own      **int32 // replicas as written
+	own      **int32 // the field replicas
 	selector **metav1.LabelSelector
 	pod      *corev1.PodTemplateSpec
 	claims   []corev1.PersistentVolumeClaim
@@ -75,7 +75,7 @@ type parts struct {
 	failure     string
 }
 
-// partsOf reads a workload. partsOf and setNumbers alone tell the kinds apart.
+// partsOf returns the parts of a workload. Only partsOf and setNumbers depend on the kind.
 func partsOf(w workload) (p parts) {
 	switch w := w.(type) {
 	case *appsv1.Deployment:
@@ -120,7 +120,7 @@ func failureIn(conditions v1beta1.Conditions, names ...string) string {
 	return ""
 }
 
-// setNumbers writes numbers into a workload, and returns the numbers that the workload's strategy takes.
+// setNumbers writes numbers into a workload, and returns those numbers that the workload's strategy uses.
 func setNumbers(w workload, n numbers) numbers {
 	switch w := w.(type) {
 	case *appsv1.Deployment:
@@ -167,7 +167,7 @@ func filled[T any](field **T) *T {
 	return *field
 }
 
-// patchOf is the text of a subset's patch, empty for none.
+// patchOf returns the text of a subset's patch, empty if there is none.
 func patchOf(subset *v1beta1.Subset) string {
 	if text := string(subset.Patch.Raw); text != "null" {
 		return text
@@ -175,7 +175,7 @@ func patchOf(subset *v1beta1.Subset) string {
 	return ""
 }
 
-// build returns the wanted workload of a subset, and the numbers written into the workload.
+// build returns the wanted workload of a subset, and the numbers written into it.
 func build(ud *v1beta1.UnitedDeployment, from template, subset *v1beta1.Subset, revision string, n numbers) (workload, numbers, error) {
 	w, ok := from.workload.DeepCopyObject().(workload)
 	if !ok {
@@ -201,7 +201,7 @@ func build(ud *v1beta1.UnitedDeployment, from template, subset *v1beta1.Subset, 
 	return w, setNumbers(w, n), nil
 }
 
-// with merges maps; later values count.
+// with merges maps; later values override earlier values.
 func with(base map[string]string, more ...map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, m := range append([]map[string]string{base}, more...) {
@@ -251,7 +251,8 @@ func patchedPod(from *corev1.PodTemplateSpec, subset *v1beta1.Subset, revision s
 	return pod, nil
 }
 
-// restrict adds the requirements of a term to each of a Pod's required terms, of which any suffices.
+// restrict adds the requirements of a term to each of a Pod's required terms, because matching any one of them is
+// enough.
 func restrict(spec *corev1.PodSpec, term *corev1.NodeSelectorTerm) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Row describes the kind to code that is shared by all kinds.
+// Row describes the kind to code shared by all kinds.
 func Row() kind.Row {
 	workers := 3
 	return kind.Row{
@@ -47,7 +47,7 @@ func Row() kind.Row {
 	}
 }
 
-// keepWorkload copies what is read of the workload of a subset.
+// keepWorkload copies, for the cache, the fields of a subset's workload that the controller reads.
 func keepWorkload(kept, found client.Object) {
 	if !hasSubset(found) {
 		return
@@ -65,7 +65,8 @@ func keepWorkload(kept, found client.Object) {
 	}
 }
 
-// podFields copies what is read of a foreign Pod of a subset: whether the Pod is ready, and whether a Node was found.
+// podFields copies, for the cache, what the controller reads of a subset's Pods: whether the Pod is ready and bound to
+// a Node.
 func podFields(kept, pod *corev1.Pod) {
 	if !hasSubset(pod) {
 		return

@@ -20,7 +20,8 @@ import (
 type outcome struct {
 	// provisioned is true after workloads were created or deleted.
 	provisioned bool
-	// provision and update are the errors of creations and deletions, and of changes. surplus is a part of provision.
+	// provision are the errors of creations and deletions, and update the errors of changes. surplus is the part of
+	// provision about duplicates.
 	provision, update, surplus error
 }
 
@@ -107,7 +108,7 @@ func setConditions(conditions *v1beta1.Conditions, o *observation, t *todo, done
 	conditions.SetFailure(apps.ConditionReplicasLimited, t.limited(), now)
 }
 
-// setSuccess sets a condition that is True without an error.
+// setSuccess sets a condition to True if err is nil, otherwise to False.
 func setSuccess(conditions *v1beta1.Conditions, name string, err error, now metav1.Time) {
 	c := v1beta1.Condition{Type: name, Status: corev1.ConditionTrue}
 	if err != nil {
@@ -117,7 +118,7 @@ func setSuccess(conditions *v1beta1.Conditions, name string, err error, now meta
 	conditions.Set(c, now)
 }
 
-// limited says why replicas have no place, nil if all have one.
+// limited says why replicas have no place, nil if all have a place.
 func (t *todo) limited() error {
 	if t.division.Left > 0 {
 		return t.division.Limits.Err()
@@ -125,7 +126,7 @@ func (t *todo) limited() error {
 	return nil
 }
 
-// subsetStatus is the status of a subset, with its reasons.
+// subsetStatus returns the status of a subset, with its reasons.
 func (o *observation) subsetStatus(p *part, now metav1.Time) v1beta1.UnitedDeploymentSubsetStatus {
 	s := v1beta1.UnitedDeploymentSubsetStatus{Name: p.spec.Name, Replicas: int32(p.replicas), Partition: p.kept, ReservedPods: int32(len(p.reserved))}
 	for i := range o.ud.Status.SubsetStatuses {
@@ -147,7 +148,7 @@ func (o *observation) subsetStatus(p *part, now metav1.Time) v1beta1.UnitedDeplo
 	return s
 }
 
-// schedulable is the condition for the standing of a subset.
+// schedulable returns the condition for the standing of a subset.
 func (o *observation) schedulable(p *part) v1beta1.Condition {
 	c := v1beta1.Condition{Type: apps.ConditionSubsetSchedulable, Status: corev1.ConditionTrue}
 	wasFalse := p.wasClosed()
@@ -169,7 +170,7 @@ func (o *observation) schedulable(p *part) v1beta1.Condition {
 	return c
 }
 
-// tell sends events about a pass: what was done, what could not be done, and which subsets take no further Pods.
+// tell sends events about a pass: what was done, what failed, and which subsets get no further Pods.
 func (r *Reconciler) tell(o *observation, t *todo, done outcome) {
 	warn := func(event string, err error) {
 		_, message := reason.Explain(err)
@@ -216,7 +217,7 @@ func (r *Reconciler) tellStandings(o *observation, t *todo) {
 	r.told.Tell(o.ud, corev1.EventTypeNormal, apps.EventSubsetSchedulable, kruise.Some(opened, "subsets"))
 }
 
-// deed says what was done in a subset.
+// deed describes what was done in a subset.
 func (o *observation) deed(p *part) string {
 	switch {
 	case p.create != nil:

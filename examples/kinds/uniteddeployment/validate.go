@@ -13,19 +13,19 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateSpec refuses all faults of a spec.
+// validateSpec returns all errors in a spec.
 func validateSpec(obj *v1beta1.UnitedDeployment) field.ErrorList {
 	_, problems, warnings := resolve(obj)
 	return append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateCreate returns the problems of a new, defaulted object.
+// validateCreate returns the errors in a new object with defaults.
 func validateCreate(obj *v1beta1.UnitedDeployment) field.ErrorList {
 	return append(validation.Name(obj, apivalidation.NameIsDNSSubdomain), validateSpec(obj)...)
 }
 
-// validateUpdate returns the problems of an update: by its own rules, and by all rules of the spec. Problems already in
-// old, in the same place with the same value, are left out.
+// validateUpdate returns the errors in an update: by the rules for updates and by all rules for the spec. Errors that
+// old has already, at the same path with the same value, are left out.
 func validateUpdate(obj, old *v1beta1.UnitedDeployment) field.ErrorList {
 	errs := validation.NewProblems(validateSpec(obj), validateSpec(old))
 	if !apiequality.Semantic.DeepEqual(obj.Spec.Selector, old.Spec.Selector) {
@@ -35,7 +35,8 @@ func validateUpdate(obj, old *v1beta1.UnitedDeployment) field.ErrorList {
 	return append(errs, validateFixed(&obj.Spec.Template, &old.Spec.Template)...)
 }
 
-// validateSubsets refuses changes of the Nodes of an existing subset: the Pods would stay where they are.
+// validateSubsets returns errors for changes of the Nodes of an existing subset: existing Pods would stay on the old
+// Nodes.
 func validateSubsets(next, old []v1beta1.Subset) (errs field.ErrorList) {
 	const fixed = "cannot change while the subset exists; add another subset"
 	for i := range next {
@@ -54,7 +55,7 @@ func validateSubsets(next, old []v1beta1.Subset) (errs field.ErrorList) {
 	return errs
 }
 
-// validateFixed refuses changes of a template that the API refuses of the workloads.
+// validateFixed returns errors for changes of a template that the API server would refuse for the workloads.
 func validateFixed(next, old *v1beta1.SubsetTemplate) (errs field.ErrorList) {
 	if a, b := next.StatefulSetTemplate, old.StatefulSetTemplate; a != nil && b != nil {
 		free := a.Spec.DeepCopy()

@@ -21,18 +21,18 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// gather is how long events are gathered: a pass looks at all Pods.
+// gather is how long events are collected, because a pass goes through all Pods.
 const gather = 100 * time.Millisecond
 
 func workloadKinds() []client.Object {
 	return []client.Object{&appsv1.StatefulSet{}, &v1beta1.StatefulSet{}, &v1beta1.CloneSet{}, &appsv1.Deployment{}}
 }
 
-// hasSubset reports whether an object names its subset. Workloads that name none are never adopted: the user of a
-// workload with matching labels may know nothing of subsets.
+// hasSubset reports whether a label of an object names its subset. Workloads without this label are never adopted: a
+// workload may have matching labels by chance.
 func hasSubset(object metav1.Object) bool { return object.GetLabels()[apps.LabelSubsetName] != "" }
 
-// watch wakes UnitedDeployments for their workloads and Pods, and for workloads to adopt.
+// watch wakes UnitedDeployments on events of their workloads and Pods, and of workloads to adopt.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	wake := func(q queue, object client.Object) {
 		for _, name := range r.above(object) {
@@ -52,8 +52,8 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// above returns the names of the UnitedDeployments to which an object belongs, or may belong. A workload without its
-// label is released, and its UnitedDeployment needs another.
+// above returns the names of the UnitedDeployments to which an object belongs, or may belong. A workload that has lost
+// its label is released, and its UnitedDeployment needs another workload.
 func (r *Reconciler) above(object client.Object) (names []string) {
 	if !hasSubset(object) {
 		ref := metav1.GetControllerOfNoCopy(object)

@@ -18,8 +18,9 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/workloadspread"
 )
 
-// endpoint judges WorkloadSpreads. options.Reader reads the list of kinds and the target's further WorkloadSpreads.
-// Without a Reader both checks are skipped. While the feature gate is off, no WorkloadSpread is created.
+// endpoint validates WorkloadSpreads. options.Reader reads the list of configured kinds, and other WorkloadSpreads with
+// the same target. If there is no Reader, both checks are skipped. While the feature gate is off, no WorkloadSpread can
+// be created.
 func endpoint(options admission.Options) *admission.Rules[v1beta1.WorkloadSpread, v1alpha1.WorkloadSpread] {
 	gates, look := apps.ResolveGates(options.Gates), lookups{options.Reader, options.Namespace}
 	return &admission.Rules[v1beta1.WorkloadSpread, v1alpha1.WorkloadSpread]{
@@ -63,13 +64,14 @@ func oldField(hubField string) string {
 	return strings.NewReplacer("].requiredNodeSelector", "].requiredNodeSelectorTerm", "].preferredNodeSelector", "].preferredNodeSelectorTerms").Replace(hubField)
 }
 
-// lookups find the objects that a WorkloadSpread has to agree with.
+// lookups reads the objects that a WorkloadSpread is validated against.
 type lookups struct {
 	reader    client.Reader
 	namespace string
 }
 
-// unlisted reads the list only for a kind that needs to be listed. Invalid entries list none: the manager logs them.
+// unlisted reads the configured list only if the target's kind must be listed. Invalid entries are ignored: the manager
+// logs them.
 func (l *lookups) unlisted(ctx context.Context, obj *v1beta1.WorkloadSpread, s *settings) (field.ErrorList, error) {
 	if _, ok := api.BuiltIn(s.kind); ok || l.namespace == "" {
 		return nil, nil
@@ -83,7 +85,8 @@ func (l *lookups) unlisted(ctx context.Context, obj *v1beta1.WorkloadSpread, s *
 	return unlisted(obj, s, listed), nil
 }
 
-// spreadsPerPage bounds the WorkloadSpreads of a namespace held in memory: a status has the names of Pods.
+// spreadsPerPage limits the number of WorkloadSpreads held in memory at a time, because a status contains the names of
+// Pods.
 const spreadsPerPage = 20
 
 func (l *lookups) rivals(ctx context.Context, obj *v1beta1.WorkloadSpread, s *settings) (field.ErrorList, error) {

@@ -17,7 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// awaitedPod is a taken place whose Pod is not cached. A renewed place is another.
+// awaitedPod is a place that was taken for a Pod which the cache does not show yet. If the place is renewed, it is a
+// different awaitedPod.
 type awaitedPod struct {
 	key   string
 	since int64
@@ -25,7 +26,7 @@ type awaitedPod struct {
 
 func awaitedUnder(key string, since time.Time) awaitedPod { return awaitedPod{key, since.Unix()} }
 
-// await finds the taken places whose Pods will not come, and returns when to look again.
+// await finds the taken places whose Pods will not be created, and returns the time until the next check.
 func (r *Reconciler) await(ctx context.Context, v *view, seen *observed) (again time.Duration, err error) {
 	before, now := r.awaited.Of(v.Owner.UID), unseen(v.Owner, seen.pods)
 	if len(before)+len(now) == 0 {
@@ -39,9 +40,9 @@ func (r *Reconciler) await(ctx context.Context, v *view, seen *observed) (again 
 	return again, err
 }
 
-// look finds the places without a Pod among those taken now, and notes since when each was seen. A place that this
-// process has seen for as long as a request may last belongs to a stored Pod, or to no Pod: the API server knows.
-// Clocks of several processes may differ, so the time in the place does not count.
+// look returns the places that are taken now and have no Pod, and records since when this process has seen each. If
+// this process has seen a place for as long as a request may last, either the Pod was stored or it will never be: the
+// API server knows. The time recorded in the place is not used, because clocks of processes may differ.
 func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at time.Time, before, now map[awaitedPod]time.Time,
 ) (absent map[awaitedPod]bool, again time.Duration, err error) {
 	if len(now) == 0 {
@@ -78,7 +79,7 @@ func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at ti
 		switch {
 		case at.Sub(first) < life:
 		case there[place.key]:
-			now[place] = at // the cache is late
+			now[place] = at // the cache is stale
 		default:
 			absent[place] = true
 		}
@@ -89,7 +90,7 @@ func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at ti
 	return absent, again, nil
 }
 
-// unseen returns the taken places of Pods that are not cached.
+// unseen returns the taken places of Pods that the cache does not have.
 func unseen(spread *v1beta1.WorkloadSpread, pods *crowd) map[awaitedPod]time.Time {
 	out, awaited := map[awaitedPod]time.Time{}, sets.New[string]()
 	for _, list := range spread.Status.VersionedSubsetStatuses {
@@ -131,10 +132,10 @@ func (f *finder) flight(ctx context.Context) (flight, error) {
 	})
 }
 
-// podsPerPage bounds a read of Pods' metadata.
+// podsPerPage limits the number of Pods read at a time, as metadata only.
 const podsPerPage = 500
 
-// keysOf asks the API server for the keys of all Pods of a WorkloadSpread.
+// keysOf reads the keys of all Pods of a WorkloadSpread from the API server.
 func (f *finder) keysOf(ctx context.Context, spread *v1beta1.WorkloadSpread) (map[string]bool, error) {
 	keys := map[string]bool{}
 	list := &metav1.PartialObjectMetadataList{}

@@ -33,7 +33,7 @@ import (
 // ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "workloadspread-controller"
 
-// TargetNotAllowed means that the kind of the target is neither always allowed nor listed.
+// TargetNotAllowed means that the kind of the target is neither always allowed nor in the configured list.
 const TargetNotAllowed reason.Code = "TargetNotAllowed"
 
 // Reconciler reconciles WorkloadSpreads.
@@ -52,10 +52,11 @@ type Reconciler struct {
 	options     kruise.Options
 }
 
-// view is a WorkloadSpread, as cached.
+// view is a WorkloadSpread as the cache shows it.
 type view = ownercache.View[*v1beta1.WorkloadSpread]
 
-// setup adds the controller to the manager. The controller writes with c, and shares the statuses of the webhook.
+// setup adds the controller to the manager. The controller writes with c, and shares its queue of status writes with
+// the webhook.
 func setup(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options, w *webhook) error {
 	r := &Reconciler{webhook: w, options: options.Complete(), events: kruise.Manager(mgr).GetEventRecorderFor(ControllerName)}
 	r.fanout = fanout.New(r.options.Calls)
@@ -77,7 +78,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruis
 	return r.cache.AddController(mgr, "workloadspread", r, r.options.Loop(r.options.Workers, r.watch))
 }
 
-// unwatchedAgain is the wait before the next look at the number of a target without events.
+// unwatchedAgain is the wait before the next pass if changes of the target's replicas cause no event.
 const unwatchedAgain = 30 * time.Second
 
 // Reconcile counts the Pods of a WorkloadSpread.
@@ -113,7 +114,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(r.act(ctx, v, pass, &p), seen.unasked)
 }
 
-// stop ends a pass, and says why Pods are not spread. Another list of kinds is no event.
+// stop ends a pass and reports why Pods are not spread. The pass is repeated, because a changed list of kinds causes no
+// event.
 func (r *Reconciler) stop(v *view, pass *fanout.Pass, err error) (ctrl.Result, error) {
 	_, message := reason.Explain(err)
 	r.told.Tell(v.Owner, corev1.EventTypeWarning, apps.EventInvalidWorkloadSpread, message)
@@ -121,7 +123,7 @@ func (r *Reconciler) stop(v *view, pass *fanout.Pass, err error) (ctrl.Result, e
 	return pass.Result()
 }
 
-// observe gathers what a pass knows.
+// observe collects the inputs of a pass.
 func (r *Reconciler) observe(ctx context.Context, v *view, pass *fanout.Pass, s *settings) (seen observed, err error) {
 	namespace := v.Owner.Namespace
 	seen = observed{versioned: r.versioned, latest: r.latest(namespace, s), now: v.Now, node: func(name string) *corev1.Node {
@@ -177,7 +179,7 @@ func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) erro
 			if err != nil {
 				return fmt.Errorf("reading Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 			}
-			whole.ManagedFields = nil // half of a Pod
+			whole.ManagedFields = nil // managedFields are half of a Pod's size
 		}
 		if whole != nil {
 			now[pod.UID], e.pod = whole, whole
@@ -189,7 +191,8 @@ func (r *Reconciler) complete(ctx context.Context, v *view, seen *observed) erro
 	return nil
 }
 
-// count stores the count. The count joins the decisions of webhooks, so no place taken meanwhile is lost.
+// count stores the count. The count is queued with the decisions of webhooks, so that no place taken in between is
+// lost.
 func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen observed) (plan, error) {
 	type counted struct {
 		*counter
@@ -221,13 +224,13 @@ func (r *Reconciler) count(ctx context.Context, v *view, s *settings, seen obser
 	return got.finish(), nil
 }
 
-// errOvertaken means that the WorkloadSpread has changed since the view.
+// errOvertaken means that the WorkloadSpread has changed since the view was made.
 var errOvertaken = errors.New("the WorkloadSpread has changed")
 
-// overtakenRetry is the wait before the next count then.
+// overtakenRetry is the wait before the next count after errOvertaken.
 const overtakenRetry = 100 * time.Millisecond
 
-// act carries out a plan, after its status is stored.
+// act carries out a plan, after the status was stored.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, p *plan) error {
 	write := func(what, event string, all []written) error {
 		changes, pods := map[types.UID]metadata{}, make([]*corev1.Pod, 0, len(all))
@@ -250,7 +253,8 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, p *pla
 	marked := write("mark Pods", apps.EventPatchPodFailed, p.marks)
 	ranked := write("rank Pods", apps.EventPatchPodDeletionCostFailed, p.costs)
 	deleted := fanout.Each(ctx, pass, fanout.Task{Name: "delete Pods"}, p.stuck, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-		only := client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion} // a Node may have been found since
+		// The Pod may have been bound to a Node since.
+		only := client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}
 		err := v.Client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, only)
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return false, nil
@@ -266,7 +270,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, p *pla
 	return errors.Join(marked, ranked, deleted)
 }
 
-// tell sends events for news.
+// tell sends events about changes.
 func (r *Reconciler) tell(owner *v1beta1.WorkloadSpread, s *settings, p *plan, odd error, latest string) {
 	_, message := reason.Explain(odd)
 	r.told.Tell(owner, corev1.EventTypeWarning, apps.EventInvalidWorkloadSpread, message)
@@ -287,7 +291,8 @@ func (r *Reconciler) tell(owner *v1beta1.WorkloadSpread, s *settings, p *plan, o
 	r.told.Tell(owner, corev1.EventTypeNormal, apps.EventSubsetChosen, s.next(list, p.room))
 }
 
-// next says where the next Pod goes, and why to no earlier subset. The text is empty for the first subset.
+// next says in which subset the next Pod is created, and why in no earlier subset. If it is the first subset, the text
+// is empty.
 func (s *settings) next(list []v1beta1.WorkloadSpreadSubsetStatus, places []subsets.Place) string {
 	if len(list) == 0 || api.IsNumbered(s.kind) {
 		return ""

@@ -19,10 +19,11 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// ledger is the part of the status with the places, by version. Lists and maps are replaced and never written to.
+// ledger is the part of the status with the places, by version of the workload. Lists and maps are replaced and never
+// modified.
 type ledger = map[string][]v1beta1.WorkloadSpreadSubsetStatus
 
-// bookOf returns the places of a version.
+// bookOf returns the places of a version as a Book.
 func bookOf(list []v1beta1.WorkloadSpreadSubsetStatus) subsets.Book {
 	book := make(subsets.Book, len(list))
 	for i := range list {
@@ -33,7 +34,7 @@ func bookOf(list []v1beta1.WorkloadSpreadSubsetStatus) subsets.Book {
 	return book
 }
 
-// listOf returns a version's part of the status. Conditions are those of the list before.
+// listOf converts the Book of a version to the form of the status. Conditions are copied from the list before.
 func listOf(book subsets.Book, places []subsets.Place, before []v1beta1.WorkloadSpreadSubsetStatus,
 ) []v1beta1.WorkloadSpreadSubsetStatus {
 	conditions := make(map[string][]metav1.Condition, len(before))
@@ -45,14 +46,14 @@ func listOf(book subsets.Book, places []subsets.Place, before []v1beta1.Workload
 		line := book.Line(places[i].Name)
 		list[i] = v1beta1.WorkloadSpreadSubsetStatus{
 			Name: line.Name, Replicas: line.Replicas, CreatingPods: line.Creating, DeletingPods: line.Deleting,
-			MissingReplicas: int32(line.Missing(places[i])), //nolint:gosec // maximums are numbers of the API
+			MissingReplicas: int32(line.Missing(places[i])), //nolint:gosec // maximums fit into an int32
 			Conditions:      conditions[line.Name],
 		}
 	}
 	return list
 }
 
-// with returns the ledger with the list of a version replaced.
+// with returns a copy of the ledger in which the list of a version is replaced.
 func with(books ledger, version string, list []v1beta1.WorkloadSpreadSubsetStatus) ledger {
 	out := make(ledger, len(books)+1)
 	maps.Copy(out, books)
@@ -60,11 +61,11 @@ func with(books ledger, version string, list []v1beta1.WorkloadSpreadSubsetStatu
 	return out
 }
 
-// ReplicasUnknown means that nobody knows how many Pods a workload wants, so percentages have no meaning.
+// ReplicasUnknown means that nobody knows how many Pods a workload wants, so percentages cannot be computed.
 const ReplicasUnknown reason.Code = "ReplicasUnknown"
 
-// places returns the places of each version. replicas is nil if the number of wanted Pods is unknown. The last subset is
-// never closed: Pods must go somewhere.
+// places returns the places of the subsets, for each version alike. replicas is nil if the number of wanted Pods is
+// unknown. The last subset is never closed, because Pods must be created somewhere.
 func (s *settings) places(status *v1beta1.WorkloadSpreadStatus, replicas *int) ([]subsets.Place, error) {
 	n := 0
 	switch {
@@ -82,7 +83,7 @@ func (s *settings) places(status *v1beta1.WorkloadSpreadStatus, replicas *int) (
 	})
 }
 
-// standing reads the condition of a subset.
+// standing returns the standing of a subset according to its condition.
 func standing(list []v1beta1.WorkloadSpreadSubsetStatus, name string) subsets.Mark {
 	if c := schedulable(list, name); c != nil && c.Status == metav1.ConditionFalse {
 		return subsets.Mark{Standing: subsets.Closed, Since: c.LastTransitionTime.Time}
@@ -103,8 +104,8 @@ func schedulable(list []v1beta1.WorkloadSpreadSubsetStatus, name string) *metav1
 	return nil
 }
 
-// versionOf returns the version of a Pod: each version has the places of all subsets. versioned reports whether Pods of
-// a kind of controller, in small letters, have versions.
+// versionOf returns the version of a Pod: places are counted separately for each version. versioned reports whether
+// Pods of a kind of controller (in lower case) have versions.
 func versionOf(pod *corev1.Pod, versioned func(kind string) bool) string {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || !versioned(strings.ToLower(owner.Kind)) {
@@ -119,14 +120,14 @@ func versionOf(pod *corev1.Pod, versioned func(kind string) bool) string {
 	return apps.SubsetVersionIgnored
 }
 
-// versionIn returns the version in the name of a revision, in both spellings.
+// versionIn returns the version in the name of a revision, for both formats of names.
 func versionIn(revision string) string { return revision[strings.LastIndex(revision, "-")+1:] }
 
-// newcomer is a Pod about to be created.
+// newcomer is a Pod that is being created.
 type newcomer struct {
 	pod     *corev1.Pod
 	version string
-	// fresh is a key that no place has, for a Pod without a name.
+	// fresh is a key that no place has, for a Pod that has no name yet.
 	fresh string
 	now   time.Time
 }
@@ -137,15 +138,15 @@ type answer struct {
 
 	// mark is the Pod's new annotation, if there is a subset.
 	mark mark
-	// sure is true if no other ledger would change the answer.
+	// sure is true if the answer does not depend on the ledger.
 	sure bool
 }
 
 // choose takes a place for a new Pod. If Choice.Changed is true, the ledger must be stored before the answer counts.
 //
-// A Pod admitted without a name has a key in its annotation when a webhook asks again. The key counts only while the
-// ledger has the key: the annotation may be a copy of another Pod's. A subset without a maximum has no places, so a Pod
-// prepared for such a subset stays there.
+// If a webhook is called again for a Pod without a name, the Pod's annotation contains the key of its place. The key
+// counts only if the ledger contains it, because the annotation may be copied from another Pod. A subset without a
+// maximum has no recorded places, so a Pod that was prepared for such a subset stays there.
 func (s *settings) choose(spread string, books ledger, places []subsets.Place, n newcomer) (ledger, answer) {
 	book := bookOf(books[n.version])
 	was, marked := markOf(n.pod, spread)
@@ -177,7 +178,7 @@ func awaits(book subsets.Book, key string) bool {
 	return false
 }
 
-// isPrepared reports whether a Pod has everything of a subset without a maximum.
+// isPrepared reports whether a Pod has already everything that a subset without a maximum adds.
 func (s *settings) isPrepared(pod *corev1.Pod, m mark, places []subsets.Place) bool {
 	for i := range places {
 		if places[i].Name == m.Subset && places[i].Max == subsets.Unlimited {
@@ -190,7 +191,7 @@ func (s *settings) isPrepared(pod *corev1.Pod, m mark, places []subsets.Place) b
 	return false
 }
 
-// isFirst reports whether a subset is without a maximum, and all earlier subsets are closed.
+// isFirst reports whether a subset has no maximum and all earlier subsets are closed.
 func isFirst(places []subsets.Place, name string) bool {
 	for i := range places {
 		if !places[i].Closed {
@@ -200,7 +201,7 @@ func isFirst(places []subsets.Place, name string) bool {
 	return false
 }
 
-// chooseNumbered returns the subset of a Pod with a number, by the position of the number among the wanted numbers.
+// chooseNumbered returns the subset of a numbered Pod, by the position of its number among the wanted numbers.
 func (s *settings) chooseNumbered(spread string, places []subsets.Place, pod *corev1.Pod, wanted ordinals.Set) answer {
 	index := -1
 	if _, ordinal, ok := ordinals.ParseName(pod.Name); ok {
@@ -212,7 +213,7 @@ func (s *settings) chooseNumbered(spread string, places []subsets.Place, pod *co
 	return answer{Choice: choice, mark: mark{Name: spread, Subset: choice.Subset}, sure: true}
 }
 
-// release gives back the place of an active Pod that is about to be deleted.
+// release frees the place of an active Pod that is about to be deleted.
 func (s *settings) release(spread string, books ledger, places []subsets.Place, pod *corev1.Pod, version string, now time.Time,
 ) (after ledger, changed bool) {
 	m, marked := markOf(pod, spread)
@@ -228,10 +229,10 @@ func (s *settings) release(spread string, books ledger, places []subsets.Place, 
 	return with(books, version, listOf(book, places, list)), true
 }
 
-// errNoInteger means that a path of the number of Pods leads to no integer.
+// errNoInteger means that the value at a path for the number of Pods is not an integer.
 var errNoInteger = errors.New("must lead to an integer")
 
-// sumOf adds the integers at paths of an object. The parts of a path that are numbers are positions in lists.
+// sumOf adds up the integers at the paths in an object. Parts of a path that are numbers are list indexes.
 func sumOf(object map[string]any, paths [][]string) (sum int64, err error) {
 	for _, path := range paths {
 		var at any = object

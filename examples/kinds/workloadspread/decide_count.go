@@ -21,20 +21,20 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// observed is what a pass knows of a target.
+// observed is what a pass has found out about a target.
 type observed struct {
 	// pods are the Pods of the target.
 	pods *crowd
-	// node returns a Node, or nil.
+	// node returns a Node by name, nil if unknown.
 	node func(name string) *corev1.Node
 	// replicas is nil if the number of wanted Pods is unknown.
 	replicas *int
-	// versioned is for versionOf, and latest is the version of the target's new Pods, empty if unknown.
+	// versioned is the parameter of versionOf, and latest the version of the target's new Pods, empty if unknown.
 	versioned func(kind string) bool
 	latest    string
-	// absent reports whether the Pod of a taken place will not come, nil for unknown.
+	// absent reports whether the Pod of a taken place will not be created; nil if unknown.
 	absent func(key string, since time.Time) bool
-	// unasked is why the API server could not be asked about absent Pods. The count goes on.
+	// unasked says why the API server could not be asked about such Pods. The pass continues without the answer.
 	unasked error
 	now     time.Time
 }
@@ -45,18 +45,18 @@ type written struct {
 	change metadata
 }
 
-// plan is what a pass does, in this order.
+// plan says what a pass does, in this order.
 type plan struct {
 	status v1beta1.WorkloadSpreadStatus
 	room   []subsets.Place
-	// marks are for Pods older than the WorkloadSpread, and costs are deletion costs.
+	// marks are for Pods created before the WorkloadSpread, and costs are deletion costs.
 	marks, costs []written
-	// stuck are Pods to delete, because a later subset may have room.
+	// stuck are Pods to delete, because a later subset may be able to run them.
 	stuck []*corev1.Pod
-	// lost are Pods that did not come or go in time, and reopened are subsets that take Pods again.
+	// lost are Pods that were not created or deleted in time, and reopened are subsets that get Pods again.
 	lost     reason.List
 	reopened []string
-	// requeueAfter is when to look again, 0 for no need.
+	// requeueAfter is the time until the next pass, 0 if none is needed.
 	requeueAfter time.Duration
 }
 
@@ -67,13 +67,13 @@ type counter struct {
 
 	object *v1beta1.WorkloadSpread
 	seen   observed
-	// versions are the active Pods by version, marked Pods first, then in the order of their names. members are the same
-	// Pods.
+	// versions are the active Pods by version, Pods with a mark first, then sorted by name. members are the same Pods,
+	// as Members.
 	versions map[string][]*entry
 	members  map[string][]subsets.Member
 }
 
-// count returns the plan of a pass.
+// count returns the plan for a pass.
 func (s *settings) count(object *v1beta1.WorkloadSpread, seen observed) (plan, error) {
 	c, err := s.tally(object, seen)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *settings) count(object *v1beta1.WorkloadSpread, seen observed) (plan, e
 	return c.finish(), nil
 }
 
-// tally is the part of a count that depends on the places taken meanwhile. Webhooks wait for a tally.
+// tally does the part of a count that depends on places taken by webhooks since. Webhooks wait while tally runs.
 func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counter, error) {
 	c := &counter{settings: s, object: object, seen: seen, versions: map[string][]*entry{}, members: map[string][]subsets.Member{}}
 	before, err := s.places(&object.Status, seen.replicas)
@@ -128,7 +128,7 @@ func (s *settings) tally(object *v1beta1.WorkloadSpread, seen observed) (*counte
 	return c, nil
 }
 
-// finish adds the changes of Pods.
+// finish adds the changes of Pods to the plan.
 func (c *counter) finish() plan {
 	for _, version := range slices.Sorted(maps.Keys(c.versions)) {
 		c.rank(version)
@@ -136,8 +136,8 @@ func (c *counter) finish() plan {
 	return c.plan
 }
 
-// booksOf returns the ledger of a WorkloadSpread never counted, or with a status removed by hand: marked Pods have
-// their places, beside the places taken since.
+// booksOf returns the ledger for a WorkloadSpread that was never counted, or whose status somebody has removed: Pods
+// with a mark have their places, in addition to places taken since.
 func (s *settings) booksOf(object *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus, seen observed) ledger {
 	now := *object
 	now.Status = before
@@ -155,7 +155,7 @@ func (c *counter) wait(after time.Duration) {
 	}
 }
 
-// write adds a change, or leaves the change to the next pass.
+// write adds a change to the list, or leaves it for the next pass if the list is full.
 func (c *counter) write(to *[]written, pod *corev1.Pod, change metadata) {
 	if len(*to) < kruise.PerPass {
 		*to = append(*to, written{pod, change})
@@ -164,10 +164,9 @@ func (c *counter) write(to *[]written, pod *corev1.Pod, change metadata) {
 	c.wait(time.Second)
 }
 
-// sort finds the subset of each Pod, and the marks of Pods without a mark. Marked Pods have their places before others
-// ask for room.
+// sort finds the subset of each Pod, and the marks for Pods that have none. Pods with a mark get their places first.
 func (c *counter) sort(places []subsets.Place, of *crowd) error {
-	taken := map[[2]string]int{} // by version and subset
+	taken := map[[2]string]int{} // number of taken places by version and subset
 	for version, entries := range of.marked {
 		c.versions[version], c.members[version] = slices.Clip(entries), slices.Clip(of.members[version])
 		for _, e := range entries {
@@ -200,7 +199,8 @@ func (c *counter) sort(places []subsets.Place, of *crowd) error {
 }
 
 // close returns the conditions of the subsets, by name. A subset with Pods that were unschedulable for too long is
-// closed, and the Pods are deleted: another subset may have room. Without a time no subset has a condition.
+// closed, and these Pods are deleted: another subset may be able to run them. If no time is configured, subsets have no
+// conditions.
 func (c *counter) close() map[string]metav1.Condition {
 	if c.policy.PendingFor <= 0 {
 		return nil
@@ -238,7 +238,7 @@ func (c *counter) close() map[string]metav1.Condition {
 	return conditions
 }
 
-// condition says what a closed subset waits for. While a subset stays closed the words stay, too.
+// condition says what a closed subset waits for. While a subset stays closed, the message does not change.
 func (c *counter) condition(was *metav1.Condition, next subsets.Mark, stuck []*corev1.Pod) metav1.Condition {
 	out := metav1.Condition{
 		Type: v1beta1.WorkloadSpreadSchedulable, Status: metav1.ConditionTrue, Reason: apps.SubsetSufficient,
@@ -273,8 +273,8 @@ func conditioned(list []v1beta1.WorkloadSpreadSubsetStatus, conditions map[strin
 	return list
 }
 
-// rank sets the deletion costs of a version's Pods. Pods of an older version make way from the first subset on, where
-// their successors go. While the latest version is unknown, costs stay.
+// rank sets the deletion costs of a version's Pods. Pods of an older version are deleted from the first subset on,
+// where new Pods are created. While the latest version is unknown, costs are not changed.
 func (c *counter) rank(version string) {
 	order := subsets.LastFirst
 	switch {
@@ -295,8 +295,8 @@ func (c *counter) rank(version string) {
 	}
 }
 
-// fitOf says how well an existing Pod without a mark goes with a subset, by the Pod's Node. The Node may have got
-// trouble since: taints of Kubernetes itself do not count.
+// fitOf says how well an existing Pod without a mark fits a subset, by the Pod's Node. The Node may have become
+// unhealthy since: taints that Kubernetes itself adds are ignored.
 func fitOf(pod *corev1.Pod, of *subset, node func(string) *corev1.Node) (fit subsets.Fit) {
 	on := node(pod.Spec.NodeName)
 	if !podstate.IsScheduled(pod) || on == nil {
@@ -321,11 +321,11 @@ func fitOf(pod *corev1.Pod, of *subset, node func(string) *corev1.Node) (fit sub
 }
 
 func runs(spec *corev1.PodSpec, node *corev1.Node) bool {
-	requirements, _ := nodefit.New(spec) // an unusable part fits no Node
+	requirements, _ := nodefit.New(spec) // an invalid part fits no Node
 	return requirements.Fits(node).Run
 }
 
-// toleratesAll reports whether no taint makes the scheduler avoid the Node: package nodefit leaves such taints out.
+// toleratesAll reports whether the Pod tolerates all taints of effect PreferNoSchedule, which package nodefit ignores.
 func toleratesAll(tolerations []corev1.Toleration, node *corev1.Node) bool {
 	return !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Effect == corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {

@@ -17,17 +17,17 @@ type entry struct {
 	pod     *corev1.Pod
 	mark    mark
 	version string
-	subset  string // empty for none
+	subset  string // empty if none
 }
 
 func (e *entry) member() subsets.Member {
 	return subsets.Member{Name: e.pod.Name, Key: e.mark.UID, Subset: e.subset, Created: e.pod.CreationTimestamp.Time}
 }
 
-// crowd are the active Pods of a target, read once for all tallies of a pass.
+// crowd are the active Pods of a target, read only once for all tallies of a pass.
 type crowd struct {
-	// marked are the Pods with a mark, by version, and in the order of their names; members are the same Pods. others have
-	// no mark.
+	// marked are the Pods that have a mark, by version, sorted by name; members are the same Pods, as Members. others
+	// are the Pods without a mark.
 	marked  map[string][]*entry
 	members map[string][]subsets.Member
 	others  []*entry
@@ -41,7 +41,7 @@ func (c *crowd) hasEnded(key string, taken time.Time) bool {
 	return ended && (created.IsZero() || !created.Before(taken))
 }
 
-// crowdOf reads the Pods of the WorkloadSpread of a name.
+// crowdOf reads the marks that Pods have from the WorkloadSpread of a name.
 func (s *settings) crowdOf(spread string, pods []*corev1.Pod, versioned func(kind string) bool) *crowd {
 	out := &crowd{marked: map[string][]*entry{}, members: map[string][]subsets.Member{}, ended: map[string]time.Time{}}
 	names := s.names()

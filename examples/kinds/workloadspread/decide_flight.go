@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// own is the configuration of this manager's webhook for new Pods.
+// own is the name of the configuration of this manager's webhook for new Pods.
 const own = "kruise-mutating-webhook-configuration"
 
 const (
@@ -45,7 +45,7 @@ func isHeld(books ledger, subset, key string, passing time.Duration, now time.Ti
 	return false
 }
 
-// unanswered is the timeout of a webhook without a number (admissionregistration/v1/defaults.go).
+// unanswered is the default timeout of a webhook (admissionregistration/v1/defaults.go).
 const unanswered = 10 * time.Second
 
 // flightOf returns how long the request of a new Pod may last after the answer of this manager's webhook: further mutating
@@ -85,7 +85,7 @@ func timeout(seconds *int32) time.Duration {
 	return time.Duration(*seconds) * time.Second
 }
 
-// seesNewPods reports whether a webhook may be asked about new Pods.
+// seesNewPods reports whether the API server may call a webhook for new Pods.
 func seesNewPods(rules []admissionregistrationv1.RuleWithOperations) bool {
 	return slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
 		creates := slices.Contains(rule.Operations, admissionregistrationv1.Create) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll)

@@ -13,18 +13,18 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// mark is the annotation of a Pod with a subset.
+// mark is the annotation on a Pod that names its subset.
 type mark struct {
 	Name   string `json:"name"`
 	Subset string `json:"subset"`
-	// UID is the key of the place of a Pod admitted without a name.
+	// UID is the key of the place of a Pod that was admitted before it had a name.
 	UID string `json:"uid,omitempty"`
 }
 
-// longestMark is longer than any mark written here.
+// longestMark is more than the length of any mark that this package writes.
 const longestMark = 1 << 10
 
-// marked returns the mark on a Pod. Anybody can write the annotation.
+// marked returns a Pod's mark. Anybody can write the annotation.
 func marked(pod *corev1.Pod) (m mark, ok bool) {
 	text := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
 	if text == "" || len(text) > longestMark {
@@ -36,7 +36,8 @@ func marked(pod *corev1.Pod) (m mark, ok bool) {
 	return m, true
 }
 
-// plainMark reads a mark in the form written here, in a tenth of the time: a pass reads the marks of all Pods.
+// plainMark parses a mark in the format that this package writes, in a tenth of the time that a JSON decoder takes: a
+// pass reads the marks of all Pods.
 func plainMark(text string) (m mark, ok bool) {
 	rest, isPlain := strings.CutPrefix(text, `{"name":"`)
 	if !isPlain || strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r > '~' || r == '\\' }) {
@@ -59,7 +60,7 @@ func plainMark(text string) (m mark, ok bool) {
 	return m, true
 }
 
-// markOf returns the mark of a WorkloadSpread on a Pod.
+// markOf returns a Pod's mark if it comes from the given WorkloadSpread.
 func markOf(pod *corev1.Pod, spread string) (mark, bool) {
 	m, ok := marked(pod)
 	if !ok || m.Name != spread {
@@ -69,12 +70,12 @@ func markOf(pod *corev1.Pod, spread string) (mark, bool) {
 }
 
 func (m mark) text() string {
-	text, _ := json.Marshal(m) //nolint:errchkjson // strings can be encoded
+	text, _ := json.Marshal(m) //nolint:errchkjson // strings can always be encoded
 	return string(text)
 }
 
-// inject sends a new Pod to a subset: tolerations, preferences and the requirement first, then the patch, then the
-// mark. A second call changes nothing. After an error the Pod is as before.
+// inject prepares a new Pod for a subset: first tolerations, preferences and the requirement, then the patch, then the
+// mark. A second call changes nothing. If an error is returned, the Pod is unchanged.
 func inject(pod *corev1.Pod, to *subset, m mark) error {
 	out := pod.DeepCopy()
 	for i := range to.tolerations {
@@ -113,9 +114,9 @@ func contains[T any](list []T, wanted T) bool {
 	return slices.ContainsFunc(list, func(item T) bool { return apiequality.Semantic.DeepEqual(item, wanted) })
 }
 
-// requiring returns a Pod's affinity with a requirement for the Node, in a copy. Each term of the Pod is an
-// alternative, so each gets the requirement. A term without requirements matches no Node, and stays so. An empty
-// requirement demands nothing.
+// requiring returns a copy of a Pod's affinity with an added requirement for the Node. Each term of the Pod is an
+// alternative, so the requirement is added to each. A term without requirements matches no Node, and is not changed. An
+// empty requirement adds nothing.
 func requiring(affinity *corev1.Affinity, required *corev1.NodeSelectorTerm) *corev1.Affinity {
 	if required == nil || len(required.MatchExpressions)+len(required.MatchFields) == 0 {
 		return affinity
@@ -156,8 +157,9 @@ func joined(list, more []corev1.NodeSelectorRequirement) []corev1.NodeSelectorRe
 	return list
 }
 
-// patched returns a Pod with a strategic merge patch applied. What tells who the Pod is stays. The API server fills in
-// the priority of another class, and refuses a preemption policy of the former class.
+// patched returns a copy of a Pod with a strategic merge patch applied. Fields that identify the Pod are kept. If the
+// patch sets another priority class, the priority and the preemption policy are cleared: the API server sets the
+// former, and would refuse the latter.
 func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	before, err := json.Marshal(pod)
 	if err != nil {
@@ -183,7 +185,7 @@ func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	return out, nil
 }
 
-// looksLike reports whether the patch of a subset would change nothing of a Pod but annotations.
+// looksLike reports whether the patch of a subset would change at most annotations of a Pod.
 func looksLike(pod *corev1.Pod, of *subset) bool {
 	if len(of.patch) == 0 {
 		return true
@@ -196,14 +198,14 @@ func looksLike(pod *corev1.Pod, of *subset) bool {
 	return apiequality.Semantic.DeepEqual(out, pod)
 }
 
-// metadata are changes of labels and annotations, nil for a removed key.
+// metadata are changes of labels and annotations; nil removes a key.
 type metadata struct {
 	Labels      map[string]*string `json:"labels,omitempty"`
 	Annotations map[string]*string `json:"annotations,omitempty"`
 }
 
-// marking returns the changes of a Pod older than its WorkloadSpread: the mark and, with whole, the labels and
-// annotations of the subset's patch. The rest of a patch is for new Pods alone.
+// marking returns the changes for a Pod created before its WorkloadSpread: the mark and, if whole is set, the labels
+// and annotations of the subset's patch. All other parts of a patch apply only to new Pods.
 func marking(pod *corev1.Pod, of *subset, m mark, whole bool) metadata {
 	change := metadata{Annotations: map[string]*string{}}
 	if whole && len(of.patch) > 0 {

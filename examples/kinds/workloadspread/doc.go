@@ -1,9 +1,9 @@
-// Package workloadspread reconciles WorkloadSpreads, the answer to "to which Nodes does each new Pod of a workload go,
-// whoever creates the Pod?".
+// Package workloadspread is the controller and webhook for WorkloadSpreads, which decide in which subset (a group of
+// Nodes) each new Pod of a workload runs, whoever creates the Pod.
 //
-// A webhook sends a new Pod to the first subset with a free place: choose takes the place, and inject changes the Pod.
-// The place stands in the status before the Pod is admitted, so no two webhooks give a place away twice. The deletion of
-// a Pod gives the place back: release. The subset of a numbered Pod follows from the number alone.
+// A webhook assigns a new Pod to the first subset that has a free place: choose takes the place, and inject changes the
+// Pod. The place is stored in the status before the Pod is admitted, so that two webhooks never give out the same
+// place. When a Pod is deleted, its place is freed: release. The subset of a numbered Pod depends only on its number.
 //
 // The place of a Pod that never comes is given away, so a Pod that comes late must not use the place any more. hold is
 // asked after all mutating webhooks, and refuses a Pod whose place is too old. What is left of a request then takes a known
@@ -15,7 +15,7 @@
 // subsets where Pods cannot be scheduled, and deletes these Pods. Package subsets has the rules, and resolve reads the
 // spec.
 //
-// OpenKruise differs in these points:
+// Differences from OpenKruise:
 //
 //   - A request that asks again for its Pod, with the key in the annotation, takes no second place. A key copied from
 //     another Pod counts for nothing.

@@ -31,7 +31,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// listed are the kinds of targets listed by the configuration. The zero value lists none.
+// listed are the kinds that the configuration allows as targets. The zero value allows none.
 type listed struct {
 	list *workloads.List
 
@@ -39,7 +39,7 @@ type listed struct {
 	targets []api.Target
 }
 
-// follow returns the kinds of a manager's configuration.
+// follow returns the listed kinds in a manager's configuration, and follows its changes.
 func follow(ctx context.Context, mgr ctrl.Manager, namespace string) (*listed, error) {
 	l := &listed{}
 	var err error
@@ -50,7 +50,7 @@ func follow(ctx context.Context, mgr ctrl.Manager, namespace string) (*listed, e
 			for i := range targets {
 				kinds = append(kinds, targets[i].GroupVersionKind)
 			}
-			if err == nil || len(targets) > 0 { // somebody may be in the middle of an edit
+			if err == nil || len(targets) > 0 { // if no entry is valid, somebody may be in the middle of an edit
 				l.mu.Lock()
 				defer l.mu.Unlock()
 				l.targets = targets
@@ -61,7 +61,7 @@ func follow(ctx context.Context, mgr ctrl.Manager, namespace string) (*listed, e
 	return l, err
 }
 
-// now returns the targets listed now.
+// now returns the targets listed at present.
 func (l *listed) now() []api.Target {
 	if l.list == nil {
 		return nil
@@ -69,12 +69,12 @@ func (l *listed) now() []api.Target {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(l.targets), func(t api.Target) bool {
-		is, _ := l.list.Lists(t.GroupKind()) // none, after the ConfigMap was deleted
+		is, _ := l.list.Lists(t.GroupKind()) // the zero Target, after the ConfigMap was deleted
 		return !is
 	})
 }
 
-// targetOf returns the target of a kind, if spreading its Pods is allowed.
+// targetOf returns the target of a kind, if WorkloadSpreads may have targets of this kind.
 func (l *listed) targetOf(kind schema.GroupKind) (api.Target, bool) {
 	if target, ok := api.BuiltIn(kind); ok {
 		return target, true
@@ -87,20 +87,20 @@ func (l *listed) targetOf(kind schema.GroupKind) (api.Target, bool) {
 	return api.Target{}, false
 }
 
-// isBetween reports whether objects of a kind stand between a target and its Pods.
+// isBetween reports whether objects of a kind can be between a target and its Pods in the chain of controllers.
 func (l *listed) isBetween(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(l.now(), func(t api.Target) bool {
 		return slices.ContainsFunc(t.SubResources, func(between schema.GroupVersionKind) bool { return between.GroupKind() == kind })
 	})
 }
 
-// Indexes. Names of other packages have other prefixes.
+// These are names of indexes. Other packages use other prefixes.
 const (
 	byTarget     = "workloadkit/workloadspread-target"
 	byController = "workloadkit/workloadspread-controller"
 )
 
-// finder finds the WorkloadSpreads of Pods, and the Pods of targets. A finder is safe for concurrent use.
+// finder finds the WorkloadSpread of a Pod, and the Pods of a target. A finder is safe for concurrent use.
 type finder struct {
 	*listed
 
@@ -118,7 +118,7 @@ type finder struct {
 	read   map[types.UID]reading
 }
 
-// reading is a spec that was read: a spec is read once, and asked for each new Pod. Readings are read-only.
+// reading is a parsed spec: each spec is parsed once, and used for each new Pod. Nobody may modify a reading.
 type reading struct {
 	generation int64
 	settings   *settings
@@ -135,7 +135,8 @@ func newFinder(ctx context.Context, mgr ctrl.Manager, c client.Client, kinds *li
 	f.cloneSets, errs[3] = ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.CloneSet{})
 	f.owners, errs[4] = workloads.NewOwners(ctx, mgr, c, now)
 	always := func(schema.GroupVersionKind) bool { return true }
-	f.numbered, errs[5] = workloads.NewNumbered(ctx, mgr, nil, always, gates[apps.GateStatefulSetStartOrdinal]) // no further kind is numbered
+	// Other kinds do not have numbered Pods.
+	f.numbered, errs[5] = workloads.NewNumbered(ctx, mgr, nil, always, gates[apps.GateStatefulSetStartOrdinal])
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -170,20 +171,21 @@ func controllerOf(object metav1.Object) workloads.Ref {
 	return workloads.RefOf(owner.APIVersion, owner.Kind, owner.Name)
 }
 
-// recently is an answer of the API server.
+// recently is a remembered answer of the API server.
 type recently struct {
 	at     time.Time
 	answer any
 }
 
 const (
-	// fresh is how long an answer of the API server counts: many Pods of a workload come at the same moment.
+	// fresh is how long an answer of the API server is remembered: many Pods of a workload are created at the same
+	// moment.
 	fresh = 2 * time.Second
-	// mostRecent bounds the number of answers, and of readings, in memory.
+	// mostRecent is the largest number of answers, and of readings, that are remembered.
 	mostRecent = 1000
 )
 
-// asked returns the API server's answer to a question, or a recent answer.
+// asked returns a remembered answer to a question, or asks the API server.
 func asked[T any](f *finder, question string, ask func() (T, error)) (T, error) {
 	now := f.clock.Now()
 	f.mu.Lock()
@@ -205,10 +207,11 @@ func asked[T any](f *finder, question string, ask func() (T, error)) (T, error) 
 	return answer, nil
 }
 
-// deepest bounds the length of a chain of controllers.
+// deepest is the largest length of a chain of controllers.
 const deepest = 5
 
-// above returns the controllers above a Pod. A controller missing in the cache may be new, so the API server is asked.
+// above returns the chain of controllers above a Pod. A controller that the cache does not have may be new, so the API
+// server is asked.
 func (f *finder) above(ctx context.Context, pod *corev1.Pod) ([]workloads.Ref, error) {
 	chain, known := f.owners.Above(pod)
 	for n := len(chain); n > 0 && n < deepest && (!known || f.isBetween(chain[n-1].GroupKind)); n++ {
@@ -233,13 +236,13 @@ func (f *finder) above(ctx context.Context, pod *corev1.Pod) ([]workloads.Ref, e
 	return chain, nil
 }
 
-// isAbsent reports whether an object, or its kind, is not there. Anybody can write owner references of a kind that this
-// manager may not read.
+// isAbsent reports whether an error means that an object, or its kind, does not exist. Anybody can write owner
+// references to a kind that this manager may not read, so Forbidden counts, too.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) || apierrors.IsForbidden(err)
 }
 
-// of returns the WorkloadSpread of a Pod, the oldest of several, or nil.
+// of returns the WorkloadSpread of a Pod, the oldest if there are several, or nil.
 func (f *finder) of(ctx context.Context, pod *corev1.Pod) (found *v1beta1.WorkloadSpread, err error) {
 	if len(f.spreads.In(pod.Namespace)) == 0 {
 		return nil, nil
@@ -260,7 +263,7 @@ func isOlder(a, b *v1beta1.WorkloadSpread) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// named returns the WorkloadSpreads with one of the workloads as their target.
+// named returns the WorkloadSpreads whose target is one of the workloads.
 func (f *finder) named(namespace string, of ...workloads.Ref) (found []*v1beta1.WorkloadSpread) {
 	for _, ref := range of {
 		found = append(found, f.spreads.By(byTarget, keyOf(ref.GroupKind, namespace, ref.Name))...)
@@ -268,7 +271,7 @@ func (f *finder) named(namespace string, of ...workloads.Ref) (found []*v1beta1.
 	return found
 }
 
-// settingsOf reads the spec. ok is false if no Pod is to be spread.
+// settingsOf returns the parsed spec. ok is false if no Pod may be spread.
 func (f *finder) settingsOf(spread *v1beta1.WorkloadSpread) (s *settings, ok bool) {
 	r := f.readingOf(spread)
 	if spread.DeletionTimestamp != nil || !r.isUsable {
@@ -296,7 +299,8 @@ func (f *finder) readingOf(spread *v1beta1.WorkloadSpread) reading {
 	return r
 }
 
-// replicas returns the number of wanted Pods, or nil where nobody knows. Without percentages nobody asks.
+// replicas returns the number of wanted Pods, or nil if unknown. If no maximum is a percentage, the number is not
+// needed.
 func (f *finder) replicas(ctx context.Context, namespace string, s *settings) (*int, error) {
 	if !s.scaled {
 		return nil, nil
@@ -328,16 +332,16 @@ func (f *finder) replicas(ctx context.Context, namespace string, s *settings) (*
 		}
 		n, err := sumOf(object.Object, paths)
 		if err != nil {
-			return nil, nil //nolint:nilerr // ReplicasUnknown says so
+			return nil, nil //nolint:nilerr // reported as ReplicasUnknown
 		}
 		return new(int(n)), nil
 	})
 }
 
-// wanted returns the wanted numbers of a target with numbered Pods, the zero Set where nobody knows.
+// wanted returns the wanted numbers of a target with numbered Pods, or the zero Set if unknown.
 func (f *finder) wanted(ctx context.Context, namespace string, s *settings) (ordinals.Set, error) {
 	workload, _ := f.numbered.Get(s.kind, namespace, s.name)
-	if workload == nil { // the cache may be late
+	if workload == nil { // the cache may be stale
 		var err error
 		if workload, err = f.numbered.Read(ctx, s.kind, namespace, s.name); err != nil || workload == nil {
 			return ordinals.Set{}, err
@@ -356,7 +360,7 @@ func (f *finder) podsOf(ctx context.Context, namespace string, s *settings) ([]*
 	target, _ := f.targetOf(s.kind)
 	for _, between := range target.SubResources {
 		if between.GroupKind() == (schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}) {
-			continue // see above
+			continue // nil: see above
 		}
 		for _, pod := range f.pods.By(byController, keyOf(between.GroupKind(), namespace, "")) {
 			chain, err := f.above(ctx, pod)
@@ -371,7 +375,7 @@ func (f *finder) podsOf(ctx context.Context, namespace string, s *settings) ([]*
 	return pods, nil
 }
 
-// latest returns the version of new Pods, empty if unknown.
+// latest returns the version of the target's new Pods, empty if unknown.
 func (f *finder) latest(namespace string, s *settings) string {
 	switch key := keyOf(s.kind, namespace, s.name); s.kind {
 	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}:
@@ -394,5 +398,5 @@ func (f *finder) latest(namespace string, s *settings) string {
 	return ""
 }
 
-// annotationRevision on a ReplicaSet counts the revisions of its Deployment, a reused revision anew.
+// annotationRevision is the revision number of a ReplicaSet in its Deployment, increased when a revision is used again.
 const annotationRevision = "deployment.kubernetes.io/revision"

@@ -26,14 +26,14 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// settings are a WorkloadSpread's spec as compiled.
+// settings are a WorkloadSpread's compiled spec.
 type settings struct {
-	kind schema.GroupKind // of the target
-	name string           // of the target
+	kind schema.GroupKind // kind of the target
+	name string           // name of the target
 	// selector selects the Pods of the target.
 	selector labels.Selector
-	// paths lead to integers in the target, whose sum is the number of wanted Pods. Without paths the kind says where the
-	// number is.
+	// paths lead to integers in the target whose sum is the number of wanted Pods. If there are no paths, the number is
+	// read as usual for the kind.
 	paths   [][]string
 	subsets []subset
 	rules   *subsets.Rules
@@ -42,22 +42,23 @@ type settings struct {
 	scaled bool
 }
 
-// subset is a subset's part of the spec.
+// subset is the compiled spec of a subset.
 type subset struct {
 	name        string
-	required    *corev1.NodeSelectorTerm // nil or not empty
+	required    *corev1.NodeSelectorTerm // nil, or not empty
 	preferred   []corev1.PreferredSchedulingTerm
 	tolerations []corev1.Toleration
 	patch       []byte
 }
 
 const (
-	// mostSubsets is how many subsets a spec may list: the status has a line of each, for each version of the workload.
+	// mostSubsets is the largest number of subsets in a spec, because the status has a line for each subset and each
+	// version of the workload.
 	mostSubsets = 100
-	// longestName is how long the name of a subset may be.
+	// longestName is the largest length of a subset's name.
 	longestName = 253
-	// slowest is the time, in seconds, for a Pod to be refused by all subsets but the last, within the time after which a
-	// closed subset opens again.
+	// slowest is the longest time, in seconds, after which a Pod may be deleted as stuck: otherwise the first subset
+	// would be open again before the Pod has been tried in all.
 	slowest = 295
 )
 
@@ -69,8 +70,8 @@ func targetIn(spec *v1beta1.WorkloadSpreadSpec) (schema.GroupKind, string) {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name
 }
 
-// resolve reads and judges the spec. Problems are values that no controller can work with: Pods are not spread then.
-// Warnings are values that work, although their writer has made a mistake.
+// resolve parses and validates the spec. Problems are values with which no controller can work: Pods are then not
+// spread. Warnings are values that can be used, but are probably a mistake.
 func resolve(spec *v1beta1.WorkloadSpreadSpec) (s *settings, problems, warnings judge.Faults) {
 	read, path, ref := &judge.Reading{}, field.NewPath("spec"), spec.TargetReference
 	s = &settings{name: ref.Name, selector: labels.Everything(), policy: subsets.Policy{CreatingFor: longestRequest + subsets.RenewedAfter}}
@@ -82,7 +83,7 @@ func resolve(spec *v1beta1.WorkloadSpreadSpec) (s *settings, problems, warnings 
 	s.readMaximums(read, spec.Subsets, path.Child("subsets"))
 	s.readStrategy(read, spec, path.Child("scheduleStrategy"))
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
-		return s, left, nil // the rest would only complain of missing values
+		return s, left, nil // further checks would only report missing values
 	}
 	return s, read.Problems, read.Warnings
 }
@@ -142,7 +143,8 @@ func (s *settings) readSubsets(read *judge.Reading, list []v1beta1.WorkloadSprea
 	read.Failed(err)
 }
 
-// judgeNodes judges the terms and tolerations of a subset: the API server would refuse all Pods of the subset.
+// judgeNodes validates the terms and tolerations of a subset, because with invalid ones the API server would refuse all
+// Pods of the subset.
 func judgeNodes(read *judge.Reading, of *v1beta1.WorkloadSpreadSubset, path *field.Path) {
 	terms := apps.NodeTerms(&corev1.PodSpec{Tolerations: of.Tolerations, Affinity: requiring(nil, of.RequiredNodeSelector)})
 	if errs := validation.NotTooMany(terms+len(of.PreferredNodeSelector), path); len(errs) > 0 {
@@ -166,12 +168,13 @@ func judgeNodes(read *judge.Reading, of *v1beta1.WorkloadSpreadSubset, path *fie
 	}
 }
 
-// identity are the fields of a Pod's metadata that no patch may change.
+// identity lists the fields of a Pod's metadata that no patch may change.
 func identity() []string {
 	return []string{"name", "generateName", "namespace", "uid", "ownerReferences"}
 }
 
-// judgePatch judges a patch by an empty Pod: a patch without effect on any Pod refuses all Pods of the subset.
+// judgePatch validates a patch by applying it to an empty Pod: a patch that cannot be applied would make all Pods of
+// the subset fail.
 func judgePatch(read *judge.Reading, patch *runtime.RawExtension, path *field.Path) {
 	if patch == nil || !read.Patch(path, patch.Raw) {
 		return
@@ -193,7 +196,7 @@ func judgePatch(read *judge.Reading, patch *runtime.RawExtension, path *field.Pa
 	}
 }
 
-// readMaximums judges the maximums side by side. whole stands for all Pods.
+// readMaximums validates the maximums together. whole means all Pods.
 func (s *settings) readMaximums(read *judge.Reading, list []v1beta1.WorkloadSpreadSubset, path *field.Path) {
 	const whole = 1_000_000
 	var first *intstr.IntOrString

@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// Row describes the kind to code that is shared by all kinds.
+// Row describes the kind to code shared by all kinds.
 func Row() kind.Row {
 	workers, one := 3, &parts{versioned: "deployment,replicaset"}
 	return kind.Row{
@@ -91,8 +91,7 @@ func Row() kind.Row {
 	}
 }
 
-// parts are what the webhook and the controller of a manager have together: requests and counts of a process share
-// their writes.
+// parts are what webhook and controller of a manager share, so that both write the status through the same queue.
 type parts struct {
 	versioned string
 
@@ -130,15 +129,15 @@ func newWebhook(ctx context.Context, mgr ctrl.Manager, kinds *listed, gates map[
 	return w, mgr.Add(w)
 }
 
-// keepNumber keeps the number of a ReplicaSet among the revisions of its Deployment.
+// keepNumber keeps, for the cache, the revision number of a ReplicaSet in its Deployment.
 func keepNumber(kept, found client.Object) {
 	if number, ok := found.GetAnnotations()[annotationRevision]; ok {
 		kept.SetAnnotations(map[string]string{annotationRevision: number})
 	}
 }
 
-// podFields copies what is read of a marked Pod: mark, rank, and the reasons for the rank. Pods without a mark are read
-// from the API server.
+// podFields copies, for the cache, the fields of a Pod with a mark that the controller reads: the mark, and what
+// determines the deletion cost. Pods without a mark are read from the API server.
 func podFields(kept, pod *corev1.Pod) {
 	text := pod.Annotations[apps.AnnotationMatchedWorkloadSpread]
 	if _, ok := marked(pod); !ok {

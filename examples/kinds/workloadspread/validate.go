@@ -11,14 +11,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// validateSpec returns a spec as read, and all of its faults.
+// validateSpec returns the parsed spec, and all errors in it.
 func validateSpec(spec *v1beta1.WorkloadSpreadSpec) (*settings, field.ErrorList) {
 	s, problems, warnings := resolve(spec)
 	return s, append(problems.Refusals(), warnings.Refusals()...)
 }
 
-// validateUpdate returns the problems of an update. Unchanged parts are not judged, because OpenKruise has accepted more.
-// Another version of the target's group is the same target.
+// validateUpdate returns the errors in an update. Unchanged parts are not validated, because OpenKruise accepts more.
+// If only the API version of the target changes, the target is the same.
 func validateUpdate(obj, stored *v1beta1.WorkloadSpread) (*settings, field.ErrorList) {
 	s, found := validateSpec(&obj.Spec)
 	was, known := validateSpec(&stored.Spec)
@@ -30,7 +30,7 @@ func validateUpdate(obj, stored *v1beta1.WorkloadSpread) (*settings, field.Error
 	return s, errs
 }
 
-// refilters reports whether an update may select other Pods.
+// refilters reports whether an update may change which Pods are selected.
 func refilters(obj, stored *v1beta1.WorkloadSpread) bool {
 	return !apiequality.Semantic.DeepEqual(obj.Spec.TargetFilter, stored.Spec.TargetFilter)
 }
@@ -40,7 +40,7 @@ func shown(obj *v1beta1.WorkloadSpread) string {
 	return ref.Kind + " " + ref.Name + " of " + ref.APIVersion
 }
 
-// unlisted refuses a target of a kind that is neither always allowed nor listed.
+// unlisted returns an error if the target's kind is neither always allowed nor listed.
 func unlisted(obj *v1beta1.WorkloadSpread, s *settings, listed []api.Target) field.ErrorList {
 	is := func(target api.Target) bool { return target.GroupKind() == s.kind }
 	if _, ok := api.BuiltIn(s.kind); ok || slices.ContainsFunc(listed, is) {
@@ -50,7 +50,7 @@ func unlisted(obj *v1beta1.WorkloadSpread, s *settings, listed []api.Target) fie
 		"or Job, or of a kind that the ConfigMap kruise-configuration lists")}
 }
 
-// rivals refuses a target with a WorkloadSpread among others, unless no Pod can match both filters.
+// rivals returns an error if another WorkloadSpread has the same target, unless no Pod can match both filters.
 func rivals(obj *v1beta1.WorkloadSpread, s *settings, others []v1beta1.WorkloadSpread) (errs field.ErrorList) {
 	for i := range others {
 		other := &others[i]

@@ -21,11 +21,11 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// gather is how long events are gathered: a pass looks at all Pods, and may write the status.
+// gather is how long events are collected, because a pass goes through all Pods and may write the status.
 const gather = 500 * time.Millisecond
 
-// watch wakes WorkloadSpreads for their Pods, for workloads on the way up to their target, and for places taken by
-// webhooks.
+// watch wakes WorkloadSpreads on events of their Pods, of workloads between Pods and target, and when webhooks take
+// places.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	events := func(wake func(context.Context, queue, client.Object)) handler.EventHandler {
 		return handler.Funcs{
@@ -44,9 +44,9 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// podSeen wakes the WorkloadSpreads of a Pod's controllers. A Pod also belongs to the WorkloadSpread named by its mark:
-// a controller may be gone from the cache. An event handler must not wait for the API server, so a controller of a
-// listed kind between target and Pod wakes all WorkloadSpreads of such targets.
+// podSeen wakes the WorkloadSpreads whose targets are among a Pod's controllers. The WorkloadSpread that a Pod's mark
+// names is also woken, because a controller may already be missing in the cache. An event handler must not wait for the
+// API server, so if the chain contains a controller of a listed kind, all WorkloadSpreads with such targets are woken.
 func (r *Reconciler) podSeen(_ context.Context, q queue, object client.Object) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok || len(r.spreads.In(pod.Namespace)) == 0 {
@@ -74,8 +74,8 @@ func (r *Reconciler) isBelow(spread *v1beta1.WorkloadSpread, chain []workloads.R
 	})
 }
 
-// statusChanged wakes a WorkloadSpread after a write of its status. The Pod of a taken place may never come, and the
-// next pass reverts edits by hand.
+// statusChanged wakes a WorkloadSpread when its status was written. The Pod of a taken place may never be created, and
+// the next pass reverts manual changes.
 func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.WorkloadSpread)
 	after, same := e.ObjectNew.(*v1beta1.WorkloadSpread)

@@ -27,7 +27,7 @@ import (
 	"github.com/workloadkit/workloadkit/subsets"
 )
 
-// statuses are the statuses of WorkloadSpreads, written by webhooks and the controller.
+// statuses are the statuses of WorkloadSpreads, which both webhooks and the controller write.
 type statuses = sharedstatus.Statuses[*v1beta1.WorkloadSpread, v1beta1.WorkloadSpreadStatus]
 
 func newStatuses(c client.Client, live client.Reader, now clock.PassiveClock) (*statuses, error) {
@@ -38,7 +38,7 @@ func newStatuses(c client.Client, live client.Reader, now clock.PassiveClock) (*
 	})
 }
 
-// webhook sends new Pods to subsets, and gives back the places of Pods about to be deleted.
+// webhook assigns new Pods to subsets, and frees the places of Pods about to be deleted.
 type webhook struct {
 	*finder
 
@@ -48,8 +48,8 @@ type webhook struct {
 	versioned func(kind string) bool
 }
 
-// step is the webhook's step for new Pods. Pods of workloads wait until the cache is current: a Pod without a subset
-// stays so. Nothing is done to a Pod of a dry run.
+// step is the step of the Pod webhook for new Pods. Pods of workloads wait until the cache is up to date, because a Pod
+// created without a subset never gets one. Pods of dry runs are not changed.
 func (w *webhook) step(on bool, current func(context.Context) error) podwebhook.Mutator {
 	return podwebhook.Mutator{Name: "WorkloadSpread", Mutate: func(ctx context.Context, pod *corev1.Pod, request *webhookadmission.Request) error {
 		if !on || ptr.Deref(request.DryRun, false) || !podstate.IsActive(pod) || controllerOf(pod).Name == "" {
@@ -62,7 +62,7 @@ func (w *webhook) step(on bool, current func(context.Context) error) podwebhook.
 	}}
 }
 
-// spread sends a new Pod to a subset.
+// spread assigns a new Pod to a subset.
 func (w *webhook) spread(ctx context.Context, pod *corev1.Pod) error {
 	spread, err := w.of(ctx, pod)
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 			if !ok || err != nil || !s.selector.Matches(labels.Set(pod.Labels)) {
 				return before, given{}, sharedstatus.Answer
 			}
-			n.now = w.clock.Now() // a place counts from its decision, which may be the second after a slow write
+			n.now = w.clock.Now() // a place's time starts at the decision, which a slow write may repeat
 			books := before.VersionedSubsetStatuses
 			if before.ObservedGeneration == 0 && len(books) == 0 {
 				books = s.booksOf(spread, before, observed{pods: s.crowdOf(spread.Name, there, w.versioned), replicas: replicas, versioned: w.versioned, now: n.now})
@@ -139,7 +139,7 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 	return got.to, got.mark, nil
 }
 
-// askNumbered is ask for a Pod with a number.
+// askNumbered is ask for a numbered Pod.
 func (w *webhook) askNumbered(ctx context.Context, spread *v1beta1.WorkloadSpread, s *settings, pod *corev1.Pod, replicas *int) (*subset, mark, error) {
 	numbers, err := w.wanted(ctx, spread.Namespace, s)
 	if err != nil {
@@ -147,13 +147,13 @@ func (w *webhook) askNumbered(ctx context.Context, spread *v1beta1.WorkloadSprea
 	}
 	places, err := s.places(&spread.Status, replicas)
 	if err != nil {
-		return nil, mark{}, nil //nolint:nilerr // the controller says why
+		return nil, mark{}, nil //nolint:nilerr // the controller reports the reason
 	}
 	answer := s.chooseNumbered(spread.Name, places, pod, numbers)
 	return s.named(answer.Subset), answer.mark, nil
 }
 
-// named returns the subset of a name, or nil.
+// named returns the subset with a name, or nil.
 func (s *settings) named(name string) *subset {
 	for i := range s.subsets {
 		if s.subsets[i].name == name {
@@ -163,8 +163,8 @@ func (s *settings) named(name string) *subset {
 	return nil
 }
 
-// releases is how long a deletion waits until the place of its Pod is given back. The controller finds a free place
-// anyhow.
+// releases is how long a deletion may wait until the place of its Pod is freed. If this fails, the controller's next
+// count frees the place.
 const releases = 2 * time.Second
 
 // givesBack reports whether the Pod of a review has no place any more. An eviction may be refused after the review, for
@@ -190,7 +190,7 @@ func (w *webhook) leaves(live client.Reader) webhookadmission.Handler {
 	})
 }
 
-// giveBack gives back the place of a Pod.
+// giveBack frees the place of a Pod.
 func (w *webhook) giveBack(ctx context.Context, pod *corev1.Pod) error {
 	if !podstate.IsActive(pod) || pod.Annotations[apps.AnnotationMatchedWorkloadSpread] == "" {
 		return nil

@@ -1,4 +1,4 @@
-// Package faulttest answers "do a kind's controller and admission find the same faults in a spec?"
+// Package faulttest answers "do a kind's controller and admission find the same faults in a spec?".
 package faulttest
 
 import (
@@ -20,20 +20,21 @@ import (
 
 // Sides are the two readers of a spec: the controller and admission. O is the type of the objects.
 type Sides[O any] struct {
-	// Object returns an object with the spec as decoded, in all versions of a test's choice: with and without defaults.
-	// False means: admission cannot decode the spec.
+	// Object returns objects with the decoded spec, in all variants that the test wants to check: with and without
+	// defaults. False means that admission cannot decode the spec.
 	Object func(spec []byte) (objects []O, ok bool)
 	// Resolve returns the controller's findings.
 	Resolve func(O) (problems, warnings judge.Faults)
 	// Create returns admission's findings about a new object.
 	Create func(context.Context, O) (field.ErrorList, error)
-	// Own are rules of admission alone, each a path, or a path with the type of the error: about names, about other
-	// objects, and about absent values left to defaulting.
+	// Own are the rules that only admission checks, each a path, or a path with the type of the error: rules about
+	// names, about other objects, and about absent values that defaulting fills in.
 	Own []string
 }
 
-// Fuzz holds that both sides find the same values at the same paths in any decodable spec, each time again. The corpus
-// has specs as JSON, with edits: three bytes choose a node of the JSON and its new value.
+// Fuzz checks that both sides find the same values at the same paths in any spec that can be decoded, and find the same
+// again when called again. The corpus contains specs as JSON, with edits. Each edit is three bytes that choose a node
+// of the JSON and its new value.
 func Fuzz[O any](f *testing.F, kind Sides[O]) {
 	f.Helper()
 	f.Fuzz(func(t *testing.T, spec, edits []byte) {
@@ -67,8 +68,8 @@ func Fuzz[O any](f *testing.F, kind Sides[O]) {
 	})
 }
 
-// reported are the controller's findings without those of the controller alone: values without effect because of a
-// gate, and templates that the API server judges. A plain text counts as the same text in quotes.
+// reported are the controller's findings without those that only the controller makes: values that a gate makes
+// ineffective, and templates that the API server validates. An unquoted text and the same text in quotes are equal.
 func reported(faults judge.Faults) (list reason.List) {
 	for _, fault := range faults {
 		if fault.Refusal == nil {
@@ -88,7 +89,7 @@ func begins(text string, with []string) bool {
 	return slices.ContainsFunc(with, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-// values are the sorted paths and values of findings, each once.
+// values returns the sorted paths and values of findings, without duplicates.
 func values(list reason.List) []string {
 	set := map[string]bool{}
 	for _, why := range list {
@@ -97,7 +98,7 @@ func values(list reason.List) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// mostEdits keeps an input quick.
+// mostEdits limits the edits so that each input is fast.
 const mostEdits = 40
 
 // edited applies the edits to JSON.
@@ -113,7 +114,7 @@ func edited(spec, edits []byte) []byte {
 		at.set(next)
 		edits = edits[3:]
 		if list, isList := next.([]any); isList && len(list) > apps.MaxTerms {
-			break // lists of long lists take long
+			break // lists that contain long lists take long
 		}
 	}
 	out, err := json.Marshal(tree)
@@ -169,7 +170,7 @@ func edit(old any, choice byte) any {
 	}
 }
 
-// Problems compares a spec's problems, and holds that admission says each of them.
+// Problems compares a spec's problems with want, and checks that admission reports each of them.
 func Problems(t *testing.T, want []string, problems judge.Faults, refused field.ErrorList) {
 	t.Helper()
 	got, said := texts(problems.Refusals()), texts(refused)

@@ -8,7 +8,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// IsTold reports whether the status of an object says that its newest spec makes no sense.
+// IsTold reports whether the status of an object says that its newest spec is invalid.
 func IsTold(object metav1.Object, observed int64, conditions v1beta1.Conditions) bool {
 	c := conditions.Find(apps.ConditionInvalidSpec)
 	return c != nil && c.Status == corev1.ConditionTrue && observed == object.GetGeneration()

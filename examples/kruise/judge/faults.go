@@ -1,6 +1,6 @@
-// Package judge answers "what does a spec say, and what of it is wrong?". The room of a kind reads and judges each
-// value of a spec once, with a [Reading]. The controller works with the values, and admission refuses the [Faults].
-// Nothing here has effects.
+// Package judge answers "what does a spec say, and what in the spec is wrong?". The folder of a kind reads and
+// validates each value of a spec once, with a [Reading]. The controller uses the values, and admission refuses the
+// [Faults]. Nothing in this package has side effects.
 package judge
 
 import (
@@ -13,19 +13,21 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// OddValue means that a value of the spec does not suit its field. The value has bypassed admission, and the controller
-// reads the value as OpenKruise does. So a take-over does not stop working objects.
+// OddValue means that a value of the spec is not valid for its field. The value was stored without admission, and the
+// controller interprets the value as OpenKruise does, so that objects that worked with OpenKruise keep working with
+// this controller.
 const OddValue reason.Code = "OddValue"
 
-// Fault is a value of a spec against the rules of its field, in the words of the controller and of admission.
+// Fault is a value of a spec that breaks a rule of its field, as reported by the controller and by admission.
 type Fault struct {
-	// Reason is the controller's report. The zero Reason means: the value is absent, and the controller has a default.
+	// Reason is the controller's report. The zero Reason means that the value is absent and that the controller uses a
+	// default.
 	Reason reason.Reason
-	// Refusal is admission's report. Nil means: the writer of the value has made no mistake.
+	// Refusal is admission's report. Nil means that the author of the spec has made no mistake.
 	Refusal *field.Error
 }
 
-// Faults are the faults of a spec in the order of reading.
+// Faults are the faults of a spec in the order in which they were found.
 type Faults []Fault
 
 // Reasons returns the controller's reports.
@@ -48,7 +50,7 @@ func (f Faults) Refusals() (errs field.ErrorList) {
 	return errs
 }
 
-// Undecodable returns the parts of a spec left out by decoding.
+// Undecodable returns a fault for each part of a spec that could not be decoded.
 func Undecodable(parts []decode.Problem) (faults Faults) {
 	for i, why := range decode.Reasons(parts) {
 		refusal := field.TypeInvalid(field.NewPath(parts[i].Path), field.OmitValueType{}, parts[i].Detail)
@@ -57,7 +59,7 @@ func Undecodable(parts []decode.Problem) (faults Faults) {
 	return faults
 }
 
-// Refused turns admission's reports into reasons: with path, value and the expected value.
+// Refused converts admission's reports to reasons with the path, the value and the expected value.
 func Refused(errs field.ErrorList) reason.List {
 	list := make(reason.List, len(errs))
 	for i, err := range errs {
@@ -68,12 +70,12 @@ func Refused(errs field.ErrorList) reason.List {
 
 func reasonOf(code reason.Code, err *field.Error) reason.Reason {
 	kind, detail := err.Type.String(), err.Detail
-	// The body is "<type>: <value>: <detail>", and formats values of all types.
+	// The body is "<type>: <value>: <detail>", where the value can have any type.
 	value := strings.TrimPrefix(strings.TrimSuffix(strings.TrimPrefix(err.ErrorBody(), kind), ": "+detail), ": ")
 	switch {
 	case detail == "":
 		detail = kind
-	case value == "": // the detail alone does not name the fault
+	case value == "": // the detail alone does not describe the fault
 		detail = kind + ": " + detail
 	}
 	return reason.Reason{Code: code, Path: err.Field, New: reason.Shorten(value, 200), Detail: detail}

@@ -9,11 +9,11 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// mostNodes is beyond every cluster: a percentage too large for mostNodes is refused, so no accepted percentage is too
-// large later.
+// mostNodes is larger than any cluster. A percentage that is too large for mostNodes is refused, so an accepted
+// percentage is valid for any cluster.
 const mostNodes = 100_000
 
-// BroadcastJob judges the spec of a BroadcastJob, also as the template of an AdvancedCronJob.
+// BroadcastJob validates the spec of a BroadcastJob, or of the BroadcastJob template in an AdvancedCronJob.
 func (r *Reading) BroadcastJob(path *field.Path, spec *v1beta1.BroadcastJobSpec) {
 	pod, done, failure := path.Child("template", "spec"), path.Child("completionPolicy"), path.Child("failurePolicy")
 	r.Refuse(validation.CountOf(spec.Parallelism, mostNodes, path.Child("parallelism"))...)

@@ -23,13 +23,14 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// Reading reads and judges values of a spec, each once: the controller reads a value as the methods return the value,
-// and admission refuses all faults. Paths are those of the spec's fields. The zero value is ready.
+// Reading reads and validates the values of a spec, each once: the controller uses the values that the methods return,
+// and admission refuses all faults. Paths are the paths of the fields in the spec. The zero value is usable.
 type Reading struct {
-	// Problems are values that no controller can work with. A pass has to end, because no sensible value can stand in.
+	// Problems are values with which no controller can work. A pass must then end, because there is no sensible value
+	// to use instead.
 	Problems Faults
-	// Warnings are values that work, although their writer has made a mistake. OpenKruise accepts some in silence, and
-	// Reading reads such values as OpenKruise does.
+	// Warnings are values with which a controller can work although they are mistakes. OpenKruise accepts some of them
+	// silently, and Reading interprets such values as OpenKruise does.
 	Warnings Faults
 }
 
@@ -40,21 +41,22 @@ func (r *Reading) Refuse(errs ...*field.Error) {
 	}
 }
 
-// Warn adds warnings about values that work as written.
+// Warn adds warnings about values that are used unchanged.
 func (r *Reading) Warn(errs ...*field.Error) {
 	for _, err := range errs {
 		r.Warnings = append(r.Warnings, Fault{reasonOf(OddValue, err), err})
 	}
 }
 
-// Absent adds warnings of values that defaulting fills in. The controller uses the defaults, and reports nothing.
+// Absent adds faults for values that defaulting fills in. The controller uses the defaults and reports nothing.
 func (r *Reading) Absent(errs ...*field.Error) {
 	for _, err := range errs {
 		r.Warnings = append(r.Warnings, Fault{Refusal: err})
 	}
 }
 
-// Ungated warns of a value without effect because of its feature gate. Admission does not refuse the value.
+// Ungated adds a warning about a value that has no effect because its feature gate is off. Admission does not refuse
+// the value.
 func (r *Reading) Ungated(path, value string, gate apps.Gate) {
 	r.Warnings = append(r.Warnings, Fault{Reason: reason.Reason{
 		Code: OddValue, Path: path, New: value, Detail: "has no effect without the feature gate " + string(gate),
@@ -62,7 +64,7 @@ func (r *Reading) Ungated(path, value string, gate apps.Gate) {
 	}})
 }
 
-// Misread warns of a value that is read as another value.
+// Misread adds a warning about a value that is interpreted as another value.
 func (r *Reading) Misread(err *field.Error, read, remedy string) {
 	why := reasonOf(OddValue, err)
 	why.Detail, why.Remedy = "read as "+read, remedy
@@ -78,13 +80,14 @@ func (r *Reading) Failed(err error) {
 	}
 }
 
-// Replicas reads the number of wanted Pods. A negative number is a problem, and counts are judged by zero then.
+// Replicas reads the number of wanted Pods. A negative number is a problem, and all fields that depend on the number
+// are then validated as if the number were zero.
 func (r *Reading) Replicas(path string, n int32) int {
 	r.Refuse(validation.NotNegative(&n, field.NewPath(path))...)
 	return int(max(n, 0))
 }
 
-// OrZero reads a negative number as zero, with a warning.
+// OrZero returns zero for a negative number, with a warning.
 func (r *Reading) OrZero(path string, n int32) int {
 	for _, err := range validation.NotNegative(&n, field.NewPath(path)) {
 		r.Misread(err, "0", "use 0 or more")
@@ -92,8 +95,9 @@ func (r *Reading) OrZero(path string, n int32) int {
 	return int(max(n, 0))
 }
 
-// Count resolves a number or percentage of a total, possibly above 100 %. Nil is zero. A percentage of nothing is also
-// judged as of a single replica: nobody asks again before a scale-up.
+// Count converts a number or percentage of a total to a number, which may be more than the total. Nil counts as zero.
+// If the total is zero, a percentage is also validated for a total of one, because nothing validates the spec again
+// before a scale-up.
 func (r *Reading) Count(path string, value *intstr.IntOrString, total int, round partition.Rounding) int {
 	errs := validation.CountOf(value, int32(total), field.NewPath(path))
 	r.Refuse(errs...)
@@ -108,7 +112,7 @@ func (r *Reading) Count(path string, value *intstr.IntOrString, total int, round
 	return n
 }
 
-// NoneWith refuses every count above zero, because of another value of the spec.
+// NoneWith refuses every count above zero, because another value of the spec excludes such counts.
 func (r *Reading) NoneWith(path string, value *intstr.IntOrString, total int, why string) {
 	if value == nil {
 		return
@@ -121,8 +125,8 @@ func (r *Reading) NoneWith(path string, value *intstr.IntOrString, total int, wh
 	}
 }
 
-// LimitAsUpstream is Count for an optional limit not validated by OpenKruise, with a warning if the value is read
-// differently from its text.
+// LimitAsUpstream is Count for an optional limit that OpenKruise does not validate. It adds a warning if the number
+// used differs from the number written.
 func (r *Reading) LimitAsUpstream(path string, value *intstr.IntOrString, total int, round partition.Rounding) *int {
 	if value == nil {
 		return nil
@@ -144,7 +148,7 @@ func quoted(value *intstr.IntOrString) string {
 	return value.String()
 }
 
-// Kept resolves a partition.
+// Kept converts a partition to a number of Pods.
 func (r *Reading) Kept(path string, value *intstr.IntOrString, replicas int) int {
 	if r.Count(path, value, replicas, partition.Up) == 0 {
 		return 0
@@ -163,8 +167,8 @@ func (r *Reading) Selector(path string, selector *metav1.LabelSelector) labels.S
 	return compiled
 }
 
-// Pods compiles the selector of a workload's Pods, which have the labels of the template. Reserved labels belong to the
-// controller. path is the path of the spec.
+// Pods compiles the selector of a workload's Pods, and checks that the template's labels match. Users must not set the
+// reserved labels, which belong to the controller. path is the path of the spec.
 func (r *Reading) Pods(path string, selector *metav1.LabelSelector, template map[string]string,
 	reserved []string,
 ) labels.Selector {
@@ -175,14 +179,15 @@ func (r *Reading) Pods(path string, selector *metav1.LabelSelector, template map
 	return r.Selector(path+".selector", selector)
 }
 
-// Template judges the template of Pods that run for ever. Reserved labels belong to the controller.
+// Template validates the template of Pods that run until they are deleted. Users must not set the reserved labels,
+// which belong to the controller.
 func (r *Reading) Template(path string, template *corev1.PodTemplateSpec, reserved []string) {
 	at := field.NewPath(path)
 	r.Warn(validation.LongRunning(template, at)...)
 	r.Warn(validation.Reserved(template, reserved, at.Child("metadata"))...)
 }
 
-// InPlace judges the strategy of updates in place.
+// InPlace validates the settings for in-place updates.
 func (r *Reading) InPlace(path string, strategy *pub.InPlaceUpdateStrategy) {
 	for i, err := range validation.InPlaceStrategy(strategy, field.NewPath(path)) {
 		if i == 0 && strategy.GracePeriodSeconds < 0 {
@@ -193,7 +198,7 @@ func (r *Reading) InPlace(path string, strategy *pub.InPlaceUpdateStrategy) {
 	}
 }
 
-// Target reads the kind of a referenced workload, whatever its version.
+// Target returns the kind of a referenced workload; the version in the reference may be any.
 func (r *Reading) Target(path *field.Path, apiVersion, kind, name string) schema.GroupKind {
 	for _, part := range [][3]string{
 		{"apiVersion", apiVersion, "group and version of the workload"}, {"kind", kind, "its kind"}, {"name", name, "its name"},
@@ -213,11 +218,11 @@ func (r *Reading) Target(path *field.Path, apiVersion, kind, name string) schema
 	return schema.GroupKind{Group: gv.Group, Kind: kind}
 }
 
-// mostPatched bounds the elements of all lists in a patch. A strategic merge takes time of the square of their number,
-// for each Pod anew, and cannot be stopped.
+// mostPatched limits the total number of list elements in a patch. The time of a strategic merge grows with the square
+// of this number; a merge is needed for each Pod, and cannot be interrupted.
 const mostPatched = 500
 
-// Patch refuses a strategic merge patch with too many elements, and reports whether the patch may be applied.
+// Patch refuses a strategic merge patch with too many list elements, and reports whether the patch may be applied.
 func (r *Reading) Patch(path *field.Path, patch []byte) bool {
 	n := decode.Elements(patch)
 	if n > mostPatched {
@@ -226,14 +231,14 @@ func (r *Reading) Patch(path *field.Path, patch []byte) bool {
 	return n <= mostPatched
 }
 
-// OneOf refuses a value outside allowed. An empty value stands for a default.
+// OneOf refuses a value that is not in allowed. An empty value stands for a default.
 func OneOf[T ~string](r *Reading, path string, value T, allowed ...T) {
 	if value != "" && !slices.Contains(allowed, value) {
 		r.Refuse(field.NotSupported(field.NewPath(path), value, allowed))
 	}
 }
 
-// Order compiles the update order of Pods.
+// Order compiles the order in which Pods are updated.
 func (r *Reading) Order(path string, priority *pub.PriorityStrategy, scatter []pub.ScatterTerm) (p podorder.Priority,
 	s podorder.Scatter,
 ) {

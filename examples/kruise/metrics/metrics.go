@@ -1,4 +1,4 @@
-// Package metrics answers "what does a controller count?", under the names of OpenKruise.
+// Package metrics answers "what does a controller count?"; the metrics have the names that they have in OpenKruise.
 package metrics
 
 import (
@@ -18,11 +18,11 @@ type Controller struct {
 	done      *prometheus.CounterVec
 }
 
-// Work is the work of a kind that is counted by its outcome, for example copies that were created, updated and deleted:
-// the metric <kind>_<things>_total with a label.
+// Work describes work of a kind that is counted by its outcome, for example copies that were created, updated and
+// deleted. The metric is <kind>_<things>_total, with one label.
 type Work struct{ Things, Label, Help string }
 
-// Metrics registers the metrics of a kind concerned only with its own objects. Empty Work counts nothing.
+// Metrics registers the metrics of a kind that handles only its own objects. An empty Work counts nothing.
 func (w Work) Metrics(registry prometheus.Registerer, kind string) (*Controller, error) {
 	m := &Controller{leakage: newLeakage(kind)}
 	if w.Things == "" {
@@ -32,7 +32,7 @@ func (w Work) Metrics(registry prometheus.Registerer, kind string) (*Controller,
 	return m, errors.Join(registry.Register(m.leakage), registry.Register(m.done))
 }
 
-// Done counts finished work, or outcomes of requested work.
+// Done counts finished work, or the outcomes of requests.
 func (m *Controller) Done(what string, n int64) {
 	if m != nil && n > 0 {
 		m.done.WithLabelValues(what).Add(float64(n))
@@ -45,8 +45,8 @@ func newLeakage(kind string) *prometheus.CounterVec {
 	}, []string{"namespace", "name"})
 }
 
-// New registers the metrics of a kind's controller. The metrics' names begin with the kind in lower case.
-// recreates is true if the controller deletes Pods to make new Pods.
+// New registers the metrics of a kind's controller. The metrics' names begin with the kind in lower case. recreates is
+// true if the controller deletes Pods in order to create new ones.
 func New(registry prometheus.Registerer, kind string, recreates bool) (*Controller, error) {
 	m := &Controller{
 		inPlace: prometheus.NewCounter(prometheus.CounterOpts{
@@ -70,14 +70,14 @@ func New(registry prometheus.Registerer, kind string, recreates bool) (*Controll
 	return m, nil
 }
 
-// UpdatedInPlace counts a Pod with a started in-place update.
+// UpdatedInPlace counts a Pod whose in-place update has started.
 func (m *Controller) UpdatedInPlace() {
 	if m != nil {
 		m.inPlace.Inc()
 	}
 }
 
-// Recreated counts a Pod deleted for an update. why says why the Pod was not updated in place.
+// Recreated counts a Pod deleted for an update. why are the reasons why the Pod was not updated in place.
 func (m *Controller) Recreated(why reason.List) {
 	if m == nil {
 		return
@@ -89,21 +89,22 @@ func (m *Controller) Recreated(why reason.List) {
 	m.recreates.WithLabelValues(string(why[0].Code)).Inc()
 }
 
-// Observer returns an observer that counts owners with invisible writes. name finds the name of an owner.
+// Observer returns an observer that counts owners whose writes the cache does not show in time. name returns the name
+// of an owner.
 func (m *Controller) Observer(name func(expectations.Pending) (namespace, name string)) expectations.Observer {
 	return observer{m, name}
 }
 
-// observer turns the tracker's alarms into the metric of upstream.
+// observer counts the tracker's alarms in OpenKruise's metric.
 type observer struct {
 	metrics *Controller
 	name    func(expectations.Pending) (namespace, name string)
 }
 
-// Waiting does nothing: waiting is normal.
+// Waiting does nothing, because waiting is normal.
 func (observer) Waiting(expectations.Pending) {}
 
-// Late counts an owner whose writes stay invisible.
+// Late counts an owner whose writes the cache does not show in time.
 func (o observer) Late(p expectations.Pending) {
 	if o.metrics != nil {
 		o.metrics.leakage.WithLabelValues(o.name(p)).Inc()

@@ -1,15 +1,17 @@
 // Package batch answers "which Pods of a workload are restarted in place now, and why no more?"
 //
-// A restart of a workload is a rollout without a change. A restarted Pod stands for an updated Pod, so the arithmetic
-// is package rollout's: a partition keeps Pods as they are, and by its own action no step takes available Pods below
-// the wanted number less MaxUnavailable. The end, a pause and a failure are package completion's.
+// A restart of a workload's Pods is planned like a rollout. A restarted Pod counts as an updated Pod, so package
+// rollout plans the restarts: a partition excludes Pods from the restart, and no step itself reduces the number of
+// available Pods below the wanted number minus MaxUnavailable. Package completion decides when the restart ends, and
+// what a pause and a failure mean.
 //
 //	step := batch.Next(rules, record, members, now)
 //	for each name in step.Restart: ask the Pod's disruption budgets, and make a request of package containerrestart
 //	write step.State to the record, and look again after step.After
 //
-// A budget outside the workload may refuse a Pod: put the reason into Member.Refused for a while, and the next Pod has
-// its turn. Every step decides from scratch, so a process that dies between two steps costs nothing.
+// A disruption budget outside the workload may refuse the restart of a Pod: keep the reason in Member.Refused for a
+// while, and the next Pod is restarted first. Every step is decided from the present state alone, so a crash between
+// two steps does no harm.
 //
 // All functions are pure and safe for concurrent use, and never modify their arguments.
 package batch
@@ -28,83 +30,85 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Rules are the wishes of a restart and of the workload, in absolute numbers: see package rollout/partition.
+// Rules are the settings of a restart and of the workload, with percentages resolved to numbers: see package
+// rollout/partition.
 type Rules struct {
 	// Replicas is the wanted number of Pods.
 	Replicas int
-	// Partition is the number of Pods that are not restarted: the last in the order of the members.
+	// Partition is the number of Pods that are not restarted: the last members in the list.
 	Partition int
-	// MaxUnavailable is how many Pods may be unavailable for a further restart. With zero no Pod is restarted.
+	// MaxUnavailable is the largest number of unavailable Pods during the restart. If zero, no Pod is restarted.
 	MaxUnavailable int
-	// Paused holds the restart up: no further Pod is restarted.
+	// Paused pauses the restart: no further Pod is restarted.
 	Paused bool
-	// OnFailure is the meaning of a failed Pod for the restart.
+	// OnFailure says what the failure of a Pod's restart means for the whole restart.
 	OnFailure completion.OnFailure
-	// Deadline is the time from the start to the failure; nil for none.
+	// Deadline is the time from the start until the restart fails; nil for none.
 	Deadline *time.Duration
-	// TTL is the time from the end to the deletion of the record; nil for never.
+	// TTL is the time from the end until the record is deleted; nil for never.
 	TTL *time.Duration
-	// Paths are the paths of the fields, for reasons.
+	// Paths are the paths of the fields, used in reasons.
 	Paths Paths
 }
 
-// Paths name fields of the restart and of the workload.
+// Paths are paths of the fields of the restart and of the workload.
 type Paths struct{ Partition, MaxUnavailable, Paused, OnFailure, Deadline string }
 
-// Record is the recorded progress.
+// Record is the progress recorded in the restart's status.
 type Record struct {
-	// Started and Ended are the times of the restart's begin and end; zero for none.
+	// Started and Ended are when the restart began and ended; zero if not yet.
 	Started, Ended time.Time
-	// Known is the number of failed Pods of an earlier look, and Held says that failures hold the restart: see
+	// Known is the number of failed Pods counted in an earlier step, and Held says that failures pause the restart: see
 	// completion.Progress.
 	Known int
 	Held  bool
 }
 
-// Standing is the progress of a Pod.
+// Standing says how far the restart of a Pod is.
 type Standing uint8
 
 const (
-	// Waiting Pods wait for their restart.
+	// Waiting Pods have not been restarted yet.
 	Waiting Standing = iota
-	// Restarting Pods have a request under way, and count as unavailable.
+	// Restarting Pods have a request in progress, and count as unavailable.
 	Restarting
-	// Restarted Pods are done: by a request, by a restart of all containers for any cause, or created since.
+	// Restarted Pods are done: a request is complete, all containers have restarted for another cause, or the Pod was
+	// created after the start.
 	Restarted
-	// Failed Pods had a request that failed.
+	// Failed Pods have a request that has failed.
 	Failed
 )
 
 // Member is an active Pod of the workload.
 type Member struct {
-	// Name of the Pod.
+	// Name is the name of the Pod.
 	Name     string
 	Standing Standing
-	// Available says that the Pod serves.
+	// Available says that the Pod is available.
 	Available bool
-	// Refused says why a waiting Pod may not be restarted now; without a code for no such reason.
+	// Refused says why a waiting Pod must not be restarted now; its code is empty if the Pod may be restarted.
 	Refused reason.Reason
 }
 
-// Step is the next action.
+// Step is what must be done next.
 type Step struct {
-	// State is as in package completion.
+	// State is the state of the restart as in package completion.
 	State completion.State
-	// Restart names the Pods to restart now, in order.
+	// Restart are the names of the Pods to restart now, in order.
 	Restart []string
-	// Remove says that the time after the end has passed, and the record is to be deleted.
+	// Remove says that the TTL has passed, and that the record must be deleted.
 	Remove bool
-	// After is the time until another look even without an event; zero for never.
+	// After is the time until Next must be called again even if no event occurs; zero for never.
 	After time.Duration
-	// Why explains the end, or why no more Pods are restarted.
+	// Why explains why the restart has ended, or why no more Pods are restarted now.
 	Why reason.List
 }
 
-// refusedAgain is the time until another look at Pods refused by a budget outside the workload.
+// refusedAgain is the time until the next step if a budget outside the workload has refused Pods.
 const refusedAgain = 5 * time.Second
 
-// Next returns the next step of a restart. members are in the order of restarts. A restart is complete when every
-// member is done, and at once for a workload without Pods.
+// Next returns the next step of a restart. members are in the order in which they are restarted. A restart is complete
+// when every member is done; for a workload without Pods, at once.
 func Next(r Rules, record Record, members []Member, now time.Time) Step {
 	end := completion.Next(completion.Rules{
 		Parallelism: math.MaxInt, Paused: r.Paused, OnFailure: r.OnFailure, Deadline: r.Deadline, TTL: r.TTL,
@@ -117,7 +121,7 @@ func Next(r Rules, record Record, members []Member, now time.Time) Step {
 	return step
 }
 
-// progress counts the members for completion.
+// progress counts the members for package completion.
 func progress(record Record, members []Member) completion.Progress {
 	p := completion.Progress{Started: record.Started, Ended: record.Ended, Known: record.Known, Held: record.Held, Wanted: len(members)}
 	for _, m := range members {
@@ -134,13 +138,13 @@ func progress(record Record, members []Member) completion.Progress {
 		}
 	}
 	if len(members) == 0 {
-		p.Wanted, p.Done = 1, 1 // nothing to restart is a restart that is done
+		p.Wanted, p.Done = 1, 1 // a restart of no Pods counts as done
 	}
 	return p
 }
 
-// choose picks the Pods within the budget. Pods beyond the wanted number are to be restarted too, and make the budget
-// no larger: nobody knows how long they stay.
+// choose chooses the Pods to restart within the budget. Pods beyond the wanted number are restarted too, but do not
+// make the budget larger, because these Pods may be deleted at any time.
 func (r *Rules) choose(step *Step, members []Member) {
 	var counts rollout.Counts
 	var waiting []Member
@@ -160,7 +164,7 @@ func (r *Rules) choose(step *Step, members []Member) {
 		}
 		step.Why = append(step.Why, limit)
 	}
-	// A refused Pod uses no budget before the Pods that may be restarted.
+	// Refused Pods come last, so that they do not use up the budget of Pods that may be restarted.
 	slices.SortStableFunc(waiting[:max(len(waiting)-plan.Keep, 0)], func(a, b Member) int { return refused(a) - refused(b) })
 	for _, m := range rollout.ToUpdate(plan, counts, waiting, func(m Member) bool { return m.Available }) {
 		if refused(m) == 0 {
@@ -184,9 +188,9 @@ func refused(m Member) int {
 	return 0
 }
 
-// IsRestarted reports whether all of the Pod's named containers have had an instance that started at a time or later;
-// without names all containers of the spec. Such an instance may have ended since: the instance before has ended in any
-// case. A Pod's status has whole seconds, and the clock is the Node's.
+// IsRestarted reports whether each of the Pod's named containers has an instance that was started at or after the given
+// time; if no names are given, all containers of the spec count. Such an instance may have ended since: the previous
+// instance has ended in any case. Times in a Pod's status have whole seconds, and come from the Node's clock.
 func IsRestarted(pod *corev1.Pod, names []string, since time.Time) bool {
 	if len(names) == 0 {
 		names = nil
@@ -200,7 +204,7 @@ func IsRestarted(pod *corev1.Pod, names []string, since time.Time) bool {
 	})
 }
 
-// lastStart is the start of a container's last instance, the zero time for a container without any.
+// lastStart returns when a container's last instance was started, or the zero time if there was none.
 func lastStart(status *corev1.ContainerStatus) (last time.Time) {
 	if running := status.State.Running; running != nil {
 		return running.StartedAt.Time

@@ -1,7 +1,8 @@
-// Package stopper stops containers: a preStop hook first, and the runtime's stop with the rest of the grace period.
+// Package stopper stops containers: first the preStop hook runs, then the runtime stops the container within the
+// remaining grace period.
 //
-// [Stop] carries out a single stop and waits for the end. A [Stopper] runs stops apart from its callers, so that no
-// worker waits for a runtime:
+// [Stop] carries out a single stop and returns when the container has ended. A [Stopper] runs stops in separate
+// goroutines, so that no worker waits for a container runtime:
 //
 //	s := stopper.New(runtime, stopper.Options{Done: queue.Add})
 //	go s.Start(ctx)                       // ends all stops with ctx, and returns after the last
@@ -10,7 +11,7 @@
 //	s.Keep(key, order.ID)                 // nobody wants the other stops of the key any more
 //	s.Forget(key)                         // the Pod is gone, or the request is over
 //
-// Package containerrestart decides about the stops, and its Next reads the reports.
+// Package containerrestart decides about the stops, and containerrestart.Next takes the result of Stopper.Stops.
 package stopper
 
 import (
@@ -30,45 +31,45 @@ import (
 )
 
 // HookFailed means that a preStop hook has failed or has taken longer than the grace period. The container is stopped
-// all the same.
+// nevertheless.
 const HookFailed reason.Code = "HookFailed"
 
-// Runtime is the container runtime of a Node. A Runtime marks errors without hope with reason.Final, and a Stop with
-// any further error is tried again.
+// Runtime is the container runtime of a Node. A Runtime marks errors that a retry does not repair with reason.Final;
+// after any other error, the stop is retried.
 type Runtime interface {
-	// Stop ends a container: by a signal first, and by force after the grace period. A container that has ended or is
-	// unknown is no error. Stop returns after the end of the container.
+	// Stop stops a container: by a signal first, and by force after the grace period. If the container has ended or
+	// does not exist, Stop returns no error. Stop returns when the container has ended.
 	Stop(ctx context.Context, id string, grace time.Duration) error
-	// Exec runs a command in a container for a limited time, and returns the exit code.
+	// Exec runs a command in a container for at most the given time, and returns the exit code.
 	Exec(ctx context.Context, id string, command []string, limit time.Duration) (exitCode int32, err error)
 }
 
-// Order is a stop.
+// Order says which container to stop, and how.
 type Order struct {
-	// ID of the instance to stop, and no successor.
+	// ID is the ID of the instance to stop; later instances are not stopped.
 	ID string
-	// Name of the container, for reports.
+	// Name is the name of the container, for messages.
 	Name string
 	// Hook is the preStop hook.
 	Hook containerrestart.Hook
-	// Grace is the time for hook and stop together.
+	// Grace is the grace period for the hook and the stop together.
 	Grace containerrestart.Grace
 }
 
-// Times of a stop beyond the grace period.
+// These are timeouts beyond the grace period.
 const (
-	// patience is the time for a runtime to answer, and for further attempts.
+	// patience is how long a stop is retried if the runtime does not answer.
 	patience = 2 * time.Minute
-	// answer is the time of an attempt beyond the grace period.
+	// answer is the timeout of a single attempt, beyond the grace period.
 	answer = 20 * time.Second
-	// The rests between attempts double.
+	// The waits between attempts double.
 	firstRest   = 200 * time.Millisecond
 	longestRest = 5 * time.Second
 )
 
-// Stop runs the hook, stops the container, and returns after the container's end. hook is the failure of the hook,
-// which fails no stop. A runtime that does not answer, or fails without a final error, is asked again for two minutes
-// beyond the grace period.
+// Stop runs the hook, stops the container, and returns when the container has ended. hook is the error of the hook,
+// which does not prevent the stop. If a runtime does not answer, or returns an error that is not final, the stop is
+// retried for two minutes beyond the grace period.
 func Stop(ctx context.Context, runtime Runtime, clock clock.Clock, order Order) (hook, err error) {
 	begin := clock.Now()
 	hook = runHook(ctx, runtime, clock, order)
@@ -90,7 +91,7 @@ func Stop(ctx context.Context, runtime Runtime, clock clock.Clock, order Order) 
 	}
 }
 
-// runHook runs the hook within the grace period. Without grace no hook runs.
+// runHook runs the hook for at most the grace period. If the grace period is zero, no hook is run.
 func runHook(ctx context.Context, runtime Runtime, clock clock.Clock, order Order) error {
 	limit, runs := order.Grace.Hook()
 	if !runs || order.Hook.IsZero() {
@@ -113,7 +114,7 @@ func runHook(ctx context.Context, runtime Runtime, clock clock.Clock, order Orde
 	return nil
 }
 
-// execute runs a command. The context ends with the limit, in case the runtime does not keep the limit.
+// execute runs the command of a hook. The context also ends at the limit, in case the runtime ignores its timeout.
 func execute(ctx context.Context, runtime Runtime, order Order, limit time.Duration) error {
 	code, err := runtime.Exec(ctx, order.ID, order.Hook.Exec, limit)
 	switch {
@@ -125,10 +126,10 @@ func execute(ctx context.Context, runtime Runtime, order Order, limit time.Durat
 	return nil
 }
 
-// longestBody is how much of an answer is read.
+// longestBody is how many bytes of a response body are read.
 const longestBody = 10 << 10
 
-// get sends the request of a hook to the Pod, and nowhere else: without a proxy, and without following a redirect.
+// get sends the HTTP request of a hook, and only to the Pod: without a proxy, and without following a redirect.
 func get(ctx context.Context, hook containerrestart.HTTPGet) error {
 	url := hook.Scheme + "://" + hook.Address.String() + hook.Path
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -147,7 +148,8 @@ func get(ctx context.Context, hook containerrestart.HTTPGet) error {
 	client := http.Client{
 		Transport: &http.Transport{
 			DisableKeepAlives: true, MaxResponseHeaderBytes: longestBody,
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // as the kubelet: Pods have certificates of their own
+			// As in the kubelet: Pods use self-signed certificates.
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -163,7 +165,7 @@ func get(ctx context.Context, hook containerrestart.HTTPGet) error {
 	return err
 }
 
-// wait returns after a time, or with the context.
+// wait returns after a time, or when the context ends.
 func wait(ctx context.Context, clock clock.Clock, d time.Duration) {
 	timer := clock.NewTimer(d)
 	defer timer.Stop()

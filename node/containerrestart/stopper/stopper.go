@@ -11,37 +11,37 @@ import (
 	"github.com/workloadkit/workloadkit/node/containerrestart"
 )
 
-// Options of a Stopper. The zero value is usable.
+// Options are options of a Stopper. The zero value is usable.
 type Options struct {
-	// Done is called after each stop with the key of the stop, from any goroutine. Nil for nobody.
+	// Done is called after each stop with the stop's key, from any goroutine. Nil if not needed.
 	Done func(key string)
-	// HookFailed is called if a hook has failed, for an event. Nil for nobody.
+	// HookFailed is called if a hook has failed, for example to record an event. Nil if not needed.
 	HookFailed func(ctx context.Context, key string, order Order, err error)
-	// Clock is the clock; nil for the real one.
+	// Clock is the clock; nil means the real clock.
 	Clock clock.Clock
 }
 
-// Stopper runs stops, each in a goroutine of its own. A Stopper is safe for concurrent use. Make a Stopper with New.
+// Stopper runs stops, each in its own goroutine. A Stopper is safe for concurrent use. Make a Stopper with New.
 type Stopper struct {
 	runtime Runtime
 	options Options
-	begun   chan struct{} // a stop waits in queue
+	begun   chan struct{} // signals that a requested stop waits in queue
 
 	mu    sync.Mutex
 	queue []*run
-	runs  map[string][]*run // by key
+	runs  map[string][]*run // requested stops by key
 }
 
-// run is a stop asked for.
+// run is a requested stop.
 type run struct {
 	key    string
 	order  Order
-	cancel context.CancelFunc // nil before the begin
-	gone   bool               // forgotten
-	err    error              // of a failed stop
+	cancel context.CancelFunc // nil until the stop has begun
+	gone   bool               // the stop is no longer wanted
+	err    error              // error of a failed stop
 }
 
-// New returns a Stopper. Stops begin after Start.
+// New returns a Stopper. Stops begin only after Start was called.
 func New(runtime Runtime, options Options) *Stopper {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -49,7 +49,7 @@ func New(runtime Runtime, options Options) *Stopper {
 	return &Stopper{runtime: runtime, options: options, begun: make(chan struct{}, 1), runs: map[string][]*run{}}
 }
 
-// Start runs the stops until the context ends, and returns after the end of the last.
+// Start runs requested stops until the context ends, and returns after the last stop has ended.
 func (s *Stopper) Start(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -80,7 +80,7 @@ func (s *Stopper) take() []*run {
 	return taken
 }
 
-// begin reports whether a stop is still wanted.
+// begin reports whether a requested stop is still wanted.
 func (s *Stopper) begin(r *run, cancel context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +88,8 @@ func (s *Stopper) begin(r *run, cancel context.CancelFunc) bool {
 	return !r.gone
 }
 
-// stop carries a stop out and keeps the failure. A good stop needs no report, because its instance does not run. Nor
-// does a stop ended by the context: somebody else may stop the container.
+// stop carries out a stop, and keeps the error if the stop fails. A successful stop is dropped, because its instance
+// does not run any more. A stop cancelled by the context is dropped too: another process may stop the container.
 func (s *Stopper) stop(ctx context.Context, r *run) {
 	hook, err := Stop(ctx, s.runtime, s.options.Clock, r.order)
 	if hook != nil && ctx.Err() == nil && s.options.HookFailed != nil {
@@ -105,7 +105,7 @@ func (s *Stopper) stop(ctx context.Context, r *run) {
 	}
 }
 
-// drop needs the lock.
+// drop must be called with the lock held.
 func (s *Stopper) drop(r *run) {
 	left := slices.DeleteFunc(s.runs[r.key], func(known *run) bool { return known == r })
 	if len(left) == 0 {
@@ -115,8 +115,8 @@ func (s *Stopper) drop(r *run) {
 	s.runs[r.key] = left
 }
 
-// Ask asks for a stop under a key, and reports whether the stop is new. A stop under way for the same key and instance
-// is not begun again, a failed stop is. Ask does not wait.
+// Ask requests a stop under a key, and reports whether the request is new. If a stop of the same key and instance is in
+// progress, Ask does nothing; a failed stop is begun again. Ask does not wait.
 func (s *Stopper) Ask(key string, order Order) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Stopper) Ask(key string, order Order) bool {
 	return true
 }
 
-// Stops returns the stops of a key that are under way or have failed, for containerrestart.Observed.
+// Stops returns the stops of a key that are in progress or have failed, for containerrestart.Observed.
 func (s *Stopper) Stops(key string) (out []containerrestart.Stop) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,11 +146,11 @@ func (s *Stopper) Stops(key string) (out []containerrestart.Stop) {
 	return out
 }
 
-// Forget ends the stops of a key that are under way, and forgets the failed ones. The runtime goes on with a stop begun
-// by its own grace period.
+// Forget cancels the stops of a key that are in progress, and forgets failed stops. If the runtime is already stopping
+// a container, the runtime continues to the end of its own grace period.
 func (s *Stopper) Forget(key string) { s.Keep(key) }
 
-// Keep does the same to all stops of a key but those of some instances.
+// Keep is Forget for all stops of a key except those of the given instances.
 func (s *Stopper) Keep(key string, ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *Stopper) Keep(key string, ids ...string) {
 	}
 }
 
-// sameID compares IDs with or without the name of the runtime in front.
+// sameID compares IDs, whether or not they begin with the name of the runtime.
 func sameID(a, b string) bool {
 	_, a = containerrestart.SplitID(a)
 	_, b = containerrestart.SplitID(b)

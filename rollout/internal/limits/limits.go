@@ -14,10 +14,10 @@ import (
 const NotSelectedRemedy = "give them the labels that the selector asks for, " +
 	"or have somebody else control or delete them"
 
-// Noted notes the reasons why a step is not larger.
+// Noted collects the reasons why a step is not larger.
 type Noted struct{ Limits reason.List }
 
-// Limitf notes a reason.
+// Limitf adds a reason.
 func (n *Noted) Limitf(code reason.Code, path, remedy, format string, args ...any) {
 	n.Limits = append(n.Limits,
 		reason.Reason{Code: code, Path: path, Detail: fmt.Sprintf(format, args...), Remedy: remedy})
@@ -31,7 +31,7 @@ func Negative(problems *reason.List, code reason.Code, path string, n int) {
 	}
 }
 
-// Paths are converted from rollout.Paths, with the same fields.
+// Paths has the same fields as rollout.Paths, so that values can be converted.
 type Paths struct {
 	Partition, MaxUnavailable, MaxSurge, ScaleMaxUnavailable, Paused, Parallel string
 }

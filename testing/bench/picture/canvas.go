@@ -1,6 +1,6 @@
 // Package picture answers "what did the rollout look like?" and "how does it grow?": the package draws rows of Pods
-// over time, and figures over the number of Pods, as self-contained SVG. Colour-blind readers can tell the colours
-// apart too.
+// over time, and figures over the number of Pods, as self-contained SVG. The colours can also be distinguished by
+// colour-blind readers.
 package picture
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Colours of Okabe and Ito, and greys.
+// These are the colours of Okabe and Ito, and greys.
 const (
 	ink    = "#222222"
 	faint  = "#6b6b6b"
@@ -23,7 +23,7 @@ const (
 	green  = "#009E73"
 )
 
-// canvas collects the elements of an SVG.
+// canvas collects the elements of an SVG document.
 type canvas struct {
 	width, height float64
 	body          strings.Builder
@@ -61,7 +61,7 @@ func (c *canvas) writeTo(w io.Writer, title string) error {
 	return err
 }
 
-// number renders a number briefly: a tenth of a pixel is enough.
+// number formats a number with one decimal: a tenth of a pixel is precise enough.
 func number(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }
@@ -87,7 +87,7 @@ func ticks(maximum float64, n int) []float64 {
 	return out
 }
 
-// label renders a tick.
+// label formats the value of a tick.
 func label(v float64) string {
 	if v >= 10000 {
 		return fmt.Sprintf("%gk", math.Round(v/100)/10)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Point is a figure at a number of Pods.
+// Point is a measured value at a number of Pods.
 type Point struct{ Pods, Value float64 }
 
-// Chart is a figure over the number of Pods.
+// Chart shows a measured value over the number of Pods.
 type Chart struct {
 	Title, Unit string
 	Points      []Point
@@ -24,7 +24,7 @@ const (
 	chartGap     = 30.0
 )
 
-// WriteGrowth draws the charts in pairs, each with the line of growth in proportion to the number of Pods.
+// WriteGrowth draws the charts two in a row, each with a straight line for growth in proportion to the number of Pods.
 func WriteGrowth(w io.Writer, title, subtitle string, charts []Chart) error {
 	lines := (len(charts) + chartsBeside - 1) / chartsBeside
 	c := &canvas{width: 32 + chartsBeside*(chartWidth+chartGap) - chartGap, height: 96 + float64(lines)*chartPitch}
@@ -61,7 +61,7 @@ func (c *canvas) chart(left, top float64, chart Chart) {
 	}
 	c.line(x0, y0, x0+width, y0, faint, "")
 	first := points[0]
-	// The line of proportion ends with the chart.
+	// The proportional line ends at the edge of the chart.
 	end := min(pods, pods*value/max(first.Value/first.Pods*pods, 0.000001))
 	c.line(x(0), y(0), x(end), y(first.Value/first.Pods*end), orange, `stroke-width="1.5" stroke-dasharray="5 4"`)
 	var path strings.Builder

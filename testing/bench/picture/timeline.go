@@ -7,40 +7,39 @@ import (
 	"strings"
 )
 
-// State is the state of a Pod, shown by a colour.
+// State is the state of a Pod, shown as a colour.
 type State uint8
 
-// States.
+// These are the states.
 const (
-	// NotReady is out of service, with any template.
+	// NotReady means not ready, with any template.
 	NotReady State = iota
-	// Old is ready with the previous template.
+	// Old means ready with the previous template.
 	Old
-	// New is ready with the new template.
+	// New means ready with the new template.
 	New
 )
 
-// Way is how the place of a Pod came to the new template.
+// Way says how a Pod was updated.
 type Way uint8
 
-// Ways.
+// These are the ways.
 const (
-	// Untouched is a Pod not reached by the rollout.
+	// Untouched means that the rollout did not reach the Pod.
 	Untouched Way = iota
-	// InPlace is a Pod that stayed.
+	// InPlace means that the Pod was updated in place.
 	InPlace
-	// Recreated is a Pod with a replacement.
+	// Recreated means that the Pod was replaced by another Pod.
 	Recreated
 )
 
-// Span is a state between two times, in seconds.
+// Span is a state of a Pod between two times, in seconds.
 type Span struct {
 	From, To float64
 	State    State
 }
 
-// Row is the place of a Pod: its own spans and, for a recreated Pod, the spans of its replacement. A gap separates the
-// two.
+// Row shows a Pod: its own spans and, if the Pod was recreated, the spans of its replacement. A gap separates the two.
 type Row struct {
 	Name  string
 	Way   Way
@@ -49,26 +48,26 @@ type Row struct {
 	Born float64
 }
 
-// Panel is a rollout.
+// Panel shows a rollout.
 type Panel struct {
 	Title   string
 	Seconds float64
 	Rows    []Row
 }
 
-// MaxRows is the number of rows in a panel; more rows are sampled evenly.
+// MaxRows is the number of rows in a panel; if there are more Pods, an even sample is shown.
 const MaxRows = 1000
 
 const (
 	plotLeft   = 56.0
 	plotWidth  = 1000.0
 	plotRight  = plotLeft + plotWidth
-	plotHeight = 420.0 // the height of a stretched panel of few Pods
+	plotHeight = 420.0 // height of a panel with few Pods, whose rows are stretched
 	pageWidth  = plotRight + 24
 	wayWidth   = 8.0
 )
 
-// WriteTimeline draws the panels below each other.
+// WriteTimeline draws the panels one below the other.
 func WriteTimeline(w io.Writer, title, subtitle string, panels []Panel) error {
 	c := &canvas{width: pageWidth}
 	c.style()
@@ -83,7 +82,7 @@ func WriteTimeline(w io.Writer, title, subtitle string, panels []Panel) error {
 	return c.writeTo(w, title)
 }
 
-// Page wraps the SVG written by draw into an HTML page.
+// Page writes an HTML page that contains the SVG written by draw.
 func Page(w io.Writer, title string, draw func(io.Writer) error) error {
 	fmt.Fprintf(w, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title>\n"+
 		"<style>body{margin:0;background:#fff}svg{max-width:100%%;height:auto;display:block;margin:0 auto}</style></head><body>\n", html.EscapeString(title))
@@ -94,7 +93,7 @@ func Page(w io.Writer, title string, draw func(io.Writer) error) error {
 	return err
 }
 
-// Sample returns at most n of the rows, evenly chosen, the first and the last among them.
+// Sample returns at most n of the rows, evenly distributed, including the first and the last.
 func Sample(rows []Row, n int) []Row {
 	if len(rows) <= n {
 		return rows
@@ -134,7 +133,7 @@ func (c *canvas) legend(y float64) {
 	entry("edge: recreated", strip(pink))
 }
 
-// panel draws a rollout from y on and returns the start of the next panel.
+// panel draws a rollout at y and returns the y of the next panel.
 func (c *canvas) panel(y float64, p Panel) float64 {
 	rows := Sample(p.Rows, MaxRows)
 	c.bold(16, y+14, 15, p.Title)
@@ -148,7 +147,7 @@ func (c *canvas) panel(y float64, p Panel) float64 {
 		c.line(x, top, x, bottom+5, grid, "")
 		c.text(x, bottom+19, 12, "middle", faint, label(t)+" s")
 	}
-	// Rows without antialiasing, or thin rows would blur into each other.
+	// Antialiasing is off, because thin rows would blur into each other.
 	c.addf(`<g stroke-width="%s" shape-rendering="crispEdges">`+"\n", number(rowThickness(thick)))
 	for i, row := range rows {
 		c.row(top+thick*(float64(i)+0.5), thick, perSecond, row)
@@ -158,7 +157,7 @@ func (c *canvas) panel(y float64, p Panel) float64 {
 	return bottom + 48
 }
 
-// rowThickness leaves a hair between rows if the rows are high enough.
+// rowThickness leaves a thin line free between rows if the rows are high enough.
 func rowThickness(pitch float64) float64 {
 	if pitch < 4 {
 		return pitch
@@ -178,7 +177,7 @@ func (c *canvas) row(y, thick, perSecond float64, row Row) {
 			path = &strings.Builder{}
 			paths[s.State] = path
 		}
-		// A moment out of service stays visible.
+		// Even a very short time out of service is drawn visibly.
 		fmt.Fprintf(path, "M%s %sh%s", number(plotLeft+s.From*perSecond), number(y), number(max((s.To-s.From)*perSecond, 0.8)))
 	}
 	for _, state := range []State{Old, New, NotReady} {
@@ -207,7 +206,7 @@ func describe(row Row) string {
 	return fmt.Sprintf("%s: %s, out of service %.2f s", row.Name, way, out)
 }
 
-// caption counts all rows and the shown rows.
+// caption says how many rows there are and how many are shown.
 func caption(rows []Row, shown int) string {
 	counts := map[Way]int{}
 	for _, row := range rows {

@@ -1,5 +1,5 @@
 // Command controlplane starts a real Kubernetes control plane with simulated Nodes on the local machine, and builds the
-// binaries.
+// binaries for it.
 package main
 
 import (
@@ -53,7 +53,7 @@ use this one:
 
 `
 
-// usageError marks mistakes in the command line, with exit code 2 in place of 1.
+// usageError is an error in the command line, for which the exit code is 2 in place of 1.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -68,7 +68,7 @@ func (e commandError) Unwrap() error { return e.error }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	// A second signal finds the default handling again and ends the process at once; its children die with the process.
+	// After this a second signal ends the process at once; the kernel then kills its children.
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if err == nil || errors.Is(err, flag.ErrHelp) {
@@ -103,7 +103,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 }
 
-// newFlags returns the flags of a command. The flags print the usage only on request: a mistake costs a single line.
+// newFlags returns the flags of a command. The flags print the usage only on request: after an error only a single line
+// is printed.
 func newFlags(opts *controlplane.Options) *flag.FlagSet {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -111,7 +112,7 @@ func newFlags(opts *controlplane.Options) *flag.FlagSet {
 	return flags
 }
 
-// parse reads flags up to the first argument.
+// parse parses flags up to the first argument.
 func parse(flags *flag.FlagSet, args []string, about string, out io.Writer) error {
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -126,7 +127,7 @@ func parse(flags *flag.FlagSet, args []string, about string, out io.Writer) erro
 	return nil
 }
 
-// parseAll reads flags before and after the returned arguments.
+// parseAll parses flags before and after the arguments, and returns the arguments.
 func parseAll(flags *flag.FlagSet, args []string, about string, out io.Writer) (rest []string, err error) {
 	for {
 		if err := parse(flags, args, about, out); err != nil || flags.NArg() == 0 {
@@ -181,10 +182,10 @@ func up(ctx context.Context, args []string, out, progress io.Writer) error {
 	return errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
 }
 
-// agentsEnd is the time for the agents to end.
+// agentsEnd is how long the agents may take to end.
 const agentsEnd = 15 * time.Second
 
-// agents returns the command that runs the agents, which needs a module of its own for CRI.
+// agents returns the command that runs the node agents, which is in another module because of CRI.
 func agents(agent string) (string, error) {
 	if agent == "" {
 		return "", nil
@@ -203,7 +204,7 @@ func agents(agent string) (string, error) {
 	return beside, nil
 }
 
-// runCommand runs a command with a control plane.
+// runCommand runs a command while a control plane runs.
 func runCommand(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	opts := controlplane.Options{Progress: progress}
 	flags := startFlags(&opts)
@@ -226,7 +227,7 @@ func runCommand(ctx context.Context, args []string, out, progress io.Writer) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx))) }()
-	cmd := exec.Command(flags.Arg(0), flags.Args()[1:]...) //nolint:noctx // child.Run ends all that the command has started, too.
+	cmd := exec.Command(flags.Arg(0), flags.Args()[1:]...) //nolint:noctx // child.Run also ends all processes that the command has started.
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, out, progress
 	cmd.Env = append(os.Environ(), controlplanetest.SharedEnv+"="+opts.Dir, "KUBECONFIG="+cp.Kubeconfig())
 	err = child.Run(ctx, cmd)
@@ -236,7 +237,7 @@ func runCommand(ctx context.Context, args []string, out, progress io.Writer) (er
 	return err
 }
 
-// startFlags are the flags of commands with a control plane.
+// startFlags are the flags of commands that start a control plane.
 func startFlags(opts *controlplane.Options) *flag.FlagSet {
 	flags := newFlags(opts)
 	flags.IntVar(&opts.Nodes, "nodes", 3, "`number` of simulated Nodes")

@@ -1,5 +1,5 @@
-// Package audit answers "who asked the API server for what?". The package reads the audit log of a control plane, a
-// JSON object per line.
+// Package audit answers "who asked the API server for what?". The package reads the audit log of a control plane, which
+// has a JSON object per line.
 package audit
 
 import (
@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// Request is an answered request.
+// Request is a request that the API server has answered.
 type Request struct {
 	// Verb is the API verb: get, list, watch, create, update, patch, delete, deletecollection.
 	Verb string
-	// Resource is the plural, with its subresource behind a slash: pods/status.
+	// Resource is the plural name, followed by a slash and the subresource if any: pods/status.
 	Resource string
-	// Namespace and Name are empty where the request had none.
+	// Namespace and Name are empty if the request had none.
 	Namespace, Name string
-	// User is who was authenticated: a component, or system:serviceaccount:NAMESPACE:NAME.
+	// User is the authenticated user: a component, or system:serviceaccount:NAMESPACE:NAME.
 	User      string
 	UserAgent string
-	// Code is the HTTP status of the answer.
+	// Code is the HTTP status code of the response.
 	Code int
 	// DryRun is set for dry runs, which change nothing.
 	DryRun bool
-	// Received is when the API server received the request. The log has requests in the order of their answers, a moment
-	// after others may have seen the result.
+	// Received is when the API server received the request. The log has requests in the order of their responses, and
+	// each request appears a moment after other clients may have seen its result.
 	Received time.Time
 }
 
-// IsWrite reports whether the request could have changed something.
+// IsWrite reports whether the request could have changed an object.
 func (r Request) IsWrite() bool {
 	return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" && !r.DryRun
 }
@@ -53,13 +53,13 @@ func (r Request) String() string {
 	return out
 }
 
-// Read returns the requests in the log from an offset on whose user agents begin with agent, and the offset of the next
-// call. An incomplete last line is left for the next call.
+// Read returns the requests that follow an offset in the log and whose user agent begins with agent, and the offset for
+// the next call. An incomplete last line is left for the next call.
 func Read(path string, offset int64, agent string) (requests []Request, next int64, err error) {
 	return Select(path, offset, func(r Request) bool { return strings.HasPrefix(r.UserAgent, agent) })
 }
 
-// Select is Read with a free choice of requests by keep, for example the requests of a user.
+// Select is like Read, but keep decides which requests are returned, for example the requests of a user.
 func Select(path string, offset int64, keep func(Request) bool) (requests []Request, next int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -104,7 +104,7 @@ func Select(path string, offset int64, keep func(Request) bool) (requests []Requ
 	}
 }
 
-// End returns the offset behind the last whole line, for reading later requests. End reads only the end of the log.
+// End returns the offset after the last complete line, for reading later requests. End reads only the end of the file.
 func End(path string) (offset int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -130,7 +130,7 @@ func End(path string) (offset int64, err error) {
 	return 0, nil
 }
 
-// isDryRun reports whether the query of a request asks for a dry run.
+// isDryRun reports whether the URI of a request asks for a dry run.
 func isDryRun(uri string) bool {
 	parsed, err := url.ParseRequestURI(uri)
 	return err == nil && parsed.Query().Has("dryRun")

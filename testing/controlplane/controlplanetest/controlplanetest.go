@@ -11,8 +11,8 @@
 //		...
 //	}
 //
-// A package whose tests leave cluster-wide objects alone takes [NewShared] in place of [New]: if the environment names
-// a running control plane, the package shares the control plane with further packages.
+// A package whose tests do not change cluster-wide objects uses [NewShared] in place of [New]: if the environment names
+// a running control plane, the package shares it with other packages.
 package controlplanetest
 
 import (
@@ -32,11 +32,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// KeepEnv names an environment variable that, when set, keeps the directory of the control plane with its logs.
+// KeepEnv is an environment variable that, if set, keeps the directory of the control plane with its logs.
 const KeepEnv = "WORKLOADKIT_KEEP"
 
-// SharedEnv names an environment variable with the directory of a running control plane shared by packages with
-// [NewShared]. "controlplane run" sets the variable for its command.
+// SharedEnv is an environment variable with the directory of a running control plane, which packages with [NewShared]
+// share. "controlplane run" sets the variable for its command.
 const SharedEnv = "WORKLOADKIT_CONTROLPLANE"
 
 const startTimeout = 15 * time.Minute
@@ -51,21 +51,21 @@ type Env struct {
 	err    error
 }
 
-// New returns an environment for a control plane with the options. An empty Dir is a temporary directory; an audit log
-// without a directory lies there, too.
+// New returns an environment for a control plane with the options. If Dir is empty, a temporary directory is used; an
+// audit log whose path has no directory is written there, too.
 func New(opts controlplane.Options) *Env { return &Env{opts: opts} }
 
-// NewShared is New for tests able to share a control plane with concurrent tests of further packages. The tests must
-// work in their own namespaces ([Env.Namespace]) and leave foreign objects alone:
+// NewShared is New for tests that can share a control plane with tests of other packages running at the same time. The
+// tests must work in their own namespaces ([Env.Namespace]) and must not change objects of other tests:
 //
-//   - a webhook configuration matches only namespaces of the test, and has a unique name;
-//   - a CRD also installed by further packages stays as installed by all;
-//   - a controller acts on a namespace of the test, or on a kind used by no further package;
+//   - a webhook configuration selects only namespaces of the test, and has a unique name;
+//   - a CRD that other packages also install is installed unchanged;
+//   - a controller acts only on a namespace of the test, or on a kind that no other package uses;
 //   - cluster-wide objects have unique names, and are deleted when the test ends;
-//   - nothing depends on the load of the Nodes, or on their number: there may be more Nodes than requested.
+//   - no test depends on the load of the Nodes, or on their number: there may be more Nodes than requested.
 func NewShared(opts controlplane.Options) *Env { return &Env{opts: opts, shared: true} }
 
-// Main runs the tests, stops a started control plane, and returns the exit code.
+// Main runs the tests, stops the control plane if one was started, and returns the exit code.
 func (e *Env) Main(m *testing.M) int {
 	code := m.Run()
 	if err := e.stop(); err != nil {
@@ -75,7 +75,7 @@ func (e *Env) Main(m *testing.M) int {
 	return code
 }
 
-// Start returns the running control plane, started by the first call. With -short the test is skipped.
+// Start returns the running control plane, which the first call starts. With -short the test is skipped.
 func (e *Env) Start(t testing.TB) *controlplane.ControlPlane {
 	t.Helper()
 	if testing.Short() {
@@ -90,7 +90,7 @@ func (e *Env) Start(t testing.TB) *controlplane.ControlPlane {
 
 func (e *Env) start() {
 	opts := e.opts
-	// The first start of all builds the binaries.
+	// The very first start builds the binaries.
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	if dir := os.Getenv(SharedEnv); e.shared && dir != "" {
@@ -135,7 +135,7 @@ func (e *Env) stop() error {
 	return nil
 }
 
-// Namespace creates a namespace ready for Pods at once, and deletes the namespace when the test ends.
+// Namespace creates a namespace, waits until Pods can be created in it, and deletes the namespace when the test ends.
 func (e *Env) Namespace(t testing.TB) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(e.Start(t).Config())
@@ -148,7 +148,7 @@ func (e *Env) Namespace(t testing.TB) string {
 		t.Fatalf("create a namespace: %v", err)
 	}
 	t.Cleanup(func() {
-		// The context of the test has ended by now.
+		// The context of the test has been cancelled by now.
 		err := client.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), namespace.Name, metav1.DeleteOptions{})
 		if err != nil {
 			t.Errorf("delete namespace %s: %v", namespace.Name, err)
@@ -161,8 +161,8 @@ func (e *Env) Namespace(t testing.TB) string {
 	return namespace.Name
 }
 
-// Eventually polls until check returns nil, and fails the test with the last error after the time limit. The polls
-// become rarer, down to 5 per second: many concurrent polls would slow the machine.
+// Eventually polls until check returns nil; after the time limit, the test fails with the last error. The polls become
+// rarer, down to 5 per second: many concurrent polls would slow the machine.
 func Eventually(t testing.TB, within time.Duration, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -176,7 +176,7 @@ func Eventually(t testing.TB, within time.Duration, check func(context.Context) 
 		if err == nil {
 			return
 		}
-		// A timeout says less than the last error before.
+		// A timeout says less than the error before the timeout.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
@@ -190,8 +190,8 @@ func Eventually(t testing.TB, within time.Duration, check func(context.Context) 
 	}
 }
 
-// Ready returns why a manager with its probes at an address, host and port, is not ready, or nil. Ready is for
-// [Eventually].
+// Ready returns nil if a manager whose probes listen at the address (host and port) is ready, and otherwise says why
+// not. Ready is for [Eventually].
 func Ready(ctx context.Context, probes string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+probes+"/readyz", nil)
 	if err != nil {

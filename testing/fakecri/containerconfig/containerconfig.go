@@ -1,5 +1,5 @@
 // Package containerconfig answers the question: what does a kubelet ask of a runtime for a container of a Pod? The
-// answers are the labels and annotations, the environment and the command, as of kubelet 1.36.
+// package returns the labels and annotations, the environment and the command, as kubelet 1.36 does.
 package containerconfig
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri"
 )
 
-// Labels of a kubelet on containers and sandboxes.
+// These are labels that a kubelet sets on containers and sandboxes.
 const (
 	PodNameLabel       = "io.kubernetes.pod.name"
 	PodNamespaceLabel  = "io.kubernetes.pod.namespace"
@@ -27,7 +27,7 @@ const (
 	ContainerNameLabel = "io.kubernetes.container.name"
 )
 
-// Annotations of a kubelet on containers.
+// These are annotations that a kubelet sets on containers.
 const (
 	HashAnnotation             = "io.kubernetes.container.hash"
 	RestartCountAnnotation     = "io.kubernetes.container.restartCount"
@@ -39,7 +39,7 @@ const (
 	TerminationGraceAnnotation = "io.kubernetes.pod.terminationGracePeriod"
 )
 
-// New returns the container number attempt of a Pod, without ID, image ID and times.
+// New returns a container of a Pod with the given attempt number, without ID, image ID and times.
 func New(pod *corev1.Pod, spec *corev1.Container, attempt uint32) fakecri.Container {
 	labels := podLabels(pod)
 	labels[ContainerNameLabel] = spec.Name
@@ -50,7 +50,7 @@ func New(pod *corev1.Pod, spec *corev1.Container, attempt uint32) fakecri.Contai
 	}
 }
 
-// SpecOf returns a container of a Pod by name, or nil. The container belongs to the Pod: read-only.
+// SpecOf returns a container of a Pod by name, or nil. The container belongs to the Pod, so do not modify it.
 func SpecOf(pod *corev1.Pod, name string) *corev1.Container {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
@@ -118,7 +118,7 @@ func annotations(pod *corev1.Pod, spec *corev1.Container, attempt uint32) map[st
 	return out
 }
 
-// inJSON writes a part of a Pod. All parts have a form in JSON, or the Pod would not be here.
+// inJSON encodes a part of a Pod as JSON. Every part can be encoded, because the Pod was decoded from JSON.
 func inJSON(part any) string {
 	data, err := json.Marshal(part)
 	if err != nil {
@@ -134,8 +134,9 @@ func Hash(spec *corev1.Container) uint32 {
 	return h.Sum32()
 }
 
-// Env returns the environment of a container starting now, by name: a kubelet has no order. The last variable of a name
-// counts. Variables from ConfigMaps, Secrets, resources and services are left out.
+// Env returns the environment of a container that starts now, sorted by name, because a kubelet's order is not fixed.
+// If several variables have the same name, the last counts. Variables from ConfigMaps, Secrets, resources and services
+// are left out.
 func Env(pod *corev1.Pod, spec *corev1.Container) []fakecri.Variable {
 	var out []fakecri.Variable
 	for i := range spec.Env {
@@ -158,7 +159,7 @@ func Env(pod *corev1.Pod, spec *corev1.Container) []fakecri.Variable {
 	return out
 }
 
-// field returns a field of a Pod, by a path of the downward API; unknown paths have no value.
+// field returns a field of a Pod, by a path of the downward API; for unknown paths the result is empty.
 func field(pod *corev1.Pod, path string) string {
 	if root, rest, keyed := strings.Cut(path, "['"); keyed {
 		key := strings.TrimSuffix(rest, "']")

@@ -1,6 +1,6 @@
 // Package faultnodes answers the question: what does a node agent do while the runtime is ahead of the kubelet's
-// reports? [Machine] shows the containers of faultapi.Nodes as they are, reported or not, to an agent under a schedule
-// of faults. Stop ends an instance, and the schedule decides when the kubelet starts the next.
+// reports? [Machine] shows the containers of faultapi.Nodes as they are, whether reported or not, to an agent under a
+// schedule of faults. Stop ends an instance, and the schedule decides when the kubelet starts the next instance.
 package faultnodes
 
 import (
@@ -22,20 +22,21 @@ const terminated = 143
 
 // Machine is the containers of a Node. Make a Machine with New.
 //
-// Ends have no time of their own: an ended instance has finished at its start. Stop needs no time either.
+// Finish times are not recorded: an ended instance shows its start time as its finish time. Stop ends an instance at
+// once.
 type Machine struct {
 	nodes *faultapi.Nodes
 	lock  sync.Locker
 	node  string
 }
 
-// New returns the containers of the Pods bound to a Node. The lock guards nodes: the schedule holds the lock for its own
-// steps, since calls of CRI come from further goroutines.
+// New returns a Machine with the containers of the Pods bound to a Node. The lock guards nodes: the schedule holds the
+// lock during its own steps, since CRI calls come from other goroutines.
 func New(nodes *faultapi.Nodes, lock sync.Locker, node string) *Machine {
 	return &Machine{nodes: nodes, lock: lock, node: node}
 }
 
-// instances returns the instances on the Node. The caller holds the lock.
+// instances returns the instances on the Node. The caller must hold the lock.
 func (m *Machine) instances() []faultapi.Instance {
 	var out []faultapi.Instance
 	for _, i := range m.nodes.Instances() {
@@ -70,8 +71,8 @@ func (m *Machine) Containers() []fakecri.Container {
 	return out
 }
 
-// container describes an instance as configured at the start: the image and the variables from metadata may differ from
-// those of today's Pod.
+// container describes an instance as configured when it was started: the image and the variables from metadata may
+// differ from those of the present Pod.
 func container(i *faultapi.Instance) fakecri.Container {
 	spec := &corev1.Container{Name: i.Name}
 	if found := containerconfig.SpecOf(i.Pod, i.Name); found != nil {
@@ -100,7 +101,7 @@ func (m *Machine) Stop(_ context.Context, id string, _ time.Duration) error {
 	defer m.lock.Unlock()
 	for _, i := range m.instances() {
 		if i.ID == id {
-			m.nodes.Exit(i.Pod.UID, i.Name, terminated) // an ended instance stays as ended
+			m.nodes.Exit(i.Pod.UID, i.Name, terminated) // an instance that has ended is not changed
 		}
 	}
 	return nil

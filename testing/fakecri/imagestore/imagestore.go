@@ -1,5 +1,5 @@
-// Package imagestore answers the question: how do I test pulls of images without a registry? [Store] is a
-// fakecri.Images with rules for names: found or missing, open or with a password, large and slow.
+// Package imagestore answers the question: how do I test pulls of images without a registry? [Store] implements
+// fakecri.Images with rules for image names: found or missing, public or with a password, large and slow.
 package imagestore
 
 import (
@@ -21,21 +21,21 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/imagename"
 )
 
-// Rule is the answer of registries about some images.
+// Rule says how registries respond for some images.
 type Rule struct {
-	// Prefix is the beginning of the images' full names, such as docker.io/library/app: or registry.example.org/.
+	// Prefix is what the images' full names begin with, such as docker.io/library/app: or registry.example.org/.
 	Prefix string
-	// Missing images are in no registry.
+	// Missing says that no registry has the images.
 	Missing bool
-	// Username and Password are needed for a pull. An identity token counts as a password without a user.
+	// Username and Password are required for a pull. An identity token counts as a password without a username.
 	Username, Password string
-	// Digest of the manifest; empty means a digest of the name.
+	// Digest is the digest of the manifest; if empty, the digest is derived from the name.
 	Digest string
-	// Bytes is the size.
+	// Bytes is the size of the image.
 	Bytes uint64
-	// Rate is the speed of a pull, in bytes per second; 0 means at once.
+	// Rate is the speed of a pull, in bytes per second; 0 means that a pull takes no time.
 	Rate uint64
-	// Err fails the pull at the end.
+	// Err makes the pull fail at the end.
 	Err error
 }
 
@@ -48,8 +48,8 @@ type Store struct {
 	images []fakecri.Image
 }
 
-// New returns an empty store. The first rule for a name counts, and an image without a rule is found. Nil means the
-// real clock.
+// New returns an empty store. The first rule that matches a name counts, and an image without a rule is found. If c is
+// nil, the real clock is used.
 func New(c clock.Clock, rules ...Rule) *Store {
 	if c == nil {
 		c = clock.RealClock{}
@@ -123,13 +123,14 @@ func (s *Store) Pull(ctx context.Context, name string, auth *fakecri.Auth) (stri
 	return s.store(full, rule), nil
 }
 
-// Add stores an image without a pull, and returns the ID.
+// Add stores an image without a pull, and returns the image's ID.
 func (s *Store) Add(name string) string {
 	full := imagename.Full(name)
 	return s.store(full, s.rule(full))
 }
 
-// store records an image under a name. Images of the same manifest are one image, and a tag leaves the earlier image.
+// store records an image under a name. Names of the same manifest belong to the same image, and a tag moves from its
+// earlier image.
 func (s *Store) store(full string, rule Rule) string {
 	repository, digest, byDigest := strings.Cut(full, "@")
 	if !byDigest {
@@ -146,7 +147,8 @@ func (s *Store) store(full string, rule Rule) string {
 	}
 	for n := range s.images {
 		image := &s.images[n]
-		tags, digests := slices.Clone(image.Tags), slices.Clone(image.Digests) // the old ones are read by others
+		// Other goroutines may read the old slices.
+		tags, digests := slices.Clone(image.Tags), slices.Clone(image.Digests)
 		if !byDigest {
 			tags = slices.DeleteFunc(tags, func(tag string) bool { return tag == full })
 		}
@@ -171,7 +173,7 @@ func digestOf(content string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// admit checks the credential of a pull.
+// admit checks the credential of a pull against the rule.
 func (r *Rule) admit(full string, auth *fakecri.Auth) error {
 	if r.Username == "" && r.Password == "" {
 		return nil
@@ -187,7 +189,7 @@ func (r *Rule) admit(full string, auth *fakecri.Auth) error {
 	return nil
 }
 
-// credential reads a credential as containerd does: for the server alone, the password before tokens, and the registry
+// credential reads a credential as containerd does: only for the server, the password before tokens, and the registry
 // token not at all.
 func credential(auth *fakecri.Auth, host string) (username, password string, err error) {
 	if auth == nil {

@@ -1,7 +1,7 @@
 // Package podview answers the question: how do I run node agents on simulated Nodes? [View] shows the Pods of a
-// simulated cluster as containers: a fakecri.Machine for each Node, all from one watch. The Pods are the truth. Stop
-// writes annotation controlplane.Stopped, and the simulated kubelet starts the next instance; programs run in package
-// program.
+// simulated cluster as containers: it has a fakecri.Machine for each Node, and uses one watch for all. The containers
+// are derived from the Pods' status. Stop writes the annotation controlplane.Stopped, and the simulated kubelet starts
+// the next instance; package program runs the programs of Exec.
 //
 //	view, err := podview.Start(ctx, client)
 //	...
@@ -37,25 +37,26 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri/program"
 )
 
-// Runtime is the name of the runtime, as in the IDs of simulated containers. An agent finds a runtime by the name.
+// Runtime is the name of the runtime, with which the IDs of simulated containers begin. An agent finds the runtime of a
+// container by this name.
 const Runtime = "sim"
 
-// View is the containers of all Nodes. The methods are safe for concurrent use.
+// View shows the containers of all Nodes. The methods are safe for concurrent use.
 type View struct {
 	client kubernetes.Interface
 
 	mu      sync.Mutex
 	nodes   map[string]map[types.UID]*entry
-	changed chan struct{} // closed by the next change
+	changed chan struct{} // closed at the next change
 }
 
-// entry is a Pod with the known instances of its containers, by ID.
+// entry is a Pod with the instances of its containers, by ID.
 type entry struct {
 	pod       *corev1.Pod
 	instances map[string]fakecri.Container
 }
 
-// Start watches the Pods until the end of ctx, and returns once all are known.
+// Start watches the Pods until ctx ends, and returns once all Pods are known.
 func Start(ctx context.Context, client kubernetes.Interface) (*View, error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	informer := factory.Core().V1().Pods().Informer()
@@ -70,7 +71,7 @@ func Start(ctx context.Context, client kubernetes.Interface) (*View, error) {
 	return v, nil
 }
 
-// New returns a View of the Pods of a shared informer, with a client for the stops.
+// New returns a View of the Pods of a shared informer; the client writes the annotation for stops.
 func New(client kubernetes.Interface, pods cache.SharedIndexInformer) (*View, error) {
 	v, _, err := newView(client, pods)
 	return v, err
@@ -128,7 +129,7 @@ func (v *View) announce() {
 	v.changed = make(chan struct{})
 }
 
-// Node returns the containers of a Node.
+// Node returns the Machine of a Node.
 func (v *View) Node(name string) fakecri.Machine { return &node{view: v, name: name} }
 
 // node is a fakecri.Machine.
@@ -159,7 +160,7 @@ func (n *node) Containers() []fakecri.Container {
 	return out
 }
 
-// find returns an instance with its Pod, if there is one, and the channel of the next change.
+// find returns an instance and its Pod, if the instance exists, and a channel that is closed at the next change.
 func (n *node) find(id string) (*corev1.Pod, fakecri.Container, <-chan struct{}) {
 	n.view.mu.Lock()
 	defer n.view.mu.Unlock()
@@ -214,7 +215,7 @@ func (v *View) ask(ctx context.Context, pod *corev1.Pod, c fakecri.Container) er
 		}
 		var asked map[string]string
 		if err := json.Unmarshal([]byte(fresh.Annotations[controlplane.Stopped]), &asked); err != nil || asked == nil {
-			asked = map[string]string{} // nothing sensible was asked
+			asked = map[string]string{} // the annotation could not be parsed
 		}
 		alive := map[string]bool{}
 		for id := range instances(fresh, nil) {
@@ -241,8 +242,8 @@ func (v *View) ask(ctx context.Context, pod *corev1.Pod, c fakecri.Container) er
 	return nil
 }
 
-// instances returns the instances reported in a Pod's status, by ID without the runtime. What was known before stays as
-// at the start, save the state.
+// instances returns the instances in a Pod's status, by ID without the runtime's name. An instance known before keeps
+// everything except its state.
 func instances(pod *corev1.Pod, before map[string]fakecri.Container) map[string]fakecri.Container {
 	out := map[string]fakecri.Container{}
 	for _, list := range [][]corev1.ContainerStatus{
@@ -263,7 +264,7 @@ func instances(pod *corev1.Pod, before map[string]fakecri.Container) map[string]
 	return out
 }
 
-// reported returns the instances in the status of a container, the present first.
+// reported returns the instances in the status of a container, the present instance first.
 func reported(pod *corev1.Pod, s *corev1.ContainerStatus) []fakecri.Container {
 	var out []fakecri.Container
 	add := func(fullID string, attempt int32, started metav1.Time, end *corev1.ContainerStateTerminated) {

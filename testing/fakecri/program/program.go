@@ -1,5 +1,5 @@
-// Package program answers the question: what does a program in a simulated container do? A tiny interpreter knows sleep,
-// exit, true, false, echo, env, ls, and sh -c of these with ";", "&&" and "||".
+// Package program answers the question: what does a program in a simulated container do? A small interpreter knows
+// sleep, exit, true, false, echo, env, ls, and sh -c of these with ";", "&&" and "||".
 package program
 
 import (
@@ -19,14 +19,14 @@ const (
 	codeUnknown = 127
 )
 
-// Result is the outcome of an ended program.
+// Result is the result of a program that has ended.
 type Result struct {
 	Out, ErrOut []byte
 	Code        int32
 }
 
-// Run runs a program with the environment of a container. An unknown program is an error, as for a runtime, and code 127
-// within a script, as for a shell. The end of ctx ends the program with an error.
+// Run runs a program with the environment of a container. For an unknown program, Run returns an error as a container
+// runtime does; within a script, the exit code is 127 as in a shell. If ctx ends, the program ends with an error.
 func Run(ctx context.Context, argv []string, env []fakecri.Variable) (Result, error) {
 	if len(argv) == 0 {
 		return Result{}, fmt.Errorf("start a program: the command is empty")
@@ -47,7 +47,7 @@ type run struct {
 	env         []fakecri.Variable
 	out, errOut strings.Builder
 	code        int32
-	over        bool // by exit
+	over        bool // set by the command exit
 }
 
 // command runs a command, and reports whether the command is known.
@@ -107,7 +107,7 @@ func (r *run) sleep(ctx context.Context, args []string) error {
 	return nil
 }
 
-// number reads a number that is not negative.
+// number parses a number that is not negative.
 func number(text string) (n float64, ok bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	return n, err == nil && n >= 0
@@ -139,7 +139,7 @@ func (r *run) shell(ctx context.Context, args []string) error {
 	return nil
 }
 
-// first cuts the first command off a script, with the joint behind the command.
+// first splits the first command from a script, and returns the operator that follows.
 func first(script string) (text, joint, rest string) {
 	at := len(script)
 	for _, j := range []string{";", "\n", "&&", "||"} {

@@ -1,5 +1,6 @@
 // Package scripted answers the question: how do I test an agent alone, with containers that do what the test says?
-// [Machine] is a fakecri.Machine in memory: the test adds, ends and replaces containers, and says how each behaves.
+// [Machine] implements fakecri.Machine in memory: the test adds, ends and replaces containers, and says how each
+// behaves.
 package scripted
 
 import (
@@ -16,27 +17,29 @@ import (
 	"github.com/workloadkit/workloadkit/testing/fakecri/program"
 )
 
-// Exit codes of a process ended by a signal.
+// These are exit codes of a process ended by a signal.
 const (
 	terminated = 143
 	killed     = 137
 )
 
-// Behaviour is the reaction of a container. The zero value ends at the first signal, and runs programs of package
-// program.
+// Behaviour says how a container reacts. With the zero value, the container ends at the first signal, and package
+// program runs its programs.
 type Behaviour struct {
-	// StopTakes is the time between the signal and the end. The grace period may be over earlier.
+	// StopTakes is the time from the signal until the container ends. If the grace period is shorter, the container is
+	// killed.
 	StopTakes time.Duration
 	// StopCode is the exit code after a signal; nil means 143.
 	StopCode *int32
-	// Exec replaces the programs.
+	// Exec replaces package program.
 	Exec func(ctx context.Context, argv []string) (out, errOut []byte, code int32, err error)
 }
 
-// Machine is a Node with containers made by a test. Make a Machine with New. The methods are safe for concurrent use.
+// Machine is a Node whose containers the test creates. Make a Machine with New. The methods are safe for concurrent
+// use.
 type Machine struct {
-	// OnEnd is told of each ended container, in the goroutine with the first look at the end. A test that plays the
-	// kubelet adds the next instance. Set OnEnd before the first call.
+	// OnEnd is called for each container that has ended, in the goroutine that first notices the end. A test that acts
+	// as the kubelet adds the next instance there. Set OnEnd before the first call.
 	OnEnd func(fakecri.Container)
 
 	clock clock.Clock
@@ -51,11 +54,11 @@ type container struct {
 
 	behaviour Behaviour
 	signalled bool
-	ends      time.Time     // once signalled
-	over      chan struct{} // closed at the end
+	ends      time.Time     // zero until the container is signalled
+	over      chan struct{} // closed when the container has ended
 }
 
-// New returns a Machine without containers. Nil means the real clock.
+// New returns a Machine without containers. If c is nil, the real clock is used.
 func New(c clock.Clock) *Machine {
 	if c == nil {
 		c = clock.RealClock{}
@@ -63,7 +66,7 @@ func New(c clock.Clock) *Machine {
 	return &Machine{clock: c}
 }
 
-// Add starts a container. Zero times become now, and a missing sandbox is added.
+// Add starts a container. Zero times are set to now, and if the sandbox does not exist, the sandbox is added.
 func (m *Machine) Add(c fakecri.Container, behaviour Behaviour) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,7 +125,7 @@ func (c *container) end(now time.Time, code int32) {
 	close(c.over)
 }
 
-// settle ends the containers due to end, and tells of their ends after the unlock.
+// settle ends the containers whose time is over, and returns a function that calls OnEnd after the unlock.
 func (m *Machine) settle() (tell func()) {
 	now := m.clock.Now()
 	var ended []fakecri.Container
@@ -167,7 +170,7 @@ func (m *Machine) Containers() []fakecri.Container {
 	return out
 }
 
-// Stop implements fakecri.Machine. A container gets a single signal, however often stopped.
+// Stop implements fakecri.Machine. A container gets only one signal, even if Stop is called several times.
 func (m *Machine) Stop(ctx context.Context, id string, grace time.Duration) error {
 	m.mu.Lock()
 	c := m.running(id)
@@ -191,11 +194,11 @@ func (m *Machine) Stop(ctx context.Context, id string, grace time.Duration) erro
 	tell := m.settle()
 	m.mu.Unlock()
 	tell()
-	m.Exit(id, killed) // unless ended by the signal
+	m.Exit(id, killed) // does nothing if the signal has ended the container
 	return nil
 }
 
-// wait returns at the end of the container, or after a time.
+// wait returns when the container has ended, or after a time.
 func (m *Machine) wait(ctx context.Context, c *container, d time.Duration) error {
 	timer := m.clock.NewTimer(d)
 	defer timer.Stop()

@@ -1,6 +1,6 @@
 // Package bundle packs a few text files into a single text and unpacks the text again, in the txtar format: a line "--
-// NAME --" opens each file. A nested module cannot be embedded by its parent and does not travel with the parent; a
-// text file beside the module does both.
+// NAME --" begins each file. Go cannot embed files of a nested module in its parent module, and does not publish them
+// with the parent; a text file of the parent can be embedded and published.
 package bundle
 
 import (

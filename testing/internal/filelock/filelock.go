@@ -1,4 +1,4 @@
-// Package filelock locks files, so that several processes on a machine do not do the same thing at a time.
+// Package filelock locks files, so that several processes on a machine do not do the same thing at the same time.
 package filelock
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
-// ErrHeld means that a foreign process has the lock.
+// ErrHeld means that another process holds the lock.
 var ErrHeld = errors.New("locked by another process")
 
 const interval = 200 * time.Millisecond
 
-// Try takes the lock of a file, or returns ErrHeld. Try creates a missing file. The kernel drops the lock when the
-// process dies.
+// Try locks a file, or returns ErrHeld. If the file does not exist, Try creates the file. The kernel releases the lock
+// when the process dies.
 func Try(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -35,7 +35,7 @@ func Try(path string) (unlock func(), err error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// Wait takes the lock of a file, and calls waiting once if the lock is not free.
+// Wait locks a file, and calls waiting once if another process holds the lock.
 func Wait(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	for first := true; ; first = false {
 		unlock, err := Try(path)

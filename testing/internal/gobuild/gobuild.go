@@ -1,5 +1,5 @@
-// Package gobuild builds the programs needed by tests into the user's cache. The programs come from Go modules carried
-// by a package.
+// Package gobuild builds programs for tests into the user's cache. A package embeds the Go modules of the
+// programs.
 package gobuild
 
 import (
@@ -20,30 +20,31 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/progress"
 )
 
-// Program is a binary with its build instructions.
+// Program says how to build a binary.
 type Program struct {
 	Name string
-	// Module is the directory of the module for naming Package.
+	// Module is the directory of Package's module.
 	Module, Package string
 	Tags, LDFlags   string
 	Cgo             bool
 }
 
-// Set is the programs of a package.
+// Set is a set of programs to build.
 type Set struct {
-	// Modules is an archive for package bundle.
+	// Modules is an archive in the format of package bundle.
 	Modules  string
 	Programs []Program
 }
 
-// CacheDir returns a directory in the user's cache, named by everything relevant to the programs.
+// CacheDir returns a directory in the user's cache. The name of the directory depends on everything that determines
+// the programs.
 func (s Set) CacheDir(ctx context.Context, name string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find a place for binaries: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH")
-	// A go.mod in the working directory would choose another toolchain.
+	// A go.mod in the working directory could select another toolchain.
 	cmd.Dir = os.TempDir()
 	version, err := cmd.Output()
 	if err != nil {
@@ -53,8 +54,8 @@ func (s Set) CacheDir(ctx context.Context, name string) (string, error) {
 	return filepath.Join(cache, "workloadkit", name, hex.EncodeToString(sum[:8])), nil
 }
 
-// Build builds the named programs missing in the directory, in sequence. Calls of several processes build each program
-// once.
+// Build builds the named programs missing from the directory, sequentially. If several processes
+// call Build, each program is built only once.
 func (s Set) Build(ctx context.Context, dir string, names []string, p progress.Progress) error {
 	if len(s.missing(dir, names)) == 0 {
 		return nil
@@ -96,7 +97,7 @@ func (s Set) missing(dir string, names []string) []Program {
 	return out
 }
 
-// unpack puts the modules in place, and beside the modules a directory for leftovers of an interrupted go command.
+// unpack writes the modules, and creates a directory for temporary files of an interrupted go command.
 func (s Set) unpack(source string) error {
 	if err := os.RemoveAll(source); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (s Set) unpack(source string) error {
 	return bundle.Unpack(s.Modules, source)
 }
 
-// build writes to a temporary file and renames the file, so nobody ever starts half of a binary.
+// build writes to a temporary file and then renames the file, so that nobody ever starts an incomplete binary.
 func (p Program) build(ctx context.Context, source, path string) error {
 	temporary := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
 	defer func() { _ = os.Remove(temporary) }()
@@ -133,7 +134,7 @@ func (p Program) build(ctx context.Context, source, path string) error {
 	return nil
 }
 
-// LastLines returns the end of a program's output.
+// LastLines returns the last lines of a program's output.
 func LastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")

@@ -3,8 +3,8 @@ package imagename
 
 import "strings"
 
-// Full returns the runtime's name of an image: with its registry, and with a tag or a digest. Of both, the digest
-// counts.
+// Full returns an image name as a runtime reports it: with the registry, and with a tag or a digest. If the name has
+// both, the digest is kept.
 func Full(image string) string {
 	host, path, found := strings.Cut(image, "/")
 	switch {
@@ -27,7 +27,7 @@ func Full(image string) string {
 	}
 }
 
-// Repository cuts tag and digest off a full name. A port is no tag.
+// Repository removes tag and digest from a full name. A port of the registry is kept.
 func Repository(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	if tag := strings.LastIndexByte(name, ':'); tag > strings.LastIndexByte(name, '/') {

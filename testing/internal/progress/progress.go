@@ -1,4 +1,4 @@
-// Package progress tells a waiting user about slow work.
+// Package progress shows a waiting user the progress of slow work.
 package progress
 
 import (
@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Progress writes lines, with a live line on terminals. Make a Progress with New.
+// Progress writes lines; on a terminal, one line is updated in place. Make a Progress with New.
 type Progress struct {
 	w        io.Writer
 	terminal bool
 }
 
-// New returns a Progress that writes to w; nil stands for nowhere.
+// New returns a Progress that writes to w, or writes nothing if w is nil.
 func New(w io.Writer) Progress {
 	if w == nil {
 		w = io.Discard
@@ -22,7 +22,7 @@ func New(w io.Writer) Progress {
 	return Progress{w: w, terminal: IsTerminal(w)}
 }
 
-// IsTerminal reports whether w is a terminal, where a line can be replaced.
+// IsTerminal reports whether w is a terminal, where a line can be updated in place.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -35,7 +35,7 @@ func IsTerminal(w io.Writer) bool {
 // Line writes a line.
 func (p Progress) Line(text string) { fmt.Fprintln(p.w, text) }
 
-// During runs f and reports f under the label with its seconds.
+// During calls f and prints the label with the duration of f in seconds.
 func (p Progress) During(label string, f func() error) error {
 	start := time.Now()
 	seconds := func() int { return int(time.Since(start).Round(time.Second).Seconds()) }

@@ -1,4 +1,4 @@
-// Package sleep lets a goroutine wait without outliving its context.
+// Package sleep makes a goroutine wait no longer than its context lasts.
 package sleep
 
 import (

@@ -1,10 +1,10 @@
-// Command verdict reads the output of "go test -json". Verdict prints the usual output of go test, and appends a line
-// for each failed test to a file, with the first error: a long log hides errors.
+// Command verdict reads the output of "go test -json". Verdict prints what go test usually prints, and appends a line
+// for each failed test, with the first error, to a file: in a long log, errors are hard to find.
 //
 //	go test -json ./... | verdict -failures bin/failures.txt
 //
-// A line has the package, the test and the error, separated by tabs; the test is empty if the package failed by itself.
-// Verdict exits with 1 after any failure, or if nothing was run.
+// Each line has the package, the test and the error, separated by tabs; the test is empty if no test but the package
+// itself has failed. The exit code is 1 after any failure, or if no test was run.
 package main
 
 import (
@@ -42,7 +42,7 @@ func run(from io.Reader, to io.Writer, failures string, all bool) error {
 }
 
 func add(path string, failed []failure) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // others read it
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // others must be able to read the file
 	if err != nil {
 		return err
 	}
@@ -52,18 +52,18 @@ func add(path string, failed []failure) error {
 	return errors.Join(err, file.Close())
 }
 
-// event is an event of test2json (go doc test2json).
+// event is an event of test2json (see go doc test2json).
 type event struct {
 	Action, Package, ImportPath, Test, Output string
 }
 
-// failure is a failed test, or a package failed without a failed test.
+// failure is a failed test, or a package that failed although none of its tests failed.
 type failure struct{ pkg, test, first string }
 
-// key names a test; without Test, its package.
+// key identifies a test, or if Test is empty, a package.
 type key struct{ pkg, test string }
 
-// read returns the failures, in order. With all, output is shown at once.
+// read returns the failures, in order. If all is set, all output is printed at once.
 func read(from io.Reader, to io.Writer, all bool) (failed []failure, err error) {
 	said := map[key][]string{}
 	packages := 0
@@ -73,7 +73,7 @@ func read(from io.Reader, to io.Writer, all bool) (failed []failure, err error) 
 		if line != "" {
 			e := event{}
 			if json.Unmarshal([]byte(line), &e) != nil {
-				fmt.Fprint(to, line) // a message of go itself
+				fmt.Fprint(to, line) // a message of the go command itself
 				continue
 			}
 			if e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
@@ -97,7 +97,7 @@ func read(from io.Reader, to io.Writer, all bool) (failed []failure, err error) 
 	}
 }
 
-// note handles an event. The output of a test is shown if the test fails.
+// note processes an event. The output of a test is printed only if the test fails.
 func (e *event) note(said map[key][]string, failed []failure, to io.Writer) []failure {
 	k := key{e.Package, e.Test}
 	switch e.Action {
@@ -127,11 +127,12 @@ func (e *event) note(said map[key][]string, failed []failure, to io.Writer) []fa
 	return failed
 }
 
-// hasFailedPart reports whether a part of a test or package is among the failures: a failed part fails the whole.
+// hasFailedPart reports whether a subtest or a test of the package has already failed: the whole then fails because of
+// this part.
 func (e *event) hasFailedPart(failed []failure) bool {
 	return slices.ContainsFunc(failed, func(f failure) bool {
 		switch {
-		case e.Test == "" && f.test == "": // a failed build, of the package or of its tests
+		case e.Test == "" && f.test == "": // the build of the package or of its tests has failed
 			return f.pkg == e.Package || strings.HasPrefix(f.pkg, e.Package+" ")
 		case e.Test == "":
 			return f.pkg == e.Package
@@ -140,12 +141,12 @@ func (e *event) hasFailedPart(failed []failure) bool {
 	})
 }
 
-// isResult reports whether a line is a package's last line of go test without -v.
+// isResult reports whether a line is the last line that go test prints for a package without -v.
 func isResult(line string) bool {
 	return strings.HasPrefix(line, "ok  ") || strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "?   ")
 }
 
-// firstError returns the first line about the fault: from a test, a panic, a race or the compiler.
+// firstError returns the first line of an error: of a test, a panic, a data race or the compiler.
 func firstError(lines []string) string {
 	telling := regexp.MustCompile(`\.go:\d+(:\d+)?: |^panic: |DATA RACE|^fatal error: `)
 	first := ""

@@ -1,22 +1,23 @@
 // Package schedule answers "which run of a schedule is due now, how many were missed, and when is the next?"
 //
-// A schedule is a cron expression of five fields, a word for an expression (@hourly), or "@every 90s". A slot is a
-// moment for a run.
+// A schedule is a cron expression of five fields, a word for such an expression (@hourly), or "@every 90s". A slot is a
+// time at which a run is due.
 //
 // # Time zones
 //
-// Every moment when a wall clock in the schedule's zone matches the expression is a slot. Times skipped when clocks go
-// forward have no slot on the day. Times repeated when clocks go back are two moments, an hour apart, and two slots.
-// Zones come from the system or from the program, which should import time/tzdata: images of containers often have
-// none.
+// Every time at which a wall clock in the schedule's time zone matches the expression is a slot. When clocks are set
+// forward, the skipped times have no slot on this day. When clocks are set back, the repeated times are two slots, an
+// hour apart. Time zone data come from the system or from the program, which should import time/tzdata: container
+// images often have no such data.
 //
 // # @every
 //
-// Slots of "@every" count from the last started slot, and before the first start from the creation. A late start does
-// not move the slots, because the slot counts, not the time of its start.
+// Slots of "@every" are counted from the slot started last, and before the first start from the object's creation. A
+// late start does not delay later slots, because they are counted from the slot, not from the time of its start.
 //
 // # Missed slots
 //
-// Only the newest due slot is started; earlier slots count as missed. Finding the newest takes a few dozen steps for
-// any number of slots, so no number of missed slots stops a schedule. Counts are exact up to [CountedMissed].
+// Only the newest due slot is started; earlier due slots count as missed. A search finds the newest slot in a few dozen
+// steps, whatever the number of slots, so many missed slots cannot block a schedule. The number of missed slots is
+// exact up to [CountedMissed].
 package schedule

@@ -13,35 +13,37 @@ import (
 )
 
 const (
-	// UnreadableSchedule means that the text is no schedule.
+	// UnreadableSchedule means that the schedule cannot be parsed.
 	UnreadableSchedule reason.Code = "UnreadableSchedule"
-	// NeverDue means that the schedule is readable, but no day matches, such as the 31st of February.
+	// NeverDue means that the schedule can be parsed but never matches, for example because it asks for the 31st of
+	// February.
 	NeverDue reason.Code = "NeverDue"
-	// TooOften means that the runs of a schedule follow each other too closely.
+	// TooOften means that a schedule asks for runs at too short intervals.
 	TooOften reason.Code = "TooOften"
-	// UnreadableTimeZone means that the time zone does not exist, or the schedule has two.
+	// UnreadableTimeZone means that the time zone does not exist, or that two are given.
 	UnreadableTimeZone reason.Code = "UnreadableTimeZone"
 )
 
-// Where the values are.
+// These are field paths.
 const (
 	schedulePath = "spec.schedule"
 	zonePath     = "spec.timeZone"
 )
 
-// Schedule knows the times of runs. A Schedule is immutable and safe for concurrent use. Make a Schedule with Parse.
+// Schedule computes the slots of a schedule. A Schedule is immutable and safe for concurrent use. Make a Schedule with
+// Parse.
 type Schedule struct {
 	text  string
-	every time.Duration // of "@every"; else zero
+	every time.Duration // the interval of "@every", otherwise zero
 	cron  *cron.SpecSchedule
 	zone  *time.Location
 }
 
-// mostText is how long a schedule may be. All lists of all fields have less.
+// mostText is the largest length of a schedule. A list of all values for all fields is shorter.
 const mostText = 1024
 
-// Parse reads a schedule. zone is spec.timeZone, nil if unset; local is the zone of schedules without a zone, UTC if
-// nil. The error is a Reason of this package.
+// Parse parses a schedule. zone is spec.timeZone, nil if unset; local is the time zone for schedules that name none,
+// UTC if nil. The error is a Reason of this package.
 func Parse(expression string, zone *string, local *time.Location) (*Schedule, error) {
 	if len(expression) > mostText {
 		return nil, unreadable(expression, fmt.Errorf("it has %d characters, at most %d are read", len(expression), mostText))
@@ -71,12 +73,12 @@ func Parse(expression string, zone *string, local *time.Location) (*Schedule, er
 	return s, nil
 }
 
-// Shortest is the shortest time between runs allowed in a new schedule. Stored schedules with shorter times are carried
-// out.
+// Shortest is the shortest interval that a new schedule may ask for. Stored schedules with shorter intervals still
+// work.
 const Shortest = 10 * time.Second
 
-// Check returns why a schedule must be refused, or nil: the schedule is not readable, asks for runs more often than
-// every [Shortest], or is never due after now.
+// Check returns an error if a new schedule must be refused: the schedule cannot be parsed, asks for intervals shorter
+// than [Shortest], or is never due after now.
 func Check(expression string, zone *string, now time.Time) error {
 	s, err := Parse(expression, zone, now.Location())
 	if err != nil {
@@ -101,7 +103,7 @@ func (s *Schedule) neverDue() reason.Reason {
 	}
 }
 
-// longest is how much of a value a reason shows.
+// longest is how many characters of a value a reason shows.
 const longest = 100
 
 func unreadable(expression string, err error) error {
@@ -111,7 +113,7 @@ func unreadable(expression string, err error) error {
 	}
 }
 
-// zoneOf splits a schedule into expression and zone.
+// zoneOf separates a schedule into expression and time zone.
 func zoneOf(expression string, zone *string, local *time.Location) (string, *time.Location, error) {
 	if local == nil {
 		local = time.UTC
@@ -147,7 +149,8 @@ func zoneOf(expression string, zone *string, local *time.Location) (string, *tim
 	return expression, local, nil
 }
 
-// loadZone finds a zone by name. "Local" would depend on the process, and an empty name on the reader.
+// loadZone loads a time zone by name. "Local" is refused because it would depend on the process, and an empty name
+// because its meaning is unclear.
 func loadZone(name string) (*time.Location, error) {
 	if name == "" || strings.EqualFold(name, "Local") {
 		return nil, errors.New("must be the name of a time zone")
@@ -158,7 +161,7 @@ func loadZone(name string) (*time.Location, error) {
 	return time.LoadLocation(name)
 }
 
-// parse reads an expression with the library. The library panics for some invalid expressions.
+// parse parses an expression with the cron library. The library panics for some invalid expressions.
 func parse(expression string) (parsed cron.Schedule, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -168,7 +171,7 @@ func parse(expression string) (parsed cron.Schedule, err error) {
 	return cron.ParseStandard(expression)
 }
 
-// everyOf reads "@every" once more: the library takes durations of zero and less for a second.
+// everyOf parses "@every" again, because the library replaces durations of zero and less by a second.
 func everyOf(expression string) (time.Duration, error) {
 	d, err := time.ParseDuration(strings.TrimPrefix(expression, "@every "))
 	switch {

@@ -8,26 +8,26 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// horizon is how many years ahead slots are looked for. The 29th of February of a Sunday comes every 28 years, or 40
-// where a leap year is left out.
+// horizon is how many years ahead Next searches. A 29th of February that is a Sunday comes every 28 years, or after 40
+// years if a leap year is left out.
 const horizon = 41
 
-// Next returns the first slot after a moment, to the second; for "@every" as if the moment were a slot. Next returns
-// the zero time if no slot follows.
+// Next returns the first slot after the given time, to the second; for "@every", the given time counts as a slot. If
+// there is no later slot, Next returns the zero time.
 func (s *Schedule) Next(after time.Time) time.Time {
 	after = after.Truncate(time.Second)
 	if s.every > 0 {
 		return after.Add(s.every)
 	}
 	end := after.AddDate(horizon, 0, 0)
-	// Between two changes of the clocks local time is a number of seconds away from UTC, and there alone is the library
-	// right in all zones.
+	// The library is right in all time zones only between two changes of the clocks, where local time has a constant
+	// offset from UTC.
 	for at := after.Add(time.Second).In(s.zone); at.Before(end); {
 		_, offset := at.Zone()
 		fixed := *s.cron
 		fixed.Location = time.FixedZone("", offset)
 		_, change := at.ZoneBounds()
-		if !change.IsZero() && !change.After(at) { // as in package time for the last day of leap years in the far future
+		if !change.IsZero() && !change.After(at) { // package time returns such a change for years in the far future
 			change = at.AddDate(0, 0, 1)
 		}
 		slot := fixed.Next(at.Add(-time.Second))
@@ -36,20 +36,20 @@ func (s *Schedule) Next(after time.Time) time.Time {
 			return slot.In(after.Location())
 		case !change.IsZero() && change.Before(at.AddDate(yearsOfNext, 0, 0)):
 			at = change
-		default: // the library gives up after some years
+		default: // the library stops searching after some years
 			at = at.AddDate(yearsOfNext, 0, 0)
 		}
 	}
 	return time.Time{}
 }
 
-// yearsOfNext is how many years the library looks ahead.
+// yearsOfNext is how many years ahead the library searches.
 const yearsOfNext = 5
 
-// CountedMissed is the number up to which missed slots of cron expressions are counted singly.
+// CountedMissed is the number up to which missed slots of cron expressions are counted exactly.
 const CountedMissed = 100
 
-// Count is how many slots were missed: N, or more than N.
+// Count is a number of missed slots: N, or more than N.
 type Count struct {
 	N    int64
 	More bool
@@ -66,20 +66,21 @@ func (c Count) String() string {
 	return strconv.FormatInt(c.N, 10)
 }
 
-// Window is the range of a question: the slots after Last and From, and until Now.
+// Window says which slots to consider: slots after Last and From, up to Now.
 type Window struct {
-	// Last is the newest started slot, zero for none. Without Last, Created counts. If both are zero, nothing is due.
+	// Last is the newest slot that was started, zero if none. If Last is zero, Created is used. If both are zero, no
+	// slot is due.
 	Last, Created time.Time
-	// From is when the schedule was changed last, zero for never: slots until then are none.
+	// From is when the schedule was last changed, zero if never: earlier slots do not count.
 	From time.Time
-	// Told is the end of the time covered by earlier reports of missed slots, zero for none.
+	// Told is the slot up to which missed slots were reported before, zero if none.
 	Told time.Time
-	// Deadline is how many seconds after its time a slot may still be started; nil for any number.
+	// Deadline is how many seconds after its time a slot may still be started; nil means no limit.
 	Deadline *int64
 	Now      time.Time
 }
 
-// since is where the window begins.
+// since returns the beginning of the window.
 func (w Window) since() time.Time {
 	if w.Last.IsZero() && w.Created.IsZero() {
 		return w.Now.Truncate(time.Second)
@@ -90,24 +91,24 @@ func (w Window) since() time.Time {
 	return w.Last.Truncate(time.Second)
 }
 
-// Due is the answer.
+// Due is the result of Schedule.Due.
 type Due struct {
-	// Slot is the slot to start now, zero for none.
+	// Slot is the slot to start now, zero if none.
 	Slot time.Time
-	// Newest is the newest slot of the window, even past the deadline; zero for none.
+	// Newest is the newest slot in the window, even if past the deadline; zero if none.
 	Newest time.Time
-	// Missed is how many slots of the window will not be started, and were not told before.
+	// Missed is how many slots in the window will not be started and were not reported before.
 	Missed Count
-	// Next is the first slot after now, or after a Last in the future; zero for none.
+	// Next is the first slot after now, or after Last if Last is in the future; zero if none.
 	Next time.Time
-	// Why is the reason for not starting the newest slot, or for the lack of any slot.
+	// Why says why the newest slot is not started, or why there is no slot.
 	Why reason.Reason
 }
 
-// TooLate means that the newest slot is past the deadline for its start.
+// TooLate means that the deadline for starting the newest slot has passed.
 const TooLate reason.Code = "TooLate"
 
-// Due returns the slot to start: the newest of several due slots.
+// Due says which slot to start now: the newest slot if several are due.
 func (s *Schedule) Due(w Window) Due {
 	since, from, now := w.since(), w.From.Truncate(time.Second), w.Now.Truncate(time.Second)
 	d := Due{Newest: s.newest(since, now), Next: s.nextAfter(since, now)}
@@ -142,7 +143,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// nextAfter returns the first slot after now. since is a slot, or the begin of counting.
+// nextAfter returns the first slot after now. since is a slot, or the time from which "@every" counts.
 func (s *Schedule) nextAfter(since, now time.Time) time.Time {
 	if s.every > 0 {
 		return s.round(since, s.rounds(since, now)+1).In(now.Location())
@@ -150,20 +151,20 @@ func (s *Schedule) nextAfter(since, now time.Time) time.Time {
 	return s.Next(later(since, now))
 }
 
-// rounds is how many slots of "@every" there are after since and until now.
+// rounds returns the number of slots of "@every" after since and up to now.
 func (s *Schedule) rounds(since, now time.Time) int64 {
 	return max(0, (now.Unix()-since.Unix())/int64(s.every/time.Second))
 }
 
-// round returns the n-th slot after since.
+// round returns the n-th slot of "@every" after since.
 func (s *Schedule) round(since time.Time, n int64) time.Time {
 	return time.Unix(since.Unix()+n*int64(s.every/time.Second), 0)
 }
 
-// atHand is how many slots are checked in sequence before a search.
+// atHand is how many slots are checked one after the other before a binary search.
 const atHand = 8
 
-// newest returns the last slot after since and until now, zero if there is none.
+// newest returns the last slot after since and up to now, zero if there is none.
 func (s *Schedule) newest(since, now time.Time) time.Time {
 	if s.every > 0 {
 		n := s.rounds(since, now)
@@ -180,7 +181,7 @@ func (s *Schedule) newest(since, now time.Time) time.Time {
 		}
 		found, at = next, next
 	}
-	// The first slot after low is not after now, the first slot after high is.
+	// Invariant of the search: the first slot after low is not after now, and the first slot after high is after now.
 	low, high := found.Unix()-1, now.Unix()
 	for high-low > 1 {
 		middle := low + (high-low)/2
@@ -193,7 +194,8 @@ func (s *Schedule) newest(since, now time.Time) time.Time {
 	return s.Next(time.Unix(low, 0)).In(now.Location())
 }
 
-// count returns the number of slots after a moment up to newest, which is a slot. Slots of "@every" count from since.
+// count returns the number of slots after a given time, up to and including the slot newest. Slots of "@every" are
+// counted from since.
 func (s *Schedule) count(since, after, newest time.Time) Count {
 	if s.every > 0 {
 		return Count{N: max(0, s.rounds(since, newest)-s.rounds(since, after))}

@@ -15,22 +15,22 @@ import (
 	"github.com/workloadkit/workloadkit/expectations"
 )
 
-// Cached are the requests in a store of client-go: those of the Node with the label for agents, and no others. A Cached
-// is safe for concurrent use. Make a Cached with NewCached.
+// A Cached reads requests from a client-go store: the Node's requests that have the label for agents. A Cached is safe
+// for concurrent use. Make a Cached with NewCached.
 type Cached struct {
 	requests cache.Indexer
 	store    expectations.Store
-	writes   *expectations.Tracker // by Pod
+	writes   *expectations.Tracker // versions of status writes, by request
 	patch    Patch
 }
 
-// Patch writes a merge patch to the status of a request, and returns the new version.
+// Patch writes a merge patch to the status of a request, and returns the request's new version.
 type Patch func(ctx context.Context, request types.NamespacedName, patch []byte) (version string, err error)
 
-// byPod is the index on the namespace and the name of the Pod.
+// byPod is the index by namespace and name of the Pod.
 const byPod = "workloadkit/pod"
 
-// NewCached returns the requests in a store, which gets an index. Objects other than requests do no harm.
+// NewCached returns a Cached for a store, and adds an index to the store. Objects of other types are ignored.
 func NewCached(requests cache.Indexer, resource schema.GroupResource, patch Patch) (*Cached, error) {
 	if err := requests.AddIndexers(cache.Indexers{byPod: podOf}); err != nil {
 		return nil, fmt.Errorf("requests of the agent: %w", err)
@@ -42,7 +42,7 @@ func NewCached(requests cache.Indexer, resource schema.GroupResource, patch Patc
 	store := expectations.Store{GroupResource: resource}
 	return &Cached{
 		requests: requests, store: store, patch: patch,
-		// Writes of an agent before the start need no wait: each write demands the version that was seen.
+		// Writes before the agent's start need not be awaited: each write requires the version that was read.
 		writes: expectations.New(map[expectations.Store]expectations.Progress{store: progress}, expectations.Options{NoBarrier: true}),
 	}, nil
 }
@@ -68,14 +68,15 @@ func (c *Cached) Of(pod types.NamespacedName) (out []*v1beta1.ContainerRecreateR
 			out = append(out, request)
 		}
 	}
-	// A late cache holds nobody up: each write demands the version that was seen.
+	// A stale cache delays nothing else: each write requires the version that was read.
 	if pending, err := c.writes.Check(owner, nil); err == nil && pending != nil && !pending.Late {
 		wait = pending.RequeueAfter
 	}
 	return out, wait
 }
 
-// PatchStatus writes the agent's part of a status: phase, end and containers. The controller owns the rest.
+// PatchStatus writes the agent's part of a status: phase, completion time and containers. The controller writes all
+// other fields.
 func (c *Cached) PatchStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error {
 	own := map[string]any{"phase": status.Phase, "message": orNull(status.Message), "completionTime": status.CompletionTime}
 	own["containerRecreateStates"] = status.ContainerRecreateStates

@@ -15,27 +15,28 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// The texts of OpenKruise's agent and controller.
+// These are texts of OpenKruise's agent and controller.
 const (
 	messageDeadline  = "recreating has exceeded the activeDeadlineSeconds"
 	messageNoRuntime = "failed to find runtime service"
-	// messageStopping begins the message of a container, with the ID of the instance: the record of a forced stop.
+	// messageStopping is the beginning of a container's message that contains the ID of the instance: it records a stop
+	// with Force.
 	messageStopping = "stopping "
 )
 
-// NoRuntimeService means that a request is about a container of a runtime that the Node does not have.
+// NoRuntimeService means that a container of a request belongs to a container runtime that the Node does not have.
 const NoRuntimeService reason.Code = "NoRuntimeService"
 
-// maxMessage is the limit of a message in bytes.
+// maxMessage is the largest length of a message in bytes.
 const maxMessage = 1024
 
-// turn returns the request of a Pod whose turn it is, nil for none, and the new requests behind.
+// turn returns the request of a Pod that must be handled now, nil if none, and the new requests that must wait.
 func turn(requests []*v1beta1.ContainerRecreateRequest, pod types.UID) (first *v1beta1.ContainerRecreateRequest, behind []*v1beta1.ContainerRecreateRequest) {
 	var mine []*v1beta1.ContainerRecreateRequest
 	var candidates []containerrestart.Candidate
 	for _, r := range requests {
 		if r.Labels[apps.LabelRequestPodUID] != string(pod) || r.DeletionTimestamp != nil || isOver(r) {
-			continue // of another Pod of the name, or nothing is left to do
+			continue // the request is for another Pod of the same name, or has ended
 		}
 		mine = append(mine, r)
 		candidates = append(candidates, containerrestart.Candidate{
@@ -68,7 +69,7 @@ func progressOf(r *v1beta1.ContainerRecreateRequest) containerrestart.Progress {
 	return containerrestart.Begun
 }
 
-// requestOf reads a request with its record.
+// requestOf converts a request with its recorded progress.
 func requestOf(r *v1beta1.ContainerRecreateRequest) containerrestart.Request {
 	strategy := ptr.Deref(r.Spec.Strategy, v1beta1.ContainerRecreateRequestStrategy{})
 	out := containerrestart.Request{
@@ -117,7 +118,7 @@ func containerOf(c v1beta1.ContainerRecreateRequestContainer, states []v1beta1.C
 	return out
 }
 
-// seconds reads a time; a negative one is refused by the decision.
+// seconds converts a number of seconds; a negative number leads to an error in the decision.
 func seconds(n int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Second)
 	return time.Duration(min(max(n, -1), most)) * time.Second
@@ -130,7 +131,7 @@ func secondsOf(n *int64) *time.Duration {
 	return ptr.To(seconds(*n))
 }
 
-// statusOf is the status of a request after a step, without the completion time.
+// statusOf returns the status of a request after a step, without the completion time.
 func statusOf(r *v1beta1.ContainerRecreateRequest, step containerrestart.Step) v1beta1.ContainerRecreateRequestStatus {
 	status := *r.Status.DeepCopy()
 	status.Phase, status.Message = v1beta1.ContainerRecreateRequestRecreating, ""
@@ -144,7 +145,7 @@ func statusOf(r *v1beta1.ContainerRecreateRequest, step containerrestart.Step) v
 	return status
 }
 
-// stateOf is the record of a container. A container that is being stopped is recorded with its instance.
+// stateOf returns the recorded state of a container. If the container is being stopped, the record names its instance.
 func stateOf(c containerrestart.Container) v1beta1.ContainerRecreateRequestContainerRecreateState {
 	state := v1beta1.ContainerRecreateRequestContainerRecreateState{Name: c.Name, Phase: v1beta1.ContainerRecreateRequestPending, IsKilled: c.Stopped}
 	switch c.Phase {
@@ -160,12 +161,12 @@ func stateOf(c containerrestart.Container) v1beta1.ContainerRecreateRequestConta
 	return state
 }
 
-// hopeless is the last step of a request that nobody can carry out.
+// hopeless is the last step of a request that no agent can carry out.
 func hopeless(r containerrestart.Request, code reason.Code, detail string) containerrestart.Step {
 	return containerrestart.Step{State: completion.Failed, Containers: r.Containers, Why: reason.List{{Code: code, Detail: detail}}}
 }
 
-// lastWords explains the end. A request without a failure ends without a word.
+// lastWords returns the message about the end of a request. If nothing has failed, the message is empty.
 func lastWords(step containerrestart.Step) string {
 	var failures reason.List
 	for _, r := range step.Why {

@@ -1,13 +1,13 @@
-// Package onnode carries ContainerRecreateRequests out on a Node: the half of the kind in a node agent.
+// Package onnode carries out ContainerRecreateRequests on a Node: it is the part of the kind that runs in a node agent.
 //
-// [Restarts.Work] is the work of an agent (package node/agent) for a Pod: the request whose turn it is, the next step
-// by package containerrestart, the record into the request's status, and then the stop. Unlike OpenKruise's agent,
-// this one
+// [Restarts.Work] is the work of an agent (package node/agent) for a Pod: it chooses the request to handle, asks
+// package containerrestart for the next step, records the progress in the request's status, and then stops the
+// container. Unlike OpenKruise's agent, this agent
 //
-//   - takes hook and grace period from the runtime's record of the container: a sleep works, and a request to the Pod
-//     reaches the Pod whatever host the hook names;
-//   - looks at the Pod's own status, without a wait for the controller's snapshot;
-//   - writes a status only onto the status it has seen, so the controller's end of a request stays.
+//   - takes preStop hook and grace period from the runtime's record of the container: a sleep hook works, and an HTTP
+//     hook sends its request only to the Pod, whatever host the hook names;
+//   - reads the Pod's own status, and does not wait for the controller's snapshot;
+//   - writes a status only on condition that the status is unchanged, so an end written by the controller stays.
 //
-// The agent's record is of a stop to come: an agent that dies in between stops the container after its next start.
+// The agent records a stop before it happens: if the agent dies in between, it stops the container after its restart.
 package onnode

@@ -20,26 +20,27 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Requests are the requests of the Node without an end.
+// Requests returns the Node's requests that have not ended.
 type Requests interface {
-	// Of returns the requests for a Pod by name, from a cache: read-only. wait is the time until another look if the cache
-	// does not show the last PatchStatus yet.
+	// Of returns the requests for a Pod by name, from a cache; do not modify the requests. wait is the time until the
+	// next read if the cache does not show the last PatchStatus yet.
 	Of(pod types.NamespacedName) (requests []*v1beta1.ContainerRecreateRequest, wait time.Duration)
-	// PatchStatus writes a request's status, unless somebody has changed the request since: a conflict.
+	// PatchStatus writes a request's status on condition that the request is unchanged; otherwise the error is a
+	// conflict.
 	PatchStatus(ctx context.Context, request *v1beta1.ContainerRecreateRequest, status v1beta1.ContainerRecreateRequestStatus) error
 }
 
-// Options of Restarts. The zero value is usable.
+// Options are options of Restarts. The zero value is usable.
 type Options struct {
-	// Tell sends an event about a container of a Pod; nil for nobody.
+	// Tell records a Kubernetes event about a container of a Pod; nil if not needed.
 	Tell func(ctx context.Context, e Event)
-	// Done is called at the end of each container of a request; nil for nobody.
+	// Done is called when a container of a request has restarted or failed; nil if not needed.
 	Done func(restarted bool)
-	// Clock is nil for the real one.
+	// Clock is the clock; nil means the real clock.
 	Clock clock.PassiveClock
 }
 
-// Event is news about a container of a Pod.
+// Event is an event about a container of a Pod.
 type Event struct {
 	Pod       reason.Object
 	Container string
@@ -47,7 +48,7 @@ type Event struct {
 	Type, Reason, Message string
 }
 
-// Restarts carry requests out. Restarts are safe for concurrent use. Make Restarts with New.
+// Restarts carries out requests. Restarts are safe for concurrent use. Make Restarts with New.
 type Restarts struct {
 	requests Requests
 	options  Options
@@ -67,19 +68,19 @@ func New(requests Requests, options Options) *Restarts {
 	return &Restarts{requests: requests, options: options}
 }
 
-// soon is the time until another look after a conflict: the cache shows the change by then.
+// soon is the time until the next call after a conflict: the cache shows the change by then.
 const soon = 200 * time.Millisecond
 
-// Work is an agent's work for a Pod: the next step of the request whose turn it is.
+// Work is an agent's work for a Pod: the next step of the request that must be handled now.
 func (r *Restarts) Work(ctx context.Context, pod *agent.Pod) (again time.Duration, err error) {
 	requests, wait := r.requests.Of(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 	first, behind := turn(requests, pod.UID)
 	if wait > 0 {
-		pod.KeepAll() // a request may have gone on
+		pod.KeepAll() // a request may still want its stop
 		return wait, nil
 	}
 	if first == nil || pod.DeletionTimestamp != nil {
-		return 0, nil // the controller ends the requests of a Pod on its way out
+		return 0, nil // the controller ends the requests of a Pod that is being deleted
 	}
 	waits := r.letWait(ctx, behind)
 	again, err = r.carryOn(ctx, pod, first)
@@ -93,7 +94,8 @@ func (r *Restarts) Work(ctx context.Context, pod *agent.Pod) (again time.Duratio
 	return again, errors.Join(err, waits)
 }
 
-// letWait tells requests that another one goes first. A refused write holds up nothing else.
+// letWait records in the status of requests that another request must end first. If such a write is refused, the work
+// continues.
 func (r *Restarts) letWait(ctx context.Context, behind []*v1beta1.ContainerRecreateRequest) error {
 	var errs []error
 	for _, request := range behind {
@@ -106,10 +108,10 @@ func (r *Restarts) letWait(ctx context.Context, behind []*v1beta1.ContainerRecre
 	return errors.Join(errs...)
 }
 
-// isOutdated reports whether the cache is behind: a change or a deletion has not arrived.
+// isOutdated reports whether an error shows that the cache is stale: it lacks a change or a deletion.
 func isOutdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
-// carryOn takes the next step of a request: the record first, the stop second.
+// carryOn does the next step of a request: first the record, then the stop.
 func (r *Restarts) carryOn(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest) (time.Duration, error) {
 	now := r.options.Clock.Now()
 	step, err := r.next(ctx, pod, request, now)
@@ -130,7 +132,7 @@ func (r *Restarts) carryOn(ctx context.Context, pod *agent.Pod, request *v1beta1
 	return step.After, nil
 }
 
-// next decides the next step. A container of a runtime that does not exist on the Node ends the request.
+// next decides about the next step. If a container belongs to a runtime that the Node does not have, the request ends.
 func (r *Restarts) next(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest, now time.Time) (containerrestart.Step, error) {
 	wanted := requestOf(request)
 	if problems := request.Spec.Undecodable; len(problems) > 0 {
@@ -146,7 +148,7 @@ func (r *Restarts) next(ctx context.Context, pod *agent.Pod, request *v1beta1.Co
 	return containerrestart.Next(wanted, observed, now), nil
 }
 
-// begin begins the stop of a step, and tells the Pod. Stops that the step awaits go on.
+// begin begins the stop of a step, and records an event on the Pod. Stops that the step waits for continue.
 func (r *Restarts) begin(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest, step containerrestart.Step) {
 	var grace *time.Duration
 	if request.Spec.Strategy != nil {
@@ -166,12 +168,12 @@ func (r *Restarts) begin(ctx context.Context, pod *agent.Pod, request *v1beta1.C
 	})
 }
 
-// HookFailed is the event of a failed preStop hook.
+// HookFailed is the event about a preStop hook that has failed.
 func HookFailed(pod reason.Object, container string, err error) Event {
 	return Event{Pod: pod, Container: container, Type: corev1.EventTypeWarning, Reason: "FailedPreStopHook", Message: err.Error()}
 }
 
-// count tells of the containers that are done since.
+// count calls Done for the containers that are done since the last step.
 func (r *Restarts) count(before, after v1beta1.ContainerRecreateRequestStatus) {
 	done := map[string]bool{}
 	for _, state := range before.ContainerRecreateStates {

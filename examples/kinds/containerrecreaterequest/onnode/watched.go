@@ -30,24 +30,25 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Why the agent has no requests.
+// These are reasons why the agent has no requests.
 const (
-	// KindAwaited means that the API server does not serve ContainerRecreateRequests.
+	// KindAwaited means that the API server does not serve ContainerRecreateRequests yet.
 	KindAwaited reason.Code = "KindAwaited"
 	// RequestsAwaited means that the ContainerRecreateRequests of the Node have not been listed yet.
 	RequestsAwaited reason.Code = "RequestsAwaited"
 )
 
-// versions are the served versions that the agent understands, the best first. A manager of OpenKruise 1.9.0 serves
-// v1alpha1 alone.
+// versions are the API versions that the agent supports, the preferred version first. A manager of OpenKruise 1.9.0
+// serves only v1alpha1.
 func versions() []schema.GroupVersion {
 	return []schema.GroupVersion{v1beta1.GroupVersion, v1alpha1.GroupVersion}
 }
 
 const resourceName = "containerrecreaterequests"
 
-// Watched are the active requests of a Node, in the version that the API server serves today. A version that is no
-// longer served is replaced without a restart. Watched are safe for concurrent use. Make Watched with NewWatched.
+// Watched holds the active requests of a Node, in the version that the API server serves. If the version is no longer
+// served, Watched changes to another version without a restart. Watched are safe for concurrent use. Make Watched with
+// NewWatched.
 type Watched struct {
 	node      string
 	client    dynamic.Interface
@@ -56,11 +57,11 @@ type Watched struct {
 	clock     clock.WithTicker
 
 	mu      sync.Mutex
-	current *view // nil before the first
+	current *view // nil before the first list
 	missing reason.Reason
 }
 
-// view are the requests in a version.
+// view holds the requests of a version.
 type view struct {
 	*Cached
 
@@ -73,8 +74,8 @@ func (r *Watched) view() *view {
 	return r.current
 }
 
-// NewWatched returns the requests of a Node. wake is called with the Pod of each request that has come, changed or
-// gone. NewWatched asks nobody: see Start.
+// NewWatched returns a Watched for the requests of a Node. wake is called with the Pod of each request that was
+// created, changed or deleted. NewWatched sends no request: see Start.
 func NewWatched(config *rest.Config, node string, wake func(pod types.NamespacedName)) (*Watched, error) {
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -100,13 +101,13 @@ func (r *Watched) PatchStatus(ctx context.Context, request *v1beta1.ContainerRec
 	return r.view().PatchStatus(ctx, request, status)
 }
 
-// Missing says why there are no requests, the zero value if there are.
+// Missing says why there are no requests; zero if they have been listed.
 func (r *Watched) Missing() reason.Reason {
 	r.mu.Lock()
 	missing, v := r.missing, r.current
 	r.mu.Unlock()
 	switch {
-	case missing.Code != "": // the requests of a version that is no longer served do not count
+	case missing.Code != "": // requests of a version that is no longer served do not count
 		return missing
 	case v != nil && v.informer.HasSynced():
 		return reason.Reason{}
@@ -114,7 +115,7 @@ func (r *Watched) Missing() reason.Reason {
 	return reason.Reason{Code: RequestsAwaited, Remedy: "see whether the API server answers, and whether the agent may list and watch " + resourceName}
 }
 
-// Start follows the requests until the context ends.
+// Start watches the requests until the context ends.
 func (r *Watched) Start(ctx context.Context) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 10, Cap: time.Minute}
 	for ctx.Err() == nil {
@@ -137,7 +138,7 @@ func (r *Watched) Start(ctx context.Context) error {
 	return nil
 }
 
-// served returns the version to use.
+// served returns the API version to use.
 func (r *Watched) served(ctx context.Context) (schema.GroupVersion, error) {
 	var last error
 	for _, version := range versions() {
@@ -156,7 +157,8 @@ func (r *Watched) served(ctx context.Context) (schema.GroupVersion, error) {
 	return schema.GroupVersion{}, last
 }
 
-// resources asks for the kinds of a version. A client for all of discovery would cost the agent megabytes.
+// resources asks the API server which kinds it serves in a version. A discovery client would cost the agent megabytes
+// of memory.
 func (r *Watched) resources(ctx context.Context, version schema.GroupVersion) (list metav1.APIResourceList, err error) {
 	raw, err := r.discovery.Get().AbsPath("/apis", version.Group, version.Version).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if err != nil {
@@ -165,7 +167,7 @@ func (r *Watched) resources(ctx context.Context, version schema.GroupVersion) (l
 	return list, json.Unmarshal(raw, &list)
 }
 
-// follow watches the requests in a version, until the context ends or the version is no longer served.
+// follow watches the requests of a version, until the context ends or the version is no longer served.
 func (r *Watched) follow(ctx context.Context, version schema.GroupVersion) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -181,18 +183,18 @@ func (r *Watched) follow(ctx context.Context, version schema.GroupVersion) {
 		}),
 	} {
 		if err != nil {
-			panic(err) // of an informer that runs
+			panic(err) // returned only by an informer that runs already
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: r.woken, UpdateFunc: func(_, object any) { r.woken(object) }, DeleteFunc: r.woken,
 	})
 	if err != nil {
-		panic(err) // of an informer that has ended
+		panic(err) // returned only by an informer that has ended
 	}
 	cached, err := NewCached(informer.GetIndexer(), version.WithResource(resourceName).GroupResource(), r.patch(version))
 	if err != nil {
-		panic(err) // of an informer with contents
+		panic(err) // returned only by an informer with content
 	}
 	r.mu.Lock()
 	r.missing, r.current = reason.Reason{}, &view{cached, informer}
@@ -200,7 +202,7 @@ func (r *Watched) follow(ctx context.Context, version schema.GroupVersion) {
 	informer.RunWithContext(ctx)
 }
 
-// patch writes to the status of a request in a version.
+// patch writes to the status of a request of a version.
 func (r *Watched) patch(version schema.GroupVersion) Patch {
 	resource := r.client.Resource(version.WithResource(resourceName))
 	return func(ctx context.Context, request types.NamespacedName, patch []byte) (string, error) {
@@ -227,8 +229,8 @@ func (r *Watched) listWatch(version schema.GroupVersion) *cache.ListWatch {
 	}
 }
 
-// read converts an object of the API server to v1beta1. An object that cannot be read is kept as it came: no request of
-// another Pod has to wait for it.
+// read converts an object from the API server to v1beta1. An object that cannot be converted is kept as received, so
+// that requests of other Pods are not delayed.
 func read(object any) (any, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -236,7 +238,7 @@ func read(object any) (any, error) {
 	}
 	request := &v1beta1.ContainerRecreateRequest{}
 	if err := decodeInto(u, request); err != nil {
-		return object, nil //nolint:nilerr // kept
+		return object, nil //nolint:nilerr // the object is kept
 	}
 	request.ManagedFields = nil
 	return request, nil
@@ -253,7 +255,7 @@ func decodeInto(u *unstructured.Unstructured, request *v1beta1.ContainerRecreate
 	return json.Unmarshal(raw, request)
 }
 
-// woken has the Pod of a request looked at.
+// woken wakes the Pod of a request.
 func (r *Watched) woken(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj

@@ -1,5 +1,5 @@
-// Package requesttest has what users do about Pods under ContainerRecreateRequests, for the schedules of the manager's
-// half and of the node agent's half.
+// Package requesttest has what users do with Pods of ContainerRecreateRequests, for fault schedules of both the
+// manager's part and the node agent's part of the kind.
 package requesttest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/chaos"
 )
 
-// OtherHolder has somebody else hold a Pod out of service, or let go of a Pod.
+// OtherHolder makes another holder close or open a Pod's readiness gate.
 func OtherHolder(ctx context.Context, w *chaos.World) {
 	pod := w.AnyPod()
 	if pod == nil {

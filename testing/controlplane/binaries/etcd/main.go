@@ -1,4 +1,4 @@
-// Command etcd is the etcd server, built from its module because the module carries no command of its own.
+// Command etcd is the etcd server, built from here because etcd's server module contains no command.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command nodeagents runs a node agent for every simulated Node of a control plane, each with a container runtime of its
-// own behind CRI. The containers are those of the Pods: see package podview.
+// Command nodeagents runs a node agent for every simulated Node of a control plane, each with its own simulated
+// container runtime behind CRI. The containers are derived from the Pods: see package podview.
 package main
 
 import (
@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// simulated is the annotation of Nodes that kwok keeps alive.
+// simulated is the annotation of Nodes that kwok simulates.
 const simulated = "kwok.x-k8s.io/node"
 
 // agents are the agents of all Nodes.
@@ -102,7 +102,7 @@ type agents struct {
 	running map[string]*agent
 }
 
-// agent is the agent of a Node with its runtime.
+// agent is the agent of a Node, with the Node's container runtime.
 type agent struct {
 	runtime *fakecri.Server
 	process *child.Process
@@ -144,7 +144,7 @@ func (a *agents) nodeWent(object any) {
 	}
 }
 
-// start starts the runtime of a Node, and then the agent.
+// start starts the container runtime of a Node, and then the agent.
 func (a *agents) start(node string) (*agent, error) {
 	socket := filepath.Join(a.dir, node+".sock")
 	runtime, err := fakecri.Start(fakecri.Options{Machine: a.view.Node(node), Name: podview.Runtime, Socket: socket})
@@ -176,7 +176,7 @@ func (a *agents) commandFor(node, socket string) []string {
 	return out
 }
 
-// grace is the time for an agent to end.
+// grace is how long an agent may take to end.
 const grace = 10 * time.Second
 
 func (a *agent) stop() {
@@ -185,7 +185,7 @@ func (a *agent) stop() {
 	_ = a.log.Close()
 }
 
-// stop ends all agents, side by side.
+// stop ends all agents at the same time.
 func (a *agents) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,5 +1,5 @@
-// Command generate packs files of the modules behind the binaries into a text file, embedded by a package. Run "go
-// generate" in the package's directory after every change of the files.
+// Command generate packs the sources of binaries into a text file for embedding in a package. Run
+// "go generate" in the package's directory after every change of the files.
 package main
 
 import (

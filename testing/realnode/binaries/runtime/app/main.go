@@ -1,8 +1,8 @@
-// Command app is what containers of the real-node tests run. "app pause" waits for its end, "app exit N" ends with exit
-// code N, and "app write PATH TEXT" writes a file. Without an argument the program serves HTTP on PORT (8080): /
-// answers VERSION, after the time in /?after=D, /ready is 200 once START_DELAY is over, /env?name=X answers a variable,
-// and /file?path=P reads a file or, with PUT, writes the file. On SIGTERM the program ends at once, without an answer
-// to requests under way, or STOP_DELAY later.
+// Command app is the program in containers of the real-node tests. "app pause" waits until it is stopped, "app exit N"
+// exits with code N, and "app write PATH TEXT" writes a file. If there is no argument, the program serves HTTP on PORT
+// (8080): / returns VERSION, after the time in /?after=D, /ready returns 200 once START_DELAY is over, /env?name=X
+// returns a variable, and /file?path=P reads a file or, with PUT, writes the file. On SIGTERM the program exits at
+// once, without answering pending requests, or after STOP_DELAY.
 package main
 
 import (
@@ -79,7 +79,7 @@ func serve(ctx context.Context) error {
 	return nil
 }
 
-// duration reads a variable, 0 if empty.
+// duration parses an environment variable as a duration, 0 if empty.
 func duration(name string) (time.Duration, error) {
 	text := os.Getenv(name)
 	if text == "" {

@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// config is what the file named by the only argument holds.
+// config is the content of the file that the only argument names.
 type config struct {
-	// Hide lists the directories that get an empty file system of this node's own.
+	// Hide lists the directories over which the node mounts an empty file system of its own.
 	Hide []string
-	// Runtime and Kubelet are command lines, logged into Logs.
+	// Runtime and Kubelet are command lines whose output is logged in Logs.
 	Runtime, Kubelet []string
-	// Socket must accept a connection before the kubelet starts: it ends at once on a stale one.
+	// Socket must accept connections before the kubelet is started: on a stale socket the kubelet exits at once.
 	Socket string
 	Logs   string
 }
