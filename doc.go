@@ -1,7 +1,7 @@
 // Package workloadkit is the entry to a kit of parts for Kubernetes workload controllers. The package holds no code;
 // import the package with the answer to your question.
 //
-// Decide: packages that turn values into a decision.
+// Decide: packages turn values into a decision.
 //
 //	ordinals             which numbers do Pods have, with a start and reserved ranges?
 //	revision             has the template changed, and from which template was a Pod made?
@@ -23,14 +23,14 @@
 //	nodefit              may a Pod run on a Node?
 //	pvc                  which claims does a Pod need, which of them are missing, and which may go?
 //
-// Know: packages with the facts behind the decisions.
+// Know: packages know the facts behind the decisions.
 //
 //	ownercache           what does an owner have, and may I decide now?
 //	expectations         has my cache seen my own writes?
 //	podstate             what state is this Pod in?
 //	decode               what does this JSON say, and what of it makes no sense?
 //
-// Act: packages that carry decisions out.
+// Act: packages carry decisions out.
 //
 //	podpatch             which requests carry out all of these decisions?
 //	fanout               how do I act on many Pods at once, without starving others or repeating what is refused?
@@ -58,13 +58,13 @@
 //	rollout.Plan                 how many Pods to create, delete and update; numbered.Plan and pernode.Plan:
 //	                             of which ordinals, on which Nodes
 //	completion.Next              for jobs, instead of a rollout: how many to start, and whether the job is over;
-//	                             completion/noderun carries it out on Nodes
+//	                             completion/noderun creates the Pods
 //	podcontrol.Set.Choose...     the Pods for the numbers, in order and within the budget
 //	fanout.Pass, Each            create, delete, update, until something has changed
 //	podcontrol/executor          each Pod's needs, and the handling of refusals
 //	ownercache.View.WriteStatus  the report, and fanout.Pass.Result
 //
-// A second loop reconciles single Pods and finishes updates that have begun: podcontrol/executor adds the loop to the
+// A second loop reconciles single Pods and finishes begun updates: podcontrol/executor adds the loop to the
 // manager. The module in examples has six whole operators to copy from: examples/embed/fleet (equal Pods),
 // examples/embed/agents (a Pod on every Node), examples/embed/gameservers (numbered Pods), examples/embed/shards
 // (numbered Pods with volumes and a budget), examples/embed/nodejobs (a program once on every Node) and
@@ -72,8 +72,8 @@
 //
 // # Decide, then act
 //
-// Every mechanism has a deciding half without effects and an acting half that calls the API server. The deciding half
-// is package x: x takes values and returns a decision, without client, clock, randomness or log, so the same input
+// Every mechanism has a deciding half without effects, and an acting half with requests to the API server. The deciding
+// half is package x: x takes values and returns a decision, without client, clock, randomness or log, so the same input
 // always gives the same answer. A test can fuzz x, a webhook can call x to predict a rollout, and a reader can learn
 // from x how a system behaves. The acting half is a package below x, named for the service: the acting half takes a
 // client and writes the decision, with as few requests as the API allows.

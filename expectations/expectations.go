@@ -122,8 +122,8 @@ type Options struct {
 	// writes these objects.
 	NoBarrier bool
 	// Ignores reports a store that holds nobody up at present, for example because the API server does not have the
-	// resource. Writes to the store stay recorded, and count again later. Check calls Ignores with a lock held: Ignores must
-	// not call the tracker. Nil for none.
+	// resource. Writes to the store stay recorded, and count again later. Check calls Ignores with a lock held: Ignores
+	// must not call the tracker. Nil for none.
 	Ignores func(Store) bool
 }
 

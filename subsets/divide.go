@@ -90,8 +90,8 @@ func (s *span) give(want, demand int) int {
 //
 // Minimums come first, in the order of the subsets while replicas last. With Config.Stay settled Pods come next, then
 // Config.Fill decides. A closed subset keeps its settled Pods and its minimum: for the minimum of a closed subset, a
-// settled Pod of another subset may be in excess. No maximum is ever exceeded. If there are no subsets, all replicas are
-// Left.
+// settled Pod of another subset may be in excess. No maximum is ever exceeded. If there are no subsets, all replicas
+// are Left.
 //
 // The error is a reason: InvalidState, BoundsCross, SharesExceed or SharesShort, or partition.InvalidValue. If Divide
 // returns an error, the caller should change nothing.

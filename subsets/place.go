@@ -11,8 +11,8 @@ import (
 // Unlimited is the Max of a Place without a limit.
 const Unlimited = -1
 
-// Place is a subset with room for new Pods. The zero value takes none. In a list of places, a place without a name and a
-// second place of a name take no Pods.
+// Place is a subset with room for new Pods. The zero value takes none. In a list of places, a place without a name and
+// a second place of a name take no Pods.
 type Place struct {
 	// Name is the subset's name. Required.
 	Name string

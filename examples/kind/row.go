@@ -50,13 +50,13 @@ type Row struct {
 	Released string
 	// AddToScheme registers the types of the stored version.
 	AddToScheme func(*runtime.Scheme) error
-	// Controller is the controller's name in logs, its user agent, and the source of its events. Controller is empty if
+	// Controller is the controller's name in logs, as a user agent and as the source of events. Controller is empty if
 	// Setup is nil.
 	Controller string
 	// Workers is the number of objects of a namespace that are reconciled at the same time. Its flag is
 	// [Row.WorkersFlag]. If Setup is nil, there is neither a number nor a flag.
 	Workers *int
-	// Flags adds flags that only this kind has. Optional.
+	// Flags adds the flags of the kind. Optional.
 	Flags func(*pflag.FlagSet)
 	// Gates are the kind's feature gates. The controller runs if any of the gates is on; if there are no gates, always.
 	// The webhooks run in any case.
@@ -66,9 +66,8 @@ type Row struct {
 	// Setup adds the controller to a manager. c writes to the API server, and reads from the manager's cache. Setup is
 	// nil for a kind that only has admission and conversion here.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
-	// Cached says which fields of objects the manager's cache keeps because the controller reads them. Objects of types
-	// that no row names are kept whole; for a type that several rows name, the cache keeps the fields that any of the
-	// rows needs.
+	// Cached says which fields of objects the manager's cache keeps for the controller. Objects of types without a row are
+	// kept whole. Of a type with several rows, the cache keeps each field needed by any row.
 	Cached []Cached
 	// OpensGate is true if the controller opens the readiness gates of its Pods itself.
 	OpensGate bool
@@ -82,7 +81,8 @@ type Row struct {
 	// PodLeaves makes a handler that is called with requests to delete or evict Pods, after all guards have admitted
 	// the request. Its responses are ignored. Optional.
 	PodLeaves func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (webhookadmission.Handler, error)
-	// PodComes makes a handler that may refuse new Pods with an annotation of the kind, after all mutating webhooks. Optional.
+	// PodComes makes a handler that may refuse new Pods with an annotation of the kind, after all mutating webhooks.
+	// Optional.
 	PodComes func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (webhookadmission.Handler, error)
 	// Guard makes the judge of Pods about to be taken out of service, while the gates of the row are on. Optional.
 	Guard func(ctx context.Context, mgr ctrl.Manager, in PodInputs) (Guard, error)

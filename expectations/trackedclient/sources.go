@@ -62,8 +62,8 @@ type Source struct {
 	// Restrict holds the cache's restrictions, such as client.InNamespace("team-a"), for lists from the API server.
 	Restrict []client.ListOption
 	// Served reports whether the API server has the resource now: a resource that owners can do without. While Served is
-	// false, nobody waits for the cache. The cache must be synced then, as the cache of an absent kind in package watchhealth
-	// is. Nil stands for always.
+	// false, nobody waits for the cache. The cache must be synced then, as the cache of an absent kind in package
+	// watchhealth is. Nil stands for always.
 	Served func() bool
 }
 

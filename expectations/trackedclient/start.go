@@ -129,8 +129,8 @@ func passes(err error) bool {
 }
 
 // quorumVersion returns the version of a list that holds every write answered before. If the API server does not have
-// the resource, no write was possible: the version is the version of the cache, unless the cache shows objects that owners
-// cannot do without.
+// the resource, no write was possible: the version is the version of the cache, unless the cache shows objects that
+// owners cannot do without.
 func (c *Clients) quorumVersion(ctx context.Context, s *Source) (string, error) {
 	if !s.isServed() {
 		return s.Index.LastStoreSyncResourceVersion(), nil

@@ -166,8 +166,8 @@ func (n *Node) Name() string { return n.name }
 // Socket returns the path of the container runtime's socket, for CRI.
 func (n *Node) Socket() string { return n.layout.socket() }
 
-// KillRuntime kills containerd, and returns after the successor listens on a new socket of the same path. Containers run
-// on.
+// KillRuntime kills containerd, and returns after the successor listens on a new socket of the same path. Containers
+// run on.
 func (n *Node) KillRuntime(ctx context.Context) error {
 	program := n.layout.binary("containerd")
 	pid, err := processOf(program)

@@ -11,9 +11,9 @@ import (
 const mostListed = 100
 
 // ParseListed reads the kinds listed under a key of the ConfigMap [ConfigurationName], as in
-// {"workloads":[{"Group":"game.io","Version":"v1","Kind":"GameServerSet"}]}. An empty text lists none. kindOf returns the
-// kind of an entry. Kinds listed twice, in whatever version, and known kinds are left out. Entries without a version or
-// kind, and entries after the first hundred, cause an error, returned together with the valid entries.
+// {"workloads":[{"Group":"game.io","Version":"v1","Kind":"GameServerSet"}]}. An empty text lists none. kindOf returns
+// the kind of an entry. Kinds listed twice, in whatever version, and known kinds are left out. Entries without a
+// version or kind, and entries after the first hundred, cause an error, returned together with the valid entries.
 func ParseListed[E any](key, text string, kindOf func(E) schema.GroupVersionKind,
 	known func(schema.GroupKind) bool,
 ) (entries []E, err error) {

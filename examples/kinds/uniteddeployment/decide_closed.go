@@ -14,8 +14,8 @@ import (
 // wasClosed reports whether the subset was closed in the stored status.
 func (p *part) wasClosed() bool { return p.was != nil && p.was.Status == corev1.ConditionFalse }
 
-// settled counts the Pods that hold a place. A workload with numbers gives up the highest numbers first, so a pending Pod
-// below a settled one stays. Pods that are to be reserved hold their places.
+// settled counts the Pods that hold a place. A workload with numbers gives up the highest numbers first, so a pending
+// Pod below a settled one stays. Pods that are to be reserved hold their places.
 func (o *observation) settled(p *part) (n int) {
 	numbers, numbered := workloads.Ordinals(p.have, o.fromStart)
 	for _, pod := range p.pods {
@@ -33,9 +33,9 @@ func (o *observation) settled(p *part) (n int) {
 	return n
 }
 
-// hold leaves closed subsets their stored replicas until the substitutes in other subsets are ready. A Deployment in the
-// middle of a rollout is scaled down in proportion over its ReplicaSets, so a smaller number costs settled Pods, too:
-// the subset would lose one after the other. A subset that closes only now is lowered once.
+// hold leaves closed subsets their stored replicas until the substitutes in other subsets are ready. A Deployment in
+// the middle of a rollout is scaled down in proportion over its ReplicaSets, so a smaller number costs settled Pods,
+// too: the subset would lose one after the other. A subset that closes only now is lowered once.
 func (o *observation) hold(parts []*part) {
 	if !o.settings.adaptive || o.settings.reserve || !slices.ContainsFunc(parts, (*part).awaitsPods) {
 		return

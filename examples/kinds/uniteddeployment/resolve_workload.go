@@ -210,8 +210,8 @@ func with(base map[string]string, more ...map[string]string) map[string]string {
 	return out
 }
 
-// podOf is the Pod template of a subset. The labels of the controller stay: a Pod with another revision in its label would
-// count as old for ever.
+// podOf is the Pod template of a subset. The labels of the controller stay: a Pod with another revision in its label
+// would count as old for ever.
 func podOf(from *corev1.PodTemplateSpec, subset *v1beta1.Subset, revision string) (*corev1.PodTemplateSpec, error) {
 	pod, err := patchedPod(from, subset, revision)
 	if err != nil {

@@ -113,8 +113,8 @@ func unseen(spread *v1beta1.WorkloadSpread, pods *crowd) map[awaitedPod]time.Tim
 	return out
 }
 
-// flight returns how long the request of a new Pod may last, zero if the webhooks are unknown: the rights to list may be
-// missing.
+// flight returns how long the request of a new Pod may last, zero if the webhooks are unknown: the rights to list may
+// be missing.
 func (f *finder) flight(ctx context.Context) (flight, error) {
 	return asked(f, "webhooks of Pods", func() (flight, error) {
 		var mutating admissionregistrationv1.MutatingWebhookConfigurationList

@@ -31,7 +31,8 @@ type crowd struct {
 	marked  map[string][]*entry
 	members map[string][]subsets.Member
 	others  []*entry
-	// ended are the creation times of marked Pods that have ended, by name. A key belongs to a single Pod, and has no time.
+	// ended are the creation times of marked Pods that have ended, by name. A key belongs to a single Pod, and has no
+	// time.
 	ended map[string]time.Time
 }
 

@@ -32,8 +32,8 @@ type flight struct{ passing, landing time.Duration }
 // total is the time from the decision on.
 func (f flight) total() time.Duration { return min(f.passing+f.landing, longestRequest) }
 
-// isHeld reports whether the place of a Pod is in the ledger, and too young to be given away before the Pod is stored. A
-// label of the Pod may have changed since the decision, so the version does not matter.
+// isHeld reports whether the place of a Pod is in the ledger, and too young to be given away before the Pod is stored.
+// A label of the Pod may have changed since the decision, so the version does not matter.
 func isHeld(books ledger, subset, key string, passing time.Duration, now time.Time) bool {
 	for _, list := range books {
 		for i := range list {
@@ -48,9 +48,9 @@ func isHeld(books ledger, subset, key string, passing time.Duration, now time.Ti
 // unanswered is the default timeout of a webhook (admissionregistration/v1/defaults.go).
 const unanswered = 10 * time.Second
 
-// flightOf returns how long the request of a new Pod may last after the answer of this manager's webhook: further mutating
-// webhooks are asked in turn, a second time at most, and validating webhooks at the same time. Selectors of webhooks are
-// left out, so the time may be too long.
+// flightOf returns how long the request of a new Pod may last after the answer of this manager's webhook: further
+// mutating webhooks are asked in turn, a second time at most, and validating webhooks at the same time. Selectors of
+// webhooks are left out, so the time may be too long.
 func flightOf(mutating []admissionregistrationv1.MutatingWebhookConfiguration, validating []admissionregistrationv1.ValidatingWebhookConfiguration) flight {
 	inTurn, atOnce := time.Duration(0), time.Duration(0)
 	for i := range mutating {

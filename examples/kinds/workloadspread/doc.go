@@ -6,14 +6,14 @@
 // place. When a Pod is deleted, its place is freed: release. The subset of a numbered Pod depends only on its number.
 //
 // The place of a Pod that never comes is given away, so a Pod that comes late must not use the place any more. hold is
-// asked after all mutating webhooks, and refuses a Pod whose place is too old. What is left of a request then takes a known
-// time at most: the other validating webhooks, quotas, and the write. A place young enough cannot be given away within
-// this time, so neither a late cache nor a concurrent count matters, and hold writes nothing.
+// asked after all mutating webhooks, and refuses a Pod whose place is too old. What is left of a request then takes a
+// known time at most: the other validating webhooks, quotas, and the write. A place young enough cannot be given away
+// within this time, so neither a late cache nor a concurrent count matters, and hold writes nothing.
 //
 // A pass of the controller counts the Pods: count confirms the places of Pods that have come, and frees the places of
-// Pods that have not. The pass also finds the subsets of Pods older than the WorkloadSpread, sets deletion costs, closes
-// subsets where Pods cannot be scheduled, and deletes these Pods. Package subsets has the rules, and resolve reads the
-// spec.
+// Pods that have not. The pass also finds the subsets of Pods older than the WorkloadSpread, sets deletion costs,
+// closes subsets where Pods cannot be scheduled, and deletes these Pods. Package subsets has the rules, and resolve
+// reads the spec.
 //
 // Differences from OpenKruise:
 //

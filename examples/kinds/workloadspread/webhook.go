@@ -168,8 +168,8 @@ func (s *settings) named(name string) *subset {
 const releases = 2 * time.Second
 
 // givesBack reports whether the Pod of a review has no place any more. An eviction may be refused after the review, for
-// example by a PodDisruptionBudget, and is tried again on and on: the place would be free each time, for a Pod more than
-// the maximum. The next count frees the place of an evicted Pod.
+// example by a PodDisruptionBudget, and is tried again on and on: the place would be free each time, for a Pod more
+// than the maximum. The next count frees the place of an evicted Pod.
 func givesBack(review *guard.Review) bool {
 	return review.Pod != nil && review.Operation == disruption.Delete && !review.DryRun
 }

@@ -36,8 +36,8 @@ func (w *webhook) comes() webhookadmission.Handler {
 	})
 }
 
-// hold refuses a Pod without its place. A place in the ledger is good for a while: until a place of its age can be given
-// away, the Pod is stored or refused. So a late cache does no harm, and nothing is written.
+// hold refuses a Pod without its place. A place in the ledger is good for a while: until a place of its age can be
+// given away, the Pod is stored or refused. So a late cache does no harm, and nothing is written.
 func (w *webhook) hold(ctx context.Context, pod *corev1.Pod) error {
 	m, isMarked := marked(pod)
 	spread, known := w.spreads.Get(pod.Namespace, m.Name)

@@ -20,21 +20,21 @@ import (
 
 // Sides are the two readers of a spec: the controller and admission. O is the type of the objects.
 type Sides[O any] struct {
-	// Object returns objects with the decoded spec, in all variants that the test wants to check: with and without
+	// Object returns objects with the decoded spec, in all variants to check: with and without
 	// defaults. False means that admission cannot decode the spec.
 	Object func(spec []byte) (objects []O, ok bool)
 	// Resolve returns the controller's findings.
 	Resolve func(O) (problems, warnings judge.Faults)
 	// Create returns admission's findings about a new object.
 	Create func(context.Context, O) (field.ErrorList, error)
-	// Own are the rules that only admission checks, each a path, or a path with the type of the error: rules about
-	// names, about other objects, and about absent values that defaulting fills in.
+	// Own are the rules checked by admission alone, each a path, or a path with the type of the error: rules about
+	// names, about further objects, and about absent values filled in by defaulting.
 	Own []string
 }
 
-// Fuzz checks that both sides find the same values at the same paths in any spec that can be decoded, and find the same
-// again when called again. The corpus contains specs as JSON, with edits. Each edit is three bytes that choose a node
-// of the JSON and its new value.
+// Fuzz checks that both sides find the same values at the same paths in any decodable spec, and find the same values
+// in a second call. The corpus contains specs as JSON, with edits. Each edit is three bytes, for a node of
+// the JSON and for the node's new value.
 func Fuzz[O any](f *testing.F, kind Sides[O]) {
 	f.Helper()
 	f.Fuzz(func(t *testing.T, spec, edits []byte) {
@@ -68,8 +68,8 @@ func Fuzz[O any](f *testing.F, kind Sides[O]) {
 	})
 }
 
-// reported are the controller's findings without those that only the controller makes: values that a gate makes
-// ineffective, and templates that the API server validates. An unquoted text and the same text in quotes are equal.
+// reported are the controller's findings without the findings of the controller alone: values without effect because
+// of a gate, and templates validated by the API server. An unquoted text and the same text in quotes are equal.
 func reported(faults judge.Faults) (list reason.List) {
 	for _, fault := range faults {
 		if fault.Refusal == nil {
@@ -114,7 +114,7 @@ func edited(spec, edits []byte) []byte {
 		at.set(next)
 		edits = edits[3:]
 		if list, isList := next.([]any); isList && len(list) > apps.MaxTerms {
-			break // lists that contain long lists take long
+			break // lists of long lists take long
 		}
 	}
 	out, err := json.Marshal(tree)
@@ -170,7 +170,7 @@ func edit(old any, choice byte) any {
 	}
 }
 
-// Problems compares a spec's problems with want, and checks that admission reports each of them.
+// Problems compares a spec's problems with want, and checks that admission reports each problem.
 func Problems(t *testing.T, want []string, problems judge.Faults, refused field.ErrorList) {
 	t.Helper()
 	got, said := texts(problems.Refusals()), texts(refused)

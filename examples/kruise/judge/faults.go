@@ -14,11 +14,10 @@ import (
 )
 
 // OddValue means that a value of the spec is not valid for its field. The value was stored without admission, and the
-// controller interprets the value as OpenKruise does, so that objects that worked with OpenKruise keep working with
-// this controller.
+// controller interprets the value as OpenKruise does: working objects of OpenKruise work on.
 const OddValue reason.Code = "OddValue"
 
-// Fault is a value of a spec that breaks a rule of its field, as reported by the controller and by admission.
+// Fault is a value of a spec against a rule of the value's field, as reported by the controller and by admission.
 type Fault struct {
 	// Reason is the controller's report. The zero Reason means that the value is absent and that the controller uses a
 	// default.
@@ -27,7 +26,7 @@ type Fault struct {
 	Refusal *field.Error
 }
 
-// Faults are the faults of a spec in the order in which they were found.
+// Faults are the faults of a spec in the order of reading.
 type Faults []Fault
 
 // Reasons returns the controller's reports.

@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 )
 
-// mostNodes is larger than any cluster. A percentage that is too large for mostNodes is refused, so an accepted
-// percentage is valid for any cluster.
+// mostNodes is larger than any cluster. A percentage too large for mostNodes is refused, so an accepted percentage is
+// valid for any cluster.
 const mostNodes = 100_000
 
 // BroadcastJob validates the spec of a BroadcastJob, or of the BroadcastJob template in an AdvancedCronJob.

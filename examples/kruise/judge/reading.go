@@ -23,14 +23,14 @@ import (
 	"github.com/workloadkit/workloadkit/rollout/partition"
 )
 
-// Reading reads and validates the values of a spec, each once: the controller uses the values that the methods return,
+// Reading reads and validates the values of a spec, each once: the controller uses the returned values,
 // and admission refuses all faults. Paths are the paths of the fields in the spec. The zero value is usable.
 type Reading struct {
 	// Problems are values with which no controller can work. A pass must then end, because there is no sensible value
 	// to use instead.
 	Problems Faults
-	// Warnings are values with which a controller can work although they are mistakes. OpenKruise accepts some of them
-	// silently, and Reading interprets such values as OpenKruise does.
+	// Warnings are mistakes with which a controller can work. OpenKruise accepts some values silently, and Reading
+	// interprets such values as OpenKruise does.
 	Warnings Faults
 }
 
@@ -55,7 +55,7 @@ func (r *Reading) Absent(errs ...*field.Error) {
 	}
 }
 
-// Ungated adds a warning about a value that has no effect because its feature gate is off. Admission does not refuse
+// Ungated adds a warning about a value without effect because of a closed feature gate. Admission does not refuse
 // the value.
 func (r *Reading) Ungated(path, value string, gate apps.Gate) {
 	r.Warnings = append(r.Warnings, Fault{Reason: reason.Reason{
@@ -80,8 +80,8 @@ func (r *Reading) Failed(err error) {
 	}
 }
 
-// Replicas reads the number of wanted Pods. A negative number is a problem, and all fields that depend on the number
-// are then validated as if the number were zero.
+// Replicas reads the number of wanted Pods. A negative number is a problem, and dependent fields are then
+// validated as if the number were zero.
 func (r *Reading) Replicas(path string, n int32) int {
 	r.Refuse(validation.NotNegative(&n, field.NewPath(path))...)
 	return int(max(n, 0))
@@ -125,8 +125,8 @@ func (r *Reading) NoneWith(path string, value *intstr.IntOrString, total int, wh
 	}
 }
 
-// LimitAsUpstream is Count for an optional limit that OpenKruise does not validate. It adds a warning if the number
-// used differs from the number written.
+// LimitAsUpstream is Count for an optional limit that OpenKruise does not validate. LimitAsUpstream adds a
+// warning if the used number differs from the written number.
 func (r *Reading) LimitAsUpstream(path string, value *intstr.IntOrString, total int, round partition.Rounding) *int {
 	if value == nil {
 		return nil
@@ -179,7 +179,7 @@ func (r *Reading) Pods(path string, selector *metav1.LabelSelector, template map
 	return r.Selector(path+".selector", selector)
 }
 
-// Template validates the template of Pods that run until they are deleted. Users must not set the reserved labels,
+// Template validates the template of Pods with restartPolicy Always. Users must not set the reserved labels,
 // which belong to the controller.
 func (r *Reading) Template(path string, template *corev1.PodTemplateSpec, reserved []string) {
 	at := field.NewPath(path)

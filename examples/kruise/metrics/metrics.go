@@ -1,4 +1,4 @@
-// Package metrics answers "what does a controller count?"; the metrics have the names that they have in OpenKruise.
+// Package metrics answers "what does a controller count?". The metrics have the names of OpenKruise's metrics.
 package metrics
 
 import (
@@ -18,11 +18,11 @@ type Controller struct {
 	done      *prometheus.CounterVec
 }
 
-// Work describes work of a kind that is counted by its outcome, for example copies that were created, updated and
-// deleted. The metric is <kind>_<things>_total, with one label.
+// Work describes work of a kind, counted by the outcome, for example created, updated and deleted
+// copies. The metric is <kind>_<things>_total, with one label.
 type Work struct{ Things, Label, Help string }
 
-// Metrics registers the metrics of a kind that handles only its own objects. An empty Work counts nothing.
+// Metrics registers the metrics of a kind without updates of Pods. An empty Work counts nothing.
 func (w Work) Metrics(registry prometheus.Registerer, kind string) (*Controller, error) {
 	m := &Controller{leakage: newLeakage(kind)}
 	if w.Things == "" {
@@ -46,7 +46,7 @@ func newLeakage(kind string) *prometheus.CounterVec {
 }
 
 // New registers the metrics of a kind's controller. The metrics' names begin with the kind in lower case. recreates is
-// true if the controller deletes Pods in order to create new ones.
+// true if the controller deletes Pods in order to create new Pods.
 func New(registry prometheus.Registerer, kind string, recreates bool) (*Controller, error) {
 	m := &Controller{
 		inPlace: prometheus.NewCounter(prometheus.CounterOpts{
@@ -89,8 +89,8 @@ func (m *Controller) Recreated(why reason.List) {
 	m.recreates.WithLabelValues(string(why[0].Code)).Inc()
 }
 
-// Observer returns an observer that counts owners whose writes the cache does not show in time. name returns the name
-// of an owner.
+// Observer returns an observer that counts owners with writes missing in the cache for too long. name returns the
+// name of an owner.
 func (m *Controller) Observer(name func(expectations.Pending) (namespace, name string)) expectations.Observer {
 	return observer{m, name}
 }
@@ -104,7 +104,7 @@ type observer struct {
 // Waiting does nothing, because waiting is normal.
 func (observer) Waiting(expectations.Pending) {}
 
-// Late counts an owner whose writes the cache does not show in time.
+// Late counts an owner with writes missing in the cache for too long.
 func (o observer) Late(p expectations.Pending) {
 	if o.metrics != nil {
 		o.metrics.leakage.WithLabelValues(o.name(p)).Inc()

@@ -9,9 +9,9 @@
 //
 // # What differs from a Node
 //
-// A stopped container ends at once, with code 0, whatever the grace period, and with code 143 in a Pod with restartPolicy
-// Never. Ended containers are known as far as the Pod's status knows them. Instances older than the View have the
-// environment of the Pod's first seen version.
+// A stopped container ends at once, with code 0, whatever the grace period, and with code 143 in a Pod with
+// restartPolicy Never. Ended containers are known as far as the Pod's status knows them. Instances older than the View
+// have the environment of the Pod's first seen version.
 package podview
 
 import (

@@ -123,8 +123,8 @@ func hasTimes(o object, value any) bool {
 	return begun(o) && !slices.ContainsFunc(conditions(value), timeless)
 }
 
-// subsetConditions are the conditions of a WorkloadSpread's subsets. In v1beta1 a condition must have a reason, a message
-// and a time, and may have a generation unknown to v1alpha1.
+// subsetConditions are the conditions of a WorkloadSpread's subsets. In v1beta1 a condition must have a reason, a
+// message and a time, and may have a generation unknown to v1alpha1.
 func subsetConditions() move {
 	everywhere := func(visit func(object)) func(object) {
 		return func(o object) {

@@ -59,8 +59,8 @@ func ParseTargets(text string) ([]Target, error) {
 	})
 }
 
-// Steps returns the parts of a path of an integer in an object, such as spec.groups.1.replicas. ok is false if a part is
-// empty.
+// Steps returns the parts of a path of an integer in an object, such as spec.groups.1.replicas. ok is false if a part
+// is empty.
 func Steps(path string) (steps []string, ok bool) {
 	steps = strings.Split(path, ".")
 	return steps, !slices.Contains(steps, "")

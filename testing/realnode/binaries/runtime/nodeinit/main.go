@@ -1,6 +1,6 @@
 // Command nodeinit is process 1 of a real node: it hides the paths that kubelet and containerd have hard-coded, starts
-// the two and reaps whatever ends below it. A killed containerd is started again, as by systemd. When nodeinit dies, the
-// kernel kills every process of the node and drops its mounts.
+// the two and reaps whatever ends below it. A killed containerd is started again, as by systemd. When nodeinit dies,
+// the kernel kills every process of the node and drops its mounts.
 package main
 
 import (
