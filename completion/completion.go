@@ -135,7 +135,7 @@ type Step struct {
 	// Remove says that the job's TTL has passed, and the controller must delete the job.
 	Remove bool
 	// After is the time after which Next must be asked again even if no event occurs; zero for never. A job that ends
-	// is reconciled again soon: the work after the end waits for no event, because writes to a status do not wake their
+	// is reconciled again soon: the work after the end waits for no event, because writes to a status do not enqueue their
 	// controller.
 	After time.Duration
 	// Why explains why the job has ended, or why no more items start.

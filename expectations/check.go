@@ -26,7 +26,7 @@ type Pending struct {
 	Awaited []Awaited
 	// Since is the time of the oldest entry.
 	Since time.Time
-	// RequeueAfter is the time until the next reconcile. The awaited change may come without an event that wakes the
+	// RequeueAfter is the time until the next reconcile. The awaited change may come without an event that enqueues the
 	// owner.
 	RequeueAfter time.Duration
 	// Late is set when the wait is longer than the alarm threshold.

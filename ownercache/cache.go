@@ -47,22 +47,23 @@ type Options struct {
 	Claims bool
 	// Nodes says that the controller creates Pods for Nodes: an owner's reconcile then waits until the cache of Nodes
 	// is new enough. If the manager's cache is restricted to a namespace, Nodes must not be restricted, because Nodes
-	// have no namespace. Set ControllerOptions.Watch to a source that wakes owners on changes of Nodes, such as
+	// have no namespace. Set ControllerOptions.Watch to a source that enqueues owners on changes of Nodes, such as
 	// WatchNodes.
 	Nodes bool
 	// Owned are caches of objects, such as ConfigMaps, that owners write and decide on in place of Pods and revisions.
 	// If Owned is set, Cache.Pods and Cache.Revisions are nil, a View has neither Pods nor revisions, and only changes
-	// of the owner itself wake the owner: set ControllerOptions.Watch. Options and methods for Pods must then not be
+	// of the owner itself enqueue the owner: set ControllerOptions.Watch. Options and methods for Pods must then not be
 	// used: Claims, Nodes, Members, ObservePod, OwnerOf, IsNewest, AddPodController.
 	Owned []trackedclient.Source
 	// Beside are the caches of objects that owners write and decide on beside Pods and revisions, such as requests to a
-	// node agent. Only the owners' own changes and their Pods wake an owner: give ControllerOptions.Watch a source for
+	// node agent. Only the owners' own changes and their Pods enqueue an owner: give ControllerOptions.Watch a source for
 	// such objects.
 	Beside []trackedclient.Source
 	// Members returns the names of the owners to which a Pod belongs. Members is for owners that look after Pods
 	// controlled by somebody else, for example because the owner has put something into the Pod. The result must depend on
-	// nothing but the Pod. With Members, a View has the member Pods, whoever controls them, and the Pods wake the owner.
-	// If owners have a namespace, a View has only Pods of the owner's namespace. Nil stands for the Pod's controller.
+	// nothing but the Pod. With Members, a View has the member Pods, whoever controls them, and the Pods enqueue the
+	// owner. If owners have a namespace, a View has only Pods of the owner's namespace. Nil stands for the Pod's
+	// controller.
 	Members func(*corev1.Pod) []string
 	// RevisionNamespace is the namespace in which revisions of cluster-scoped owners are stored. Objects of other
 	// namespaces with an owner reference to such an owner are ignored: anybody with write access to a namespace can

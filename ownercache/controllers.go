@@ -29,11 +29,11 @@ type ControllerOptions struct {
 	// RateLimiter says when a failed request is retried. If nil, each namespace has a limiter of controller-runtime's
 	// default kind.
 	RateLimiter workqueue.TypedRateLimiter[ctrl.Request]
-	// Numbered says that Pods have ordinals: a Pod without a controller also wakes the owner if the Pod has the name of
+	// Numbered says that Pods have ordinals: a Pod without a controller also enqueues the owner if the Pod has the name of
 	// one of the owner's Pods. Numbered has no effect in AddPodController.
 	Numbered bool
 	// Watch adds event sources: WatchNodes, WatchOrphans, WatchStatus, several sources combined with Watches, or the
-	// caller's own; nil for none. Watch is required if Options.Nodes is set, because no other source wakes owners on
+	// caller's own; nil for none. Watch is required if Options.Nodes is set, because no other source enqueues owners on
 	// changes of Nodes.
 	Watch func(*builder.Builder) *builder.Builder
 }
@@ -59,9 +59,10 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 }
 
 // AddController adds the controller of the owners to the manager. Changes of an owner's spec, labels and annotations
-// wake the owner, but changes of its status do not. Events of its Pods and claims, of the claims of its numbered Pods
-// by their names (pvc.Numbered), and calls of Wake also wake the owner. For an owner with 250 Pods or more, passes
-// begin at least 50 us per Pod apart: 0.5 s for 10,000 Pods. Events that arrive in between lead to a single pass.
+// enqueue the owner, but changes of its status do not. Events of its Pods and claims, of the claims of its numbered
+// Pods by their names (pvc.Numbered), and calls of Wake also enqueue the owner. For an owner with 250 Pods or more,
+// passes begin at least 50 us per Pod apart: 0.5 s for 10,000 Pods. Events that arrive in between lead to a single
+// pass.
 func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
 	if c.Nodes != nil && o.Watch == nil {
 		return fmt.Errorf("ownercache: controller %s has Options.Nodes, and nothing that wakes its owners for a Node: give ControllerOptions.Watch, WatchNodes for example", name)
@@ -100,9 +101,9 @@ func (c *Cache[O]) forgetful(r reconcile.Reconciler) reconcile.Reconciler {
 	return &forgetful[O]{cache: c, inner: &paced[O]{c, r}, of: func(req ctrl.Request) (client.Object, bool) { return c.Owners.Get(req.Namespace, req.Name) }}
 }
 
-// AddPodController adds a second controller, for the owners' Pods. A Pod's own events wake the Pod. If after returns
-// true for the Pod, a change of the owner's spec also wakes the Pod: a different hook may hold the Pod, and a refused
-// write may be accepted now.
+// AddPodController adds a second controller, for the owners' Pods. A Pod's own events enqueue the Pod. If after returns
+// true for the Pod, a change of the owner's spec also enqueues the Pod: a different hook may hold the Pod, and a
+// refused write may be accepted now.
 func (c *Cache[O]) AddPodController(
 	mgr manager.Manager, name string, r reconcile.Reconciler, after func(*corev1.Pod) bool, o ControllerOptions,
 ) error {

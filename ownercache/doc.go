@@ -24,7 +24,7 @@
 // A [Sharer] makes the Pods of an owner share equal strings, maps and slices in memory.
 //
 // If owners run a Pod on each Node, set Options.Nodes, so that reconciles also wait for the cache of Nodes, and
-// [WatchNodes] to wake owners on changes of Nodes. [WatchOrphans] wakes owners for Pods without a controller, for
+// [WatchNodes] to enqueue owners on changes of Nodes. [WatchOrphans] enqueues owners for Pods without a controller, for
 // adoption.
 //
 // Owners of objects other than Pods and revisions list these objects in Options.Owned.

@@ -20,8 +20,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueueController returns an event handler that wakes the controller of a changed object; if the object's controller
-// has changed, both controllers.
+// enqueueController returns an event handler that enqueues the controller of a changed object; if the object's
+// controller has changed, both controllers.
 func enqueueController(kind schema.GroupKind) handler.EventHandler {
 	enqueue := func(obj client.Object, q queue) {
 		ref := metav1.GetControllerOfNoCopy(obj)
@@ -45,7 +45,7 @@ func enqueueController(kind schema.GroupKind) handler.EventHandler {
 }
 
 // specEvents lets only those changes of an owner pass that need a reconcile. Changes of the status are left out:
-// otherwise each report of a failure would wake the owner again in spite of the back-off.
+// otherwise each report of a failure would enqueue the owner again in spite of the back-off.
 func specEvents() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -82,7 +82,7 @@ func isKind(ref *metav1.OwnerReference, kind schema.GroupKind) bool {
 	return err == nil && gv.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// userGone wakes the owners of the claims used by a deleted Pod: an owner may have kept a claim because of the Pod.
+// userGone enqueues the owners of the claims used by a deleted Pod: an owner may have kept a claim because of the Pod.
 func (c *Cache[O]) userGone(_ context.Context, e event.DeleteEvent, q queue) {
 	pod, ok := e.Object.(*corev1.Pod)
 	if !ok {
@@ -100,8 +100,8 @@ func (c *Cache[O]) userGone(_ context.Context, e event.DeleteEvent, q queue) {
 	}
 }
 
-// namesake wakes the owner whose numbered Pods include the Pod's name, if the owner does not control the Pod: the owner
-// may adopt the Pod, or may wait for the name to be free.
+// namesake enqueues the owner whose numbered Pods include the Pod's name, if the owner does not control the Pod: the
+// owner may adopt the Pod, or may wait for the name to be free.
 func (c *Cache[O]) namesake() handler.EventHandler {
 	return handler.Funcs{CreateFunc: c.namesakeCreated, UpdateFunc: c.namesakeUpdated, DeleteFunc: c.namesakeDeleted}
 }
@@ -133,8 +133,8 @@ func (c *Cache[O]) wakeNamesake(obj client.Object, q queue) {
 	}
 }
 
-// specChanged wakes those Pods for which look returns true after a change of their owner's spec: a different hook may
-// hold a Pod, and a refused write may be accepted now. No event of the Pods themselves will wake the Pods.
+// specChanged enqueues those Pods for which look returns true after a change of their owner's spec: a different hook
+// may hold a Pod, and a refused write may be accepted now. No event of the Pods themselves will enqueue the Pods.
 func (c *Cache[O]) specChanged(look func(*corev1.Pod) bool) handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 		if !isNewSpec(e.ObjectOld, e.ObjectNew) {

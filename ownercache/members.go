@@ -36,7 +36,7 @@ func (c *Cache[O]) podsOf(owner O) []*corev1.Pod {
 	return c.Pods.By(c.memberIndex(), namespace+"/"+name)
 }
 
-// podEvents wakes the owners to which a Pod belongs.
+// podEvents enqueues the owners to which a Pod belongs.
 func (c *Cache[O]) podEvents() handler.EventHandler {
 	if c.options.Members == nil {
 		return enqueueController(c.kind.GroupKind())

@@ -42,7 +42,7 @@ func (v *View[O]) WriteStatus(ctx context.Context, status any) (version string, 
 }
 
 // sharedRetry is the time until the next reconcile of an owner whose status somebody else has written: an event about a
-// status wakes no owner.
+// status enqueues no owner.
 const sharedRetry = 100 * time.Millisecond
 
 // WriteSharedStatus is WriteStatus for a status with several writers, such as a status with a disruption.Ledger: the

@@ -11,10 +11,10 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 )
 
-// numberedClaims wakes owners on events of claims of Pods with ordinals (pvc.Numbered): such claims have no controller,
-// and still exist after their Pods are deleted. A claim's name is the name of its template, a hyphen and the name of
-// the Pod, which begins with the name of the owner. Both names may contain hyphens, so a claim wakes each existing
-// owner whose name fits.
+// numberedClaims enqueues owners on events of claims of Pods with ordinals (pvc.Numbered): such claims have no
+// controller, and still exist after their Pods are deleted. A claim's name is the name of its template, a hyphen and
+// the name of the Pod, which begins with the name of the owner. Both names may contain hyphens, so a claim enqueues
+// each existing owner whose name fits.
 func (c *Cache[O]) numberedClaims() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, claim client.Object) (out []reconcile.Request) {
 		for _, name := range numberedOwners(claim.GetName()) {

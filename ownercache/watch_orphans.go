@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// WatchOrphans returns a ControllerOptions.Watch that wakes owners for selected Pods without a controller, for
-// adoption: a Pod's own events wake only its controller. Such a Pod wakes an owner when the Pod is created, when its
-// labels change, and when its controller releases the Pod. WatchOrphans calls selects for the owners in the Pod's
-// namespace; if selects is nil, every owner is woken. selects must be safe for concurrent use.
+// WatchOrphans returns a ControllerOptions.Watch that enqueues owners for selected Pods without a controller, for
+// adoption: a Pod's own events enqueue only its controller. Such a Pod enqueues an owner when the Pod is created, when
+// its labels change, and when its controller releases the Pod. WatchOrphans calls selects for the owners in the Pod's
+// namespace; if selects is nil, every owner is enqueued. selects must be safe for concurrent use.
 func WatchOrphans[O client.Object](cache *Cache[O], selects func(owner O, pod *corev1.Pod) bool) func(*builder.Builder) *builder.Builder {
 	return func(b *builder.Builder) *builder.Builder {
 		return b.Watches(&corev1.Pod{}, orphanEvents(cache, selects))

@@ -189,7 +189,7 @@ func (c *Control) Settle(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 const settleTime = 10 * time.Second
 
 // Next takes the actions that need no budget. Its changes carry the Pod's resourceVersion: a conflict means that the
-// Pod has changed, and the event of the change will wake the Pod again. The errors are the same as Update's. Next
+// Pod has changed, and the event of the change will enqueue the Pod again. The errors are the same as Update's. Next
 // treats a Pod without a recorded state as a Pod that was never updated: ask Lost first.
 func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	next, err := c.config.InPlace.Next(pod, now)

@@ -83,7 +83,7 @@ func (x *Names) reusable() (names, awaited []string) {
 		switch {
 		case !exists && !x.Taken.Has(name) && !x.Leaving.Has(name):
 			names = append(names, name)
-		// The Pod was deleted after Leaving was read, and its event is about to wake the owner.
+		// The Pod was deleted after Leaving was read, and its event is about to enqueue the owner.
 		case !exists && x.Leaving.Has(name):
 			awaited = append(awaited, name)
 		case exists && pod.DeletionTimestamp != nil && x.isOwned(pod):

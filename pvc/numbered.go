@@ -136,7 +136,7 @@ func (n *Numbered) With(templates []corev1.PersistentVolumeClaim) *Numbered {
 }
 
 // InTheWay says which claims delay the creation of a Pod: claims that are being deleted, and claims that will be
-// deleted with an earlier Pod of the same name. Events of these claims may not wake the owner.
+// deleted with an earlier Pod of the same name. Events of these claims may not enqueue the owner.
 func (n *Numbered) InTheWay(pod string) (list reason.List) {
 	list = n.unknown(pod)
 	n.each(pod, func(_, claim *corev1.PersistentVolumeClaim) {

@@ -55,8 +55,8 @@ type Standing struct {
 	Busy bool
 	// Shared says that the Pod also has sidecars of other sets.
 	Shared bool
-	// RequeueAfter, if positive, is the time after which the Pod must be read again, because no event will wake the
-	// caller.
+	// RequeueAfter, if positive, is the time after which the Pod must be read again, because no event will start a
+	// reconcile.
 	RequeueAfter time.Duration
 	// Note is a change of annotations to write during an upgrade; often empty.
 	Note podpatch.Change

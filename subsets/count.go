@@ -27,7 +27,7 @@ type Tally struct {
 	// Lost are the Pods that were not created or not deleted in time: reasons NotCreated and NotDeleted. In these
 	// reasons Object is the Pod, and Path names the subset.
 	Lost reason.List
-	// RequeueAfter is the time until the next count, because no event will wake the controller; 0 for never.
+	// RequeueAfter is the time until the next count, because no event will start a reconcile; 0 for never.
 	RequeueAfter time.Duration
 }
 

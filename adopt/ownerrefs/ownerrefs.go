@@ -39,7 +39,7 @@ const (
 )
 
 // lostAgain is the time until the next pass after a lost adoption: a change to an object under another controller does
-// not wake the owner.
+// not enqueue the owner.
 const lostAgain = 30 * time.Second
 
 // Adopt makes the owner of the pass the controller of the objects. Before the first patch Adopt reads the owner from

@@ -159,7 +159,7 @@ func addressOf(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// lane is the capacity to process reviews, measured in bytes.
+// lane limits the total size, in bytes, of the reviews processed at the same time.
 type lane struct {
 	all     *semaphore.Weighted
 	most    int64

@@ -1,7 +1,7 @@
 // Command hostile attacks a cluster from one namespace by all known means, and measures how another namespace is
 // affected. The command runs on a real control plane with simulated Nodes. A user with the role edit in the namespace
-// "hostile" creates the objects of package internal/hostile, writes harmful values into its Pods, and wakes the
-// controllers again and again. A client of the webhooks' port sends requests that no API server sends, or opens
+// "hostile" creates the objects of package internal/hostile, writes harmful values into its Pods, and causes
+// reconciles again and again. A client of the webhooks' port sends requests that no API server sends, or opens
 // connections and sends nothing. In the namespace "quiet", a CloneSet is updated in place again and again, another
 // CloneSet is changed every second, Pods get sidecars, and a client watches CloneSets in their old API version. The
 // Pods of both namespaces get sidecars from the same SidecarSet. An attacker with a node agent's token sends everything

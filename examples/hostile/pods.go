@@ -23,7 +23,7 @@ import (
 // pestered are the attacker's own CloneSets with Pods.
 const pestered = 10
 
-// pester creates CloneSets, writes harmful values that the controller reads into their Pods, and wakes the controller
+// pester creates CloneSets, writes harmful values that the controller reads into their Pods, and causes reconciles
 // again and again.
 func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet) error {
 	for i := range pestered {
@@ -39,7 +39,7 @@ func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet
 	return nil
 }
 
-// annotate writes a harmful annotation to each Pod in turn and wakes its owner, and returns the last response code.
+// annotate writes a harmful annotation to each Pod in turn and enqueues its owner, and returns the last response code.
 func (v *villain) annotate(ctx context.Context, c *cluster) string {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(villains)); err != nil {

@@ -123,7 +123,7 @@ type Config[O client.Object] struct {
 	Counting revision.Counting
 	// Control contains what differs between kinds, as for PodControl.
 	Control podcontrol.Config
-	// Watch adds event sources for owners, and may be nil. If Pods have ordinals and claims, events of claims wake
+	// Watch adds event sources for owners, and may be nil. If Pods have ordinals and claims, events of claims enqueue
 	// their owner without Watch.
 	Watch func(*builder.Builder) *builder.Builder
 	// Status returns the status of an owner, and pointers to the observed generation and the conditions in the owner.

@@ -79,7 +79,7 @@ func (r *requests) view(owner client.Object, wish *restart.Wish, now time.Time) 
 	return restart.NewView(wish, r.Of(owner.GetNamespace(), owner.GetUID()), now)
 }
 
-// watchRequests wakes workloads for the ends of their requests.
+// watchRequests enqueues workloads for the ends of their requests.
 func (p *Parts[O]) watchRequests(b *builder.Builder) *builder.Builder {
 	if p.config.Watch != nil {
 		b = p.config.Watch(b)

@@ -27,7 +27,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// Ref names a workload in a known namespace. All versions of a group are the same kind.
+// Ref names a workload in a known namespace. Group and Kind identify the kind; the Version does not matter.
 type Ref struct {
 	schema.GroupKind
 

@@ -112,7 +112,7 @@ func (c cached) Pod(name types.NamespacedName) *corev1.Pod {
 	return pod
 }
 
-// listen makes events of Pods wake the Pods.
+// listen makes events of Pods enqueue the Pods.
 func (a *Agent) listen(keep cache.TransformFunc) error {
 	if keep == nil {
 		keep = withoutManagedFields

@@ -1,7 +1,7 @@
 // Package fairqueue answers "how do I keep one namespace from holding up all the others?".
 //
 // All objects of a controller share its workers, its queue and its rate limiter for retries. One user with a thousand
-// failing or slow objects, woken again and again by annotations, can make everybody else's objects wait.
+// failing or slow objects, enqueued again and again by annotations, can make everybody else's objects wait.
 //
 //	controller.Options{
 //		MaxConcurrentReconciles: 12,

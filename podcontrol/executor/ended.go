@@ -42,8 +42,8 @@ func (t *Turn[O]) Numbered(o podcontrol.NumberedOptions) *podcontrol.Numbered {
 }
 
 // PerNode describes the Pods of the Set by their Nodes, for pernode.Plan; call Read first. If Rest is nil,
-// Executor.Rest is used; if Ended is nil, Turn.Ended is used with the Node as place. After PerNode, Delete records
-// deletions of ended Pods by Node.
+// Executor.Rest is used; if Ended is nil, Turn.Ended is used with the Node as place. After a call of
+// PerNode, Delete records a deletion of an ended Pod under the Pod's Node.
 func (t *Turn[O]) PerNode(o podcontrol.PerNodeOptions) *podcontrol.PerNode {
 	if o.Rest == nil {
 		o.Rest = t.executor.Rest

@@ -35,7 +35,7 @@ func (x *Executor[O]) isUnfinished(pod *corev1.Pod) bool {
 }
 
 // Reconcile takes those actions for a Pod that need no budget. All writes carry the resourceVersion of the observed
-// Pod: a conflict means that the Pod has changed, and the event of the change will wake the Pod again.
+// Pod: a conflict means that the Pod has changed, and the event of the change will enqueue the Pod again.
 func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod, ok := x.cache.Pods.Get(req.Namespace, req.Name)
 	if !ok || !podstate.IsActive(pod) {
@@ -59,7 +59,7 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	rules := x.options.Rules(view.Owner)
 	if x.control.Validate(rules) != nil {
 		x.over(view, failureOf(pod).Task)
-		// The owner's loop reports invalid rules, and a change of the owner's spec wakes the Pod.
+		// The owner's loop reports invalid rules, and a change of the owner's spec enqueues the Pod.
 		return ctrl.Result{}, nil
 	}
 	step, err := x.next(view, rules)
@@ -100,8 +100,8 @@ func (x *Executor[O]) lost(pod *corev1.Pod) error {
 	return x.control.Lost(pod)
 }
 
-// over forgets a failed attempt at a Pod, and wakes the owner. The owner has reported the failure, and no event would
-// tell the owner of its end.
+// over forgets a failed attempt at a Pod, and enqueues the owner. The owner has reported the failure, and no event
+// would tell the owner of its end.
 func (x *Executor[O]) over(view *ownercache.PodView[O], task fanout.Task) {
 	if x.fanout.Backoff.WasRefused(view.Pod.UID, task) {
 		x.fanout.Backoff.Succeeded(view.Pod.UID, task)
@@ -128,7 +128,7 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 	switch {
 	case apierrors.IsConflict(err), errors.Is(err, podwrite.Replaced):
 		logr.FromContextOrDiscard(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
-		// The event of the newer Pod wakes the Pod again, unless the conflict came from an admission plugin.
+		// The event of the newer Pod enqueues the Pod again, unless the conflict came from an admission plugin.
 		return ctrl.Result{RequeueAfter: x.fanout.Backoff.Refused(conflictOf(pod), err, now)}, nil
 	case errors.Is(err, podwrite.Refused):
 		wait := x.fanout.Backoff.Refused(attempt, err, now)

@@ -19,8 +19,8 @@ import (
 // NameTaken means that a Pod cannot be created because another Pod, which its owner does not control, has the name.
 const NameTaken reason.Code = "NameTaken"
 
-// takenRetry is the time until the next check of a name that somebody else's Pod has: events of this Pod wake the owner
-// only if ownercache.ControllerOptions.Numbered is set. The check costs no request.
+// takenRetry is the time until the next check of a name that somebody else's Pod has: events of this Pod enqueue the
+// owner only if ownercache.ControllerOptions.Numbered is set. The check costs no request.
 const takenRetry = 10 * time.Second
 
 // NumberedTemplates are the sources of Pods with ordinals. Pods of the update revision come from Update of the Turn's

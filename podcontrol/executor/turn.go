@@ -23,7 +23,7 @@ import (
 )
 
 // busyRetry is the time until the next pass if the other loop works on a Pod. If a start has failed halfway, the Pod is
-// out of service, and no event would wake the Pods' loop.
+// out of service, and no event would enqueue the Pods' loop.
 const busyRetry = 100 * time.Millisecond
 
 // errNoPlan means a bug of the caller of UpdateTo.
@@ -291,7 +291,7 @@ func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Ste
 // of a new Pod, or a write in the middle of an update (a later batch, the end of a grace period, or the last of several
 // patches). The Pods' loop retries these writes. The Pods' loop does nothing to unreadable Pods. Unfinished also names
 // unreadable Pods, unless they serve at the update revision, and invalid rules, with which the Pods' loop does nothing.
-// The error is final. The owner is woken when the back-off of a Pod is over.
+// The error is final. The owner is enqueued when the back-off of a Pod is over.
 func (t *Turn[O]) Unfinished() error {
 	if err := t.executor.control.Validate(t.rules); err != nil {
 		return reason.Final(err)

@@ -33,7 +33,7 @@ const (
 	// webhook accepted the first patch and not the next. Such a Pod may have its new labels but not the changes that
 	// the labels announce, until later patches make the changes (package inplaceupdate does so, and reports the update
 	// as incomplete until then) or the Pod is recreated. A caller that waits must retry from time to time, because no
-	// event will wake the caller.
+	// event will start a reconcile.
 	Refused reason.Code = "Refused"
 	// Replaced means that the Pod for which the change was decided was deleted, or that another Pod has its name now.
 	Replaced reason.Code = "Replaced"

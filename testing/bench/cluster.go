@@ -25,8 +25,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// account is the ServiceAccount of the manager under measurement. The bench counts the account's requests under any
-// user agent, and the API server queues the requests as it does for a manager in a cluster.
+// account is the ServiceAccount of the manager under measurement. The bench counts all requests of the account,
+// whatever the user agent. The API server gives a ServiceAccount the same priority as a manager in a cluster has.
 const account = "manager-under-measurement"
 
 // user is the name of the account in the audit log.

@@ -146,7 +146,7 @@ const (
 // Annotations on claims.
 const (
 	// AnnotationOwnedByStatefulSet is the name of the StatefulSet that made the claim grow. Written by the controller
-	// with the new size: changes of the claim wake the StatefulSet.
+	// with the new size: changes of the claim enqueue the StatefulSet.
 	AnnotationOwnedByStatefulSet = "apps.kruise.io/owned-by-asts"
 )
 

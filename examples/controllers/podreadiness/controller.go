@@ -3,9 +3,9 @@
 //
 // Each Pod costs a single patch of pods/status. An existing condition is not changed, whatever the value. Once a Node
 // has reported containers, the patch requires the observed resourceVersion, so that the patch does not overwrite a
-// holder added at the same time. After a conflict, the cache's next event wakes the Pod again. Before the report, the
-// Pod is not in service anyway, and requiring the resourceVersion would lead to conflicts with scheduler and kubelet
-// for most Pods.
+// holder added at the same time. After a conflict, the cache's next event enqueues the Pod again. Before the report,
+// the Pod is not in service anyway, and requiring the resourceVersion would lead to conflicts with scheduler and
+// kubelet for most Pods.
 package podreadiness
 
 import (

@@ -108,7 +108,7 @@ func (r *Reconciler) watchGone(ctx context.Context, mgr kruise.Manager) error {
 	return nil
 }
 
-// addTo adds the controller to the manager. Changes of a Pod wake the Pod, and so does the end of a request for the
+// addTo adds the controller to the manager. Changes of a Pod enqueue the Pod, and so does the end of a request for the
 // Pod.
 func (r *Reconciler) addTo(mgr ctrl.Manager) error {
 	err := builder.ControllerManagedBy(mgr).

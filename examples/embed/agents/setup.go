@@ -39,8 +39,8 @@ func Run(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds both loops to the manager: the loop of Agents, also woken by changes of Nodes, and the loop of their Pods,
-// which finishes updates that have begun.
+// setup adds both loops to the manager: the loop of Agents, with Nodes as a further source of events, and the loop of
+// their Pods, which finishes updates that have begun.
 func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("agents"), clock.RealClock{})
 	if err != nil {

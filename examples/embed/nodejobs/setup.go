@@ -35,7 +35,7 @@ func Run(ctx context.Context, config *rest.Config) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds the loop of NodeJobs, also woken by changes of Nodes, to the manager.
+// setup adds the loop of NodeJobs, with Nodes as a further source of events, to the manager.
 func setup(ctx context.Context, mgr ctrl.Manager) error {
 	cache, err := ownercache.New(ctx, mgr, &NodeJob{}, ownercache.Options{Nodes: true})
 	if err != nil {

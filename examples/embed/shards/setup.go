@@ -73,8 +73,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// setup adds both loops to the manager: the loop of Shards, also woken by claims and when somebody spends from the
-// budget, and the loop of their Pods, which finishes updates that have begun.
+// setup adds both loops to the manager: the loop of Shards, with claims and the budget's status as further sources of
+// events, and the loop of their Pods, which finishes updates that have begun.
 func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("shards"), clock.RealClock{})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// watch wakes an AdvancedCronJob on events of its jobs, whatever API version their owner references name.
+// watch enqueues an AdvancedCronJob on events of its jobs, whatever API version their owner references name.
 func watch(b *builder.Builder) *builder.Builder {
 	for _, k := range jobKinds() {
 		b = b.Watches(k.empty, handler.Funcs{

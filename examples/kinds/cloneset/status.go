@@ -31,7 +31,7 @@ func (r *Reconciler) report(ctx context.Context, t *turn, o *observation, d *tod
 	version, err := t.WriteStatus(ctx, status)
 	if err == nil && !acted {
 		err = t.Pass.Once(ctx, fanout.Task{Name: "remove names from podsToDelete"}, func() (bool, error) { return r.dropNames(ctx, t, o, version) })
-		// The cache is stale, and the event of the newer version may not wake the CloneSet.
+		// The cache is stale, and the event of the newer version may not enqueue the CloneSet.
 		if apierrors.IsConflict(err) {
 			t.Pass.Wake(lookAgain)
 			err = nil

@@ -40,7 +40,7 @@ func (r *Reconciler) rivals(request *v1beta1.ContainerRecreateRequest) []*v1beta
 		})
 }
 
-// watch wakes requests on events of their Pods, on reports of agents, and on changes of other requests for the same
+// watch enqueues requests on events of their Pods, on reports of agents, and on changes of other requests for the same
 // Pod.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	pods := handler.Funcs{
@@ -58,7 +58,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, pods).Watches(&v1beta1.ContainerRecreateRequest{}, requests)
 }
 
-// podSeen wakes the request in progress for a Pod, or all its requests if the Pod ends, always in the same order.
+// podSeen enqueues the request in progress for a Pod, or all its requests if the Pod ends, always in the same order.
 func (r *Reconciler) podSeen(q queue, pod client.Object, ends bool) {
 	requests := r.cache.Owners.By(podIndex, pod.GetNamespace()+"/"+pod.GetName())
 	slices.SortFunc(requests, func(a, b *v1beta1.ContainerRecreateRequest) int { return strings.Compare(a.Name, b.Name) })
@@ -69,8 +69,8 @@ func (r *Reconciler) podSeen(q queue, pod client.Object, ends bool) {
 	}
 }
 
-// requestChanged wakes a request if its status or its finalizers have changed. Changed states of containers do not wake
-// the request.
+// requestChanged enqueues a request if its status or its finalizers have changed. Changed states of containers do not
+// enqueue the request.
 func (r *Reconciler) requestChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.ContainerRecreateRequest)
 	after, same := e.ObjectNew.(*v1beta1.ContainerRecreateRequest)
@@ -89,7 +89,7 @@ func (r *Reconciler) requestChanged(_ context.Context, e event.UpdateEvent, q qu
 	add(q, awake...)
 }
 
-// wakeLine wakes the first requests for the Pod of a request.
+// wakeLine enqueues the first requests for the Pod of a request.
 func (r *Reconciler) wakeLine(q queue, object client.Object) {
 	if request, ok := object.(*v1beta1.ContainerRecreateRequest); ok {
 		add(q, r.line(request)...)

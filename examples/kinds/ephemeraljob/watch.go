@@ -24,7 +24,7 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 // gather is how long events are collected, because a pass goes through all Pods of a namespace.
 const gather = 100 * time.Millisecond
 
-// watch wakes jobs when Pods are created or deleted, change their labels, or report containers.
+// watch enqueues jobs when Pods are created or deleted, change their labels, or report containers.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.wake(q, e.Object, e.Object) },
@@ -46,7 +46,7 @@ func changed(before, after *corev1.Pod) bool {
 		!apiequality.Semantic.DeepEqual(before.Status.EphemeralContainerStatuses, after.Status.EphemeralContainerStatuses)
 }
 
-// wake wakes the jobs that select a Pod, before or after a change.
+// wake enqueues the jobs that select a Pod, before or after a change.
 func (r *Reconciler) wake(q queue, before, after client.Object) {
 	for _, job := range r.cache.Owners.In(after.GetNamespace()) {
 		if job.Status.Finished() {

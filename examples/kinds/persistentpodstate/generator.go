@@ -65,7 +65,7 @@ func (g *generator) add(mgr manager.Manager) error {
 	return nil
 }
 
-// workloadChanged wakes the generator for a workload of a kind other than StatefulSet.
+// workloadChanged enqueues the generator for a workload of a kind other than StatefulSet.
 func (g *generator) workloadChanged(object client.Object) {
 	if q := g.queue.Load(); q != nil && object != nil {
 		(*q).Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)})

@@ -36,7 +36,7 @@ func byNode(pod *corev1.Pod) []string {
 	return []string{pod.Spec.NodeName}
 }
 
-// watch wakes PersistentPodStates on events of their Pods, of the Pods' Nodes, and of their targets.
+// watch enqueues PersistentPodStates on events of their Pods, of the Pods' Nodes, and of their targets.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b.Watches(&corev1.Pod{}, r.podEvents()).Watches(&corev1.Node{}, r.nodeEvents()).
 		Watches(&appsv1.StatefulSet{}, r.targetEvents(api.BuiltIn())).
@@ -75,7 +75,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	}
 }
 
-// nodeEvents wakes the PersistentPodStates of Pods on a Node whose labels have changed, and of Pods that wait for a
+// nodeEvents enqueues the PersistentPodStates of Pods on a Node whose labels have changed, and of Pods that wait for a
 // Node.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	wake := func(q queue, node client.Object) {
@@ -96,8 +96,8 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 	}
 }
 
-// targetEvents wakes the PersistentPodStates of a workload of a kind. Changes of only the workload's status, which are
-// frequent, are ignored.
+// targetEvents enqueues the PersistentPodStates of a workload of a kind. Changes of only the workload's status, which
+// are frequent, are ignored.
 func (r *Reconciler) targetEvents(kind schema.GroupKind) handler.EventHandler {
 	wake := func(q queue, object client.Object) {
 		add(q, r.cache.Owners.By(targetIndex, targetKey(kind, object.GetNamespace(), object.GetName())))
@@ -114,8 +114,8 @@ func (r *Reconciler) targetEvents(kind schema.GroupKind) handler.EventHandler {
 	}
 }
 
-// workloadChanged wakes the PersistentPodStates of a workload of a configured kind, and of all workloads of a kind that
-// has just become known.
+// workloadChanged enqueues the PersistentPodStates of a workload of a configured kind, and of all workloads of a kind
+// that has just become known.
 func (r *Reconciler) workloadChanged(kind schema.GroupKind, object client.Object) {
 	if object != nil {
 		for _, state := range r.cache.Owners.By(targetIndex, targetKey(kind, object.GetNamespace(), object.GetName())) {
@@ -130,13 +130,14 @@ func (r *Reconciler) workloadChanged(kind schema.GroupKind, object client.Object
 	}
 }
 
-// large is the number of records from which on wake-ups are delayed, and perRecord the delay per record.
+// large is the number of records from which on PersistentPodStates are enqueued later, and perRecord the delay per
+// record.
 const (
 	large     = 250
 	perRecord = 50 * time.Microsecond
 )
 
-// add wakes PersistentPodStates. With many records each write costs the API server the whole object, so add collects
+// add enqueues PersistentPodStates. With many records each write costs the API server the whole object, so add collects
 // events for a while: half a second with 10,000 records.
 func add(q queue, states []*v1beta1.PersistentPodState) {
 	for _, state := range states {

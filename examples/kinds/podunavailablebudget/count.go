@@ -163,9 +163,9 @@ func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member
 	return members
 }
 
-// judged finds out whether a Pod is in service. A kubelet reports a spec as seen before stopping the old
-// containers. So a doubtful Pod counts as in service only after the same containers have continued to run for longer
-// than stopping them may take. before is the last verdict about the Pod, or the zero value.
+// judged finds out whether a Pod is in service. A kubelet writes status.observedGeneration before stopping the
+// containers of the older spec. So a doubtful Pod counts as in service only after the same containers have continued to
+// run for longer than stopping them may take. before is the last verdict about the Pod, or the zero value.
 func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {
 	j := judged{pod: pod}
 	if j.serves, j.again = c.serving.Serves(pod, now); !j.serves || !isDoubtful(pod) {

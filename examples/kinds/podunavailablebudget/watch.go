@@ -61,7 +61,7 @@ func (s *strays) forget(budget types.UID) {
 	delete(s.clean, budget)
 }
 
-// watch wakes budgets on events other than those of their marked Pods: Pods not marked yet, workloads, and writes of
+// watch enqueues budgets on events other than those of their marked Pods: Pods not marked yet, workloads, and writes of
 // the status by others.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	b = b.Watches(&corev1.Pod{}, handler.Funcs{
@@ -77,7 +77,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// found wakes the Pod's budgets not named by the Pod.
+// found enqueues the Pod's budgets not named by the Pod.
 func (r *Reconciler) found(object client.Object, q queue) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -89,8 +89,8 @@ func (r *Reconciler) found(object client.Object, q queue) {
 	}
 }
 
-// statusChanged wakes a budget when its status was written. An admitted request may need a new count although no other
-// event occurs, and the next pass reverts manual changes.
+// statusChanged enqueues a budget when its status was written. An admitted request may need a new count although no
+// other event occurs, and the next pass reverts manual changes.
 func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.PodUnavailableBudget)
 	after, same := e.ObjectNew.(*v1beta1.PodUnavailableBudget)
@@ -99,7 +99,7 @@ func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	}
 }
 
-// budgetGone wakes the other budgets for the Pods of a deleted budget, which then search for these Pods.
+// budgetGone enqueues the other budgets for the Pods of a deleted budget, which then search for these Pods.
 func (r *Reconciler) budgetGone(_ context.Context, e event.DeleteEvent, q queue) {
 	heirs := map[string]*v1beta1.PodUnavailableBudget{}
 	for _, pod := range r.cache.Pods.In(e.Object.GetNamespace()) {
@@ -116,7 +116,7 @@ func (r *Reconciler) budgetGone(_ context.Context, e event.DeleteEvent, q queue)
 	}
 }
 
-// workloadEvents wakes the budgets of a workload when the workload is created, deleted or scaled.
+// workloadEvents enqueues the budgets of a workload when the workload is created, deleted or scaled.
 func (r *Reconciler) workloadEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.wakeFor(e.Object, true, q) },
@@ -131,9 +131,9 @@ func (r *Reconciler) workloadEvents() handler.EventHandler {
 	}
 }
 
-// wakeFor wakes the budgets whose target is the workload or a controller above it, and the budgets that the workload's
-// Pods name. Pods of a new workload may not name their budgets, because their controller was unknown when the Pods were
-// created.
+// wakeFor enqueues the budgets whose target is the workload or a controller above it, and the budgets that the
+// workload's Pods name. Pods of a new workload may not name their budgets, because their controller was unknown when
+// the Pods were created.
 func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
 	chain, _ := r.counts.workloads.Above(object)
 	chain = append(chain, r.counts.workloads.RefTo(object))
@@ -158,7 +158,7 @@ func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
 	}
 }
 
-// byName sorts budgets by name, for a fixed order of waking.
+// byName sorts budgets by name, for a fixed order of enqueueing.
 func byName(of map[string]*v1beta1.PodUnavailableBudget) (in []*v1beta1.PodUnavailableBudget) {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		in = append(in, of[name])

@@ -20,7 +20,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// watch wakes ResourceDistributions on events of namespaces, and of objects with the names of their copies.
+// watch enqueues ResourceDistributions on events of namespaces, and of objects with the names of their copies.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	for _, kind := range []string{api.ConfigMap, api.Secret} {
 		b = b.Watches(metadataOf(kind), r.copyEvents(kind))
@@ -38,7 +38,7 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	})
 }
 
-// copyEvents wakes the ResourceDistributions that control an object or want its name.
+// copyEvents enqueues the ResourceDistributions that control an object or want its name.
 func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
 	wake := func(q queue, objects ...client.Object) {
 		woken := sets.New[string]()
@@ -72,7 +72,7 @@ func byResource(owner *v1beta1.ResourceDistribution) []string {
 
 func resourceKey(kind, name string) string { return kind + "/" + name }
 
-// wakeAll wakes all ResourceDistributions. Clusters have few, and a pass without work sends no request.
+// wakeAll enqueues all ResourceDistributions. Clusters have few, and a pass without work sends no request.
 func (r *Reconciler) wakeAll(q queue) { wakeEach(q, ownerNames(r.cache.Owners.All())) }
 
 func ownerNames(owners []*v1beta1.ResourceDistribution) sets.Set[string] {
@@ -83,8 +83,8 @@ func ownerNames(owners []*v1beta1.ResourceDistribution) sets.Set[string] {
 	return out
 }
 
-// wakeEach wakes each owner once, sorted by name. If a name were added twice, a worker could take it in between and do
-// two passes.
+// wakeEach enqueues each owner once, sorted by name. If a name were added twice, a worker could take it in between and
+// do two passes.
 func wakeEach(q queue, owners sets.Set[string]) {
 	for _, name := range sets.List(owners) {
 		q.Add(requestFor(name))

@@ -158,7 +158,7 @@ func (r *Reconciler) refuse(ctx context.Context, v *view, pass *fanout.Pass, err
 	return pass.Result(reason.Final(err), statusErr)
 }
 
-// watchNamespaces wakes SidecarSets with a namespace selector when the labels of a namespace change.
+// watchNamespaces enqueues SidecarSets with a namespace selector when the labels of a namespace change.
 func (r *Reconciler) watchNamespaces(b *builder.Builder) *builder.Builder {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return b.Watches(&corev1.Namespace{}, handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {

@@ -32,7 +32,7 @@ func workloadKinds() []client.Object {
 // workload may have matching labels by chance.
 func hasSubset(object metav1.Object) bool { return object.GetLabels()[apps.LabelSubsetName] != "" }
 
-// watch wakes UnitedDeployments on events of their workloads and Pods, and of workloads to adopt.
+// watch enqueues UnitedDeployments on events of their workloads and Pods, and of workloads to adopt.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	wake := func(q queue, object client.Object) {
 		for _, name := range r.above(object) {

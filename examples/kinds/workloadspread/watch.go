@@ -24,7 +24,7 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 // gather is how long events are collected, because a pass goes through all Pods and may write the status.
 const gather = 500 * time.Millisecond
 
-// watch wakes WorkloadSpreads on events of their Pods, of workloads between Pods and target, and when webhooks take
+// watch enqueues WorkloadSpreads on events of their Pods, of workloads between Pods and target, and when webhooks take
 // places.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	events := func(wake func(context.Context, queue, client.Object)) handler.EventHandler {
@@ -44,9 +44,10 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	return b
 }
 
-// podSeen wakes the WorkloadSpreads whose targets are among a Pod's controllers. The WorkloadSpread that a Pod's mark
-// names is also woken, because a controller may already be missing in the cache. An event handler must not wait for the
-// API server, so if the chain contains a controller of a listed kind, all WorkloadSpreads with such targets are woken.
+// podSeen enqueues the WorkloadSpreads whose targets are among a Pod's controllers. The WorkloadSpread that a Pod's
+// mark names is also enqueued, because a controller may already be missing in the cache. An event handler must not wait
+// for the API server, so if the chain contains a controller of a listed kind, all WorkloadSpreads with such targets are
+// enqueued.
 func (r *Reconciler) podSeen(_ context.Context, q queue, object client.Object) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok || len(r.spreads.In(pod.Namespace)) == 0 {
@@ -74,8 +75,8 @@ func (r *Reconciler) isBelow(spread *v1beta1.WorkloadSpread, chain []workloads.R
 	})
 }
 
-// statusChanged wakes a WorkloadSpread when its status was written. The Pod of a taken place may never be created, and
-// the next pass reverts manual changes.
+// statusChanged enqueues a WorkloadSpread when its status was written. The Pod of a taken place may never be created,
+// and the next pass reverts manual changes.
 func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.WorkloadSpread)
 	after, same := e.ObjectNew.(*v1beta1.WorkloadSpread)

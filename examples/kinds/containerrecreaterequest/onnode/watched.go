@@ -255,7 +255,7 @@ func decodeInto(u *unstructured.Unstructured, request *v1beta1.ContainerRecreate
 	return json.Unmarshal(raw, request)
 }
 
-// woken wakes the Pod of a request.
+// woken enqueues the Pod of a request.
 func (r *Watched) woken(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj

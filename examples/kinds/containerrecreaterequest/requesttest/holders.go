@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/chaos"
 )
 
-// OtherHolder makes another holder close or open a Pod's readiness gate.
+// OtherHolder plays a further controller: OtherHolder closes or opens the readiness gate of a Pod.
 func OtherHolder(ctx context.Context, w *chaos.World) {
 	pod := w.AnyPod()
 	if pod == nil {
