@@ -575,7 +575,7 @@ func TestManagerStartsWithoutWebhooks(t *testing.T) {
 				asked++
 			}
 		}
-		if asked != 3 {
+		if asked != 4 { // mpod, vpod, vpodeviction, vpodplace
 			t.Errorf("%s: %d webhooks are asked about Pods", name, asked)
 		}
 	}

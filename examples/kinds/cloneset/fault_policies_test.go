@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/kruise/restart/restarttest"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
@@ -141,6 +142,7 @@ func TestPolicies(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := &story{World: &chaos.World{Server: server}, policies: tt.policies}
+			w.agents = restarttest.New(w.World)
 			code := int32(0)
 			if status := apierrors.APIStatus(nil); errors.As(w.denies(tt.call, pod), &status) {
 				code = status.Status().Code
