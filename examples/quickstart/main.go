@@ -6,7 +6,7 @@
 //     cannot take replaces the Pods.
 //   - statefulset: reserved ordinals and a start ordinal decide which numbered Pods exist. Then the Pods are updated in
 //     place, several at a time, and recreated under their names.
-//   - daemonset: Pods are created and deleted because Nodes join and are tainted. Then the Pods are updated in place, up
+//   - daemonset: Pods are created and deleted because Nodes join and are tainted. Then the Pods are updated in place up
 //     to a partition, and recreated.
 //
 // At the end of each part, quickstart compares the outcome with the expected outcome. On a terminal, quickstart draws a
