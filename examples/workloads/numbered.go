@@ -30,7 +30,7 @@ type Workload struct {
 	Wanted ordinals.Set
 }
 
-// UID of the workload.
+// UID returns the UID of the workload.
 func (w *Workload) UID() types.UID { return w.Object.GetUID() }
 
 func workloadOf(kind schema.GroupVersionKind, object client.Object, wanted ordinals.Set) *Workload {
