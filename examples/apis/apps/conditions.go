@@ -83,7 +83,7 @@ const (
 	EventSuccessfulDelete = "SuccessfulDelete"
 	// EventFailedDelete is a Warning: a Pod or claim could not be deleted.
 	EventFailedDelete = "FailedDelete"
-	// EventFailedUpdate is a Warning: the owner reference of a claim could not be changed to another Pod.
+	// EventFailedUpdate is a Warning: the spec is invalid, or an update could not be continued.
 	EventFailedUpdate = "FailedUpdate"
 	// EventOrphansNotAdopted is a Warning of a CloneSet: Pods without a controller match the CloneSet's selector, but the
 	// CloneSet adopts none of these Pods.

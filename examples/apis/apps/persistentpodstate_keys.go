@@ -14,7 +14,7 @@ const (
 	// AnnotationPersistentPodAnnotations on such a workload names annotations of Pods, separated by commas: a recreated
 	// Pod gets the recorded values. Written by users.
 	AnnotationPersistentPodAnnotations = "kruise.io/persistent-pod-annotations"
-	// AnnotationInjectedPersistentPodState on a Pod names the PersistentPodState that limits the Pod's choice of Nodes.
+	// AnnotationInjectedPersistentPodState on a Pod names the PersistentPodState that influences where the Pod runs.
 	// Written at admission.
 	AnnotationInjectedPersistentPodState = "kruise.io/injected-persistent-pod-state"
 )

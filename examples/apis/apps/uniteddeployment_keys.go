@@ -33,7 +33,7 @@ const (
 	ConditionSubsetFailure = "SubsetFailure"
 	// ConditionUnitedDeploymentUpdated is True if all Pods are ready at the newest revision, and otherwise False.
 	ConditionUnitedDeploymentUpdated = "UnitedDeploymentUpdated"
-	// ConditionReplicasLimited is True while some replicas can be in no subset. The message names the limits of the subsets.
+	// ConditionReplicasLimited is True while some replicas can be in no subset. The message names the limits.
 	ConditionReplicasLimited = "ReplicasLimited"
 )
 
