@@ -20,9 +20,9 @@ import (
 
 // These are reasons why a selected namespace gets no copy.
 const (
-	// NamespaceMissing means: a listed namespace does not exist.
+	// NamespaceMissing means that a listed namespace does not exist.
 	NamespaceMissing reason.Code = "NamespaceMissing"
-	// NamespaceTerminating means: a listed namespace is being deleted.
+	// NamespaceTerminating means that a listed namespace is being deleted.
 	NamespaceTerminating reason.Code = "NamespaceTerminating"
 )
 

@@ -67,7 +67,7 @@ func parent(o object, p path) object {
 	return o
 }
 
-// section returns the object at a path, made if absent. An error means: a value of a different type is on the way.
+// section returns the object at a path, made if absent. An error means that a value of a different type is on the way.
 func section(o object, p path) (object, error) {
 	for i, step := range p {
 		if open(o, step) == nil {
