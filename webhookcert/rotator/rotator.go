@@ -450,7 +450,8 @@ func (r *Rotator) report() {
 		r.tellInjected(o)
 	}
 	r.held = r.held || synced && len(faults) == 0
-	// Stored before any observer can see that initialised is closed.
+	// The status must be stored before initialised is closed, because the readers that wait for initialised read the
+	// status next.
 	r.status.Store(&status{faults: faults, initialised: r.held})
 	if r.held {
 		r.once.initialised.Do(func() { close(r.initialised) })

@@ -44,7 +44,7 @@ func decide(o *observation) *decision {
 	return d
 }
 
-// seen is what a pass has found out about the Pods of a job.
+// seen is the state of a job's Pods in a pass.
 type seen struct {
 	matches, wanted int
 	// pods are the Pods that have the containers, by outcome. Pods beyond the wanted number are not counted.

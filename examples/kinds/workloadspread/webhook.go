@@ -174,7 +174,8 @@ func givesBack(review *guard.Review) bool {
 	return review.Pod != nil && review.Operation == disruption.Delete && !review.DryRun
 }
 
-// leaves is told of Pods about to be deleted or evicted. No deletion fails because of a WorkloadSpread.
+// leaves returns the handler that is called when a Pod is about to be deleted or evicted. No deletion fails because of
+// a WorkloadSpread.
 func (w *webhook) leaves(live client.Reader) webhookadmission.Handler {
 	return webhookadmission.HandlerFunc(func(ctx context.Context, request webhookadmission.Request) webhookadmission.Response {
 		ctx, cancel := context.WithTimeout(ctx, releases)
