@@ -375,8 +375,8 @@ func (c *container) isPast(unknown []string) bool {
 	return passed >= len(unknown) && !slices.ContainsFunc(unknown, isTag)
 }
 
-// passed returns the instances of unknown images that were seen since the request for the first superseded image, one
-// instance per digest.
+// passed returns the instances of unknown images that the kubelet has reported since the request for the first
+// superseded image, one instance per digest.
 func (c *container) passed() []passedImage {
 	seen := slices.Clone(c.view.state.SeenDigests[c.name])
 	record, _ := c.record()
@@ -426,15 +426,15 @@ func (v *view) proofTime() time.Duration {
 }
 
 // provenByTime reports whether the reported instance must run the requested image, whatever name is reported: the
-// kubelet has seen the spec and has let the instance run for longer than the proof time.
+// kubelet has observed the spec and has let the instance run for longer than the proof time.
 func (c *container) provenByTime() bool {
 	proven, _, _ := c.timeToProof()
 	return proven
 }
 
 // timeToProof also returns the remaining proof time, or zero if waiting proves nothing. begins is set if the proof time
-// must begin now: a kubelet reports that the spec was seen before stopping any container, so the time counts only from
-// the observation recorded in the state annotation.
+// must begin now: a kubelet reports that the spec was observed before stopping any container, so the time counts only
+// from the observation recorded in the state annotation.
 func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	if !c.onlyTimeTells() {
 		return false, false, 0
@@ -447,8 +447,8 @@ func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	return left <= 0, false, max(left, 0)
 }
 
-// onlyTimeTells reports whether only waiting can prove the instance's image: the instance runs, the kubelet has seen
-// the spec, and neither the instance nor its digest is known to belong to another image.
+// onlyTimeTells reports whether only waiting can prove the instance's image: the instance runs, the kubelet has
+// observed the spec, and neither the instance nor its digest is known to belong to another image.
 func (c *container) onlyTimeTells() bool {
 	if c.spec == nil || c.status == nil || c.status.State.Running == nil || c.status.ContainerID == "" ||
 		!c.view.nodeIsCurrent() {

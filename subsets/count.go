@@ -86,7 +86,7 @@ func (p Policy) Count(book Book, places []Place, members []Member, now time.Time
 	return t
 }
 
-// fulfils reports whether the Pod is the one awaited under the key, and not an older Pod of the name.
+// fulfils reports whether the Pod is the one awaited under the key, and not an older Pod with the name.
 func (p Policy) fulfils(m Member, since time.Time) bool {
 	return m.Created.IsZero() || !m.Created.Before(since.Add(-p.CreatingFor))
 }
@@ -111,7 +111,7 @@ func (c counter) keep(
 		}
 		age := c.now.Sub(entries[key].Time)
 		if age >= life || age < -life {
-			if code != NotCreated || !c.exists[key] { // the API server refuses a second Pod of a name
+			if code != NotCreated || !c.exists[key] { // the API server refuses a second Pod with a name
 				add(&c.Lost, lost(code, c.place, key, life))
 			}
 			continue

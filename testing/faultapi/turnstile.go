@@ -23,8 +23,7 @@ type Waiting struct {
 	fate      chan Fate
 }
 
-// Pass waits for the release of the call, even past the end of its context: the test alone decides about the call's
-// fate.
+// Pass waits for the release of the call, even past the end of its context: only the test decides the call's Fate.
 func (t *Turnstile) Pass(_ context.Context, call Call) Fate {
 	t.mu.Lock()
 	if t.broken != nil {

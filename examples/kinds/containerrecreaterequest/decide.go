@@ -50,7 +50,7 @@ type observed struct {
 	request  *v1beta1.ContainerRecreateRequest
 	settings *settings
 	problems judge.Faults
-	// pod is the Pod of the name, or nil.
+	// pod is the Pod with the requested name, or nil.
 	pod *corev1.Pod
 	// rivals are the requests for the same Pod that have not ended, including the request itself.
 	rivals []*v1beta1.ContainerRecreateRequest

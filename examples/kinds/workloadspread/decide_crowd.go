@@ -42,7 +42,7 @@ func (c *crowd) hasEnded(key string, taken time.Time) bool {
 	return ended && (created.IsZero() || !created.Before(taken))
 }
 
-// crowdOf reads the marks that Pods have from the WorkloadSpread of a name.
+// crowdOf reads the marks that Pods have from the WorkloadSpread with a name.
 func (s *settings) crowdOf(spread string, pods []*corev1.Pod, versioned func(kind string) bool) *crowd {
 	out := &crowd{marked: map[string][]*entry{}, members: map[string][]subsets.Member{}, ended: map[string]time.Time{}}
 	names := s.names()

@@ -218,8 +218,8 @@ func (w *webhook) giveBackUnused(ctx context.Context, spread *v1beta1.WorkloadSp
 	return err
 }
 
-// changeBooks changes the books of a WorkloadSpread, or of a successor of the name, and returns the answer after the
-// write. about names the request.
+// changeBooks changes the books of a WorkloadSpread, or of a later WorkloadSpread with the same name, and returns the
+// answer after the write. about names the request.
 func changeBooks[A any](ctx context.Context, w *webhook, of *v1beta1.WorkloadSpread, about string,
 	change func(s *settings, books ledger, places []subsets.Place) (after ledger, answer A, changed bool),
 ) (A, error) {

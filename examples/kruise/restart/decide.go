@@ -26,7 +26,7 @@ import (
 const (
 	// RequestFailed means that a node agent, or the deadline, has ended a request before all containers were recreated.
 	RequestFailed reason.Code = "RequestFailed"
-	// NoContainer means that a Pod has no container of a name.
+	// NoContainer means that a Pod has no container with a requested name.
 	NoContainer reason.Code = "NoContainer"
 	// NotStartedAgain means that the kubelet would not start a stopped container again.
 	NotStartedAgain reason.Code = "NotStartedAgain"
@@ -156,8 +156,8 @@ func (r *Rules) batch(crew []joined) batch.Rules {
 	return out
 }
 
-// Decide decides about the restart from its arguments alone. Active Pods take part, unless a hook holds them before
-// their deletion. Most passes have nothing to decide, and do not ask for the rules.
+// Decide decides which containers to restart now, from its arguments alone. Active Pods take part, unless a hook holds
+// them before their deletion. Most passes have nothing to decide, and do not ask for the rules.
 func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 	if v == nil || v.Wish == nil && len(v.requests) == 0 {
 		return &Plan{}
