@@ -85,10 +85,10 @@ func (c *container) requested() *metav1.Time {
 	return nil
 }
 
-// mayBeSuperseded reports whether the reported instance may run the image of an earlier, unfinished update. Either the
-// instance has the name or digest of such an image, or the digest of such an image on the node is unknown. A digest in
-// the image's name is not enough: a node may report a manifest by the digest of its index, or an index by the digest of
-// a manifest.
+// mayBeSuperseded reports whether the reported instance may run the image of an unfinished update that the present
+// update has replaced. Either the instance has the name or digest of such an image, or the digest of such an image on
+// the node is unknown. A digest in the image's name is not enough: a node may report a manifest by the digest of its
+// index, or an index by the digest of a manifest.
 func (c *container) mayBeSuperseded() bool {
 	id := digestOf(c.status.ImageID)
 	for _, image := range c.superseded() {
@@ -107,7 +107,7 @@ func (c *container) settled() bool {
 	if _, changed := c.record(); changed {
 		return c.runs() || c.provenByTime()
 	}
-	// During a grace period, only SupersededImages records an earlier unfinished update.
+	// During a grace period, only SupersededImages records an unfinished update before the present update.
 	return !slices.Contains(c.superseded(), c.spec.Image)
 }
 
@@ -176,8 +176,9 @@ func (c *container) notRunning() reason.Reason {
 	return why
 }
 
-// isAmbiguous reports whether a container that does not seem to run its image may already be restarted. The container's
-// earlier image or a superseded image looks the same under another tag or digest, if the node reports this name.
+// isAmbiguous reports whether a container that does not seem to run its image may already be restarted. The node may
+// report a different tag or digest of the container's image, and then nothing distinguishes this image from the image
+// before the update, or from a superseded image.
 func (c *container) isAmbiguous() bool {
 	return len(c.known()) > 0 && c.status.ImageID != "" && c.status.ContainerID != "" && c.instance() == nil
 }
@@ -303,7 +304,7 @@ func (c *container) learn() (fact knownImage, ok bool) {
 
 // know records a fact about an image, in place of an older record of the image.
 func (p *progress) know(container string, fact knownImage) {
-	// The slice is cloned because another progress may share the old slice.
+	// The slice is cloned because a second progress may share the old slice.
 	known := slices.DeleteFunc(slices.Clone(p.KnownImages[container]),
 		func(k knownImage) bool { return k.Image == fact.Image })
 	known = append(known, fact)
@@ -367,7 +368,7 @@ func (c *container) isPast(unknown []string) bool {
 	}
 	id, passed := digestOf(c.status.ImageID), 0
 	for _, seen := range c.passed() {
-		// A node may later report the same instance with another digest.
+		// A node may later report the same instance with a different digest.
 		if seen.ImageID != id && seen.ContainerID != c.status.ContainerID {
 			passed++
 		}
@@ -402,7 +403,7 @@ func (c *container) passing() (seen passedImage, ok bool) {
 		return seen, false
 	}
 	if slices.ContainsFunc(before, func(p passedImage) bool { return p.ContainerID == seen.ContainerID }) {
-		return seen, false // already recorded with another digest
+		return seen, false // already recorded with a different digest
 	}
 	return seen, len(before) < len(unknown) && !slices.ContainsFunc(unknown, isTag)
 }

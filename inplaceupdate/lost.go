@@ -39,9 +39,9 @@ func (u *Updater) Lost(pod *corev1.Pod, to string, updating bool) error {
 }
 
 // LostImage returns an error if the node's report shows that a container does not run the spec's image. Call LostImage
-// for an update with lost state, if the caller knows from another source that the update changed the image. LostImage
-// returns nil if the report proves nothing: the container was never started, or the spec names a tag and the node
-// reports an ID. The code is StateLost.
+// for an update with lost state, if the caller knows, without the lost state, that the update changed the image.
+// LostImage returns nil if the report proves nothing: the container was never started, or the spec names a tag and the
+// node reports an ID. The code is StateLost.
 func (u *Updater) LostImage(pod *corev1.Pod, container string) error {
 	c := u.newView(pod, time.Time{}).container(container)
 	if c.spec == nil || c.status == nil || neverStarted(c.status) || named(c.spec.Image, c.status) {

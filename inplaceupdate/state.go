@@ -114,7 +114,7 @@ type progress struct {
 	// superseded image whose digest is unknown.
 	SeenDigests map[string][]passedImage `json:"seenDigests,omitempty"`
 	// KnownImages holds, by container, a few images whose digest on the node is known, the newest last. The images are
-	// kept after the update, because the next update may go back to an earlier image.
+	// kept after the update, because the next update may return to one of these images.
 	KnownImages map[string][]knownImage `json:"knownImages,omitempty"`
 }
 
@@ -135,8 +135,8 @@ type sighting struct {
 	At          metav1.Time `json:"at"`
 }
 
-// containerRecord is the container's image before the change of the image. Since is the time of the request if an
-// earlier update made the request, because the batches of an earlier update are no longer recorded.
+// containerRecord is the container's image before the change of the image. Since is the time of the request if the
+// request was made by an update before the present update, because the batches of that update are no longer recorded.
 type containerRecord struct {
 	ImageID string       `json:"imageID,omitempty"`
 	Since   *metav1.Time `json:"since,omitempty"`

@@ -76,11 +76,11 @@ const (
 	// AnnotationInPlaceUpdateGrace holds a change that is written to the Pod at the end of the grace period. Written and
 	// removed by the owner. Value: JSON, described in package inplaceupdate.
 	AnnotationInPlaceUpdateGrace = "apps.kruise.io/inplace-update-grace"
-	// AnnotationInPlaceUpdateStateLegacy is the former name of AnnotationInPlaceUpdateState. Read if there is no
-	// annotation under the present name, removed at the next write, and never written.
+	// AnnotationInPlaceUpdateStateLegacy is the former name of AnnotationInPlaceUpdateState. The owner reads this
+	// annotation if there is none under the present name, and removes this annotation at the next write.
 	AnnotationInPlaceUpdateStateLegacy = "inplace-update-state"
-	// AnnotationInPlaceUpdateGraceLegacy is the former name of AnnotationInPlaceUpdateGrace. Read if there is no
-	// annotation under the present name, removed at the next write, and never written.
+	// AnnotationInPlaceUpdateGraceLegacy is the former name of AnnotationInPlaceUpdateGrace. The owner reads this
+	// annotation if there is none under the present name, and removes this annotation at the next write.
 	AnnotationInPlaceUpdateGraceLegacy = "inplace-update-grace"
 	// AnnotationRuntimeContainersMeta lists the IDs of running containers with hashes of their environment. Written by
 	// the node daemon, and read by the owner to decide whether an update is complete. Value: JSON, described in package
