@@ -39,8 +39,8 @@ const (
 type Request struct {
 	// Pod is the present state of the Pod that may be taken out of service. An eviction request carries only the Pod's
 	// name, so the caller must read the Pod. Required. The Pod is identified by name and UID, or without a UID by name
-	// and creationTimestamp, to the second. If a Pod has neither UID nor creationTimestamp, no earlier request counts as a
-	// request for this Pod.
+	// and creationTimestamp, to the second. If a Pod has neither UID nor creationTimestamp, no earlier request counts
+	// as a request for this Pod.
 	Pod *corev1.Pod
 	// Generation is the generation of the budget's object. Required; guard.Guard sets the field.
 	Generation int64
@@ -51,8 +51,8 @@ type Request struct {
 	OutOfService bool
 	// Gated says that a readiness gate takes the Pod out of service before the operation and puts the Pod back
 	// afterwards: the requester is the controller that owns the gate. The Pod then stops counting against the budget as
-	// soon as the Pod is in service again. If there is no gate, the Pod's Ready condition proves nothing until the kubelet
-	// has observed the change.
+	// soon as the Pod is in service again. If there is no gate, the Pod's Ready condition proves nothing until the
+	// kubelet has observed the change.
 	Gated bool
 }
 

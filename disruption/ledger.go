@@ -21,15 +21,15 @@ type Ledger struct {
 	// ObservedGeneration is the generation of the budget's object at the last count. A ledger that was counted for an
 	// older generation, or never counted, admits no request.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Expected is the number of Pods that should exist. Need is the number of Pods that must be in service. Current is the
-	// number of Pods in service at the last count, without Pods whose deletion or change was admitted. Allowed is the
-	// number of further Pods that may be taken out of service.
+	// Expected is the number of Pods that should exist. Need is the number of Pods that must be in service. Current is
+	// the number of Pods in service at the last count, without Pods whose deletion or change was admitted. Allowed is
+	// the number of further Pods that may be taken out of service.
 	Expected int32 `json:"expected"`
 	Need     int32 `json:"need"`
 	Current  int32 `json:"current"`
 	Allowed  int32 `json:"allowed"`
-	// Leaving are the Pods whose deletion or eviction was admitted, and Changing the Pods whose change was admitted: both
-	// map the Pod's name to the time of the admission.
+	// Leaving are the Pods whose deletion or eviction was admitted, and Changing the Pods whose change was admitted:
+	// both map the Pod's name to the time of the admission.
 	Leaving  map[string]metav1.Time `json:"leaving,omitempty"`
 	Changing map[string]metav1.Time `json:"changing,omitempty"`
 	// Identities map the name of each Pod in Leaving or Changing to the Pod's identity, to distinguish the Pod from a
@@ -37,8 +37,9 @@ type Ledger struct {
 	// the map: entries then end later, after the durations in the Policy.
 	Identities map[string]Identity `json:"identities,omitempty"`
 	// NeededSince is the time when Need rose from 0; nil if long ago or never. While Need was 0, requests were admitted
-	// without entries, and the controller's cache may still show some of the deleted Pods. So no request is admitted until
-	// Policy.LeavingFor after NeededSince. If the status has no field for NeededSince, the caller must remember the time.
+	// without entries, and the controller's cache may still show some of the deleted Pods. So no request is admitted
+	// until Policy.LeavingFor after NeededSince. If the status has no field for NeededSince, the caller must remember
+	// the time.
 	NeededSince *metav1.Time `json:"neededSince,omitempty"`
 }
 
@@ -75,8 +76,8 @@ type Policy struct {
 	// exists; 20 s if zero. The caches of counting controllers must show the deletion within the first half, because in
 	// the second half a further request for the Pod is admitted without a new entry.
 	LeavingFor time.Duration
-	// ChangingFor is the time for which a Pod whose change was admitted counts as out of service, whatever conditions the
-	// Pod reports; 10 s if zero. The kubelet must observe the change within ChangingFor.
+	// ChangingFor is the time for which a Pod whose change was admitted counts as out of service, whatever conditions
+	// the Pod reports; 10 s if zero. The kubelet must observe the change within ChangingFor.
 	ChangingFor time.Duration
 	// MaxEntries limits the number of Pods in Ledger.Leaving and Changing; 2,000 if zero. Requests beyond the limit are
 	// refused until entries have expired.

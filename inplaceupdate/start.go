@@ -29,8 +29,8 @@ type Target struct {
 	// period. Start refuses negative periods.
 	GracePeriod time.Duration
 	// Unproven are containers whose image was set by the update before, if the records of that update are lost and if
-	// nothing shows that the containers run the image (LostImage). The new update is not complete before these containers
-	// are known to run their image.
+	// nothing shows that the containers run the image (LostImage). The new update is not complete before these
+	// containers are known to run their image.
 	Unproven []string
 }
 

@@ -151,7 +151,7 @@ func (n *Numbered) InTheWay(pod string) (list reason.List) {
 }
 
 // Owned returns the claims of a Pod whose owner references must change. pod is nil if the Pod does not exist. wanted
-// says that the owner wants a Pod with this name.
+// says whether the owner wants a Pod with the name.
 func (n *Numbered) Owned(name string, pod *corev1.Pod, wanted bool) (out []Owned) {
 	if n.Retention == nil {
 		return nil

@@ -23,15 +23,15 @@ const (
 // Observation is what the caller knows besides the Secret. The zero value means that the caller has not observed
 // anything yet: a rotation then waits.
 type Observation struct {
-	// Injected means that every object that should hold the CA bundle was observed with exactly the bundle in the Secret.
-	// Injected is also true if no objects should hold the bundle.
+	// Injected means that every object that should hold the CA bundle was observed with exactly the bundle in the
+	// Secret. Injected is also true if no objects should hold the bundle.
 	Injected bool
-	// Disturbed is when an object was last observed without the bundle. API servers may still use the CA bundle that the
-	// object had then, so an overlap counts from Disturbed at the earliest. Zero means never.
+	// Disturbed is when an object was last observed without the bundle. API servers may still use the CA bundle that
+	// the object had then, so an overlap counts from Disturbed at the earliest. Zero means never.
 	Disturbed time.Time
-	// DisturbedSince is when the disturbance began: since then, an object was observed without the bundle again and again,
-	// with less than an overlap in between. DisturbedBy is the object last observed without the bundle. Both are used only
-	// in the reason RotationHeldUp, and may be empty.
+	// DisturbedSince is when the disturbance began: since then, an object was observed without the bundle again and
+	// again, with less than an overlap in between. DisturbedBy is the object last observed without the bundle. Both are
+	// used only in the reason RotationHeldUp, and may be empty.
 	DisturbedSince time.Time
 	DisturbedBy    reason.Object
 	// ClockJumped is when the clock was last found to have gone back, or ahead by more than the time that passed. Zero

@@ -33,7 +33,8 @@ import (
 )
 
 const (
-	// InvalidKeys means that a key is missing, is no legal name or is used twice. InvalidKeys is an error of the program.
+	// InvalidKeys means that a key is missing, is no legal name or is used twice. InvalidKeys is an error of the
+	// program.
 	InvalidKeys reason.Code = "InvalidKeys"
 	// InvalidLaunchPriority means that a container's launch priority is no number, is not in the Pod itself, or is out
 	// of range.

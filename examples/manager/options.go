@@ -50,8 +50,8 @@ type Options struct {
 	Burst int
 	// RateLimit is how fast failing objects are tried again.
 	RateLimit RateLimit
-	// ExpectationTimeout is how long the cache may lack the controller's own writes before the delay is reported; 0 means
-	// 5 minutes.
+	// ExpectationTimeout is how long the cache may lack the controller's own writes before the delay is reported; 0
+	// means 5 minutes.
 	ExpectationTimeout time.Duration
 	// Kinds are the kinds to run and serve, with the values of their flags; nil stands for [kinds.All].
 	Kinds []kind.Row
@@ -117,8 +117,8 @@ func (r RateLimit) ofNamespace() fairqueue.Limiter {
 type Webhooks struct {
 	// Namespace is the namespace of the Secret and the Service.
 	Namespace, SecretName, ServiceName string
-	// Host, if set, is the host under which the API server calls the webhooks in place of the Service, at Port. Host is a
-	// lower-case DNS name or an IP address.
+	// Host, if set, is the host under which the API server calls the webhooks in place of the Service, at Port. Host is
+	// a lower-case DNS name or an IP address.
 	Host string
 	// Port is also the port to listen on, unless ListenPort is set: Host may be a proxy in front of several replicas.
 	Port, ListenPort int
@@ -126,8 +126,8 @@ type Webhooks struct {
 	CertDir string
 	// RenewBefore is how long before the expiry the serving certificate is renewed; 0 means 180 days.
 	RenewBefore time.Duration
-	// Overlap is the time between two steps of a rotation of the CA; 0 means 10 minutes. Each API server and each replica
-	// must learn of a step within this time.
+	// Overlap is the time between two steps of a rotation of the CA; 0 means 10 minutes. Each API server and each
+	// replica must learn of a step within this time.
 	Overlap time.Duration
 	// InitializeTimeout is the time after which an error is logged if the webhooks do not serve yet; 0 means a minute.
 	// OpenKruise's manager ends in this case. This manager does not, because ending would not help.

@@ -32,16 +32,16 @@ type refusals struct {
 
 const (
 	protectionLog = "protection.log"
-	// maxProtectionLog is the size in bytes at which the log file is renamed to protection.log.1. There must be a limit,
-	// because every user who may try to delete can fill the file.
+	// maxProtectionLog is the size in bytes at which the log file is renamed to protection.log.1. There must be a
+	// limit, because every user who may try to delete can fill the file.
 	maxProtectionLog = 16 << 20
 	// maxRefusalSeries bounds the series of the metrics. Further refusals count under the label value others.
 	maxRefusalSeries = 1000
 	// maxNamespaceSeries is how many series a single namespace may take.
 	maxNamespaceSeries = maxRefusalSeries / 10
 	others             = "others"
-	// maxRefusalText is the length to which the name of an object or a user is cut in a report. Names of real objects are
-	// shorter.
+	// maxRefusalText is the length to which the name of an object or a user is cut in a report. Names of real objects
+	// are shorter.
 	maxRefusalText = 400
 )
 

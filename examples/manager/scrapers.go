@@ -37,8 +37,8 @@ const (
 	// rememberAllowed is how long a token may still read metrics after the token has been revoked.
 	rememberAllowed = time.Minute
 	reviewTimeout   = 10 * time.Second
-	// reviewsPerSecond and reviewsAtOnce limit the reviews for an address. rememberAddress is how long the limiter of an
-	// address is kept.
+	// reviewsPerSecond and reviewsAtOnce limit the reviews for an address. rememberAddress is how long the limiter of
+	// an address is kept.
 	reviewsPerSecond, reviewsAtOnce = 1, 20
 	rememberAddress                 = time.Hour
 )

@@ -44,8 +44,8 @@ func secretKeys() webhookcert.Keys {
 // newRotator returns the rotator that makes and serves the certificates, with the names from the environment.
 func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, observer rotator.Observer) (*rotator.Rotator, error) {
 	config := webhookcert.Config{
-		// Users must be able to return to OpenKruise, and OpenKruise's CA keys are RSA. OpenKruise's serving keys are RSA,
-		// too, but OpenKruise accepts a serving key of any algorithm.
+		// Users must be able to return to OpenKruise, and OpenKruise's CA keys are RSA. OpenKruise's serving keys are
+		// RSA, too, but OpenKruise accepts a serving key of any algorithm.
 		Algorithm: x509.RSA, LeafAlgorithm: x509.ECDSA, CommonName: "webhook-cert-ca", Keys: secretKeys(), Overlap: w.Overlap, External: external,
 		LeafRenewBefore: orDefault(w.RenewBefore, 180*24*time.Hour), CARenewBefore: 365 * 24 * time.Hour,
 	}

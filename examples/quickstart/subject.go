@@ -24,7 +24,7 @@ type subject[T client.Object] struct {
 // edit is a change of the subject that has not been written yet.
 type edit[T client.Object] struct {
 	before, after T
-	field, why    string // the field that live Pods cannot take, and why; both empty if all Pods can be updated in place
+	field, why    string // the field that live Pods cannot take, and why; empty if live Pods can take the change
 	write         func(context.Context) error
 }
 

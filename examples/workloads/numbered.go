@@ -25,8 +25,8 @@ type Workload struct {
 	Object metav1.Object
 	// Ending is true if the workload is being deleted.
 	Ending bool
-	// Wanted are the wanted ordinals. The zero Set means that the ordinals are unknown, because the numbers in the object
-	// are invalid.
+	// Wanted are the wanted ordinals. The zero Set means that the ordinals are unknown, because the numbers in the
+	// object are invalid.
 	Wanted ordinals.Set
 }
 

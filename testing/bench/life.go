@@ -13,8 +13,8 @@ type life struct {
 	existed bool
 	// gone is when the Pod was deleted or began to terminate; 0 if neither.
 	gone time.Duration
-	// moments are the changes of the Pod's state, in order. The first moment is the Pod's first event, or the beginning of
-	// the phase.
+	// moments are the changes of the Pod's state, in order. The first moment is the Pod's first event, or the beginning
+	// of the phase.
 	moments []moment
 	// touched is set if anybody has written the Pod.
 	touched bool

@@ -8,20 +8,20 @@ const (
 	ConditionInPlaceUpdateReady = "InPlaceUpdateReady"
 	// ReasonStartInPlaceUpdate is the reason of ConditionInPlaceUpdateReady while an update runs.
 	ReasonStartInPlaceUpdate = "StartInPlaceUpdate"
-	// ReasonReadinessGatesNotReady is the reason of the Pod's Ready condition when Ready is False because of a readiness
-	// gate.
+	// ReasonReadinessGatesNotReady is the reason of the Pod's Ready condition when Ready is False because of a
+	// readiness gate.
 	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
-	// ConditionKruisePodReady is a readiness gate that several writers share. Controllers add the gate to their Pods. The
-	// message is a JSON list of the writers that keep the Pod not ready,
-	// [{"userAgent":"Lifecycle","key":"preDeleteHook"}], sorted by userAgent, then by key. The list is "[]" if no writer
-	// keeps the Pod not ready.
+	// ConditionKruisePodReady is a readiness gate that several writers share. Controllers add the gate to their Pods.
+	// The message is a JSON list of the writers that keep the Pod not ready,
+	// [{"userAgent":"Lifecycle","key":"preDeleteHook"}], sorted by userAgent, then by key. The list is "[]" if no
+	// writer keeps the Pod not ready.
 	ConditionKruisePodReady = "KruisePodReady"
 	// NotReadyUserAgentLifecycle is the userAgent of lifecycle hooks in ConditionKruisePodReady.
 	NotReadyUserAgentLifecycle = "Lifecycle"
 	// NotReadyKeyPreDelete keeps a Pod not ready from PreparingDelete on, for a preDelete hook with markPodNotReady.
 	NotReadyKeyPreDelete = "preDeleteHook"
-	// NotReadyKeyPreUpdate keeps a Pod not ready from PreparingUpdate until Updated or Normal, for an inPlaceUpdate hook
-	// with markPodNotReady.
+	// NotReadyKeyPreUpdate keeps a Pod not ready from PreparingUpdate until Updated or Normal, for an inPlaceUpdate
+	// hook with markPodNotReady.
 	NotReadyKeyPreUpdate = "preUpdateHook"
 )
 
@@ -33,8 +33,8 @@ const (
 	ConditionFailedScale = "FailedScale"
 	// ConditionFailedUpdate is True with the error as message when updating failed.
 	ConditionFailedUpdate = "FailedUpdate"
-	// ConditionInvalidSpec is True while the spec has invalid values. The reason is the code of the first invalid value,
-	// and the message names paths and values. No Pod is changed meanwhile.
+	// ConditionInvalidSpec is True while the spec has invalid values. The reason is the code of the first invalid
+	// value, and the message names paths and values. No Pod is changed meanwhile.
 	ConditionInvalidSpec = "InvalidSpec"
 	// ConditionOddSpec is True while the spec has values that the controller may interpret in a way that the user does
 	// not expect. The reason is the code of the first such value. The message names paths, values and interpretations.
@@ -47,9 +47,9 @@ const (
 	ConditionFailedCreatePod = "FailedCreatePod"
 	// ConditionFailedUpdatePod is True with the error as message when a Pod could not be updated.
 	ConditionFailedUpdatePod = "FailedUpdatePod"
-	// ConditionWaiting is True while an obstacle outside the spec keeps Pods from being created, deleted or updated: Pods
-	// that are unavailable or terminating, or Pods whose claims do not follow the present claim templates. The reason is
-	// the code of the first obstacle. The message names the obstacle, and when the controller continues.
+	// ConditionWaiting is True while an obstacle outside the spec keeps Pods from being created, deleted or updated:
+	// Pods that are unavailable or terminating, or Pods whose claims do not follow the present claim templates. The
+	// reason is the code of the first obstacle. The message names the obstacle, and when the controller continues.
 	ConditionWaiting = "Waiting"
 )
 
@@ -67,7 +67,8 @@ const (
 	// ReasonProgressPartitionAvailable is used with True: all Pods that the partition allows to update are updated and
 	// available.
 	ReasonProgressPartitionAvailable = "ProgressPartitionAvailable"
-	// ReasonProgressDeadlineExceeded is used with False: the deadline has passed. The message names the update revision.
+	// ReasonProgressDeadlineExceeded is used with False: the deadline has passed. The message names the update
+	// revision.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	// ReasonProgressUpdated is used with True: the rollout is in progress.
 	ReasonProgressUpdated = "CloneSetUpdated"
@@ -85,8 +86,8 @@ const (
 	EventFailedDelete = "FailedDelete"
 	// EventFailedUpdate is a Warning: the spec is invalid, or an update could not be continued.
 	EventFailedUpdate = "FailedUpdate"
-	// EventOrphansNotAdopted is a Warning of a CloneSet: Pods without a controller match the CloneSet's selector, but the
-	// CloneSet adopts none of these Pods.
+	// EventOrphansNotAdopted is a Warning of a CloneSet: Pods without a controller match the CloneSet's selector, but
+	// the CloneSet adopts none of these Pods.
 	EventOrphansNotAdopted = "OrphansNotAdopted"
 	// EventScaleUpLimited is a Warning: Pods were not created yet, because of scaleStrategy.maxUnavailable.
 	EventScaleUpLimited = "ScaleUpLimited"

@@ -4,20 +4,20 @@ package apps
 const (
 	// LabelRequestPodUID is the UID of a request's Pod. Written by admission; immutable.
 	LabelRequestPodUID = "crr.apps.kruise.io/pod-uid"
-	// LabelRequestNodeName is the Pod's Node. The agent of a Node watches the requests with its own Node's name. Written
-	// by admission; immutable.
+	// LabelRequestNodeName is the Pod's Node. The agent of a Node watches the requests with its own Node's name.
+	// Written by admission; immutable.
 	LabelRequestNodeName = "crr.apps.kruise.io/node-name"
 	// LabelRequestActive is "true" until the request is completed. Written by admission, removed by the controller.
 	LabelRequestActive = "crr.apps.kruise.io/active"
-	// AnnotationRequestSyncContainerStatuses holds status.containerStatusSnapshot in v1alpha1. Written by the controller
-	// and by conversion. Value: JSON such as
+	// AnnotationRequestSyncContainerStatuses holds status.containerStatusSnapshot in v1alpha1. Written by the
+	// controller and by conversion. Value: JSON such as
 	// [{"name":"app","ready":true,"restartCount":3,"containerID":"containerd://ab12"}].
 	AnnotationRequestSyncContainerStatuses = "crr.apps.kruise.io/sync-container-statuses"
-	// AnnotationRequestUnreadyAcquired holds the transition time of ConditionPreRecreateGrace in v1alpha1. Written by the
-	// controller and by conversion. Value: RFC 3339 in UTC.
+	// AnnotationRequestUnreadyAcquired holds the transition time of ConditionPreRecreateGrace in v1alpha1. Written by
+	// the controller and by conversion. Value: RFC 3339 in UTC.
 	AnnotationRequestUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
-	// FinalizerRequestUnreadyAcquired prevents the deletion of a request as long as the request keeps its Pod not ready.
-	// Written and removed by the controller.
+	// FinalizerRequestUnreadyAcquired prevents the deletion of a request as long as the request keeps its Pod not
+	// ready. Written and removed by the controller.
 	FinalizerRequestUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
 	// ConditionPreRecreateGrace is True on a request that keeps its Pod not ready. The transition time is when the Pod
 	// was made not ready. The condition's reason has the same text as the type.
@@ -64,10 +64,11 @@ const (
 	// EnvTerminateSidecarImage does the same for Pods on virtual Nodes. The value is an image whose program exits at
 	// once: once the main containers have ended, the controller gives the container this image.
 	EnvTerminateSidecarImage = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
-	// EnvIgnoreExitCode, set to "true" beside EnvTerminateSidecar (upper and lower case do not matter), ensures that the
-	// container's exit code does not make the Pod fail.
+	// EnvIgnoreExitCode, set to "true" beside EnvTerminateSidecar (upper and lower case do not matter), ensures that
+	// the container's exit code does not make the Pod fail.
 	EnvIgnoreExitCode = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
-	// ConditionSidecarTerminated is True on a Pod whose phase the controller has set before the last sidecars had ended.
+	// ConditionSidecarTerminated is True on a Pod whose phase the controller has set before the last sidecars had
+	// ended.
 	ConditionSidecarTerminated = "SidecarTerminated"
 	// EventSidecarTerminator names, on a Pod, the stopped sidecars and how the sidecars are stopped.
 	EventSidecarTerminator = "SidecarTerminator"

@@ -2,9 +2,9 @@ package apps
 
 // Keys of DaemonSet.
 const (
-	// LabelTemplateGeneration is the generation of the template from which a Pod was created, for clients of the old API
-	// apps.k8s.io/v1beta2. Written by DaemonSet at creation if the DaemonSet has AnnotationTemplateGeneration. Value: an
-	// integer in decimal.
+	// LabelTemplateGeneration is the generation of the template from which a Pod was created, for clients of the old
+	// API apps.k8s.io/v1beta2. Written by DaemonSet at creation if the DaemonSet has AnnotationTemplateGeneration.
+	// Value: an integer in decimal.
 	LabelTemplateGeneration = "pod-template-generation"
 	// AnnotationTemplateGeneration is, on the DaemonSet, the generation of the template. Written by clients of old
 	// versions. Value: an integer in decimal.

@@ -22,8 +22,8 @@ type GateSpec struct {
 
 // Gates of CloneSet and its webhooks.
 const (
-	// GateInPlaceUpdateEnvFromMetadata restarts a container when its environment refers to a label or annotation that has
-	// changed. Default true; always off if GateKruiseDaemon is off.
+	// GateInPlaceUpdateEnvFromMetadata restarts a container when its environment refers to a label or annotation that
+	// has changed. Default true; always off if GateKruiseDaemon is off.
 	GateInPlaceUpdateEnvFromMetadata Gate = "InPlaceUpdateEnvFromMetadata"
 	// GateKruiseDaemon says that the daemon runs on the Nodes. Image jobs and runtime metadata need the daemon. Default
 	// true.

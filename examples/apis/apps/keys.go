@@ -23,15 +23,15 @@ const AnnotationRestartContainers = "workloadkit.io/restart-containers"
 
 // Labels on Pods.
 const (
-	// LabelRevision is a Pod's revision. Written by the owner at creation and at the START of an in-place update. Value:
-	// the full name of the ControllerRevision ("web-7d9f8c6b5d"), or only the hash with gate CloneSetShortHash. Both
-	// spellings mean the same revision.
+	// LabelRevision is a Pod's revision. Written by the owner at creation and at the START of an in-place update.
+	// Value: the full name of the ControllerRevision ("web-7d9f8c6b5d"), or only the hash with gate CloneSetShortHash.
+	// Both spellings mean the same revision.
 	LabelRevision = "controller-revision-hash"
 	// LabelPodTemplateHash is the hash of the revision, always without the owner's name ("7d9f8c6b5d"). Written by
 	// CloneSet at creation, at an in-place update, and on Pods without the label.
 	LabelPodTemplateHash = "pod-template-hash"
-	// LabelInstanceID connects a Pod with its claims. Written by CloneSet on Pods and on their claims at creation. Value:
-	// five characters ("x7k2p"), which are also the suffix of the Pod's name.
+	// LabelInstanceID connects a Pod with its claims. Written by CloneSet on Pods and on their claims at creation.
+	// Value: five characters ("x7k2p"), which are also the suffix of the Pod's name.
 	LabelInstanceID = "apps.kruise.io/cloneset-instance-id"
 	// LabelPodName is the name of the Pod. Written by StatefulSet at creation.
 	LabelPodName = "statefulset.kubernetes.io/pod-name"
@@ -43,8 +43,8 @@ const (
 	// LabelLifecycleState is the state of the lifecycle hooks. Written by the owner. Value: one of the Lifecycle
 	// constants; a missing or empty label means Normal.
 	LabelLifecycleState = "lifecycle.apps.kruise.io/state"
-	// LabelUnavailablePrefix is the prefix of labels with which users declare a Pod unavailable, with any suffix and any
-	// value. Only PodUnavailableBudget reads such labels; CloneSet does not.
+	// LabelUnavailablePrefix is the prefix of labels with which users declare a Pod unavailable, with any suffix and
+	// any value. Only PodUnavailableBudget reads such labels; CloneSet does not.
 	LabelUnavailablePrefix = "unavailable-pod.kruise.io/"
 )
 
@@ -70,11 +70,11 @@ const (
 	// AnnotationLifecycleTimestamp is when LabelLifecycleState was last changed, as RFC 3339 in UTC
 	// ("2026-07-01T10:00:00Z"). Written by the owner together with LabelLifecycleState.
 	AnnotationLifecycleTimestamp = "lifecycle.apps.kruise.io/timestamp"
-	// AnnotationInPlaceUpdateState is the progress of an in-place update. Written by the owner. Value: JSON, described in
-	// package inplaceupdate, always with revision, updateTimestamp and lastContainerStatuses.
+	// AnnotationInPlaceUpdateState is the progress of an in-place update. Written by the owner. Value: JSON, described
+	// in package inplaceupdate, always with revision, updateTimestamp and lastContainerStatuses.
 	AnnotationInPlaceUpdateState = "apps.kruise.io/inplace-update-state"
-	// AnnotationInPlaceUpdateGrace holds a change that is written to the Pod at the end of the grace period. Written and
-	// removed by the owner. Value: JSON, described in package inplaceupdate.
+	// AnnotationInPlaceUpdateGrace holds a change that is written to the Pod at the end of the grace period. Written
+	// and removed by the owner. Value: JSON, described in package inplaceupdate.
 	AnnotationInPlaceUpdateGrace = "apps.kruise.io/inplace-update-grace"
 	// AnnotationInPlaceUpdateStateLegacy is the former name of AnnotationInPlaceUpdateState. The owner reads this
 	// annotation if there is none under the present name, and removes this annotation at the next write.
@@ -149,8 +149,8 @@ const (
 
 // Annotations on claims.
 const (
-	// AnnotationOwnedByStatefulSet is the name of the StatefulSet that has enlarged the claim. Written by the controller
-	// together with the new size, so that changes of the claim enqueue the StatefulSet.
+	// AnnotationOwnedByStatefulSet is the name of the StatefulSet that has enlarged the claim. Written by the
+	// controller together with the new size, so that changes of the claim enqueue the StatefulSet.
 	AnnotationOwnedByStatefulSet = "apps.kruise.io/owned-by-asts"
 )
 
@@ -189,8 +189,8 @@ const (
 	// EnvContainerPriority is an int32 in decimal. Users set EnvContainerPriority on a container to say when the
 	// container starts. The Pod webhook then adds EnvContainerBarrier.
 	EnvContainerPriority = "KRUISE_CONTAINER_PRIORITY"
-	// EnvContainerBarrier is written by the Pod webhook: a configMapKeyRef to the ConfigMap "<pod>-barrier" with the key
-	// "p_<priority>". In-place updates read the priority of a container from this key.
+	// EnvContainerBarrier is written by the Pod webhook: a configMapKeyRef to the ConfigMap "<pod>-barrier" with the
+	// key "p_<priority>". In-place updates read the priority of a container from this key.
 	EnvContainerBarrier = "KRUISE_CONTAINER_BARRIER"
 	// ContainerBarrierKeyPrefix is the beginning of the key in EnvContainerBarrier; the priority in decimal follows.
 	ContainerBarrierKeyPrefix = "p_"
@@ -201,8 +201,8 @@ const (
 	AnnotationLaunchPriority = "apps.kruise.io/container-launch-priority"
 	// LaunchPriorityOrdered is the only value of AnnotationLaunchPriority.
 	LaunchPriorityOrdered = "Ordered"
-	// AnnotationLaunchPriorityCompleted is "true" on a Pod whose containers may all start. Written by the controller for
-	// launch priorities.
+	// AnnotationLaunchPriorityCompleted is "true" on a Pod whose containers may all start. Written by the controller
+	// for launch priorities.
 	AnnotationLaunchPriorityCompleted = "apps.kruise.io/container-launch-priority-completed"
 	// EnvSidecarSetVersion is written by SidecarSet into sidecars. A new value never restarts a container.
 	EnvSidecarSetVersion = "SIDECARSET_VERSION"

@@ -32,10 +32,10 @@ const (
 	EventPodStatesDoNotFit = "PodStatesDoNotFit"
 	// EventTopologyGone says that a Pod cannot be scheduled, because no Node has the recorded topology any more.
 	EventTopologyGone = "TopologyGone"
-	// EventNodeSelectorReplaced says that a Pod's own nodeSelector contradicted the recorded topology and was replaced by
-	// the recorded topology.
+	// EventNodeSelectorReplaced says that a Pod's own nodeSelector contradicted the recorded topology and was replaced
+	// by the recorded topology.
 	EventNodeSelectorReplaced = "NodeSelectorReplaced"
-	// EventPersistentPodStateNotGenerated says why the controller has created no PersistentPodState for a workload whose
-	// annotations ask for a PersistentPodState.
+	// EventPersistentPodStateNotGenerated says why the controller has created no PersistentPodState for a workload
+	// whose annotations ask for a PersistentPodState.
 	EventPersistentPodStateNotGenerated = "PersistentPodStateNotGenerated"
 )

@@ -4,8 +4,8 @@ package apps
 const (
 	// AnnotationDistributedFrom is, on a copy, the name of the ResourceDistribution. Written by the controller.
 	AnnotationDistributedFrom = "kruise.io/resourcedistribution.resource.from"
-	// AnnotationDistributedHash is, on a copy, a hash of the spec.resource from which the copy was last written. Written
-	// by the controller. Value: SHA-256 of the stored JSON of spec.resource, in lower-case hexadecimal digits.
+	// AnnotationDistributedHash is, on a copy, a hash of the spec.resource from which the copy was last written.
+	// Written by the controller. Value: SHA-256 of the stored JSON of spec.resource, in lower-case hexadecimal digits.
 	AnnotationDistributedHash = "kruise.io/resourcedistribution.resource.hashcode"
 )
 

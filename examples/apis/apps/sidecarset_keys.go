@@ -5,8 +5,8 @@ const (
 	// AnnotationSidecarSetHash is, on a SidecarSet and its revisions, the hash of the sidecars. On a Pod the value is a
 	// JSON object with an entry for each SidecarSet: the state of the last injection or upgrade.
 	AnnotationSidecarSetHash = "kruise.io/sidecarset-hash"
-	// AnnotationSidecarSetHashWithoutImage is like AnnotationSidecarSetHash, but images do not count for the hash. A Pod
-	// can be upgraded in place only if the hash on the Pod equals the hash on the SidecarSet.
+	// AnnotationSidecarSetHashWithoutImage is like AnnotationSidecarSetHash, but images do not count for the hash. A
+	// Pod can be upgraded in place only if the hash on the Pod equals the hash on the SidecarSet.
 	AnnotationSidecarSetHashWithoutImage = "kruise.io/sidecarset-hash-without-image"
 	// AnnotationSidecarSetInjected lists, on a Pod, the injected SidecarSets, sorted and separated by commas.
 	AnnotationSidecarSetInjected = "kruise.io/sidecarset-injected-list"
@@ -17,24 +17,24 @@ const (
 	// upgrade needs: a JSON object with an entry for each sidecar.
 	AnnotationSidecarSetWorking = "kruise.io/sidecarset-working-hotupgrade-container"
 	// AnnotationSidecarSetVersionPrefix and AnnotationSidecarSetVersionAltPrefix are prefixes of annotations on a Pod.
-	// The prefix is followed by the name of one of the two containers that a hot upgrade needs. The value is the version
-	// of this container, or, with the second prefix, of the second container. "1" is the first version, and "0" means
-	// that the container does no work.
+	// The prefix is followed by the name of one of the two containers that a hot upgrade needs. The value is the
+	// version of this container, or, with the second prefix, of the second container. "1" is the first version, and "0"
+	// means that the container does no work.
 	AnnotationSidecarSetVersionPrefix    = "version.sidecarset.kruise.io/"
 	AnnotationSidecarSetVersionAltPrefix = "versionalt.sidecarset.kruise.io/"
 	// LabelSidecarSetName is, on a ControllerRevision, the name of the SidecarSet.
 	LabelSidecarSetName = "kruise.io/sidecarset-name"
-	// LabelSidecarSetCustomVersion is, on a ControllerRevision, the user's name for the version. On a v1alpha1 SidecarSet
-	// the label stands for spec.customVersion.
+	// LabelSidecarSetCustomVersion is, on a ControllerRevision, the user's name for the version. On a v1alpha1
+	// SidecarSet the label stands for spec.customVersion.
 	LabelSidecarSetCustomVersion = "apps.kruise.io/sidecarset-custom-version"
-	// AnnotationSidecarSetCanary, with the value "true", makes a SidecarSet replace a second SidecarSet in the Pods that
-	// the first selects. AnnotationSidecarSetBase is the name of the second SidecarSet.
+	// AnnotationSidecarSetCanary, with the value "true", makes a SidecarSet replace a second SidecarSet in the Pods
+	// that the first selects. AnnotationSidecarSetBase is the name of the second SidecarSet.
 	AnnotationSidecarSetCanary = "apps.kruise.io/sidecarset-canary"
 	AnnotationSidecarSetBase   = "apps.kruise.io/sidecarset-base"
 	// EnvSidecarInjected, with the value "true", marks injected containers.
 	EnvSidecarInjected = "IS_INJECTED"
-	// ConditionSidecarSetUpgradable says, on a Pod, whether the Pod's sidecars can be upgraded in place. The message is a
-	// JSON object with an entry for each SidecarSet.
+	// ConditionSidecarSetUpgradable says, on a Pod, whether the Pod's sidecars can be upgraded in place. The message is
+	// a JSON object with an entry for each SidecarSet.
 	ConditionSidecarSetUpgradable = "SidecarSetUpgradable"
 )
 
@@ -45,11 +45,11 @@ const (
 	// EventPodsDropped says, on a SidecarSet, that Pods with sidecars of the SidecarSet get no upgrades, because the
 	// SidecarSet does not select the Pods any more, or has a new sidecar that the Pods do not contain.
 	EventPodsDropped = "PodsDropped"
-	// EventUpgradeHeldUp is a Warning on a SidecarSet: no further Pod is upgraded, because the Pods whose sidecars do not
-	// become ready are as many as maxUnavailable allows.
+	// EventUpgradeHeldUp is a Warning on a SidecarSet: no further Pod is upgraded, because the Pods whose sidecars do
+	// not become ready are as many as maxUnavailable allows.
 	EventUpgradeHeldUp = "UpgradeHeldUp"
-	// EventPodsRefused is a Warning on a SidecarSet: new Pods are refused, because the SidecarSet conflicts with another
-	// SidecarSet, or the revision for the Pods is missing.
+	// EventPodsRefused is a Warning on a SidecarSet: new Pods are refused, because the SidecarSet conflicts with
+	// another SidecarSet, or the revision for the Pods is missing.
 	EventPodsRefused = "PodsRefused"
 	// EventInvalidSidecarSet is a Warning: the SidecarSet is invalid, so its Pods stay unchanged.
 	EventInvalidSidecarSet = "InvalidSidecarSet"

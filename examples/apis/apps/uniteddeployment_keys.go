@@ -8,8 +8,8 @@ const (
 	// LabelSubsetRevision is the full name of the UnitedDeployment's revision ("web-7c9d5f8b6"). Written by the
 	// controller on workloads and Pods.
 	LabelSubsetRevision = "apps.kruise.io/controller-revision-hash"
-	// LabelReservedPod on a Pod is "true" while a substitute for the Pod exists in another subset, and otherwise "false".
-	// Written by the controller if spec.topology.scheduleStrategy.adaptive.reserveUnschedulablePods is true.
+	// LabelReservedPod on a Pod is "true" while a substitute for the Pod exists in another subset, and otherwise
+	// "false". Written by the controller if spec.topology.scheduleStrategy.adaptive.reserveUnschedulablePods is true.
 	LabelReservedPod = "apps.kruise.io/united-deployment-reserved-pod"
 	// AnnotationSubsetPatch on a workload is the subset's patch as JSON, or empty without a patch. Written by the
 	// controller.
@@ -23,11 +23,11 @@ func ReservedSubsetLabels() []string {
 
 // Condition types of a UnitedDeployment, written by its controller.
 const (
-	// ConditionSubsetProvisioned is True after workloads of subsets were created or deleted, and False while creations or
-	// deletions fail. The message of False is the error.
+	// ConditionSubsetProvisioned is True after workloads of subsets were created or deleted, and False while creations
+	// or deletions fail. The message of False is the error.
 	ConditionSubsetProvisioned = "SubsetProvisioned"
-	// ConditionSubsetUpdated is True once the workloads of all subsets follow the spec, and False while an update fails.
-	// The message of False is the error.
+	// ConditionSubsetUpdated is True once the workloads of all subsets follow the spec, and False while an update
+	// fails. The message of False is the error.
 	ConditionSubsetUpdated = "SubsetUpdated"
 	// ConditionSubsetFailure is True while the workload of a subset reports failures.
 	ConditionSubsetFailure = "SubsetFailure"
@@ -62,8 +62,8 @@ const (
 	ReasonSubsetReschedule = "reschedule"
 	// ReasonSubsetRecover is used with True, after the condition was False.
 	ReasonSubsetRecover = "recover"
-	// ReasonSubsetCreated is used with False: a subset was added to an existing UnitedDeployment, and no Pod of the subset
-	// has been ready yet.
+	// ReasonSubsetCreated is used with False: a subset was added to an existing UnitedDeployment, and no Pod of the
+	// subset has been ready yet.
 	ReasonSubsetCreated = "created"
 )
 
@@ -89,7 +89,8 @@ const (
 	EventSubsetUnschedulable = "SubsetUnschedulable"
 	// EventSubsetSchedulable says that a subset gets Pods again.
 	EventSubsetSchedulable = "SubsetSchedulable"
-	// EventReplicasLimited is a Warning: some replicas can be in no subset. The message names the limits of each subset.
+	// EventReplicasLimited is a Warning: some replicas can be in no subset. The message names the limits of each
+	// subset.
 	EventReplicasLimited = "ReplicasLimited"
 	// EventInvalidUnitedDeployment is a Warning: the spec is invalid, and nothing is changed.
 	EventInvalidUnitedDeployment = "InvalidUnitedDeployment"

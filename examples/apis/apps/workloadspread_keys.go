@@ -2,9 +2,9 @@ package apps
 
 // Keys of WorkloadSpreads.
 const (
-	// AnnotationMatchedWorkloadSpread on a Pod is JSON with the names of the Pod's WorkloadSpread and subset. If the Pod
-	// had no name at admission, the JSON also contains a key with which the controller recognizes the Pod. Written at
-	// admission, and by the controller on Pods older than the WorkloadSpread.
+	// AnnotationMatchedWorkloadSpread on a Pod is JSON with the names of the Pod's WorkloadSpread and subset. If the
+	// Pod had no name at admission, the JSON also contains a key with which the controller recognizes the Pod. Written
+	// at admission, and by the controller on Pods older than the WorkloadSpread.
 	AnnotationMatchedWorkloadSpread = "apps.kruise.io/matched-workloadspread"
 	// AnnotationIgnoreExistingPodsMetadata on a WorkloadSpread, with the value "true", says that Pods older than the
 	// WorkloadSpread do not get the labels and annotations of patches. Written by users.

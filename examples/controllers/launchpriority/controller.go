@@ -7,8 +7,8 @@
 //
 // The Pod owns the ConfigMap, so that the ConfigMap is deleted with the Pod. A ConfigMap left by an earlier Pod with
 // the same name is deleted and created again, because the old ConfigMap would open all barriers at once and be garbage
-// collected later. Until the first pass for the Pod, the old ConfigMap exists; containers that the kubelet starts in
-// this time are not stopped. A ConfigMap without an owner is not changed, and an event on the Pod says so.
+// collected later. Until the first pass for the Pod, the old ConfigMap exists; containers started by the kubelet until
+// then are not stopped. A ConfigMap without an owner is not changed, and an event on the Pod says so.
 package launchpriority
 
 import (

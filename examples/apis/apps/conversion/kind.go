@@ -19,8 +19,8 @@ type kind struct {
 	// when are values that decide the meaning of the fields named in depends, below spec.
 	when    [2][]path
 	depends []string
-	// takes reports whether the value of a betaOnly field may be restored from a note; nil accepts all values that the Go
-	// type can hold.
+	// takes reports whether the value of a betaOnly field may be restored from a note; nil accepts all values that the
+	// Go type can hold.
 	takes func(o object, value any) bool
 
 	// The table derives the rest.
