@@ -37,8 +37,8 @@ type Tally struct {
 //
 // A Pod that appears in another subset than admitted gives back the place in the former.
 //
-// Store the book on condition that nobody has written meanwhile: a book written over a webhook's taking gives a place
-// away twice. Count again after a conflict.
+// Store the book on condition that nobody has written meanwhile: if the write replaced the entry of a webhook that has
+// just taken a place, the place would be given to two Pods. Count again after a conflict.
 func (p Policy) Count(book Book, places []Place, members []Member, now time.Time) Tally {
 	p, places = p.complete(), distinct(places)
 	old := book.aligned(places)

@@ -17,9 +17,9 @@
 // is not spent: clients such as kubectl drain retry.
 //
 // If the API server answers that a budget does not exist, the budget protects no Pod (BudgetGone). The API server
-// cannot tell a deleted budget from a misspelt name, so name the budget by a reference that the API maintains, such as
-// the Pod's owner reference. A cache may not show a new owner yet: see ownercache.Cache.OwnerOf. An empty name is an
-// error, and the Pod must not be taken out of service.
+// cannot distinguish a deleted budget from a misspelt name, so name the budget by a reference that the API maintains,
+// such as the Pod's owner reference. A cache may not show a new owner yet: see ownercache.Cache.OwnerOf. An empty name
+// is an error, and the Pod must not be taken out of service.
 //
 // The counting controller must also write on condition that the object is unchanged; see package disruption.
 //

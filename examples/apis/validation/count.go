@@ -34,8 +34,8 @@ func refused(err error, value *intstr.IntOrString, path *field.Path) field.Error
 	return errs
 }
 
-// AtLeastOne reports whether value amounts to at least 1 of total, percentages rounded up. With total above 0, every
-// value above 0 does. AtLeastOne is false for values refused by [Count].
+// AtLeastOne reports whether value amounts to at least 1 of total. Percentages are rounded up, so if total is above 0,
+// every value above 0 amounts to at least 1. AtLeastOne is false for values refused by [Count].
 func AtLeastOne(value intstr.IntOrString, total int32) bool {
 	// With a larger total the number might be too large.
 	n, err := partition.ResolveUncapped("", &value, int(min(max(total, 0), 1)), partition.Up)

@@ -39,7 +39,7 @@ const skew = time.Minute
 // longestID limits the length of container IDs that are copied, because a Node determines their length.
 const longestID = 256
 
-// longestMessage and mostConditions limit other parts of a status.
+// longestMessage limits the length of a message in a status, and mostConditions the number of conditions.
 const (
 	longestMessage = 1024
 	mostConditions = 16

@@ -12,8 +12,8 @@ type spare struct {
 	since       time.Time
 }
 
-// isUsable reports whether a Pod may have the place: the count awaits the Pod from the place's time on, and allows for
-// a request that comes RenewedAfter later.
+// isUsable reports whether a new Pod may still take the place. The controller waits for a Pod from the time of the
+// place on, and accepts a request up to RenewedAfter later.
 func (s spare) isUsable(now time.Time) bool {
 	age := now.Sub(s.since)
 	return age > -subsets.RenewedAfter && age < subsets.RenewedAfter

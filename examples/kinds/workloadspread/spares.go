@@ -127,8 +127,8 @@ func (a *spares) filled(p pool, stored []spare) {
 	}
 }
 
-// expire removes the spares that no Pod may have any more, and forgets idle pools. unused are the keys by pool. wait is
-// the time until the next spare expires, 0 for none.
+// expire removes the spares that no Pod may have any more, and forgets idle pools. unused are the keys of the removed
+// spares, by pool. wait is the time until the next spare expires, 0 for none.
 func (a *spares) expire() (unused map[pool]map[string]bool, spreads map[pool]*v1beta1.WorkloadSpread, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -167,9 +167,9 @@ func (s *settings) named(name string) *subset {
 // count frees the place.
 const releases = 2 * time.Second
 
-// givesBack reports whether the Pod of a review has no place any more. An eviction may be refused after the review, for
-// example by a PodDisruptionBudget, and is tried again on and on: the place would be free each time, for a Pod more
-// than the maximum. The next count frees the place of an evicted Pod.
+// givesBack reports whether the review frees the place of the Pod, as a deletion does. An eviction does not: the
+// eviction may be refused after the review, for example by a PodDisruptionBudget, and be tried again and again. Each
+// try would free the place, and too many Pods would be admitted. The next count frees the place of an evicted Pod.
 func givesBack(review *guard.Review) bool {
 	return review.Pod != nil && review.Operation == disruption.Delete && !review.DryRun
 }

@@ -51,7 +51,8 @@ const (
 	Restarted  reason.Code = "Restarted"
 )
 
-// mostNamed bounds the reasons in a condition, and longestDetail the words of a Node.
+// mostNamed limits the number of reasons in a condition, and longestDetail the length of a message that comes from a
+// Node.
 const (
 	mostNamed     = 5
 	longestDetail = 256

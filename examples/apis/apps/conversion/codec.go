@@ -94,7 +94,8 @@ func snapshot() codec {
 	}
 }
 
-// grace is the condition PreRecreateGrace alone, shown as its time. The zero time is none.
+// grace converts a list with only the condition PreRecreateGrace to the transition time of the condition. For the zero
+// time there is no condition.
 func grace() codec {
 	return codec{
 		read: func(text string) any {

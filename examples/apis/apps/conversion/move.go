@@ -27,8 +27,8 @@ func (m move) while(condition func(object) bool, to ...int) move {
 	return m
 }
 
-// renamed is a field of two names, in an object or in all objects of a list. If both names exist, where the API server
-// prunes, each becomes its counterpart, so nothing is lost.
+// renamed is a field with a different name in each version, in an object or in all objects of a list. If an object has
+// both names, renamed exchanges the names, so no value is lost even where the API server prunes unknown fields.
 func renamed(in, old, next string) move {
 	exchange := func(o object) {
 		a, b := o[old], o[next]
@@ -45,7 +45,7 @@ func renamed(in, old, next string) move {
 	return move{to: [2]func(object){everywhere, everywhere}}
 }
 
-// betaOnly are fields without a place in v1alpha1. A note takes any value that the schema might accept.
+// betaOnly are fields that v1alpha1 does not have. A note takes any value that the schema might accept.
 func betaOnly(names ...string) (m move) {
 	for _, name := range names {
 		m.places[beta] = append(m.places[beta], steps(name))

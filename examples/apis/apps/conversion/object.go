@@ -67,7 +67,8 @@ func parent(o object, p path) object {
 	return o
 }
 
-// section returns the object at a path, made if absent. An error means that a value of a different type is on the way.
+// section returns the JSON object at a path, and creates missing objects. An error means that a value on the path is no
+// object.
 func section(o object, p path) (object, error) {
 	for i, step := range p {
 		if open(o, step) == nil {

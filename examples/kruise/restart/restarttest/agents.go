@@ -85,8 +85,8 @@ func (a *Agents) install(ctx context.Context, is bool) {
 	}
 }
 
-// Ask puts a wish on an owner, for the caller to write, or takes the wish back. Now and then the CRD of requests comes
-// or goes.
+// Ask sets or removes the annotation for a restart on an owner, without a write to the server. Now and then, Ask also
+// installs or removes the CRD of requests.
 func (a *Agents) Ask(ctx context.Context, owner client.Object) {
 	if a.Chance(15) {
 		a.install(ctx, a.absent.Load())
