@@ -20,8 +20,8 @@ func (s spare) isUsable(now time.Time) bool {
 }
 
 // takeAhead takes places for further Pods of a version, all in the first subset with room. At least half of the
-// subset's room stays for others: no Pod is sent to a later subset because of a place that nobody uses in the end.
-// Places taken under the keys before are among the answers.
+// subset's free places remain for other Pods, so that no Pod is sent to a later subset because of a place that nobody
+// uses in the end. Places taken under the keys before are among the answers.
 func (s *settings) takeAhead(books ledger, places []subsets.Place, version string, keys []string, now time.Time) (after ledger, taken []spare, changed bool) {
 	list := books[version]
 	book := bookOf(list)

@@ -36,7 +36,7 @@ type crowd struct {
 	ended map[string]time.Time
 }
 
-// hasEnded reports whether the Pod of a place taken at a time has come and ended since.
+// hasEnded reports whether the Pod for which a place was taken at the given time has been created and has ended since.
 func (c *crowd) hasEnded(key string, taken time.Time) bool {
 	created, ended := c.ended[key]
 	return ended && (created.IsZero() || !created.Before(taken))

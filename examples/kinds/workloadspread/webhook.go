@@ -115,7 +115,7 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 			if !ok || err != nil || !s.selector.Matches(labels.Set(pod.Labels)) {
 				return before, given{}, sharedstatus.Answer
 			}
-			n.now = w.clock.Now() // a place's time starts at the decision, which a slow write may repeat
+			n.now = w.clock.Now() // the time is read in each attempt: a slow write may repeat the decision
 			books := before.VersionedSubsetStatuses
 			if before.ObservedGeneration == 0 && len(books) == 0 {
 				books = s.booksOf(spread, before, observed{pods: s.crowdOf(spread.Name, there, w.versioned), replicas: replicas, versioned: w.versioned, now: n.now})

@@ -48,7 +48,8 @@ func (r *Reading) Warn(errs ...*field.Error) {
 	}
 }
 
-// Absent adds faults for values that defaulting fills in. The controller uses the defaults and reports nothing.
+// Absent adds faults for missing fields that defaulting would set. The controller uses the defaults and reports
+// nothing.
 func (r *Reading) Absent(errs ...*field.Error) {
 	for _, err := range errs {
 		r.Warnings = append(r.Warnings, Fault{Refusal: err})
