@@ -56,7 +56,7 @@ func (c *container) runs() bool {
 // precedes reports whether the reported instance was started before the spec's image was requested. Such an instance
 // runs a superseded image that shares a digest with the spec's image, and the kubelet has yet to restart the container.
 // Times have whole seconds, and an instance started in the second of the request counts as started after the request.
-// If the node's clock is behind, the proof by waiting applies in the end.
+// If the node's clock is behind, only the proof by waiting applies.
 func (c *container) precedes() bool {
 	running := c.status.State.Running
 	if _, changed := c.record(); !changed || running == nil || running.StartedAt.IsZero() || len(c.unknown()) == 0 {

@@ -73,7 +73,7 @@ type plan struct {
 type origin int
 
 const (
-	keep    origin = iota // keep the part as it is
+	keep    origin = iota // keep the part unchanged
 	create                // create a new part
 	promote               // use the next authority as the signing authority
 	drop                  // leave the part out

@@ -82,9 +82,9 @@ func (s *served) follow(ctx context.Context) (end func()) {
 	}
 }
 
-// has reports whether the API server has a kind, and returns a channel that is closed when the answer may have
-// changed. If the CRDs cannot be read, sure is false, has comes from the API server's list of kinds, and the caller
-// must ask again later.
+// has reports whether the API server has a kind, and returns a channel that is closed when the answer may have changed.
+// If the CRDs cannot be read, sure is false: the answer comes from the API server's list of kinds, and the caller must
+// ask again later.
 func (s *served) has(kind schema.GroupVersionKind) (has, sure bool, changed <-chan struct{}) {
 	state, changed := s.crds.Of(kind)
 	if state != watchhealth.Unknown {

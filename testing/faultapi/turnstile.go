@@ -15,7 +15,7 @@ type Turnstile struct {
 	broken  error
 }
 
-// Waiting is a call standing at a Turnstile.
+// Waiting is a call that a Turnstile holds.
 type Waiting struct {
 	Call Call
 

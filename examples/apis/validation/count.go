@@ -12,7 +12,7 @@ import (
 )
 
 // Count checks an integer or percentage, possibly above 100 %, of any total. [partition.ValidateUncapped] defines the
-// allowed values. Nil is fine.
+// allowed values. A nil value is valid.
 func Count(value *intstr.IntOrString, path *field.Path) field.ErrorList {
 	return refused(partition.ValidateUncapped("", value), value, path)
 }
@@ -75,7 +75,7 @@ func shown(value intstr.IntOrString) any {
 	return reason.Shorten(value.StrVal, 64)
 }
 
-// NotNegative refuses a number below 0. Nil is fine.
+// NotNegative refuses a number below 0. A nil value is valid.
 func NotNegative[T int32 | int64](value *T, path *field.Path) field.ErrorList {
 	if value != nil && *value < 0 {
 		return field.ErrorList{field.Invalid(path, *value, "must be at least 0")}

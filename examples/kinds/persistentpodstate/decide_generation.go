@@ -179,7 +179,7 @@ func generate(workloads []*workloads.Workload, found *v1beta1.PersistentPodState
 	return generation{}
 }
 
-// keep decides whether a workload's PersistentPodState stays as it is, is changed, or is deleted.
+// keep decides whether a workload's PersistentPodState stays unchanged, is changed, or is deleted.
 func keep(workload *workloads.Workload, found *v1beta1.PersistentPodState) generation {
 	if workload.Ending || found.DeletionTimestamp != nil {
 		return generation{For: workload}

@@ -58,7 +58,7 @@ const (
 	longestDetail = 256
 )
 
-// lookAgain is the time between two looks for what the API server serves.
+// lookAgain is the time until the next pass while the API server does not serve the requests.
 const lookAgain = 10 * time.Second
 
 // WithoutAgents says that no agents exist.
@@ -101,7 +101,7 @@ func NewView(wish *Wish, requests []*v1beta1.ContainerRecreateRequest, now time.
 	return v
 }
 
-// Away reports whether a restart of the Pod is under way: such a Pod is not available.
+// Away reports whether a restart of the Pod is in progress: such a Pod is not available.
 func (v *View) Away(pod *corev1.Pod) bool {
 	request := v.requests[pod.UID]
 	return request != nil && IsUnderWay(request)

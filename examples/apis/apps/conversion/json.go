@@ -11,8 +11,8 @@ import (
 var ErrUnknown = errors.New("not of a kind and version that is converted here")
 
 // JSON converts a serialised object of a kind with two versions to the given apiVersion, v1alpha1 or v1beta1 of the
-// object's group. An object that has the version already is returned as it is. Only the parts named in the kind's table
-// are read, and the case of their keys matters. All remaining parts stay unchanged.
+// object's group. An object of this version is returned unchanged. Only the parts named in the kind's table are read,
+// and the case of their keys matters. All remaining parts stay unchanged.
 func JSON(raw []byte, apiVersion string) ([]byte, error) {
 	o, k, from, err := read(raw)
 	if err != nil {
