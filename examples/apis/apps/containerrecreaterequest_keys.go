@@ -19,8 +19,8 @@ const (
 	// FinalizerRequestUnreadyAcquired prevents the deletion of a request as long as the request keeps its Pod not
 	// ready. Written and removed by the controller.
 	FinalizerRequestUnreadyAcquired = "crr.apps.kruise.io/unready-acquired"
-	// ConditionPreRecreateGrace is True on a request that keeps its Pod not ready. The transition time is when the Pod
-	// was made not ready. The condition's reason has the same text as the type.
+	// ConditionPreRecreateGrace is True on a request that has made its Pod not ready. The transition time is when the
+	// Pod was made not ready. The condition's reason has the same text as the type.
 	ConditionPreRecreateGrace = "PreRecreateGrace"
 	// NotReadyUserAgentRequest is the userAgent of requests in ConditionKruisePodReady. The key there contains the
 	// namespace and the name of the request.

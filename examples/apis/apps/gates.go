@@ -53,8 +53,8 @@ const (
 	GateTemplateNoDefaults Gate = "TemplateNoDefaults"
 	// GateDefaultHostNetworkHostPorts fills in hostPort in templates with hostNetwork. Default false.
 	GateDefaultHostNetworkHostPorts Gate = "DefaultHostNetworkHostPortsInPodTemplates"
-	// GateForceDeleteTimeoutExpectation stops waiting, after a timeout, until the cache shows a controller's own write.
-	// Default false.
+	// GateForceDeleteTimeoutExpectation limits the time for which a controller waits for the cache to show the
+	// controller's own writes. Default false.
 	GateForceDeleteTimeoutExpectation Gate = "ForceDeleteTimeoutExpectationGate"
 	// GateResourcesDeletionProtection makes LabelDeleteProtection effective. Default false.
 	GateResourcesDeletionProtection Gate = "ResourcesDeletionProtection"

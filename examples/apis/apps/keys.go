@@ -204,7 +204,8 @@ const (
 	// AnnotationLaunchPriorityCompleted is "true" on a Pod whose containers may all start. Written by the controller
 	// for launch priorities.
 	AnnotationLaunchPriorityCompleted = "apps.kruise.io/container-launch-priority-completed"
-	// EnvSidecarSetVersion is written by SidecarSet into sidecars. A new value never restarts a container.
+	// EnvSidecarSetVersion is written by SidecarSet into sidecars. A change of the annotation from which the value is
+	// read never restarts a container.
 	EnvSidecarSetVersion = "SIDECARSET_VERSION"
 	// EnvSidecarSetVersionAlt is a second variable with a version, for hot upgrades.
 	EnvSidecarSetVersionAlt = "SIDECARSET_VERSION_ALT"
