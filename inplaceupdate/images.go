@@ -107,7 +107,7 @@ func (c *container) settled() bool {
 	if _, changed := c.record(); changed {
 		return c.runs() || c.provenByTime()
 	}
-	// During a grace period, only SupersededImages records an unfinished update before the present update.
+	// During a grace period, only SupersededImages records a previous, unfinished update.
 	return !slices.Contains(c.superseded(), c.spec.Image)
 }
 

@@ -71,7 +71,7 @@ func (u *Updater) lost(pod *corev1.Pod, value, detail string) error {
 }
 
 // isUndelivered reports whether none of the update's changes to containers was delivered. Env does not count: a state
-// that only took over a wait for a report from the update before has the same fields.
+// that only took over a wait for a report from the previous update has the same fields.
 func (s *savedState) isUndelivered() bool {
 	next := s.next()
 	delivered := len(s.LastContainerStatuses)+len(s.ContainerBatchesRecord) > 0 || !next.isEmpty()

@@ -28,8 +28,8 @@ type Target struct {
 	// annotation stores the start in whole seconds, so the period may last up to one second longer. Zero means no grace
 	// period. Start refuses negative periods.
 	GracePeriod time.Duration
-	// Unproven are containers whose image was set by the update before, if the records of that update are lost and if
-	// nothing shows that the containers run the image (LostImage). The new update is not complete before these
+	// Unproven are containers whose image was set by the previous update, if the records of the previous update are
+	// lost and nothing shows that the containers run the image (LostImage). The new update is not complete before these
 	// containers are known to run their image.
 	Unproven []string
 }
@@ -87,7 +87,7 @@ const startReason = "StartInPlaceUpdate"
 // until the end of the period. Start sets the gate's condition even if the given Pod has the condition already, because
 // the Pod may come from a stale cache. The caller may merge the change with other changes of the Pod.
 //
-// If the update before is unfinished, the new update replaces the unfinished update. Start adds changes that the
+// If the previous update is unfinished, the new update replaces the unfinished update. Start adds changes that the
 // unfinished update has not delivered, unless the new plan sets the same field: the plan starts from the revision in
 // the Pod's label, that is the revision of the unfinished update. If a container runs an image of the unfinished
 // update, the container does not count as updated.
@@ -305,7 +305,7 @@ func (v *view) supersede(images map[string]string, target *Target) map[string][]
 }
 
 // learn takes over the known images, adds the images that the changing containers run now, and records which containers
-// get their new env by the restart for an image of the new update or of the unfinished update before.
+// get their new env by the restart for an image of the new update or of the previous, unfinished update.
 func (v *view) learn(t *todo, target *Target, into *progress) {
 	if v.state != nil {
 		into.KnownImages = maps.Clone(v.state.KnownImages)
@@ -344,8 +344,8 @@ func (v *view) toReport(t *todo) []string {
 	return sortedSet(names, nil)
 }
 
-// todo is everything that a new update must deliver: the changes of its plan, and changes that the unfinished update
-// before has not delivered. The maps and slices of a todo may belong to the plan, which several Pods share, so they
+// todo is everything that a new update must deliver: the changes of its plan, and changes that the previous, unfinished
+// update has not delivered. The maps and slices of a todo may belong to the plan, which several Pods share, so they
 // must not be modified.
 type todo struct {
 	work
@@ -365,8 +365,8 @@ func (t *todo) putMetadata(change *podpatch.Change) {
 	change.AddFinalizers, change.RemoveFinalizers = t.addFinalizers, t.removeFinalizers
 }
 
-// todo combines a plan with the undelivered changes of the unfinished update before: later batches, a resize not sent
-// yet, and everything that waits for the end of a grace period.
+// todo combines a plan with the undelivered changes of the previous, unfinished update: later batches, a resize not
+// sent yet, and everything that waits for the end of a grace period.
 func (v *view) todo(plan *Plan) (todo, error) {
 	t := todo{
 		work:   work{images: plan.Images, refs: plan.RefMetadata, resources: plan.Resources},
@@ -398,7 +398,7 @@ func (v *view) todo(plan *Plan) (todo, error) {
 	return t, nil
 }
 
-// addEarlier adds changes of the unfinished update before, unless the newer plan sets the same field. addEarlier
+// addEarlier adds changes of the previous, unfinished update, unless the newer plan sets the same field. addEarlier
 // modifies no map of its arguments.
 func (w *work) addEarlier(earlier work, newer *Plan) {
 	w.images = united(earlier.images, w.images)

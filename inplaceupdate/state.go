@@ -135,8 +135,8 @@ type sighting struct {
 	At          metav1.Time `json:"at"`
 }
 
-// containerRecord is the container's image before the change of the image. Since is the time of the request if the
-// request was made by an update before the present update, because the batches of that update are no longer recorded.
+// containerRecord is the container's image before the change of the image. Since is the time of the request if a
+// previous update made the request, because the batches of previous updates are no longer recorded.
 type containerRecord struct {
 	ImageID string       `json:"imageID,omitempty"`
 	Since   *metav1.Time `json:"since,omitempty"`

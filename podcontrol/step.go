@@ -166,7 +166,7 @@ func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 }
 
 // takeBack carries out the transition of a Pod that the owner wants to keep. When the Pod stops waiting for its hook,
-// takeBack removes the label that an update before this pass has set to delete the Pod.
+// takeBack removes the delete label, which a previous update may have set.
 func (c *Control) takeBack(pod *corev1.Pod, rules Rules, t lifecycle.Transition, now time.Time) (Step, error) {
 	if t.Act == lifecycle.DeletePod { // nobody else would delete the Pod
 		return Step{Act: Delete}, c.Validate(rules)

@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// errEnded is the reason why an ended Pod is not deleted yet: the Pod before, with the same ordinal or on the same
+// errEnded is the reason why an ended Pod is not deleted yet: the previous Pod with the same ordinal, or on the same
 // Node, has ended as well.
 var errEnded = errors.New("the Pod before has ended as well")
 

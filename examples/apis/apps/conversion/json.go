@@ -46,7 +46,7 @@ func read(raw []byte) (o object, k *kind, version int, err error) {
 	return nil, nil, 0, fmt.Errorf("%w: kind %q of %q", ErrUnknown, name, apiVersion)
 }
 
-// convert converts an object of version 1-to to version to.
+// convert converts an object to version to. The object has the version 1-to.
 func (k *kind) convert(o object, to int) error {
 	for _, part := range k.sections {
 		if _, err := section(o, part); err != nil {

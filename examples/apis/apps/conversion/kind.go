@@ -16,7 +16,7 @@ type kind struct {
 	settle func(object)
 	// always are the paths of JSON objects that conversion adds, in both versions, if they are missing.
 	always []path
-	// when are the paths of values on which the meaning of the fields in depends depends; the latter are below spec.
+	// when are the paths of values, by version, that determine the meaning of the fields of spec named in depends.
 	when    [2][]path
 	depends []string
 	// takes reports whether the value of a betaOnly field may be restored from a note; nil accepts all values that the
