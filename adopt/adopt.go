@@ -35,7 +35,7 @@ type Owner struct {
 	Namespace string
 	Selector  labels.Selector
 	// Deleting is set if the owner has a deletionTimestamp. The owner then neither adopts nor releases, so the garbage
-	// collector decides about the owned objects.
+	// collector decides whether the owned objects are deleted.
 	Deleting bool
 }
 

@@ -20,7 +20,7 @@ const (
 	NotCounted reason.Code = "NotCounted"
 	// NoPod means that the request does not name its Pod.
 	NoPod reason.Code = "NoPod"
-	// TooManyLetGo means that the ledger is full: Policy.MaxEntries Pods are recorded as let go.
+	// TooManyLetGo means that the ledger is full: requests for Policy.MaxEntries Pods were admitted and still count.
 	TooManyLetGo reason.Code = "TooManyLetGo"
 )
 
@@ -39,7 +39,8 @@ const (
 type Request struct {
 	// Pod is the present state of the Pod that may be taken out of service. An eviction request carries only the Pod's
 	// name, so the caller must read the Pod. Required. The Pod is identified by name and UID, or without a UID by name
-	// and creationTimestamp, to the second. A Pod with neither UID nor creationTimestamp never counts as let go before.
+	// and creationTimestamp, to the second. If a Pod has neither UID nor creationTimestamp, no earlier request counts
+	// as a request for this Pod.
 	Pod *corev1.Pod
 	// Generation is the generation of the budget's object. Required; guard.Guard sets the field.
 	Generation int64
@@ -50,8 +51,8 @@ type Request struct {
 	OutOfService bool
 	// Gated says that a readiness gate takes the Pod out of service before the operation and puts the Pod back
 	// afterwards: the requester is the controller that owns the gate. The Pod then stops counting against the budget as
-	// soon as the Pod is in service again. If there is no gate, the Pod's Ready condition proves nothing until its node
-	// has seen the change.
+	// soon as the Pod is in service again. If there is no gate, the Pod's Ready condition proves nothing until the
+	// kubelet has observed the change.
 	Gated bool
 }
 
@@ -66,13 +67,13 @@ type Decision struct {
 	Reason reason.Reason
 }
 
-// Decide answers a request, and returns the ledger to store if Decision.Changed is true, otherwise the given ledger. A
-// second request for a Pod that was let go a moment ago costs nothing: a controller that asks before its own request
-// causes no second write when a webhook asks about the same request. Some seconds later, a second request restarts the
-// Pod's time in the ledger, and is refused if fewer Pods are in service than required: the Pod may be in service again.
-// If a Pod was let go but was not deleted in time, a second request is refused while the budget is spent. Otherwise, if
-// somebody else such as a PodDisruptionBudget refused the deletion, a client that retries for ever would keep the
-// budget spent for ever.
+// Decide answers a request, and returns the ledger to store if Decision.Changed is true, otherwise the given ledger. If
+// a request for a Pod was admitted a moment ago, a second request for the Pod costs nothing: a controller that asks
+// before its own request causes no second write when a webhook asks about the same request. Some seconds later, a
+// second request restarts the Pod's time in the ledger, and is refused if fewer Pods are in service than required: the
+// Pod may be in service again. If the deletion of a Pod was admitted but did not happen in time, a second request is
+// refused while the budget is spent. Otherwise, if somebody else such as a PodDisruptionBudget refused the deletion, a
+// client that retries for ever would keep the budget spent for ever.
 func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decision) {
 	p = p.complete()
 	free := func(code reason.Code, detail string) (Ledger, Decision) {
@@ -107,7 +108,7 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 	}
 	switch {
 	case ledger.Allowed <= 0:
-		serve := min(ledger.Current, ledger.Need) // Current does not include the Pods let go since the count
+		serve := min(ledger.Current, ledger.Need) // Current excludes Pods with requests admitted since the count
 		return refuse(BudgetSpent, fmt.Sprintf("%d of %d Pods serve, and %d have to", serve, ledger.Expected, ledger.Need), "wait until others serve")
 	case len(ledger.Leaving)+len(ledger.Changing) >= p.MaxEntries:
 		return refuse(TooManyLetGo, fmt.Sprintf("%d Pods were let go in the last seconds", p.MaxEntries), "wait until some of them are gone")
@@ -116,7 +117,7 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 	return ledger.letGo(r, now), Decision{Admitted: true, Changed: true}
 }
 
-// letGo returns the ledger with an entry for the Pod.
+// letGo returns the ledger with an entry for the Pod, whose request is admitted.
 func (l Ledger) letGo(r Request, now time.Time) Ledger {
 	since := metav1.NewTime(now.Truncate(time.Second)) // API times have whole seconds
 	l.Identities = maps.Clone(l.Identities)
@@ -133,8 +134,8 @@ func (l Ledger) letGo(r Request, now time.Time) Ledger {
 
 // isLetGo reports whether the ledger has an entry for exactly this Pod that still counts against the budget. justNow
 // says that enough of the entry's time is left for the operation. For a deletion or eviction, half of the time must be
-// left: the counting controller sees the event within this half. For a change, nine tenths must be left, because the
-// Pod's node must report the change first. The Pod must also be unchanged since the entry: otherwise the end of the
+// left: the counting controller receives the event within this half. For a change, nine tenths must be left, because
+// the Pod's node must report the change first. The Pod must also be unchanged since the entry: otherwise the end of the
 // earlier change would remove the entry. An entry without a gate does not cover a change with a gate, for the same
 // reason.
 func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bool) {
@@ -153,7 +154,7 @@ func (p Policy) isStuck(ledger Ledger, r Request, now time.Time) bool {
 }
 
 // rest is the time for which a Pod still counts against the budget, for a deletion and for a change. Times have whole
-// seconds: if a Pod without identity was created in the second of the entry, the Pod may be a successor of the same
+// seconds: if a Pod without identity was created in the second of the entry, the Pod may be a later Pod with the same
 // name, and needs its own entry.
 func (p Policy) rest(ledger Ledger, r Request, now time.Time) (leaving, changing time.Duration) {
 	m := MemberOf(r.Pod, false)

@@ -1,9 +1,9 @@
 // Package disruption answers "may this Pod be taken out of service now?" for budgets from which several webhooks spend
 // at once.
 //
-// A [Ledger] says how many Pods of a budget are in service ("serve"), how many must serve, and which Pods were let go
-// since the count: an operation that takes the Pod out of service was admitted. The ledger is part of the status of the
-// budget's object. A controller counts, whenever Pods change:
+// A [Ledger] says how many Pods of a budget are in service ("serve"), how many must serve, and for which Pods a request
+// was admitted since the count: the Pod may be taken out of service. The ledger is part of the status of the budget's
+// object. A controller counts, whenever Pods change:
 //
 //	count, err := disruption.Policy{}.Count(ledger, disruption.Census{
 //		Generation: budget.Generation, Expected: &expected, Bounds: bounds, Path: "spec", Members: members,
@@ -13,22 +13,22 @@
 //
 //	err := c.Status().Patch(ctx, counted, client.MergeFromWithOptions(budget, client.MergeFromWithOptimisticLock{}))
 //
-// If the controller overwrote the status after a webhook's spending, a Pod too many could be let go: after a conflict,
-// count again.
+// If the controller overwrote the status after a webhook's spending, requests for too many Pods could be admitted:
+// after a conflict, count again.
 //
-// A webhook decides about a request, and stores the ledger by compare-and-swap before answering the request (package
-// disruption/guard):
+// A webhook decides whether to admit a request, and stores the ledger by compare-and-swap before answering the request
+// (package disruption/guard):
 //
 //	ledger, decision := disruption.Policy{}.Decide(ledger, disruption.Request{Pod: pod, Generation: budget.Generation, Operation: disruption.Evict}, now)
 //
-// A Pod that was let go counts against the budget until the Pod is deleted, until the Pod has changed and serves again
-// (see Member.Settled), or until Policy's time has passed. Caches are stale, and in between no second request may spend
-// the same share of the budget. A budget that was not counted yet admits no request. A request for a Pod that does not
-// serve costs nothing, as with the eviction API (KEP-3017).
+// A Pod with an admitted request counts against the budget until the Pod is deleted, until the Pod has changed and
+// serves again (see Member.Settled), or until Policy's time has passed. Caches are stale, and in between no second
+// request may spend the same share of the budget. A budget that was not counted yet admits no request. A request for a
+// Pod that does not serve costs nothing, as with the eviction API (KEP-3017).
 //
 // The clocks of counting controllers and deciding webhooks should agree to a few seconds. If clocks differ, an entry
 // ends too early, when the Pod may still be about to go out of service, or too late. If the difference is near
-// Policy.LeavingFor or ChangingFor, a Pod too many may be let go.
+// Policy.LeavingFor or ChangingFor, requests for too many Pods may be admitted.
 //
 // A ledger identifies Pods by name, so all Pods of a ledger must be in the same namespace.
 //

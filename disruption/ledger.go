@@ -22,28 +22,28 @@ type Ledger struct {
 	// older generation, or never counted, admits no request.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Expected is the number of Pods that should exist. Need is the number of Pods that must be in service. Current is
-	// the number of Pods in service at the last count, without the Pods let go. Allowed is the number of further Pods
-	// that may be let go.
+	// the number of Pods in service at the last count, without Pods whose deletion or change was admitted. Allowed is
+	// the number of further Pods that may be taken out of service.
 	Expected int32 `json:"expected"`
 	Need     int32 `json:"need"`
 	Current  int32 `json:"current"`
 	Allowed  int32 `json:"allowed"`
-	// Leaving are the Pods let go for a deletion or eviction, and Changing the Pods let go for a change: both map the
-	// Pod's name to the time.
+	// Leaving are the Pods whose deletion or eviction was admitted, and Changing the Pods whose change was admitted:
+	// both map the Pod's name to the time of the admission.
 	Leaving  map[string]metav1.Time `json:"leaving,omitempty"`
 	Changing map[string]metav1.Time `json:"changing,omitempty"`
-	// Identities map the name of each Pod let go to its identity, to distinguish the Pod from a later Pod of the same
-	// name, and from itself after a change. A status without a field for Identities may drop the map: entries then end
-	// later, by the durations of the Policy.
+	// Identities map the name of each Pod in Leaving or Changing to the Pod's identity, to distinguish the Pod from a
+	// later Pod with the same name, and to notice a change of the Pod. A status without a field for Identities may drop
+	// the map: entries then end later, after the durations in the Policy.
 	Identities map[string]Identity `json:"identities,omitempty"`
-	// NeededSince is the time when Need rose from 0; nil if long ago or never. While Need was 0, Pods were let go
-	// without entries, and the controller's cache may still show some of these Pods. So no request is admitted until
-	// Policy.LeavingFor after NeededSince. If the status has no field for NeededSince, the caller must remember the
-	// time.
+	// NeededSince is the time when Need rose from 0; nil if long ago or never. While Need was 0, requests were admitted
+	// without entries, and the controller's cache may still show some of the deleted Pods. So no request is admitted
+	// until Policy.LeavingFor after NeededSince. If the status has no field for NeededSince, the caller must remember
+	// the time.
 	NeededSince *metav1.Time `json:"neededSince,omitempty"`
 }
 
-// Identity identifies a Pod let go, in its state when let go.
+// Identity identifies a Pod, in its state when the request was admitted.
 type Identity struct {
 	UID        types.UID   `json:"uid"`
 	Created    metav1.Time `json:"created"`
@@ -72,15 +72,15 @@ func (l *Ledger) DeepCopy() *Ledger {
 // Policy says how long an admitted operation counts against the budget. The zero value has the default durations of
 // OpenKruise.
 type Policy struct {
-	// LeavingFor is the time after which a Pod let go for a deletion counts as in service again if the Pod still
-	// exists; 20 s if zero. Counting controllers must see the deletion within the first half: in the second half, a
-	// further request for the Pod is admitted without a new entry.
+	// LeavingFor is the time after which a Pod whose deletion was admitted counts as in service again if the Pod still
+	// exists; 20 s if zero. The caches of counting controllers must show the deletion within the first half, because in
+	// the second half a further request for the Pod is admitted without a new entry.
 	LeavingFor time.Duration
-	// ChangingFor is the time for which a Pod let go for a change counts as out of service, whatever conditions the Pod
-	// reports; 10 s if zero. The node must see the change within ChangingFor.
+	// ChangingFor is the time for which a Pod whose change was admitted counts as out of service, whatever conditions
+	// the Pod reports; 10 s if zero. The kubelet must observe the change within ChangingFor.
 	ChangingFor time.Duration
-	// MaxEntries limits the number of Pods recorded as let go; 2,000 if zero. Requests beyond the limit are refused
-	// until entries have expired.
+	// MaxEntries limits the number of Pods in Ledger.Leaving and Changing; 2,000 if zero. Requests beyond the limit are
+	// refused until entries have expired.
 	MaxEntries int
 }
 
@@ -106,17 +106,17 @@ func (p Policy) complete() Policy {
 // Member is an active Pod of a budget: neither ended nor being deleted (podstate.IsActive). See MemberOf.
 type Member struct {
 	Name string
-	// UID, Created and Generation are those of the Pod's metadata. If there is no UID, a later Pod of the same name is
-	// told from the Pod by the creation time, to the second.
+	// UID, Created and Generation are from the Pod's metadata. If there is no UID, the creation time, to the second,
+	// distinguishes the Pod from a later Pod with the same name.
 	UID        types.UID
 	Created    metav1.Time
 	Generation int64
 	// Serves says that the Pod is in service.
 	Serves bool
 	// Settled says that the Pod's conditions reliably show when a change of its spec has ended: true for a controller
-	// that closes a readiness gate from begin to end of the change; a Ready condition alone is not enough. A Pod let go
-	// for a change by this controller (Request.Gated) then counts as in service again as soon as the Pod has changed
-	// and serves, and otherwise after Policy.ChangingFor.
+	// that closes a readiness gate from begin to end of the change; a Ready condition alone is not enough. A Pod whose
+	// change by this controller was admitted (Request.Gated) then counts as in service again as soon as the Pod has
+	// changed and serves, and otherwise after Policy.ChangingFor.
 	Settled bool
 }
 
@@ -135,7 +135,7 @@ type Census struct {
 	// Bounds say how many Pods must be in service. Path is the path of the bounds' fields, for errors. Required.
 	Bounds Bounds
 	Path   string
-	// Members are the active Pods, each once. Of two members with the same name the first counts.
+	// Members are the active Pods, each once. Of two members with the same name, the first counts.
 	Members []Member
 	// Gone are the names of Pods known to be deleted or ended. Count drops the entries of these Pods at once. Entries
 	// of Pods missing in Members are dropped only after some seconds, because the cache behind the census may be older
@@ -147,7 +147,7 @@ type Census struct {
 type Count struct {
 	// Ledger is the ledger to store.
 	Ledger Ledger
-	// Stayed are the Pods let go for a deletion that still exist although their time is over.
+	// Stayed are the Pods whose deletion was admitted, but which still exist after Policy.LeavingFor.
 	Stayed []string
 	// Wait, if positive, is the time until the next count: no event occurs when an entry expires.
 	Wait time.Duration
@@ -226,7 +226,7 @@ func (p Policy) countMember(before *Ledger, out *Count, m Member, now time.Time)
 	out.Wait = sooner(sooner(out.Wait, leaves), changes)
 }
 
-// hasChanged reports whether a Pod let go for a change has been changed and serves again.
+// hasChanged reports whether an admitted change of a Pod is over: the Pod has changed since, and serves again.
 func (l *Ledger) hasChanged(m Member) bool {
 	was, known := l.Identities[m.Name]
 	return known && was.Gated && m.Settled && m.Serves && was.UID == m.UID && was.Generation > 0 && m.Generation > was.Generation
@@ -244,7 +244,7 @@ func (l *Ledger) identitiesOf(after *Ledger) (kept map[string]Identity) {
 }
 
 // neededAnew records when Need rises from 0, and returns how long requests are refused because of the rise. If the
-// ledger is new, or no Pod was in service, no Pod can have been let go, so there is no wait.
+// ledger is new, or no Pod was in service, no request can have been admitted, so there is no wait.
 func (p Policy) neededAnew(before, after *Ledger, members []Member, now time.Time) time.Duration {
 	serves := func(m Member) bool { return m.Serves }
 	switch {
@@ -279,8 +279,8 @@ func (p Policy) unseen(kept, before map[string]metav1.Time, seen map[string]bool
 	return kept
 }
 
-// left returns how long a Pod let go still counts as out of service, and whether the ledger has an entry for the Pod. A
-// later Pod of the same name has no entry.
+// left returns how long a Pod with an entry still counts as out of service, and whether the ledger has an entry for the
+// Pod. The entry does not count for a later Pod with the same name.
 func (l *Ledger) left(list map[string]metav1.Time, m Member, lasts time.Duration, now time.Time) (time.Duration, bool) {
 	since, there := list[m.Name]
 	if !there || l.isSuccessor(m, since) {
@@ -289,8 +289,8 @@ func (l *Ledger) left(list map[string]metav1.Time, m Member, lasts time.Duration
 	return rest(since, lasts, now), true
 }
 
-// isSuccessor reports whether a Pod was certainly created after the Pod let go. A stale cache may still show the Pod
-// let go under the same name.
+// isSuccessor reports whether a Pod was certainly created after the Pod of the entry. A stale cache may still show the
+// Pod of the entry under the same name.
 func (l *Ledger) isSuccessor(m Member, since metav1.Time) bool {
 	if was, known := l.Identities[m.Name]; known && m.UID != "" {
 		return was.UID != m.UID && m.Created.After(was.Created.Time)
@@ -298,7 +298,7 @@ func (l *Ledger) isSuccessor(m Member, since metav1.Time) bool {
 	return m.Created.After(since.Time)
 }
 
-// rest returns the remaining time of an entry.
+// rest returns for how long an entry still counts.
 func rest(since metav1.Time, lasts time.Duration, now time.Time) time.Duration {
 	passed := now.Sub(since.Time)
 	if passed < -lasts { // clocks differ by less than lasts: a time so far ahead was not written by Decide

@@ -19,7 +19,8 @@ const (
 	longestRequeue  = time.Second
 )
 
-// Pending says why the next decision about an owner must wait. A Pending never changes after Check has returned it.
+// Pending says why the controller must wait before the next decision for an owner. A Pending never changes after Check
+// has returned it.
 type Pending struct {
 	Owner types.UID
 	// Awaited holds at least one entry, sorted by store: first the writes awaited, then the deletions.
@@ -89,8 +90,8 @@ func (p *Pending) Reasons() reason.List {
 func (p *Pending) String() string { return p.Reasons().String() }
 
 // Check returns nil if the cache shows all of the owner's writes, and forgets these writes. Otherwise the answer lists
-// the missing writes, and the controller must not decide about the owner now. Check calls present with a lock held:
-// present must not call the Tracker. If present is nil, deletions stay outstanding.
+// the missing writes, and the controller must not make decisions for the owner now. Check calls present with a lock
+// held: present must not call the Tracker. If present is nil, deletions stay outstanding.
 //
 // The error is a reason.Reason, NoProgress or IncomparableVersion: a write with an incomparable version does not count
 // as visible either.

@@ -125,7 +125,7 @@ func (d *differ) compareEntries(path string, from, to reflect.Value) {
 			delete(seen, name)
 		}
 	}
-	if d.count == before { // the lists have the same entries in another order, or a name twice
+	if d.count == before { // the lists have the same entries in a different order, or a name twice
 		d.add(path, from, to)
 	}
 }

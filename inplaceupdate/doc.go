@@ -22,8 +22,8 @@
 // The kubelet recreates a container whose image changed: its root file system is new, but volumes stay. A closed gate
 // makes the endpoints controllers take the Pod out of service, but does not drain connections. To drain connections,
 // use the grace period (the spec changes only a grace period after the gate closes) or preStop hooks. A kubelet may
-// report the Pod as Ready again before the kubelet has seen the closed gate. The grace period therefore starts when the
-// Pod's status says that the Pod is not ready.
+// report the Pod as Ready again before the kubelet has observed the closed gate. The grace period therefore starts when
+// the Pod's status says that the Pod is not ready.
 //
 // # What a node cannot tell
 //
@@ -37,11 +37,11 @@
 // Two cases can be decided only by waiting: an update to another name of the same image, and an update that follows an
 // unfinished update to an image whose digest the node has not reported. In the first case, a restarted container looks
 // like a crash of the old container; in the second, the container may run the image of the unfinished update. A kubelet
-// stops a container with the wrong image at once. So if the kubelet has seen the new spec, and the new instance still
-// runs after the time that stopping a container takes (the Pod's termination grace period and 10 seconds), the instance
-// runs the new image and the update is complete. Until then the Pod stays out of service, and the returned reason says
-// why. API servers before 1.34 do not report which generation of the spec the kubelet has seen, so such an update may
-// never complete there.
+// stops a container with the wrong image at once. So if the kubelet has observed the new spec
+// (status.observedGeneration), and the new instance still runs after the time that stopping a container takes (the
+// Pod's termination grace period and 10 seconds), the instance runs the new image and the update is complete. Until
+// then the Pod stays out of service, and the returned reason says why. API servers before 1.34 do not report which
+// generation of the spec the kubelet has observed, so such an update may never complete there.
 //
 // Both cases are rare if templates name images by the digest that nodes report: the digest of the index if the image
 // has an index. Neither case arises if a node agent reports runtime metadata (Keys.RuntimeMetaAnnotation). Recreating a

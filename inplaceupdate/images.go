@@ -56,7 +56,7 @@ func (c *container) runs() bool {
 // precedes reports whether the reported instance was started before the spec's image was requested. Such an instance
 // runs a superseded image that shares a digest with the spec's image, and the kubelet has yet to restart the container.
 // Times have whole seconds, and an instance started in the second of the request counts as started after the request.
-// If the node's clock is behind, the proof by waiting applies in the end.
+// If the node's clock is behind, only the proof by waiting applies.
 func (c *container) precedes() bool {
 	running := c.status.State.Running
 	if _, changed := c.record(); !changed || running == nil || running.StartedAt.IsZero() || len(c.unknown()) == 0 {
@@ -85,10 +85,10 @@ func (c *container) requested() *metav1.Time {
 	return nil
 }
 
-// mayBeSuperseded reports whether the reported instance may run the image of an earlier, unfinished update. Either the
-// instance has the name or digest of such an image, or the digest of such an image on the node is unknown. A digest in
-// the image's name is not enough: a node may report a manifest by the digest of its index, or an index by the digest of
-// a manifest.
+// mayBeSuperseded reports whether the reported instance may run the image of an unfinished update that the present
+// update has replaced. Either the instance has the name or digest of such an image, or the digest of such an image on
+// the node is unknown. A digest in the image's name is not enough: a node may report a manifest by the digest of its
+// index, or an index by the digest of a manifest.
 func (c *container) mayBeSuperseded() bool {
 	id := digestOf(c.status.ImageID)
 	for _, image := range c.superseded() {
@@ -107,7 +107,7 @@ func (c *container) settled() bool {
 	if _, changed := c.record(); changed {
 		return c.runs() || c.provenByTime()
 	}
-	// During a grace period, only SupersededImages records an earlier unfinished update.
+	// During a grace period, only SupersededImages records a previous, unfinished update.
 	return !slices.Contains(c.superseded(), c.spec.Image)
 }
 
@@ -176,8 +176,9 @@ func (c *container) notRunning() reason.Reason {
 	return why
 }
 
-// isAmbiguous reports whether a container that does not seem to run its image may already be restarted. The container's
-// earlier image or a superseded image looks the same under another tag or digest, if the node reports this name.
+// isAmbiguous reports whether a container that does not seem to run its image may already be restarted. The node may
+// report a different tag or digest of the container's image, and then nothing distinguishes this image from the image
+// before the update, or from a superseded image.
 func (c *container) isAmbiguous() bool {
 	return len(c.known()) > 0 && c.status.ImageID != "" && c.status.ContainerID != "" && c.instance() == nil
 }
@@ -303,7 +304,7 @@ func (c *container) learn() (fact knownImage, ok bool) {
 
 // know records a fact about an image, in place of an older record of the image.
 func (p *progress) know(container string, fact knownImage) {
-	// The slice is cloned because another progress may share the old slice.
+	// The slice is cloned because a second progress may share the old slice.
 	known := slices.DeleteFunc(slices.Clone(p.KnownImages[container]),
 		func(k knownImage) bool { return k.Image == fact.Image })
 	known = append(known, fact)
@@ -367,7 +368,7 @@ func (c *container) isPast(unknown []string) bool {
 	}
 	id, passed := digestOf(c.status.ImageID), 0
 	for _, seen := range c.passed() {
-		// A node may later report the same instance with another digest.
+		// A node may later report the same instance with a different digest.
 		if seen.ImageID != id && seen.ContainerID != c.status.ContainerID {
 			passed++
 		}
@@ -375,8 +376,8 @@ func (c *container) isPast(unknown []string) bool {
 	return passed >= len(unknown) && !slices.ContainsFunc(unknown, isTag)
 }
 
-// passed returns the instances of unknown images that were seen since the request for the first superseded image, one
-// instance per digest.
+// passed returns the instances of unknown images that the kubelet has reported since the request for the first
+// superseded image, one instance per digest.
 func (c *container) passed() []passedImage {
 	seen := slices.Clone(c.view.state.SeenDigests[c.name])
 	record, _ := c.record()
@@ -402,7 +403,7 @@ func (c *container) passing() (seen passedImage, ok bool) {
 		return seen, false
 	}
 	if slices.ContainsFunc(before, func(p passedImage) bool { return p.ContainerID == seen.ContainerID }) {
-		return seen, false // already recorded with another digest
+		return seen, false // already recorded with a different digest
 	}
 	return seen, len(before) < len(unknown) && !slices.ContainsFunc(unknown, isTag)
 }
@@ -426,15 +427,15 @@ func (v *view) proofTime() time.Duration {
 }
 
 // provenByTime reports whether the reported instance must run the requested image, whatever name is reported: the
-// kubelet has seen the spec and has let the instance run for longer than the proof time.
+// kubelet has observed the spec and has let the instance run for longer than the proof time.
 func (c *container) provenByTime() bool {
 	proven, _, _ := c.timeToProof()
 	return proven
 }
 
 // timeToProof also returns the remaining proof time, or zero if waiting proves nothing. begins is set if the proof time
-// must begin now: a kubelet reports that the spec was seen before stopping any container, so the time counts only from
-// the observation recorded in the state annotation.
+// must begin now: a kubelet reports that the spec was observed before stopping any container, so the time counts only
+// from the observation recorded in the state annotation.
 func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	if !c.onlyTimeTells() {
 		return false, false, 0
@@ -447,8 +448,8 @@ func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	return left <= 0, false, max(left, 0)
 }
 
-// onlyTimeTells reports whether only waiting can prove the instance's image: the instance runs, the kubelet has seen
-// the spec, and neither the instance nor its digest is known to belong to another image.
+// onlyTimeTells reports whether only waiting can prove the instance's image: the instance runs, the kubelet has
+// observed the spec, and neither the instance nor its digest is known to belong to another image.
 func (c *container) onlyTimeTells() bool {
 	if c.spec == nil || c.status == nil || c.status.State.Running == nil || c.status.ContainerID == "" ||
 		!c.view.nodeIsCurrent() {

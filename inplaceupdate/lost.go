@@ -39,9 +39,9 @@ func (u *Updater) Lost(pod *corev1.Pod, to string, updating bool) error {
 }
 
 // LostImage returns an error if the node's report shows that a container does not run the spec's image. Call LostImage
-// for an update with lost state, if the caller knows from another source that the update changed the image. LostImage
-// returns nil if the report proves nothing: the container was never started, or the spec names a tag and the node
-// reports an ID. The code is StateLost.
+// for an update with lost state, if the caller knows, without the lost state, that the update changed the image.
+// LostImage returns nil if the report proves nothing: the container was never started, or the spec names a tag and the
+// node reports an ID. The code is StateLost.
 func (u *Updater) LostImage(pod *corev1.Pod, container string) error {
 	c := u.newView(pod, time.Time{}).container(container)
 	if c.spec == nil || c.status == nil || neverStarted(c.status) || named(c.spec.Image, c.status) {
@@ -70,8 +70,8 @@ func (u *Updater) lost(pod *corev1.Pod, value, detail string) error {
 	}
 }
 
-// isUndelivered reports whether none of the update's changes to containers was delivered. A state that only inherits a
-// wait for a report looks the same, so isUndelivered ignores env.
+// isUndelivered reports whether none of the update's changes to containers was delivered. Env does not count: a state
+// that only took over a wait for a report from the previous update has the same fields.
 func (s *savedState) isUndelivered() bool {
 	next := s.next()
 	delivered := len(s.LastContainerStatuses)+len(s.ContainerBatchesRecord) > 0 || !next.isEmpty()

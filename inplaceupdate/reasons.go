@@ -34,7 +34,7 @@ const (
 const (
 	// GracePeriodRunning means that the Pod is out of service, and its spec will change at the end of the grace period.
 	GracePeriodRunning reason.Code = "GracePeriodRunning"
-	// NotObserved means that the kubelet has not seen the Pod's newest spec yet.
+	// NotObserved means that the kubelet has not observed the Pod's newest spec yet (status.observedGeneration).
 	NotObserved reason.Code = "NotObserved"
 	// ImageNotRunning means that a container is not known to run its new image yet.
 	ImageNotRunning reason.Code = "ImageNotRunning"

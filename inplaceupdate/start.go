@@ -28,9 +28,9 @@ type Target struct {
 	// annotation stores the start in whole seconds, so the period may last up to one second longer. Zero means no grace
 	// period. Start refuses negative periods.
 	GracePeriod time.Duration
-	// Unproven are containers whose image was set by an earlier update with lost records, if nothing shows that the
-	// containers run the image (LostImage). The new update is not complete before these containers are known to run
-	// their image.
+	// Unproven are containers whose image was set by the previous update, if the records of the previous update are
+	// lost and nothing shows that the containers run the image (LostImage). The new update is not complete before these
+	// containers are known to run their image.
 	Unproven []string
 }
 
@@ -87,10 +87,10 @@ const startReason = "StartInPlaceUpdate"
 // until the end of the period. Start sets the gate's condition even if the given Pod has the condition already, because
 // the Pod may come from a stale cache. The caller may merge the change with other changes of the Pod.
 //
-// If an earlier update is unfinished, the new update replaces the earlier update. Start adds changes that the earlier
-// update has not delivered, unless the new plan sets the same field: the plan starts from the revision in the Pod's
-// label, that is the revision of the earlier update. If a container runs an image of the earlier update, the container
-// does not count as updated.
+// If the previous update is unfinished, the new update replaces the unfinished update. Start adds changes that the
+// unfinished update has not delivered, unless the new plan sets the same field: the plan starts from the revision in
+// the Pod's label, that is the revision of the unfinished update. If a container runs an image of the unfinished
+// update, the container does not count as updated.
 //
 // The error carries the code InvalidConfig, InvalidArgument, UnreadableState, or UpdateBlocked and the codes of
 // plan.Blocking or ContainerEnded.
@@ -223,7 +223,7 @@ func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.C
 	return err
 }
 
-// begin returns the state of a new update. If an earlier update waits for containers that the new update does not
+// begin returns the state of a new update. If an unfinished update waits for containers that the new update does not
 // change, begin takes over these waits, so the new update is not complete before them.
 //
 // report names the containers that a node agent must report.
@@ -305,7 +305,7 @@ func (v *view) supersede(images map[string]string, target *Target) map[string][]
 }
 
 // learn takes over the known images, adds the images that the changing containers run now, and records which containers
-// get their new env by the restart for an image of the present or an earlier update.
+// get their new env by the restart for an image of the new update or of the previous, unfinished update.
 func (v *view) learn(t *todo, target *Target, into *progress) {
 	if v.state != nil {
 		into.KnownImages = maps.Clone(v.state.KnownImages)
@@ -344,9 +344,9 @@ func (v *view) toReport(t *todo) []string {
 	return sortedSet(names, nil)
 }
 
-// todo is everything that a new update must deliver: the changes of its plan, and changes that an earlier update has
-// not delivered. The maps and slices of a todo may belong to the plan, which several Pods share, so they must not be
-// modified.
+// todo is everything that a new update must deliver: the changes of its plan, and changes that the previous, unfinished
+// update has not delivered. The maps and slices of a todo may belong to the plan, which several Pods share, so they
+// must not be modified.
 type todo struct {
 	work
 
@@ -365,8 +365,8 @@ func (t *todo) putMetadata(change *podpatch.Change) {
 	change.AddFinalizers, change.RemoveFinalizers = t.addFinalizers, t.removeFinalizers
 }
 
-// todo combines a plan with the undelivered changes of an earlier update: later batches, a resize not sent yet, and
-// everything that waits for the end of a grace period.
+// todo combines a plan with the undelivered changes of the previous, unfinished update: later batches, a resize not
+// sent yet, and everything that waits for the end of a grace period.
 func (v *view) todo(plan *Plan) (todo, error) {
 	t := todo{
 		work:   work{images: plan.Images, refs: plan.RefMetadata, resources: plan.Resources},
@@ -398,8 +398,8 @@ func (v *view) todo(plan *Plan) (todo, error) {
 	return t, nil
 }
 
-// addEarlier adds changes of an earlier update unless the newer plan sets the same field. addEarlier modifies no map of
-// its arguments.
+// addEarlier adds changes of the previous, unfinished update, unless the newer plan sets the same field. addEarlier
+// modifies no map of its arguments.
 func (w *work) addEarlier(earlier work, newer *Plan) {
 	w.images = united(earlier.images, w.images)
 	if len(earlier.resources) > 0 {

@@ -110,15 +110,15 @@ type progress struct {
 	// Seen holds, by container, since when the kubelet has let an instance run, if only waiting can prove that the
 	// instance runs the new image.
 	Seen map[string]sighting `json:"seen,omitempty"`
-	// SeenDigests holds, by container, instances seen while the instances could run the new image or a superseded image
-	// whose digest is unknown.
+	// SeenDigests holds, by container, instances that were reported while the instances could run the new image or a
+	// superseded image whose digest is unknown.
 	SeenDigests map[string][]passedImage `json:"seenDigests,omitempty"`
 	// KnownImages holds, by container, a few images whose digest on the node is known, the newest last. The images are
-	// kept after the update, because the next update may go back to an earlier image.
+	// kept after the update, because the next update may return to one of these images.
 	KnownImages map[string][]knownImage `json:"knownImages,omitempty"`
 }
 
-// knownImage is an image that a container was seen to run.
+// knownImage is an image that a container certainly has run, as reported by the kubelet.
 type knownImage struct {
 	// Image is the image's name in the spec.
 	Image string `json:"image"`
@@ -128,14 +128,15 @@ type knownImage struct {
 	ContainerID string `json:"containerID,omitempty"`
 }
 
-// sighting is an instance of a container, and when a kubelet that had seen the newest spec first reported the instance.
+// sighting is an instance of a container, and when the kubelet first reported the instance after observing the newest
+// spec.
 type sighting struct {
 	ContainerID string      `json:"containerID"`
 	At          metav1.Time `json:"at"`
 }
 
-// containerRecord is the container's image before the change of the image. Since is the time of the request if an
-// earlier update made the request, because the batches of an earlier update are no longer recorded.
+// containerRecord is the container's image before the change of the image. Since is the time of the request if a
+// previous update made the request, because the batches of previous updates are no longer recorded.
 type containerRecord struct {
 	ImageID string       `json:"imageID,omitempty"`
 	Since   *metav1.Time `json:"since,omitempty"`

@@ -60,8 +60,9 @@ type Config struct {
 	Priority func(*corev1.Container) (priority int, ok bool)
 }
 
-// Updater decides about in-place updates under a given configuration. Make an Updater with New. Its methods are pure
-// and safe for concurrent use. No method modifies a Pod or template, except StripReserved.
+// Updater decides whether Pods can be updated in place, and what to write next, under a given configuration. Make an
+// Updater with New. Its methods are pure and safe for concurrent use. No method modifies a Pod or template, except
+// StripReserved.
 type Updater struct{ config Config }
 
 // New returns an Updater. The error is a reason.List with code InvalidConfig. The list names every key that is missing,

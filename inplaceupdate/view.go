@@ -97,14 +97,14 @@ func (v *view) container(name string) *container {
 	return &container{view: v, name: name}
 }
 
-// nodeIsBehind reports whether the node has reported that its newest seen spec is older than the Pod's spec. Nodes
+// nodeIsBehind reports whether the kubelet has reported a status.observedGeneration older than the Pod's spec. Nodes
 // report the generation of the spec since Kubernetes 1.34.
 func (v *view) nodeIsBehind() bool {
 	seen := v.pod.Status.ObservedGeneration
 	return seen != 0 && seen < v.pod.Generation
 }
 
-// nodeIsCurrent reports whether the node has reported that the newest spec was seen.
+// nodeIsCurrent reports whether the kubelet has reported the generation of the Pod's spec as status.observedGeneration.
 func (v *view) nodeIsCurrent() bool {
 	seen := v.pod.Status.ObservedGeneration
 	return seen != 0 && seen >= v.pod.Generation

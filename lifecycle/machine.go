@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Machine decides about the states of an owner's Pods, and returns the changes to write. A Machine is a small value,
+// Machine decides which state an owner's Pods have next, and returns the changes to write. A Machine is a small value,
 // never changed, and safe for concurrent use. Make a Machine with New. The zero Machine has neither keys nor hooks: the
 // zero Machine allows every action, treats every Pod as a Pod without a state, and writes no state.
 type Machine struct {

@@ -47,7 +47,7 @@ const (
 
 // Transition is what the owner must do with a Pod now.
 type Transition struct {
-	// From and To are the states before and after; if both are equal, no state is written.
+	// The state changes from From to To; if both are equal, no state is written.
 	From, To State
 	// Act is what the owner must do besides writing the state.
 	Act Action
@@ -221,8 +221,8 @@ func (d *decision) toNormal(f *facts) {
 
 func (d *decision) wait(what awaited, hook HookName) { d.awaits, d.hook = what, hook }
 
-// readiness decides about the gate from the state alone, in each pass, so that a Pod that leaves a state in any way
-// does not keep a holder of its gate.
+// readiness decides in each pass, from the state alone, whether the gate must be closed. So a Pod that leaves a state
+// in any way does not keep a holder of the gate.
 func (d *decision) readiness(f *facts) {
 	switch {
 	case d.To == PreparingDelete && f.preDelete.markNotReady:

@@ -21,8 +21,8 @@ type Orders struct {
 	// node: deletions prefer Pods in crowded topology domains. Both may be nil.
 	Constraints []corev1.TopologySpreadConstraint
 	NodeLabels  func(node string) (labels map[string]string, ok bool)
-	// Busy reports whether a Pod must not be updated now, because another update of the Pod is about to start. Nil for
-	// none.
+	// Busy reports whether a Pod must not be updated now, because a different update of the Pod is about to start. Nil
+	// for none.
 	Busy func(*corev1.Pod) bool
 	// Rest returns how long a Pod must still wait because an attempt was refused or because the Pod's state cannot be
 	// read. Pods that must wait are updated last, so that they do not use up the budget of other Pods. Nil for none.

@@ -38,8 +38,8 @@ type Config struct {
 	// If the label is removed while the Pod waits for its hook, the deletion is cancelled, unless a hook has
 	// MarkNotReady.
 	DeleteLabel string
-	// Lifecycle decides about the states of a Pod's hooks. The zero Machine is for owners without hooks: their Pods
-	// have no state.
+	// Lifecycle decides which lifecycle state a Pod has next, because of the owner's hooks. The zero Machine is for
+	// owners without hooks: their Pods have no state.
 	Lifecycle lifecycle.Machine
 	// HookGate is the readiness gate that hooks with MarkNotReady close to take a Pod out of service. New Pods get the
 	// gate. Older Pods without the gate stay in service while they wait for a hook. Holder returns the gate's holder
@@ -61,7 +61,7 @@ type Config struct {
 	GateWhereUpdated bool
 }
 
-// Control decides about single Pods. A Control is safe for concurrent use. Make a Control with New.
+// Control decides what a single Pod needs next. A Control is safe for concurrent use. Make a Control with New.
 type Control struct{ config Config }
 
 // New returns a Control. The error names the missing or contradictory field of the config.

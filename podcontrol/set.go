@@ -101,7 +101,8 @@ type Set struct {
 	Active []Pod
 	// Inactive Pods have ended or are being deleted.
 	Inactive []*corev1.Pod
-	// NotSelected Pods are controlled by the owner, but not matched by its selector. No other list contains these Pods.
+	// NotSelected Pods are controlled by the owner, but not matched by its selector. Neither Active nor Inactive
+	// contains these Pods.
 	NotSelected []*corev1.Pod
 	// NextAvailable is the time until another Pod may become available although no event occurs; zero for never.
 	NextAvailable time.Duration

@@ -166,7 +166,7 @@ func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 }
 
 // takeBack carries out the transition of a Pod that the owner wants to keep. When the Pod stops waiting for its hook,
-// the delete label of an earlier update is removed.
+// takeBack removes the delete label, which a previous update may have set.
 func (c *Control) takeBack(pod *corev1.Pod, rules Rules, t lifecycle.Transition, now time.Time) (Step, error) {
 	if t.Act == lifecycle.DeletePod { // nobody else would delete the Pod
 		return Step{Act: Delete}, c.Validate(rules)
@@ -229,13 +229,13 @@ func (c *Control) HeldBy(pod *corev1.Pod, rules Rules) reason.List {
 }
 
 // Lost returns an error if somebody has removed or replaced the recorded state of a running update, judged by the Pod's
-// gate or lifecycle state. Lost returns nil for all other Pods. The code is inplaceupdate.StateLost.
+// gate or lifecycle state. Lost returns nil if the state is not lost. The code is inplaceupdate.StateLost.
 func (c *Control) Lost(pod *corev1.Pod) error {
 	err := c.config.InPlace.Lost(pod, c.RevisionOf(pod), c.StateOf(pod) == lifecycle.Updating)
 	if errors.Is(err, inplaceupdate.StateLost) {
 		return err
 	}
-	return nil // Next returns all other errors
+	return nil // Next returns errors with other codes
 }
 
 // Redo begins the update of a Pod again whose state is Lost. template is the template of the revision in the Pod's

@@ -109,7 +109,7 @@ func GateOpen(pod *corev1.Pod, gate corev1.PodConditionType) bool {
 }
 
 // Container returns the spec of a container or of a native sidecar (an init container with restart policy Always), nil
-// if the Pod has no container of the name. The pointer refers into the Pod, so do not modify the container.
+// if the Pod has no container with the name. The pointer refers into the Pod, so do not modify the container.
 func Container(pod *corev1.Pod, name string) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == name {

@@ -18,12 +18,13 @@ const ClaimInTheWay reason.Code = "ClaimInTheWay"
 // program.
 const NoLookup reason.Code = "NoLookup"
 
-// Numbered decides about the claims of Pods recreated with the same name, like the Pods of a StatefulSet.
-// Templates and Claim are required. The methods of Numbered only read. A result is as up to date as the results of
-// Claim. If Claim is nil, no Pod may be created, and no claim counts as missing or is resized (NoLookup).
+// Numbered decides which claims to create, keep, resize and delete for Pods recreated with the same name, like the Pods
+// of a StatefulSet. Templates and Claim are required. The methods of Numbered only read. A result is as up to date as
+// the results of Claim. If Claim is nil, no Pod may be created, and no claim counts as missing or is resized
+// (NoLookup).
 type Numbered struct {
 	Templates []corev1.PersistentVolumeClaim
-	// Claim finds a claim in the owner's namespace by name, whoever owns the claim: a Pod uses any claim of the name.
+	// Claim finds a claim in the owner's namespace by name, whoever owns the claim: a Pod uses any claim with the name.
 	// ownercache.Cache.Claims has these claims; a View has only claims with a controller.
 	Claim func(name string) (*corev1.PersistentVolumeClaim, bool)
 	// Namespace and Labels are set on new claims. Labels are added to the labels of the templates.
@@ -150,7 +151,7 @@ func (n *Numbered) InTheWay(pod string) (list reason.List) {
 }
 
 // Owned returns the claims of a Pod whose owner references must change. pod is nil if the Pod does not exist. wanted
-// says that the owner wants a Pod of this name.
+// says whether the owner wants a Pod with the name.
 func (n *Numbered) Owned(name string, pod *corev1.Pod, wanted bool) (out []Owned) {
 	if n.Retention == nil {
 		return nil

@@ -98,7 +98,7 @@ type Known struct {
 	Owner types.UID
 	// PodOf returns the name of the Pod for which a claim was made, empty if the owner did not make the claim.
 	PodOf func(*corev1.PersistentVolumeClaim) string
-	// Pod returns the Pod of a name, whoever owns the Pod.
+	// Pod returns the Pod with a name, whoever owns the Pod.
 	Pod func(name string) (*corev1.Pod, bool)
 	// Users returns the Pods that use a claim, whoever owns the Pods.
 	Users func(*corev1.PersistentVolumeClaim) []*corev1.Pod
@@ -130,9 +130,9 @@ func SetOf(claims []*corev1.PersistentVolumeClaim) sets.Set[string] {
 	return out
 }
 
-// Lost decides about the claims of Pods that are no longer active. If such a Pod still exists, its claims are handed to
-// the Pod; claims that no Pod uses must be deleted. active and inactive are the owner's Pods. keep reports Pods that
-// are still to be created.
+// Lost decides what happens to the claims of Pods that are no longer active. If such a Pod still exists, its claims are
+// handed to the Pod; claims that no Pod uses must be deleted. active and inactive are the owner's Pods. keep reports
+// Pods that are still to be created.
 func (k Known) Lost(claims []*corev1.PersistentVolumeClaim, active func(pod string) bool, inactive []*corev1.Pod, keep func(pod string) bool) (handOver []Transfer, remove []*corev1.PersistentVolumeClaim) {
 	byName := make(map[string]*corev1.Pod, len(inactive))
 	for _, pod := range inactive {

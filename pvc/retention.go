@@ -21,8 +21,8 @@ type Retention struct {
 
 // Owners returns the owner references that a claim should have, and whether they differ from the present references.
 // name is the name of the Pod using the claim. pod is this Pod, or nil if the Pod does not exist. wanted is true if the
-// owner wants a Pod of this name. Owners removes references to earlier Pods of the name: otherwise the claim would be
-// deleted with such a Pod, although the new Pod uses the claim. References to other owners are kept, and if somebody
+// owner wants a Pod with the name. Owners removes references to earlier Pods with the name: otherwise the claim would
+// be deleted with such a Pod, although the new Pod uses the claim. References to other owners are kept, and if somebody
 // else controls a claim, all its references are kept. Write the references before deleting an unwanted Pod. See IsStale
 // before creating a Pod.
 func (r Retention) Owners(
@@ -63,9 +63,9 @@ func has(refs []metav1.OwnerReference, uid types.UID) bool {
 	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return ref.UID == uid })
 }
 
-// IsStale reports whether a claim will be deleted with an earlier Pod of the name: the claim refers to a Pod of the
-// name whose UID is not uid. Do not create a Pod before the claim is deleted: the Pod would lose its volume. uid is
-// empty if no Pod of the name exists.
+// IsStale reports whether a claim will be deleted with an earlier Pod with the name: the claim refers to a Pod with the
+// name and a UID other than uid. Do not create a Pod before the claim is deleted: the Pod would lose its volume. uid is
+// empty if no Pod with the name exists.
 func IsStale(claim *corev1.PersistentVolumeClaim, pod string, uid types.UID) bool {
 	return slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return isPod(ref, pod) && ref.UID != uid })
 }

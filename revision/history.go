@@ -68,7 +68,7 @@ func NewHistories(keys Keys, decoder *Decoder) (*Histories, error) {
 }
 
 // IsNamedFor reports whether a revision's name has the form of a revision of the named owner: a revision without an
-// owner reference may then belong to a deleted owner of this name.
+// owner reference may then belong to a deleted owner with this name.
 func (h *Histories) IsNamedFor(rev *appsv1.ControllerRevision, owner string) bool {
 	hash := rev.Labels[h.keys.HashLabel]
 	return hash != "" && rev.Name == Name(owner, hash)

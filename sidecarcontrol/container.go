@@ -48,8 +48,8 @@ func (d *draft) share(s *sidecar, c *corev1.Container) {
 	}
 }
 
-// firstOfEach drops each env variable whose name an earlier variable has. Kubernetes would use the last variable of a
-// name.
+// firstOfEach drops each env variable whose name an earlier variable has. Of several variables with a name, Kubernetes
+// would use the last.
 func firstOfEach(env []corev1.EnvVar) []corev1.EnvVar {
 	return appendEnv(make([]corev1.EnvVar, 0, len(env)), env)
 }
@@ -101,7 +101,7 @@ func (d *draft) transferred(t transfer) (env []corev1.EnvVar) {
 	return env
 }
 
-// withReferences appends the variable of a name, after the earlier variables that its value refers to.
+// withReferences appends the variable with a name, after the earlier variables that its value refers to.
 func withReferences(env, own []corev1.EnvVar, name string, taken map[string]bool) []corev1.EnvVar {
 	i := slices.IndexFunc(own, func(e corev1.EnvVar) bool { return e.Name == name })
 	if i < 0 || taken[name] {

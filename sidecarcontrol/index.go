@@ -42,8 +42,8 @@ func NewIndex(sets ...*Set) *Index {
 	return x
 }
 
-// Put adds a set and replaces the set of the same name. Put ignores a set that was not made by NewSet, because such a
-// set matches no Pod.
+// Put adds a set, and replaces the set with the same name. Put ignores a set that was not made by NewSet, because such
+// a set matches no Pod.
 func (x *Index) Put(set *Set) {
 	if set == nil || set.selector == nil {
 		return
@@ -72,7 +72,7 @@ func (x *Index) Put(set *Set) {
 	}
 }
 
-// Delete removes the set of a name.
+// Delete removes the set with a name.
 func (x *Index) Delete(name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -99,8 +99,8 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	waits := c.wait(&s, set, states, g, now)
 	settled := func(container *corev1.Container) bool {
 		status := podstate.ContainerStatus(pod, container.Name)
-		// A spec that the node has not seen yet delays only the containers that wait. The other twin of a pair counts
-		// as ready.
+		// A spec that the kubelet has not observed yet delays only the containers that wait. The other twin of a pair
+		// counts as ready.
 		return status != nil && status.Ready && !waits.Has(container.Name)
 	}
 	var known bool

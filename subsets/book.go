@@ -131,7 +131,7 @@ func (p Policy) Take(book Book, places []Place, key string, now time.Time) (Book
 		}}}
 	}
 	c.Changed = true
-	for i := range lines { // The earlier Pod of the name was deleted, or the new Pod could not be created.
+	for i := range lines { // The earlier Pod with the name was deleted, or the new Pod could not be created.
 		lines[i].Deleting = without(lines[i].Deleting, key)
 	}
 	lines[chosen].Creating = with(lines[chosen].Creating, key, now)

@@ -37,8 +37,8 @@ type Tally struct {
 //
 // A Pod that appears in another subset than admitted gives back the place in the former.
 //
-// Store the book on condition that nobody has written meanwhile: a book written over a webhook's taking gives a place
-// away twice. Count again after a conflict.
+// Store the book on condition that nobody has written meanwhile: if the write replaced the entry of a webhook that has
+// just taken a place, the place would be given to two Pods. Count again after a conflict.
 func (p Policy) Count(book Book, places []Place, members []Member, now time.Time) Tally {
 	p, places = p.complete(), distinct(places)
 	old := book.aligned(places)
@@ -86,7 +86,7 @@ func (p Policy) Count(book Book, places []Place, members []Member, now time.Time
 	return t
 }
 
-// fulfils reports whether the Pod is the one awaited under the key, and not an older Pod of the name.
+// fulfils reports whether the Pod is the one awaited under the key, and not an older Pod with the name.
 func (p Policy) fulfils(m Member, since time.Time) bool {
 	return m.Created.IsZero() || !m.Created.Before(since.Add(-p.CreatingFor))
 }
@@ -111,7 +111,7 @@ func (c counter) keep(
 		}
 		age := c.now.Sub(entries[key].Time)
 		if age >= life || age < -life {
-			if code != NotCreated || !c.exists[key] { // the API server refuses a second Pod of a name
+			if code != NotCreated || !c.exists[key] { // the API server refuses a second Pod with a name
 				add(&c.Lost, lost(code, c.place, key, life))
 			}
 			continue

@@ -12,7 +12,7 @@ import (
 const Unlimited = -1
 
 // Place is a subset with room for new Pods. The zero value takes none. In a list of places, a place without a name and
-// a second place of a name take no Pods.
+// a second place with the same name take no Pods.
 type Place struct {
 	// Name is the subset's name. Required.
 	Name string
@@ -112,7 +112,7 @@ type Choice struct {
 }
 
 // Pick returns the first subset that may get another Pod. have returns the number of Pods in a subset. Pick is for a
-// caller that creates all Pods itself and sees its own creations; callers in several processes need a Book.
+// caller that creates all Pods itself and knows its own creations; callers in several processes need a Book.
 func Pick(places []Place, have func(subset string) int) Choice {
 	var c Choice
 	places = distinct(places)

@@ -71,10 +71,10 @@ type Mark struct {
 	Since    time.Time `json:"since,omitzero"`
 }
 
-// Next returns the standing of a subset with that many stuck Pods, and when to look again, 0 for no need. A subset with
-// stuck Pods is closed. A closed subset opens again after ClosedFor, if no Pod is stuck then. A subset of an unknown
-// Standing, and a closed subset without a time, are closed from now on. A caller whose Pods must go somewhere does not
-// ask for the last subset.
+// Next returns the standing of a subset with the given number of stuck Pods, and the time until the next call, or 0 if
+// no further call is needed. A subset with stuck Pods is closed. A closed subset opens again after ClosedFor, if no Pod
+// is stuck then. A subset of an unknown Standing, and a closed subset without a time, are closed from now on. A caller
+// whose Pods must go somewhere does not ask for the last subset.
 func (p Policy) Next(was Mark, stuck int, now time.Time) (Mark, time.Duration) {
 	p = p.complete()
 	closed := was.Standing != "" && was.Standing != Open && was.Standing != OnTrial

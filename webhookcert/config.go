@@ -163,7 +163,7 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// namesOf is a field of Keys with the names in the field.
+// namesOf holds the name of a field of Keys, and the value of the field: names of entries in the Secret.
 type namesOf struct {
 	field string
 	names []string

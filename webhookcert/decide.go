@@ -23,15 +23,15 @@ const (
 // Observation is what the caller knows besides the Secret. The zero value means that the caller has not observed
 // anything yet: a rotation then waits.
 type Observation struct {
-	// Injected means that every object that should hold the CA bundle was seen with exactly the bundle in the Secret.
-	// Injected is also true if no objects should hold the bundle.
+	// Injected means that every object that should hold the CA bundle was observed with exactly the bundle in the
+	// Secret. Injected is also true if no objects should hold the bundle.
 	Injected bool
-	// Disturbed is when an object was last seen without the bundle. API servers may still use the CA bundle that the
-	// object had then, so an overlap counts from Disturbed at the earliest. Zero means never.
+	// Disturbed is when an object was last observed without the bundle. API servers may still use the CA bundle that
+	// the object had then, so an overlap counts from Disturbed at the earliest. Zero means never.
 	Disturbed time.Time
-	// DisturbedSince is when the disturbance began: since then, an object was seen without the bundle again and again,
-	// with less than an overlap in between. DisturbedBy is the object seen last without the bundle. Both are used only
-	// in the reason RotationHeldUp, and may be empty.
+	// DisturbedSince is when the disturbance began: since then, an object was observed without the bundle again and
+	// again, with less than an overlap in between. DisturbedBy is the object last observed without the bundle. Both are
+	// used only in the reason RotationHeldUp, and may be empty.
 	DisturbedSince time.Time
 	DisturbedBy    reason.Object
 	// ClockJumped is when the clock was last found to have gone back, or ahead by more than the time that passed. Zero
@@ -73,14 +73,15 @@ type plan struct {
 type origin int
 
 const (
-	keep    origin = iota // keep the part as it is
+	keep    origin = iota // keep the part unchanged
 	create                // create a new part
 	promote               // use the next authority as the signing authority
 	drop                  // leave the part out
 )
 
-// Decide decides about the Secret's data at the time now. The same arguments always give the same decision. A nil map
-// means that the Secret does not exist. If Config.External is set, the decision never asks for a write.
+// Decide decides whether and why the Secret's data must change at the time now. The same arguments always give the same
+// decision. A nil map means that the Secret does not exist. If Config.External is set, the decision never asks for a
+// write.
 //
 // The rules in order: parts that cannot be used are replaced at once, a leaf near its expiry is renewed, a rotation in
 // progress continues after its overlap, and an authority near its expiry is rotated. The decision has only the reason

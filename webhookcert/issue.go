@@ -134,7 +134,7 @@ func (w *writer) pair(p *pair, kept bool, certNames, keyNames []string) {
 func (f *found) state(p *plan) ([]byte, error) {
 	s := stamp{Version: 1, Set: f.set(), Published: p.found.stamp}
 	if p.stamp {
-		// Rounded up, so that the time is never before the stage was seen.
+		// The time is rounded up, so the time is never before the stage was observed.
 		s.Published = p.now.UTC().Truncate(time.Millisecond).Add(time.Millisecond)
 	}
 	if s.Published.IsZero() || (!p.stamp && s.Set != p.found.set()) {

@@ -29,8 +29,8 @@ const (
 	CertificateRenewalDue reason.Code = "CertificateRenewalDue"
 	// RotationRequested means that a user has requested a rotation with the Secret's entry Keys.Rotate.
 	RotationRequested reason.Code = "RotationRequested"
-	// RotationStepPublished means that the process has seen a stage of the rotation in the Secret and in every object.
-	// The stage's overlap begins.
+	// RotationStepPublished means that the process has observed a stage of the rotation in the Secret and in every
+	// object. The stage's overlap begins.
 	RotationStepPublished reason.Code = "RotationStepPublished"
 	// OverlapOver means that a stage of the rotation was published for long enough to begin the next stage.
 	OverlapOver reason.Code = "OverlapOver"

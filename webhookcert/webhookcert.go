@@ -21,7 +21,7 @@
 //	Stable     the first authority is gone
 //
 // A stage lasts at least for the overlap. The overlap counts from a time in the Secret, the stamp. The stamp is written
-// when the stage has been read back from the API server and every object was seen with the whole bundle, so a slow
+// when the stage has been read back from the API server and every object was observed with the whole bundle, so a slow
 // write does not shorten the overlap. The stamp names the authorities for which it was written: if the authorities
 // change, the wait starts again. The wait also starts again when an object loses its CA bundle, because API servers may
 // use the bundle that the object has at this time.
@@ -32,10 +32,10 @@
 //
 // # The promise
 //
-// No TLS handshake fails as long as every observer sees changes within the overlap and the replicas' clocks agree.
+// No TLS handshake fails as long as every observer learns of changes within the overlap and the replicas' clocks agree.
 // Observers are the replicas that read the Secret and the API servers that read the objects. No API server confirms
-// which version it has seen, so the length of the delay is an assumption. If the delay is longer, handshakes fail; the
-// tests of the package show both cases.
+// which version the API server has observed, so the length of the delay is an assumption. If the delay is longer,
+// handshakes fail; the tests of the package show both cases.
 //
 // Every writer must follow a rule. Read the object, then read the Secret from the API server, then patch the object on
 // condition that the object has not changed. So a replica whose cached Secret is stale never removes an authority from

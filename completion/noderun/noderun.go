@@ -13,8 +13,8 @@
 //	pass.Wake(step.After)
 //
 // The name of a Pod derives from job and Node, so two processes, or a process with a stale cache, cannot create two
-// Pods for a Node. A delete request names the UID and resourceVersion seen in the cache: a Pod that has ended since
-// then is not deleted, so its result is kept.
+// Pods for a Node. A delete request names the UID and resourceVersion from the cache: a Pod that has ended since then
+// is not deleted, so its result is kept.
 //
 // RBAC: create and delete on pods, and delete on the job's kind for jobs with a TTL.
 package noderun

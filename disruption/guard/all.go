@@ -36,7 +36,7 @@ func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request 
 		if decision, by, err = g.askEach(ctx, keys, request, false); err != nil || !decision.Admitted || g.config.Clock.Since(began) < prompt {
 			return ofOwn(decision, spent), by, err
 		}
-		// In the next round, this budget finds that the Pod was let go already.
+		// In the next round, this budget finds that the request was admitted already.
 		spent = spent || decision.Reason.Code == ""
 	}
 	return contended(by), by, nil

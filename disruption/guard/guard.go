@@ -17,9 +17,9 @@
 // is not spent: clients such as kubectl drain retry.
 //
 // If the API server answers that a budget does not exist, the budget protects no Pod (BudgetGone). The API server
-// cannot tell a deleted budget from a misspelt name, so name the budget by a reference that the API maintains, such as
-// the Pod's owner reference. A cache may not show a new owner yet: see ownercache.Cache.OwnerOf. An empty name is an
-// error, and the Pod must not be taken out of service.
+// cannot distinguish a deleted budget from a misspelt name, so name the budget by a reference that the API maintains,
+// such as the Pod's owner reference. A cache may not show a new owner yet: see ownercache.Cache.OwnerOf. An empty name
+// is an error, and the Pod must not be taken out of service.
 //
 // The counting controller must also write on condition that the object is unchanged; see package disruption.
 //
@@ -84,11 +84,11 @@ func New[O client.Object](c client.Client, live client.Reader, empty O, config C
 
 var errNotMade = errors.New("guard: make a Guard with New")
 
-// Ask decides about a request, and stores the changed ledger unless dryRun is set. Ask fills in the request's
-// Generation. If the budget is missing or being deleted, Ask admits the request (BudgetGone); if a new object of the
-// same name exists, Ask asks the new object. An error means an empty name in the key, a failed read or write, a
-// cancelled context, or an object that does not keep the stored ledger: the answer is unknown, and the caller must not
-// take the Pod out of service.
+// Ask decides whether to admit a request, and stores the changed ledger unless dryRun is set. Ask fills in the
+// request's Generation. If the budget is missing or being deleted, Ask admits the request (BudgetGone); if a new object
+// with the same name exists, Ask asks the new object. An error means an empty name in the key, a failed read or write,
+// a cancelled context, or an object that does not keep the stored ledger: the answer is unknown, and the caller must
+// not take the Pod out of service.
 func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disruption.Request, dryRun bool) (disruption.Decision, error) {
 	if g == nil || g.statuses == nil {
 		return disruption.Decision{}, errNotMade
@@ -117,8 +117,8 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 	return decision, nil
 }
 
-// ofOwn adjusts the decision for a request that may have spent before: if the Pod was let go a moment ago, the request
-// itself has spent.
+// ofOwn adjusts the decision for a request that may have spent before: if a request for the Pod was admitted a moment
+// ago, the request itself has spent.
 func ofOwn(decision disruption.Decision, spent bool) disruption.Decision {
 	if spent && decision.Admitted && decision.Reason.Code == disruption.LetGoAlready {
 		decision.Reason = reason.Reason{}
@@ -128,7 +128,7 @@ func ofOwn(decision disruption.Decision, spent bool) disruption.Decision {
 
 // decide decides on a given version of the budget.
 func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption.Request, dryRun bool) (disruption.Ledger, disruption.Decision, sharedstatus.Need) {
-	if budget.GetDeletionTimestamp() != nil { // the cache may not show yet that a new object of the same name exists
+	if budget.GetDeletionTimestamp() != nil { // the cache may not show yet that a new object with the same name exists
 		return before, gone(client.ObjectKeyFromObject(budget)), sharedstatus.Confirm
 	}
 	request.Generation = budget.GetGeneration()
@@ -149,7 +149,7 @@ func (g *Guard[O]) decide(budget O, before disruption.Ledger, request disruption
 // Pod with an open gate must call Ask.
 //
 // Permit spends from the ledger stored by the last count. A Pod that has failed since the count still counts as in
-// service, even if the asking pass has seen the failure. A controller whose rollouts may take down several Pods at a
+// service, even if the pass that asks knows of the failure. A controller whose rollouts may take down several Pods at a
 // time must count at the begin of the pass, store the count (ownercache.View.WriteSharedStatus), and act in this pass
 // only if the count was stored. Alternatively, the rollout keeps to the same number of Pods: package rollout counts
 // Pods that are unavailable.

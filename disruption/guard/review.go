@@ -24,7 +24,7 @@ type Review struct {
 	// Pod that no longer exists.
 	Pod       *corev1.Pod
 	Operation disruption.Operation
-	// Before and After are the Pod before and after an update of any kind; nil for deletions and evictions.
+	// An update of any kind changes the Pod from Before to After; both are nil for deletions and evictions.
 	Before, After *corev1.Pod
 	// DryRun says that the request changes nothing, even if admitted.
 	DryRun bool
@@ -32,9 +32,9 @@ type Review struct {
 
 // ReviewOf reads an admission request: the deletion, eviction, change or resize of a Pod. An eviction only names its
 // Pod, so ReviewOf reads the Pod from live; live must not read from a cache. If the eviction's preconditions exclude
-// the present Pod, Pod is nil: the request means an earlier Pod of the same name. Preconditions on the resourceVersion
-// are ignored: the Pod may change until the API server checks the resourceVersion. The error is a bad request, or a
-// failed read: the answer is unknown, and the caller must not take the Pod out of service.
+// the present Pod, Pod is nil: the request is about an earlier Pod with the same name. Preconditions on the
+// resourceVersion are ignored: the Pod may change until the API server checks the resourceVersion. The error is a bad
+// request, or a failed read: the answer is unknown, and the caller must not take the Pod out of service.
 //
 // A webhook with ReviewOf must be configured for the resources pods (UPDATE, DELETE), pods/eviction (CREATE) and
 // pods/resize (UPDATE).

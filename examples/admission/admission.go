@@ -1,9 +1,10 @@
 // Package admission answers "what does the API server get back when it asks about an object of apps.kruise.io?". The
 // response contains defaults as a patch, errors as a status, or the object converted to another API version.
 //
-// The package contains little logic. The pure functions of examples/apis decide about defaults, errors and conversion.
-// Package admission decodes requests, calls these functions, and encodes responses. [Kind] describes a kind to the
-// handlers, and the folder of each kind has a file for its description. [Handlers] returns the handlers for the kinds.
+// The package contains little logic. The defaults, the errors and the conversions come from the pure functions of
+// examples/apis. Package admission decodes requests, calls these functions, and encodes responses. [Kind] describes a
+// kind to the handlers, and the folder of each kind has a file for its description. [Handlers] returns the handlers for
+// the kinds.
 //
 // # Promises
 //

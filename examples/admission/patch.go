@@ -15,9 +15,10 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patch collects JSON patch operations for an object as sent. The operations make the same changes that turn the typed
-// object before into the typed object after. The typed objects lack fields that the Go types do not have, and contain
-// zero values that the object as sent does not have; the patch contains neither.
+// patch collects JSON patch operations for an object as sent. The operations are the differences between two typed
+// objects: the object before the change by admission, and the object after the change. The typed objects lack fields
+// that the Go types do not have, and contain zero values that the object as sent does not have; the patch contains
+// neither.
 type patch []operation
 
 // annotationsPath is the only path below which differences may remove values: conversion stores fields there that may

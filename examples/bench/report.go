@@ -215,7 +215,7 @@ func reportRepeats(p *page, runs map[string]*bench.Result) {
 		"rest: a rollout takes as long as they take for the manager's three writes a Pod and what follows from them.\n", 100*used/had)
 }
 
-// reportPace shows the speed of the machine, to tell a slow machine from a slow manager.
+// reportPace shows the speed of the machine, to distinguish a slow machine from a slow manager.
 func reportPace(p *page, runs map[string]*bench.Result) {
 	p.writef("\n## The machine's pace\n\nA shared machine is not equally fast all the time: seconds and CPU seconds of two runs compare as far as these do. "+
 		"They are what it took to %s, with nothing else to do.\n\n", bench.Yardstick)

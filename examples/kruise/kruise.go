@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// PerPass limits the requests for an object in a pass. Code that decides cuts its lists at PerPass, and needs nothing
-// else of package fanout.
+// PerPass limits the requests for an object in a pass. Deciding code cuts its lists at PerPass, without importing
+// package fanout.
 const PerPass = fanout.PerPass
 
 // RevisionKeys are the keys of revisions with the hash in a label: [apps.LabelRevisionHash] for CloneSet and
@@ -28,8 +28,8 @@ func RevisionKeys(hashLabel string) revision.Keys {
 	return revision.Keys{HashLabel: hashLabel, HashVersionAnnotation: apps.AnnotationHashVersion, ClaimTemplatesAnnotation: apps.AnnotationClaimTemplates}
 }
 
-// Collisions returns the count of hash collisions in a status. OpenKruise hashes with a count of zero, not with an
-// absent count, from the start.
+// Collisions returns the count of hash collisions in a status. If the count is missing, the result is zero, because
+// OpenKruise's first hash uses a count of zero.
 func Collisions(count *int32) *int32 {
 	if count == nil {
 		return new(int32)

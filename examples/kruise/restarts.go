@@ -96,7 +96,7 @@ func (p *Parts[O]) watchRequests(b *builder.Builder) *builder.Builder {
 	}))
 }
 
-// ViewRestart returns the view of a pass on the wished restart; wish is nil for none.
+// ViewRestart returns what a pass knows about the requested restart; wish is nil if no restart is requested.
 func (p *Parts[O]) ViewRestart(t *executor.Turn[O], wish *restart.Wish) *restart.View {
 	v := p.requests.view(t.Owner, wish, t.Now)
 	v.Rest = func(pod *corev1.Pod) error {

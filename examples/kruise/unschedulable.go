@@ -14,7 +14,7 @@ import (
 // Dated returns the Pods with a time in each condition PodScheduled, and the times to remember for the next pass. A Pod
 // created with scheduling gates gets the condition without a time, and keeps the condition as False after the last gate
 // is gone: nothing in the Pod tells since when the scheduler has tried. Such a Pod counts as unschedulable since the
-// first pass that has seen the scheduler's answer. Pods are copied where a time is added.
+// first pass in which the cache shows the scheduler's answer. Pods are copied where a time is added.
 func Dated(pods []*corev1.Pod, before map[types.UID]time.Time, now time.Time) (dated []*corev1.Pod, after map[types.UID]time.Time) {
 	dated = pods
 	for i, pod := range pods {

@@ -1,17 +1,19 @@
 // Package launchorder answers "in which order do a Pod's containers start?".
 //
-// The kubelet starts containers side by side. A container can wait all the same: the kubelet does not create a
-// container with an env variable from a key missing in its ConfigMap. [Order.Inject] gives each container such a
-// variable, the barrier, at the admission of the Pod. [Order.Next] says, from the status of the containers, which keys
-// to add now: the keys of the highest priority at once, the keys of the next priority when every container above is
-// ready, and so on.
+// The kubelet starts containers side by side. A container can be made to wait: the kubelet does not create a container
+// while an env variable of the container refers to a key missing in a ConfigMap. [Order.Inject] gives each container
+// such a variable, the barrier, when the Pod is admitted. [Order.Next] says, from the status of the containers, which
+// keys to add to the ConfigMap now: first the keys of the highest priority, then, when every container with this
+// priority is ready, the keys of the next priority, and so on.
 //
-// Priorities come from the Pod: an annotation for a start in the listed order, or an env variable with a number on
-// single containers. Higher priorities start first, equal priorities together, and a container without a number has 0.
-// Init containers have an order of their own and take no part.
+// A Pod asks for an order in one of two ways: an annotation starts the containers in the listed order, and an env
+// variable gives a single container a number as its priority. Containers with a higher priority start first, and
+// containers with the same priority start together. A container without a number has priority 0. Init containers start
+// in their own order, not by priority.
 //
-// The order holds for the first start alone. A later crash stops nobody, and the order of ends is open. A successfully
-// ended container without a restart counts as ready, because the containers after the end would otherwise never start.
+// The order holds only for the first start. If a container crashes later, no other container waits, and the order in
+// which containers stop is not defined. A container that has ended successfully and is not restarted counts as ready,
+// because the containers with lower priority would otherwise never start.
 //
 // All functions are pure and safe for concurrent use.
 package launchorder
@@ -37,42 +39,43 @@ const (
 	// InvalidLaunchPriority means that a container's launch priority is no number, is not in the Pod itself, or is out
 	// of range.
 	InvalidLaunchPriority reason.Code = "InvalidLaunchPriority"
-	// InvalidLaunchBarrier means that a container has a barrier of its own without anybody to open the barrier.
+	// InvalidLaunchBarrier means that a container has a barrier with a key that the controller of launch orders never
+	// opens.
 	InvalidLaunchBarrier reason.Code = "InvalidLaunchBarrier"
-	// InvalidBarrierName means that the name of the Pod's barrier is no legal name of a ConfigMap.
+	// InvalidBarrierName means that the Pod's name with the suffix of the barrier is no legal name of a ConfigMap.
 	InvalidBarrierName reason.Code = "InvalidBarrierName"
 	// LaunchNotReady means that containers of a lower launch priority wait until the named container is ready.
 	LaunchNotReady reason.Code = "LaunchNotReady"
 	// LaunchFailed means that containers of a lower launch priority never start, because the named container has failed
-	// without a restart.
+	// and is not restarted.
 	LaunchFailed reason.Code = "LaunchFailed"
 )
 
 const (
-	// MinPriority is the lowest priority for an env variable.
+	// MinPriority is the lowest valid priority in an env variable.
 	MinPriority = -2147483647
-	// MaxPriority is the highest.
+	// MaxPriority is the highest valid priority in an env variable.
 	MaxPriority = 2147483647
 	// True is the value of opened keys, and of the annotation on a completed Pod.
 	True = "true"
 )
 
-// Keys are the names read and written by the package. All names are required.
+// Keys are the names that the package reads and writes. All names are required.
 type Keys struct {
-	// OrderedAnnotation, with the value OrderedValue, has containers start in the order of the Pod's list.
+	// OrderedAnnotation, with the value OrderedValue, makes containers start in the order of the Pod's list.
 	OrderedAnnotation, OrderedValue string
 	// CompletedAnnotation is "true" once every key is open.
 	CompletedAnnotation string
-	// PriorityEnv is the env variable with a container's priority, and BarrierEnv the env variable for which the
-	// container waits.
+	// PriorityEnv is the env variable with a container's priority, and BarrierEnv the env variable whose missing key
+	// makes the container wait.
 	PriorityEnv, BarrierEnv string
-	// KeyPrefix begins the keys of the ConfigMap; the priority follows.
+	// KeyPrefix is the beginning of the keys in the ConfigMap; the priority follows.
 	KeyPrefix string
-	// NameSuffix ends the name of the ConfigMap; the Pod's name precedes.
+	// NameSuffix is the end of the ConfigMap's name, after the Pod's name.
 	NameSuffix string
 }
 
-// Order gives containers an order under a set of names. Make an Order with New.
+// Order makes containers start in order, with the names in its Keys. Make an Order with New.
 type Order struct{ keys Keys }
 
 // New returns an Order. The error is a reason.List with code InvalidKeys and names every problem.
@@ -112,11 +115,12 @@ func (k *Keys) problems() (problems reason.List) {
 }
 
 // Inject gives the containers of a new Pod their barriers, if the Pod asks for an order and has more than a single
-// container. The barrier depends on the Pod's name: a Pod with only a generateName gets generatedName. A Pod with right
-// barriers stays unchanged, and references of barriers are corrected, so a copy under another name starts.
+// container. A barrier contains the Pod's name, so Inject names a Pod with only a generateName generatedName. A Pod
+// with correct barriers stays unchanged. Inject corrects barriers that refer to another ConfigMap, so the copy of a
+// Pod under a new name starts.
 //
 // The error is a reason.List with codes InvalidLaunchPriority, InvalidLaunchBarrier and InvalidBarrierName. The Pod is
-// then unchanged. Inject replaces slices that the Pod may share with others, and never writes into them.
+// then unchanged. Inject replaces slices instead of writing into them, because Pods may share slices.
 func (o *Order) Inject(pod *corev1.Pod, generatedName string) (changed bool, err error) {
 	if len(pod.Spec.Containers) <= 1 {
 		return false, nil
@@ -150,7 +154,7 @@ func (o *Order) Inject(pod *corev1.Pod, generatedName string) (changed bool, err
 	return changed, nil
 }
 
-// wanted returns the priorities of the containers, nil if the Pod asks for no order.
+// wanted returns the priorities of the containers, or nil if the Pod asks for no order.
 func (o *Order) wanted(pod *corev1.Pod) (priorities []int, problems reason.List) {
 	priorities = make([]int, len(pod.Spec.Containers))
 	if pod.Annotations[o.keys.OrderedAnnotation] == o.keys.OrderedValue {
@@ -169,8 +173,8 @@ func (o *Order) wanted(pod *corev1.Pod) (priorities []int, problems reason.List)
 	return priorities, problems
 }
 
-// asked returns the priority in a container's env variable. Of several variables of the name the last counts, as in the
-// container.
+// asked returns the priority in a container's env variable. If several variables have the name, the last variable
+// counts, as for the running container.
 func (o *Order) asked(c *corev1.Container) (int, reason.List) {
 	for i := len(c.Env) - 1; i >= 0; i-- {
 		env := &c.Env[i]
@@ -194,7 +198,8 @@ func (o *Order) asked(c *corev1.Container) (int, reason.List) {
 	return 0, nil
 }
 
-// badBarriers finds barriers that nobody could open. Such barriers come from somebody else's use of the name.
+// badBarriers returns a reason for each barrier with a key that Next never opens. The author of such a barrier has
+// used the variable's name for another purpose.
 func (o *Order) badBarriers(c *corev1.Container) (problems reason.List) {
 	for i := range c.Env {
 		env := &c.Env[i]
@@ -235,8 +240,8 @@ func (o *Order) badName(pod string) reason.List {
 	}}
 }
 
-// withBarrier returns the variables with exactly a single barrier, in an existing place or else at the end, in a new
-// slice.
+// withBarrier returns a new slice of the variables with exactly a single barrier: in the place of an existing barrier,
+// or else at the end.
 func (o *Order) withBarrier(env []corev1.EnvVar, configMap string, priority int) []corev1.EnvVar {
 	key := &corev1.ConfigMapKeySelector{
 		LocalObjectReference: corev1.LocalObjectReference{Name: configMap},
@@ -258,8 +263,8 @@ func (o *Order) withBarrier(env []corev1.EnvVar, configMap string, priority int)
 	return out
 }
 
-// Priority reads a container's priority from its barrier. ok is false without a barrier. Priority fits
-// inplaceupdate.Config.Priority.
+// Priority reads a container's priority from the container's barrier. ok is false if the container has no barrier.
+// Priority can be used as inplaceupdate.Config.Priority.
 func (o *Order) Priority(c *corev1.Container) (priority int, ok bool) {
 	for i := range c.Env {
 		if c.Env[i].Name == o.keys.BarrierEnv && keyRef(&c.Env[i]) != nil {

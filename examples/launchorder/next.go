@@ -13,23 +13,23 @@ import (
 
 // Step is the next action for a Pod.
 type Step struct {
-	// Open are the keys to add to the ConfigMap, in the order of their containers' starts.
+	// Open are the keys to add to the ConfigMap, in the order in which the containers start.
 	Open []string
-	// Complete says that nothing is left after Open: the Pod can be marked.
+	// Complete says that all keys are open after Open, so the Pod can be marked as completed.
 	Complete bool
-	// Waiting names the containers for which the next keys wait.
+	// Waiting names the containers that must be ready before further keys are opened.
 	Waiting reason.List
 }
 
-// gated is a container with a barrier in the Pod's ConfigMap.
+// gated is a container whose start waits for a key in the Pod's ConfigMap, because the container has a barrier.
 type gated struct {
 	container *corev1.Container
 	key       string
 	priority  int
 }
 
-// gates returns the containers that wait for the Pod's ConfigMap, highest priority first. A container can have several
-// barriers, from a careless admission.
+// gates returns the containers that wait for the Pod's ConfigMap, highest priority first. A container occurs once for
+// each of its barriers: a Pod admitted without Inject may have containers with several barriers.
 func (o *Order) gates(pod *corev1.Pod) (out []gated) {
 	name := o.ConfigMapName(pod)
 	for i := range pod.Spec.Containers {
@@ -45,8 +45,8 @@ func (o *Order) gates(pod *corev1.Pod) (out []gated) {
 	return out
 }
 
-// Needed reports whether somebody must look at the Pod's ConfigMap: containers wait for the ConfigMap, and the Pod is
-// not marked as completed, or the Pod is marked and the kubelet misses the ConfigMap all the same.
+// Needed reports whether the Pod's ConfigMap must be checked: containers wait for the ConfigMap, and the Pod is not
+// marked as completed, or the Pod is marked although the kubelet does not find the ConfigMap.
 func (o *Order) Needed(pod *corev1.Pod) bool {
 	if !podstate.IsActive(pod) {
 		return false
@@ -56,8 +56,8 @@ func (o *Order) Needed(pod *corev1.Pod) bool {
 		(!o.completed(pod) || slices.ContainsFunc(gates, func(g gated) bool { return misses(pod, g) }))
 }
 
-// Opened returns the keys of a ConfigMap's content for which the Pod's containers wait, without the values. All further
-// content does not matter for the order.
+// Opened returns the keys in a ConfigMap's content for which the Pod's containers wait. All values are replaced by
+// True, because values do not matter.
 func (o *Order) Opened(pod *corev1.Pod, content map[string]string) map[string]string {
 	opened := map[string]string{}
 	for _, g := range o.gates(pod) {
@@ -68,8 +68,8 @@ func (o *Order) Opened(pod *corev1.Pod, content map[string]string) map[string]st
 	return opened
 }
 
-// Misses reports whether the kubelet cannot create a container although its keys are open: the kubelet has not looked
-// again yet, or the ConfigMap is gone.
+// Misses reports whether the kubelet cannot create a container although its key is open: the kubelet has not retried
+// yet, or the ConfigMap is gone.
 func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {
 	return slices.ContainsFunc(o.gates(pod), func(g gated) bool {
 		_, open := opened[g.key]
@@ -77,17 +77,17 @@ func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {
 	})
 }
 
-// misses reports whether the kubelet cannot create a container because of a reference in its env. The reason is the
-// kubelet's.
+// misses reports whether the kubelet cannot create a container because of a reference in the container's env. The
+// compared reason is set by the kubelet.
 func misses(pod *corev1.Pod, g gated) bool {
 	status := podstate.ContainerStatus(pod, g.container.Name)
 	return status != nil && status.State.Waiting != nil && status.State.Waiting.Reason == "CreateContainerConfigError"
 }
 
-// Next returns the next action. opened is the content of the Pod's ConfigMap, nil if missing. A present key is open,
-// whatever its value. Next goes through the priorities from the highest down, as far as all containers above are ready.
-// Once all keys are open, the order is complete for good, and a crash changes nothing. For a completed Pod Next opens
-// every key, because the Pod may have lost its ConfigMap.
+// Next returns the next action. opened is the content of the Pod's ConfigMap, or nil if there is no ConfigMap. A key
+// in the ConfigMap is open, whatever its value. Next opens the keys from the highest priority down, until a container
+// is not ready. Once all keys are open, the order is complete, and later crashes of containers do not matter. For a
+// completed Pod Next opens every key, because somebody may have deleted the ConfigMap.
 func (o *Order) Next(pod *corev1.Pod, opened map[string]string) Step {
 	if !podstate.IsActive(pod) {
 		return Step{}
@@ -114,7 +114,7 @@ func (o *Order) Next(pod *corev1.Pod, opened map[string]string) Step {
 	return step
 }
 
-// passed reports whether the containers after a container may start, and if not why.
+// passed reports whether containers of lower priority may start after a container, and if not, why.
 func (o *Order) passed(pod *corev1.Pod, g gated) (reason.Reason, bool) {
 	status := podstate.ContainerStatus(pod, g.container.Name)
 	waiting := reason.Reason{

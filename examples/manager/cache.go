@@ -26,8 +26,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// cached returns the transforms of the cache by kind: of objects read by several controllers, and of the rows. Users
-// decide about the size of their objects, so the cache keeps only necessary fields.
+// cached returns the transforms of the cache by kind, for the objects read by several controllers and the objects of
+// the rows. Users may write objects of any size, so the cache keeps only the fields that are read.
 func cached(gates map[apps.Gate]bool, rows []kind.Row, loops []kinds.Loop) map[client.Object]cache.ByObject {
 	pods := &podCache{}
 	for i := range loops {
@@ -70,7 +70,7 @@ func cachedOf(rows []kind.Row) (out [][]kind.Cached) {
 	return out
 }
 
-// counted are the workloads of Kubernetes, for the expected number of Pods, and for controllers of controllers.
+// counted returns the Kubernetes workloads whose numbers of Pods are read, and whose controllers are looked up.
 func counted() []kind.Cached {
 	return []kind.Cached{
 		{Object: &appsv1.Deployment{}, Keep: keepWorkload},
@@ -80,7 +80,7 @@ func counted() []kind.Cached {
 	}
 }
 
-// keeper keeps the identity of objects, and the fields read by any kind.
+// keeper keeps the identity of an object, and each field that any kind reads.
 type keeper struct {
 	fields []func(kept, found client.Object)
 }
@@ -105,8 +105,8 @@ func (k *keeper) transform(obj any) (any, error) {
 	return kept, nil
 }
 
-// countWatchErrors returns the handler for failed lists and watches of the caches. During failures the controllers do
-// not see changes, and nothing else says so.
+// countWatchErrors returns a handler that counts failed lists and watches of the caches. While a list or watch fails,
+// the controllers learn of no changes, and no other metric shows the failure.
 func countWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHandlerWithContext, error) {
 	failures := newCacheMetric()
 	if err := registry.Register(failures); err != nil {
@@ -127,8 +127,8 @@ func newCacheMetric() *prometheus.CounterVec {
 	}, []string{"type"})
 }
 
-// controllerIs reports whether this project or another controller controls an object. Both are false without a
-// controller.
+// controllerIs reports whether the controller of an object is of this project or of another. If the object has no
+// controller, both results are false.
 func controllerIs(object metav1.Object) (ours, another bool) {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil {
@@ -139,9 +139,9 @@ func controllerIs(object metav1.Object) (ours, another bool) {
 	return ours, !ours
 }
 
-// podCache keeps own Pods whole, and foreign Pods with a reason in keep. Most Pods meet no reason, or soon stop meeting
-// any: after the work on a Pod, the next event strips the Pod. Of the rest podCache keeps only names,
-// labels and claims, and the fields read by a kind.
+// podCache keeps Pods of this project's controllers whole, and also other Pods for which a function of keep returns
+// true. Few Pods are kept for long because of keep: after the work on a Pod, the functions return false for the Pod's
+// next event. Of the remaining Pods podCache keeps only names, labels and claims, and the fields that a kind reads.
 type podCache struct {
 	keep   []func(*corev1.Pod) bool
 	fields []func(kept, pod *corev1.Pod)
@@ -167,7 +167,8 @@ func (c *podCache) transform(obj any) (any, error) {
 	return out, nil
 }
 
-// keepWorkload keeps the number of Pods of a Kubernetes workload. Templates and claims would be most of the memory.
+// keepWorkload keeps the number of Pods of a Kubernetes workload, but not templates and claims, which would need most
+// of the memory.
 func keepWorkload(kept, found client.Object) {
 	metaOf := func(from metav1.ObjectMeta) metav1.ObjectMeta {
 		from.Annotations, from.ManagedFields = nil, nil
@@ -186,7 +187,7 @@ func keepWorkload(kept, found client.Object) {
 		if kept, ok := kept.(*appsv1.DaemonSet); ok {
 			kept.ObjectMeta, kept.Status.DesiredNumberScheduled = metaOf(found.ObjectMeta), found.Status.DesiredNumberScheduled
 		}
-	case *appsv1.StatefulSet: // some annotations are for other kinds
+	case *appsv1.StatefulSet: // other kinds read some annotations
 		if kept, ok := kept.(*appsv1.StatefulSet); ok {
 			kept.ObjectMeta = found.ObjectMeta
 			kept.ManagedFields = nil
@@ -196,8 +197,8 @@ func keepWorkload(kept, found client.Object) {
 	}
 }
 
-// strippedPod is a foreign Pod without the fields of the rows. Adoption changes the owner reference, so the cache then
-// reads the whole Pod again.
+// strippedPod returns a Pod of another controller with only the fields that every kind needs. If a controller of this
+// project adopts the Pod, the change of the owner reference is an event with the whole Pod.
 func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: pod.ObjectMeta}
 	out.Annotations, out.ManagedFields = nil, nil
@@ -212,8 +213,8 @@ func strippedPod(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// strippedNode keeps the fields of a Node for placing Pods. With thousands of Nodes the rest would be most of the
-// memory.
+// strippedNode keeps the fields of a Node that decide where Pods can run. With thousands of Nodes the remaining fields
+// would need most of the memory.
 func strippedNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -226,7 +227,7 @@ func strippedNode(obj any) (any, error) {
 	return out, nil
 }
 
-// strippedNamespace keeps the fields of a Namespace for choosing sidecars.
+// strippedNamespace keeps the fields of a Namespace that SidecarSets select by.
 func strippedNamespace(obj any) (any, error) {
 	namespace, ok := obj.(*corev1.Namespace)
 	if !ok {
@@ -237,8 +238,9 @@ func strippedNamespace(obj any) (any, error) {
 	return out, nil
 }
 
-// keepRevision drops the content of foreign revisions, mostly of StatefulSets and DaemonSets. Revisions without a
-// controller keep their content, because a workload may have left such revisions to its successor.
+// keepRevision drops the content of revisions of other controllers, mostly of StatefulSets and DaemonSets. Revisions
+// without a controller keep their content, because a workload of this project may adopt the revisions of a deleted
+// workload.
 func keepRevision(obj any) (any, error) {
 	revision, ok := obj.(*appsv1.ControllerRevision)
 	if !ok {

@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise"
 )
 
-// launcher sets the controllers up after the webhooks serve.
+// launcher sets up the controllers once the webhooks serve.
 type launcher struct {
 	mgr     ctrl.Manager
 	config  *rest.Config
@@ -29,20 +29,22 @@ type launcher struct {
 	version string
 	serving func(context.Context) error
 	served  *served
-	permit  func(context.Context, *corev1.Pod, disruption.Operation) error // nil for none
+	permit  func(context.Context, *corev1.Pod, disruption.Operation) error // nil if there are no guards
 
 	adding chan struct{} // holds a value while a controller is being added
-	ending func() error  // an error once the manager is about to stop
+	ending func() error  // returns an error once the manager is about to stop
 }
 
 // errEnded means that the manager is about to stop.
 var errEnded = errors.New("the manager ends")
 
-// mostAdding is how long a stopping manager waits for the addition of a controller: an API server may not answer.
+// mostAdding is how long a stopping manager waits for the running setup of a controller. The wait needs a limit,
+// because the API server may not answer.
 const mostAdding = 5 * time.Second
 
-// untilLaunched returns a context for the manager that ends with ctx, but not during the addition of a controller.
-// Stopped in such a moment, controller-runtime can wait for itself until the end of its grace period.
+// untilLaunched returns a context for the manager. The context ends with ctx, but waits for the running setup of a
+// controller, for at most mostAdding. If controller-runtime were stopped during a setup, its manager could wait for
+// itself until the end of the grace period.
 func (l *launcher) untilLaunched(ctx context.Context) (context.Context, context.CancelFunc) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l.adding, l.ending = make(chan struct{}, 1), ctx.Err
@@ -59,7 +61,7 @@ func (l *launcher) untilLaunched(ctx context.Context) (context.Context, context.
 	}
 }
 
-// add adds controllers unless the manager is about to stop.
+// add runs the setup of controllers, unless the manager is about to stop.
 func (l *launcher) add(setup func() error) error {
 	if l.ending() != nil {
 		return errEnded
@@ -68,15 +70,15 @@ func (l *launcher) add(setup func() error) error {
 	case l.adding <- struct{}{}:
 		defer func() { <-l.adding }()
 		return setup()
-	default: // the stop holds the channel
+	default: // the stopping manager holds the channel
 		return errEnded
 	}
 }
 
-// NeedLeaderElection is false: standing by with filled caches makes the change of leader quick.
+// NeedLeaderElection is false, so a waiting replica fills its caches and can replace a leader quickly.
 func (*launcher) NeedLeaderElection() bool { return false }
 
-// Start returns when all controllers are set up. The controllers of missing kinds follow after the kinds' installation.
+// Start returns once all controllers are set up. If the CRD of a kind is missing, Start waits for the CRD.
 func (l *launcher) Start(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, l.mgr.GetLogger())
 	if err := l.awaitWebhooks(ctx); err != nil {
@@ -98,7 +100,7 @@ func (l *launcher) Start(ctx context.Context) error {
 	return err
 }
 
-// kindsThatAreOn returns the kinds with a controller whose gates are on.
+// kindsThatAreOn returns the kinds that have a controller and whose feature gates are on.
 func (l *launcher) kindsThatAreOn() (on []kind.Row) {
 	for _, k := range l.options.Kinds {
 		switch {
@@ -112,7 +114,7 @@ func (l *launcher) kindsThatAreOn() (on []kind.Row) {
 	return on
 }
 
-// launchKinds sets up the controllers of the installed kinds, and returns the rest.
+// launchKinds sets up the controllers of the installed kinds, and returns the kinds that are not installed.
 func (l *launcher) launchKinds(ctx context.Context, wanted []kind.Row) (late []kind.Row, err error) {
 	for _, k := range wanted {
 		if installed, _, _ := l.served.has(k.Kind); !installed {
@@ -140,13 +142,13 @@ func (l *launcher) launchKind(ctx context.Context, k kind.Row) error {
 	return l.add(func() error { return k.Setup(ctx, l.mgr, named, shared) })
 }
 
-// lookAgain is the interval of questions to the API server about kinds not covered by CRDs.
+// lookAgain is the interval at which the API server is asked about a kind whose CRD cannot be read.
 const lookAgain = 10 * time.Second
 
-// awaitChange waits until a kind may be installed. awaitChange reports false after the end of ctx.
+// awaitChange waits until one of the late kinds may have been installed. awaitChange returns false if ctx ended.
 func (l *launcher) awaitChange(ctx context.Context, late []kind.Row) bool {
 	var look <-chan time.Time
-	_, _, changed := l.served.has(late[0].Kind) // a change of any kind, from before the look
+	_, _, changed := l.served.has(late[0].Kind) // reports changes after this line, so no change is missed
 	for _, k := range late {
 		has, sure, _ := l.served.has(k.Kind)
 		if has {
@@ -182,7 +184,7 @@ func (l *launcher) launchLoops(ctx context.Context) error {
 	return nil
 }
 
-// awaitWebhooks returns when the webhooks are proven to serve, or the context's error.
+// awaitWebhooks returns nil once the webhooks are proven to serve, or the error of ctx.
 func (l *launcher) awaitWebhooks(ctx context.Context) error {
 	if l.options.Webhooks == nil {
 		return nil
@@ -209,7 +211,7 @@ func (o *Options) controller(k kind.Row, serverVersion string) (kruise.Options, 
 	return out, nil
 }
 
-// shared returns the common options of controllers and further loops.
+// shared returns the options common to the controllers of kinds and to [Options.Loops].
 func (o *Options) shared(workers int, serverVersion string) kruise.Options {
 	return kruise.Options{
 		Gates: o.Gates, Namespace: o.Namespace, ManagerNamespace: o.ownNamespace(), RateLimiter: o.RateLimit.limiter, Workers: workers,
@@ -232,9 +234,9 @@ func (o *Options) ownNamespace() string {
 	return ""
 }
 
-// isInstalled asks the API server whether a kind exists. The mapper's first answer comes from the list of all groups.
-// The list misses some groups while an API server starts, and no later question would follow. So isInstalled asks for a
-// missing kind itself, and the question fails until the server knows the kind.
+// isInstalled asks the API server whether a kind exists. The mapper's first answer comes from the API server's list of
+// all groups. While an API server starts, the list may lack some groups, and the mapper would not ask again. So
+// isInstalled asks for a missing kind a second time, and the second question is about this kind alone.
 func isInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
 	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {

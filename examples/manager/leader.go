@@ -36,9 +36,9 @@ func newLock(config *rest.Config, e *LeaderElection) (resourcelock.Interface, er
 	return lock, nil
 }
 
-// afterServing returns a lock that stays free until the webhooks have been proven to serve once. A leader without
-// webhooks could do nothing, and another replica may have webhooks. The lock asks again after each pause. A nil lock
-// stays nil.
+// afterServing returns a lock on which no replica can become the leader until the replica's webhooks have been proven
+// to serve once. A leader without webhooks could do nothing, and another replica may have webhooks. The lock calls
+// serving again after each pause until serving succeeds. For a nil lock afterServing returns nil.
 func afterServing(lock resourcelock.Interface, serving func(context.Context) error, pause time.Duration) resourcelock.Interface {
 	if lock == nil {
 		return nil
@@ -46,8 +46,8 @@ func afterServing(lock resourcelock.Interface, serving func(context.Context) err
 	return &servingLock{Interface: lock, serving: serving, pause: pause}
 }
 
-// servingLock waits before writes, but not before reads, so a waiting replica knows the current leader. The record read
-// before the wait may be old afterwards. The API server refuses to overwrite a newer record.
+// servingLock waits before writes, but not before reads, so a waiting replica knows the current leader. After the
+// wait, the record read before may be stale. The API server then refuses to overwrite the newer record.
 type servingLock struct {
 	resourcelock.Interface
 
@@ -56,7 +56,7 @@ type servingLock struct {
 	served  atomic.Bool
 }
 
-// Create makes the Lease when the webhooks serve.
+// Create creates the Lease once the webhooks serve.
 func (l *servingLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if err := l.await(ctx); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (l *servingLock) Create(ctx context.Context, record resourcelock.LeaderElec
 	return l.Interface.Create(ctx, record)
 }
 
-// Update takes the Lease after the webhooks serve, and renews and releases the Lease at once.
+// Update waits until the webhooks serve before the first write of the Lease. Renewals and the release do not wait.
 func (l *servingLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if err := l.await(ctx); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (l *servingLock) await(ctx context.Context) error {
 	return nil
 }
 
-// reportLeadership keeps OpenKruise's gauge of leadership.
+// reportLeadership registers the gauge of leadership with OpenKruise's name, and sets the gauge to 1 on the leader.
 func reportLeadership(mgr ctrl.Manager, registry prometheus.Registerer) error {
 	leads := newLeaderMetric()
 	if err := registry.Register(leads); err != nil {
@@ -101,15 +101,16 @@ func newLeaderMetric() prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: "kruise_manager_is_leader", Help: "1 on the replica that runs the controllers, else 0."})
 }
 
-// awaitOthers returns when no foreign program holds the Lease. Otherwise a manager with webhooks by URL would take the
-// webhooks from a manager that serves through the Service, and the latter manager would take the webhooks back.
+// awaitOthers returns once no manager of another project holds the Lease. If both managers ran, the manager with
+// webhooks by URL would rewrite the webhook configurations of the manager that serves through the Service, and the
+// latter manager would rewrite them back.
 func awaitOthers(ctx context.Context, c client.Client, e *LeaderElection, clk clock.PassiveClock) error {
 	if e == nil {
 		return nil
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	var renewed time.Time // as the Lease says
-	var since time.Time   // the local time of seeing renewed first: clocks of machines differ
+	var renewed time.Time // the renewTime in the Lease
+	var since time.Time   // when this process first read renewed: clocks of machines differ
 	said := false
 	return wait.PollUntilContextCancel(ctx, orDefault(e.RetryPeriod, 2*time.Second), true, func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}

@@ -8,9 +8,10 @@ import (
 	"sync"
 )
 
-// boundedListener keeps at most a fixed number of connections open. A further connection costs the oldest idle
-// connection of the address with the most idle connections. If every connection carries a request, all connections
-// count. So a stranger may open any number of connections and keeps nobody out.
+// boundedListener keeps at most a fixed number of connections open. When a connection exceeds the limit, the listener
+// closes the oldest idle connection of the address with the most idle connections. If every connection has a running
+// request, the listener chooses among all connections. So a client can open any number of connections without keeping
+// other clients out.
 type boundedListener struct {
 	net.Listener
 
@@ -18,22 +19,22 @@ type boundedListener struct {
 
 	mu     sync.Mutex
 	total  int
-	open   map[string][]*boundedConn // by address, the oldest first
-	closed func(address string)      // called for each connection closed early
+	open   map[string][]*boundedConn // by client address, the oldest first
+	closed func(address string)      // called for each connection closed because of the limit
 }
 
 func newBoundedListener(inner net.Listener, most int, closed func(address string)) *boundedListener {
 	return &boundedListener{Listener: inner, most: most, open: map[string][]*boundedConn{}, closed: closed}
 }
 
-// boundedConn is a connection counted until its end.
+// boundedConn is a connection that counts against the limit until the connection is closed.
 type boundedConn struct {
 	net.Conn
 
 	listener *boundedListener
 	address  string
 	once     sync.Once
-	busy     bool // with a request; under the listener's lock
+	busy     bool // has a running request; under the listener's lock
 }
 
 // Accept waits for the next connection.
@@ -44,13 +45,13 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 	conn := &boundedConn{Conn: inner, listener: l, address: hostOf(inner.RemoteAddr().String())}
 	if oldest := l.add(conn); oldest != nil {
-		_ = oldest.Close() // the connection ends either way
+		_ = oldest.Close() // the connection is gone even if Close fails
 		l.closed(oldest.address)
 	}
 	return conn, nil
 }
 
-// add returns the connection to close in favour of conn, or nil.
+// add counts conn, and returns the connection to close in return, or nil.
 func (l *boundedListener) add(conn *boundedConn) *boundedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +78,7 @@ func (l *boundedListener) add(conn *boundedConn) *boundedConn {
 	return victim
 }
 
-// state is for http.Server.ConnState.
+// state is the hook for http.Server.ConnState.
 func (l *boundedListener) state(conn net.Conn, state http.ConnState) {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()
@@ -89,7 +90,7 @@ func (l *boundedListener) state(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Close ends the connection, once.
+// Close closes the connection; a second call does nothing.
 func (c *boundedConn) Close() error {
 	c.once.Do(func() {
 		l := c.listener
@@ -104,7 +105,7 @@ func (c *boundedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// hostOf returns an address without a port.
+// hostOf returns the host of an address, without the port.
 func hostOf(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host

@@ -1,5 +1,5 @@
-// Package manager answers "how do the reference controllers run together?". The package assembles the controllers of
-// installed CRDs into a single controller-runtime manager.
+// Package manager answers "how do the reference controllers run together?". The package runs the controllers of all
+// installed CRDs in a single controller-runtime manager.
 package manager
 
 import (
@@ -27,11 +27,11 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
-// Run runs webhooks and controllers until ctx ends. The webhooks serve on every replica and before any cache is filled,
-// because objects stored in an older version reach a cache through the webhooks. The controllers follow on the leading
-// replica, after the webhooks are proven to serve. No replica leads before. Run returns an error when the API server
-// cannot be reached, an address is taken, or a controller cannot be set up. Run returns nil when ctx ended, however
-// little had begun. Loggers come from ctx.
+// Run runs webhooks and controllers until ctx ends. The webhooks serve on every replica and before any cache is
+// filled, because a cache reads objects stored in an older version through the conversion webhooks. The controllers
+// start on the leading replica, after the webhooks are proven to serve. No replica becomes the leader before this
+// proof. Run returns an error when the API server cannot be reached, an address is in use, or a controller cannot be
+// set up. Run returns nil when ctx ended, even during the start. The logger comes from ctx.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
 	err := run(ctx, config, options)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -94,7 +94,7 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	defer failed(nil)
 	if options.Webhooks != nil {
 		hooks.server.failed = failed
-		_ = mgr.GetWebhookServer() // has it started with the manager
+		_ = mgr.GetWebhookServer() // starts the server with the manager
 		if err := pods.serve(ctx, mgr, &options, hooks.options, served, guards); err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func complete(config *rest.Config, options Options) (*rest.Config, Options) {
 	return config, options
 }
 
-// start runs a manager until ctx ends, and closes ended when the manager is to stop. The error is the cause of ctx,
-// such as a failed server, if there is a cause.
+// start runs a manager until ctx ends, and closes ended when the manager is to stop. If ctx was cancelled with a
+// cause, such as the error of a failed server, start returns the cause.
 func start(ctx context.Context, mgr ctrl.Manager, launch *launcher, ended chan<- struct{}) error {
 	running, end := launch.untilLaunched(ctx)
 	defer end()
@@ -135,8 +135,8 @@ func start(ctx context.Context, mgr ctrl.Manager, launch *launcher, ended chan<-
 	return err
 }
 
-// addChecks adds the checks of /healthz and /readyz. Of the latter, only webhook-ready takes a replica out of service.
-// The rest is for people.
+// addChecks adds the checks of /healthz and /readyz. Of the checks of /readyz, only webhook-ready takes a replica out
+// of service. The remaining checks inform operators.
 func addChecks(mgr ctrl.Manager, hooks *webhooks, served *served) error {
 	return errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
@@ -155,7 +155,7 @@ func orGates(gates map[apps.Gate]bool) map[apps.Gate]bool {
 
 func always(context.Context) error { return nil }
 
-// prepare creates the namespaces of Secret and Lease, if need be.
+// prepare creates the namespaces of the Secret and the Lease, if missing.
 func prepare(ctx context.Context, c client.Client, options Options) error {
 	var names []string
 	if options.Webhooks != nil {
@@ -195,9 +195,9 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 			ByObject:         byObject, DefaultWatchErrorHandler: watchErrors, NewInformer: served.watches.NewInformer,
 		},
 		Controller: ctrlconfig.Controller{
-			// Programs embedding the manager may run several managers in a process, in sequence.
+			// Programs that embed the manager may run several managers in a process, one after the other.
 			SkipNameValidation: ptr.To(true),
-			// The plain queue, because controller-runtime's priority queue can hang if stopped while handing an item out.
+			// controller-runtime's priority queue can hang if the queue is stopped while handing out an item.
 			UsePriorityQueue: ptr.To(false),
 			CacheSyncTimeout: options.CacheSyncTimeout,
 		},
@@ -206,7 +206,8 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 		out.Cache.SyncPeriod = &options.SyncPeriod
 	}
 	if options.Namespace != "" {
-		// A selector, not the option for namespaces: own writes can only be awaited in a single store per type.
+		// The cache's option for namespaces would make a store per namespace, but expectations about own writes need a
+		// single store per type.
 		out.Cache.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", options.Namespace)
 		if err := everywhere(scheme, byObject); err != nil {
 			return out, err
@@ -226,7 +227,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, s
 	return out, nil
 }
 
-// everywhere takes the restriction to a namespace off cluster-scoped kinds.
+// everywhere exempts cluster-scoped kinds from the restriction to a namespace.
 func everywhere(scheme *runtime.Scheme, byObject map[client.Object]cache.ByObject) error {
 	for _, k := range kinds.All() {
 		if !k.ClusterScoped {

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// certificateMetrics shows how the certificates are rotated.
+// certificateMetrics are the metrics about the rotation of certificates.
 type certificateMetrics struct {
 	expiry   *prometheus.GaugeVec
 	writes   *prometheus.CounterVec
@@ -42,7 +42,7 @@ func newCertificateMetrics(registry prometheus.Registerer) (*certificateMetrics,
 	return m, nil
 }
 
-// Serving shows when the certificates expire.
+// Serving sets the expiry times of the certificates.
 func (m *certificateMetrics) Serving(material *webhookcert.Material) {
 	m.expiry.Reset()
 	for _, fact := range material.Facts {
@@ -50,12 +50,12 @@ func (m *certificateMetrics) Serving(material *webhookcert.Material) {
 	}
 }
 
-// Wrote counts a write.
+// Wrote counts a write by the rotator.
 func (m *certificateMetrics) Wrote(object reason.Object, why reason.Reason) {
 	m.writes.WithLabelValues(object.Kind, string(why.Code)).Inc()
 }
 
-// Injected shows whether an object lacks the bundle.
+// Injected records whether an object lacks the CA bundle.
 func (m *certificateMetrics) Injected(object reason.Object, lacks reason.Reason) {
 	value := 0.0
 	if lacks.Code != "" {
@@ -64,10 +64,10 @@ func (m *certificateMetrics) Injected(object reason.Object, lacks reason.Reason)
 	m.lacking.WithLabelValues(object.Kind, object.Name).Set(value)
 }
 
-// Waiting does nothing: the rotator logs waits.
+// Waiting does nothing: the rotator logs each wait.
 func (m *certificateMetrics) Waiting(reason.Object, reason.Reason) {}
 
-// Failed counts a failure.
+// Failed counts a failure of the rotator.
 func (m *certificateMetrics) Failed(object reason.Object, _ error) {
 	m.failures.WithLabelValues(object.Kind).Inc()
 }

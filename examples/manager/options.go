@@ -30,31 +30,32 @@ type Options struct {
 	// MetricsAddress, HealthAddress and PprofAddress are where metrics, /healthz and /readyz, and profiles are served;
 	// empty serves none.
 	MetricsAddress, HealthAddress, PprofAddress string
-	// MetricsSecure serves metrics by HTTPS, with a certificate made at the start, to callers with a token known to the
+	// MetricsSecure serves metrics by HTTPS, with a certificate made at the start. A caller needs a token known to the
 	// API server and the right to get /metrics. The manager's account needs the right to create tokenreviews and
 	// subjectaccessreviews.
 	MetricsSecure bool
-	// LeaderElection makes replicas take turns; nil runs the controllers at once.
+	// LeaderElection lets one of several replicas run the controllers at a time. If nil, the controllers run at once.
 	LeaderElection *LeaderElection
 	// Webhooks serves admission and conversion; nil serves none.
 	Webhooks *Webhooks
 	// Namespace restricts the controllers to a namespace; empty stands for all.
 	Namespace string
-	// SyncPeriod is how often every object is looked at again although nothing has changed; 0 means never.
+	// SyncPeriod is how often every object is reconciled again although nothing has changed; 0 means never.
 	SyncPeriod time.Duration
 	// CacheSyncTimeout is how long a controller waits for its caches; 0 means 2 minutes.
 	CacheSyncTimeout time.Duration
-	// QPS and Burst limit the requests of each client in a second; 0 sets no limit and leaves the fair sharing of the API
-	// server to the API server.
+	// QPS and Burst limit the requests of each client in a second. 0 sets no limit: the API server's priority and
+	// fairness then divides the capacity among clients.
 	QPS   float32
 	Burst int
 	// RateLimit is how fast failing objects are tried again.
 	RateLimit RateLimit
-	// ExpectationTimeout is how long the cache may lack own writes before somebody is told; 0 means 5 minutes.
+	// ExpectationTimeout is how long the cache may lack the controller's own writes before the delay is reported; 0
+	// means 5 minutes.
 	ExpectationTimeout time.Duration
 	// Kinds are the kinds to run and serve, with the values of their flags; nil stands for [kinds.All].
 	Kinds []kind.Row
-	// Loops are the further loops to run, for Pods of any owner; nil stands for [kinds.Loops].
+	// Loops are the loops to run for Pods of any owner, besides the controllers of Kinds; nil stands for [kinds.Loops].
 	Loops []kinds.Loop
 	// ProtectionLog is the directory of protection.log, with a line for each request refused by deletion protection or a
 	// PodUnavailableBudget. The manager makes a missing directory. Empty stands for no log.
@@ -65,40 +66,42 @@ type Options struct {
 	Registry prometheus.Registerer
 }
 
-// LeaderElection says who may run the controllers. The names match OpenKruise, so the two managers wait for each other.
+// LeaderElection says which replica may run the controllers. The names match OpenKruise, so this manager and
+// OpenKruise's manager never lead at the same time.
 type LeaderElection struct {
 	// Namespace and ID name the Lease.
 	Namespace, ID string
-	// LeaseDuration is how long replicas wait for a silent leader, RenewDeadline how long a leader tries to renew, and
-	// RetryPeriod how often; 15, 10 and 2 seconds if zero.
+	// LeaseDuration is how long replicas wait after the leader's last renewal, RenewDeadline how long a leader tries to
+	// renew, and RetryPeriod the pause between tries; 15, 10 and 2 seconds if zero.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// ShutdownTimeout is the time limit for running work after the manager is told to stop. A Pod's grace period covers
-// ShutdownTimeout, a pause before, and the release of the Lease after.
+// ShutdownTimeout is the time limit for running work after the manager receives the signal to stop. The grace period
+// of the manager's Pod must cover a pause, then ShutdownTimeout, then the release of the Lease.
 const ShutdownTimeout = 30 * time.Second
 
-// RateLimit of the controllers' queues: the longer of an exponential backoff per object and a bucket per namespace.
+// RateLimit limits the controllers' queues. An object waits for the longer of two delays: an exponential backoff per
+// object, and a token bucket per namespace.
 type RateLimit struct {
-	// BaseDelay and MaxDelay bound the backoff; 5 milliseconds and 1000 seconds if zero.
+	// BaseDelay and MaxDelay are the shortest and longest backoff; 5 milliseconds and 1000 seconds if zero.
 	BaseDelay, MaxDelay time.Duration
-	// QPS and BucketSize set the bucket; 10 and 100 if zero.
+	// QPS and BucketSize are the rate and the size of the bucket; 10 and 100 if zero.
 	QPS        float64
 	BucketSize int
 }
 
-// metricsServer are the options of the server of metrics.
+// metricsServer returns the options of the server of metrics.
 func (o Options) metricsServer() metricsserver.Options {
 	out := metricsserver.Options{BindAddress: orDefault(o.MetricsAddress, "0"), SecureServing: o.MetricsSecure}
 	if o.MetricsSecure {
 		out.FilterProvider = scrapersFilter
-		// HTTP/2 lets strangers open many streams before any authentication.
+		// With HTTP/2 a client could open many streams before any authentication.
 		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}
 	return out
 }
 
-// limiter makes the limiter of a queue.
+// limiter returns the rate limiter for a controller's queue.
 func (r RateLimit) limiter() fairqueue.Limiter { return fairqueue.PerNamespace(r.ofNamespace) }
 
 func (r RateLimit) ofNamespace() fairqueue.Limiter {
@@ -112,26 +115,27 @@ func (r RateLimit) ofNamespace() fairqueue.Limiter {
 
 // Webhooks configures the serving of admission and conversion. [WebhooksFromEnv] reads Webhooks from the environment.
 type Webhooks struct {
-	// Namespace is where Secret and Service are.
+	// Namespace is the namespace of the Secret and the Service.
 	Namespace, SecretName, ServiceName string
-	// Host, if set, is the host for the API server to call in place of the Service, at Port. Host is a lower-case DNS name
-	// or an IP address.
+	// Host, if set, is the host under which the API server calls the webhooks in place of the Service, at Port. Host is
+	// a lower-case DNS name or an IP address.
 	Host string
-	// Port is listened on, unless ListenPort is set: Host may be a proxy in front of several replicas.
+	// Port is also the port to listen on, unless ListenPort is set: Host may be a proxy in front of several replicas.
 	Port, ListenPort int
-	// CertDir, if set, gets the certificates as files too.
+	// CertDir, if set, is a directory in which the certificates are written as files.
 	CertDir string
-	// RenewBefore is how long before its end the serving certificate is renewed; 0 means 180 days.
+	// RenewBefore is how long before the expiry the serving certificate is renewed; 0 means 180 days.
 	RenewBefore time.Duration
-	// Overlap is how long each step of a rotation of the authority is published before the next; 0 means 10 minutes. No
-	// API server and no replica may lag by more.
+	// Overlap is the time between two steps of a rotation of the CA; 0 means 10 minutes. Each API server and each
+	// replica must learn of a step within this time.
 	Overlap time.Duration
-	// InitializeTimeout is the time after which webhooks not yet serving are logged as an error; 0 means a minute. Unlike
-	// OpenKruise's manager the manager does not end then: ending would not help.
+	// InitializeTimeout is the time after which an error is logged if the webhooks do not serve yet; 0 means a minute.
+	// OpenKruise's manager ends in this case. This manager does not, because ending would not help.
 	InitializeTimeout time.Duration
 }
 
-// WebhooksFromEnv reads the environment variables of OpenKruise. An error names variable, value and the allowed values.
+// WebhooksFromEnv reads the environment variables of OpenKruise. An error names the variable, the value and the
+// allowed values.
 func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 	or := func(name, value string) string {
 		if set := getenv(name); set != "" {
@@ -162,7 +166,7 @@ func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 	return w, nil
 }
 
-// validate returns an error about the first invalid name from the environment.
+// validate returns an error for the first invalid name from the environment.
 func (w Webhooks) validate() error {
 	for _, name := range []struct {
 		variable, value string
@@ -212,8 +216,8 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// identity names the process in a Lease. The prefix distinguishes this manager's replicas from foreign users of the
-// Lease.
+// identity returns the name of this process for a Lease. The prefix distinguishes this manager's replicas from the
+// managers of other projects.
 func identity(id string) string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// podWebhook holds the handlers of the webhooks for Pods. The handlers exist once the manager's caches do.
+// podWebhook holds the handlers of the webhooks for Pods. There are no handlers until the manager's caches are set up.
 type podWebhook struct {
 	handler atomic.Pointer[podwebhook.Handler]
 	guard   atomic.Pointer[admission.Handler]
 	comes   atomic.Pointer[admission.Handler]
 }
 
-// endpoint serves the handlers.
+// endpoint returns the endpoint of the webhooks. Each request goes to the current handlers.
 func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 	return kruiseadmission.Pods(func() admission.Handler {
 		if handler := p.handler.Load(); handler != nil {
@@ -46,13 +46,13 @@ func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 	})
 }
 
-// receive has the webhook ask about new Pods before the Pods are stored.
+// receive has the webhook call the handlers before a new Pod is stored.
 func (p *podWebhook) receive(asked []admission.Handler) {
 	all := inTurn(asked)
 	p.comes.Store(&all)
 }
 
-// inTurn asks handlers up to the first refusal.
+// inTurn returns a handler that calls handlers one after the other and stops at the first refusal.
 func inTurn(handlers []admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		for _, handler := range handlers {
@@ -64,7 +64,8 @@ func inTurn(handlers []admission.Handler) admission.Handler {
 	})
 }
 
-// protect has the webhook ask guards before Pods are taken out of service, and tell the others.
+// protect has the webhook ask the guards before a Pod is taken out of service. If all guards agree, the webhook also
+// calls the handlers in told, whose answers do not matter.
 func (p *podWebhook) protect(guards []kind.Guard, told []admission.Handler, options kruiseadmission.Options) {
 	var handlers []admission.Handler
 	for _, g := range guards {
@@ -107,8 +108,8 @@ func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Optio
 	return p.start(ctx, mgr, options, served, guards)
 }
 
-// start makes the steps in the order in which the steps see a Pod: steps reading the containers come after steps adding
-// containers.
+// start collects the steps that change a new Pod. Their order matters: steps that read the containers come after steps
+// that add containers.
 func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Options, served *served, guards []kind.Guard) error {
 	steps := []podwebhook.Mutator{kruiseadmission.ReadinessGate(options.Gates)}
 	for i := range options.Kinds {
@@ -139,8 +140,8 @@ func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Optio
 	return nil
 }
 
-// podInputs are the inputs of a kind's part. The revisions of cluster-scoped kinds are in the cache's namespace, and
-// the configuration is in the manager's namespace.
+// podInputs returns the inputs for the parts of a kind in the webhook for Pods. The revisions of cluster-scoped kinds
+// are in the namespace of the cache, and the configuration is in the manager's namespace.
 func podInputs(options *Options, row *kind.Row, served *served) kind.PodInputs {
 	return kind.PodInputs{
 		Gates: options.Gates, Namespace: options.ownNamespace(), Revisions: cmp.Or(options.Namespace, options.ownNamespace()),
@@ -164,7 +165,7 @@ func guardsOf(ctx context.Context, mgr ctrl.Manager, options *Options, served *s
 	return guards, nil
 }
 
-// permitOf asks all guards on behalf of a controller; nil without any.
+// permitOf returns a function with which a controller asks all guards, or nil if there are no guards.
 func permitOf(guards []kind.Guard) func(context.Context, *corev1.Pod, disruption.Operation) error {
 	if len(guards) == 0 {
 		return nil
@@ -179,14 +180,14 @@ func permitOf(guards []kind.Guard) func(context.Context, *corev1.Pod, disruption
 	}
 }
 
-// launchOrder makes containers wait for each other. The ConfigMap of the wait is named after the Pod, so a nameless Pod
-// gets a name.
+// launchOrder returns the step that makes containers wait for each other. The containers wait for a ConfigMap named
+// after the Pod, so the step gives a name to a Pod with only a generateName.
 func launchOrder() (podwebhook.Mutator, error) {
 	order, err := kruise.LaunchOrder()
 	if err != nil {
 		return podwebhook.Mutator{}, err
 	}
-	const suffix, longest = 5, 63 // as the API server expands generateName
+	const suffix, longest = 5, 63 // the lengths with which the API server expands generateName
 	return podwebhook.Mutator{Name: "launch order", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
 		prefix := pod.GenerateName
 		_, err := order.Inject(pod, prefix[:min(len(prefix), longest-suffix)]+utilrand.String(suffix))

@@ -17,30 +17,31 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// refusals reports requests refused to protect an object: by metrics, and in a log file for external readers. refusals
-// is safe for concurrent use.
+// refusals reports requests that were refused to protect an object, in metrics and in a log file for external readers.
+// refusals is safe for concurrent use.
 type refusals struct {
 	log                                  logr.Logger
 	namespaces, crds, workloads, budgets *prometheus.CounterVec
 
 	mu     sync.Mutex
 	series map[[2]string]bool
-	shares map[string]int // of series, by namespace
-	file   *os.File       // nil without a file
+	shares map[string]int // the number of series, by namespace
+	file   *os.File       // nil if no file is written
 	size   int64
 }
 
 const (
 	protectionLog = "protection.log"
-	// maxProtectionLog is the size at which the log file becomes protection.log.1. Every user who may try to delete can
-	// fill the file.
+	// maxProtectionLog is the size in bytes at which the log file is renamed to protection.log.1. There must be a
+	// limit, because every user who may try to delete can fill the file.
 	maxProtectionLog = 16 << 20
-	// maxRefusalSeries bounds the series of the metrics. The label value others stands for the rest.
+	// maxRefusalSeries bounds the series of the metrics. Further refusals count under the label value others.
 	maxRefusalSeries = 1000
 	// maxNamespaceSeries is how many series a single namespace may take.
 	maxNamespaceSeries = maxRefusalSeries / 10
 	others             = "others"
-	// maxRefusalText is how much of a name or a user is told; names of objects have less.
+	// maxRefusalText is the length to which the name of an object or a user is cut in a report. Names of real objects
+	// are shorter.
 	maxRefusalText = 400
 )
 
@@ -67,8 +68,8 @@ func newRefusals(registry prometheus.Registerer, log logr.Logger) (*refusals, er
 	return r, nil
 }
 
-// openFor opens the log file, if anything is protected and the options name a directory. If only budgets are on, as by
-// default, an unwritable file is logged once, and no file is used.
+// openFor opens the log file, if the options name a directory and any protection is on. If the file cannot be written
+// although only PodUnavailableBudgets are on, as by default, openFor logs a message once, and no file is used.
 func (r *refusals) openFor(options Options) error {
 	deletions := options.Gates[apps.GateResourcesDeletionProtection]
 	if options.ProtectionLog == "" || !deletions && !slices.ContainsFunc(options.Kinds, func(r kind.Row) bool { return r.Guard != nil && r.IsOn(options.Gates) }) {
@@ -82,7 +83,7 @@ func (r *refusals) openFor(options Options) error {
 	return err
 }
 
-// openIn opens the log file in a directory, and makes a missing directory.
+// openIn opens the log file in a directory, and creates the directory if necessary.
 func (r *refusals) openIn(directory string) error {
 	if err := os.MkdirAll(directory, 0o755); err != nil { //nolint:gosec // others read it
 		return fmt.Errorf("log of refused requests: %w", err)
@@ -104,10 +105,10 @@ func (r *refusals) open(path string) error {
 	return nil
 }
 
-// Refused reports a request.
+// Refused reports a refused request.
 func (r *refusals) Refused(refusal admission.Refusal) {
 	for _, text := range []*string{&refusal.Kind, &refusal.Namespace, &refusal.Name, &refusal.User} {
-		*text = reason.Shorten(*text, maxRefusalText) // any user can write a Pod's owner reference
+		*text = reason.Shorten(*text, maxRefusalText) // any user can write a long owner reference on a Pod
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +143,7 @@ func (r *refusals) count(refusal admission.Refusal) {
 	vec.WithLabelValues(about, refusal.User).Inc()
 }
 
-// line is OpenKruise's.
+// line is a line of the log file, with the fields of OpenKruise's log.
 type line struct {
 	Event, Kind, Namespace, Name, UserAgent string
 }
@@ -162,7 +163,7 @@ func (r *refusals) write(refusal admission.Refusal) error {
 	return err
 }
 
-// rotate puts the file aside, in place of the previous file.
+// rotate renames the file to protection.log.1, replacing an older protection.log.1, and opens an empty file.
 func (r *refusals) rotate() error {
 	path := r.file.Name()
 	if err := os.Rename(path, path+".1"); err != nil {

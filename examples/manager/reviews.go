@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// reviewMetrics counts reviews without a proper answer.
+// reviewMetrics counts reviews that were not answered as intended.
 type reviewMetrics struct {
 	templates prometheus.Counter
 	paths     *prometheus.CounterVec
@@ -41,7 +41,7 @@ func newReviewMetrics(registry prometheus.Registerer) (*reviewMetrics, error) {
 		}
 	}
 	for _, status := range []int{http.StatusRequestTimeout, http.StatusLengthRequired, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable} {
-		m.statuses.WithLabelValues(strconv.Itoa(status)) // an alert needs a series
+		m.statuses.WithLabelValues(strconv.Itoa(status)) // an alert needs the series from the start
 	}
 	return m, nil
 }

@@ -21,23 +21,24 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// scrapers asks the API server about readers of metrics, with a TokenReview and a SubjectAccessReview.
-// controller-runtime has such a filter. The filter's packages make every manager half as large again and cost 14 MiB of
-// memory, with or without secure metrics.
+// scrapers decides who may read metrics: scrapers asks the API server with a TokenReview and a SubjectAccessReview.
+// controller-runtime has such a filter, too, but the packages of the filter make every manager half as large again and
+// cost 14 MiB of memory, even in a manager whose metrics are not secured.
 type scrapers struct {
 	tokens authenticationclient.TokenReviewsGetter
 	access authorizationclient.SubjectAccessReviewsGetter
 	// allowed holds the digests of allowed tokens.
 	allowed *cache.LRUExpireCache
-	// reviews holds a limiter for each address, and bounds the requests that strangers can cause.
+	// reviews holds a rate limiter for each address, because every caller without a known token causes requests.
 	reviews *cache.LRUExpireCache
 }
 
 const (
-	// rememberAllowed is how long a revoked token may still read metrics.
+	// rememberAllowed is how long a token may still read metrics after the token has been revoked.
 	rememberAllowed = time.Minute
 	reviewTimeout   = 10 * time.Second
-	// reviewsPerSecond and reviewsAtOnce limit an address. rememberAddress is how long an address is known.
+	// reviewsPerSecond and reviewsAtOnce limit the reviews for an address. rememberAddress is how long the limiter of
+	// an address is kept.
 	reviewsPerSecond, reviewsAtOnce = 1, 20
 	rememberAddress                 = time.Hour
 )
@@ -70,7 +71,7 @@ func scrapersFilter(config *rest.Config, httpClient *http.Client) (metricsserver
 	}, nil
 }
 
-// refusedScrape is an answer to somebody who may not.
+// refusedScrape is the answer to a caller without the right to read metrics.
 type refusedScrape struct {
 	status int
 	why    string
@@ -78,8 +79,8 @@ type refusedScrape struct {
 
 func (r refusedScrape) Error() string { return r.why }
 
-// check returns nil for a caller allowed to read the path by the API server, a refusedScrape for a refused caller, and
-// another error if the question failed.
+// check returns nil if the API server lets the caller read the path, a refusedScrape if the API server refuses, and
+// any other error if the API server gave no answer.
 func (s *scrapers) check(r *http.Request) error {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || strings.TrimSpace(token) == "" {
@@ -111,7 +112,8 @@ func (s *scrapers) check(r *http.Request) error {
 	return nil
 }
 
-// limiterOf returns the limiter of the caller's address. Two concurrent first calls may both get a new limiter.
+// limiterOf returns the rate limiter of the caller's address. Two concurrent first calls from an address may get two
+// limiters.
 func (s *scrapers) limiterOf(r *http.Request) *rate.Limiter {
 	address := hostOf(r.RemoteAddr)
 	if known, ok := s.reviews.Get(address); ok {

@@ -20,17 +20,17 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 )
 
-// served knows the kinds of the API server, and whether their caches are current. Both may change at any time: the
-// start sets everything up for all kinds, and an absent kind has an empty cache.
+// served knows which kinds the API server has, and whether the caches of the kinds are current. Both may change at any
+// time, so the start sets everything up for all kinds, and the cache of a missing kind is empty.
 type served struct {
 	crds      *watchhealth.CRDs
 	watches   *watchhealth.Watches
 	resources map[schema.GroupVersionKind]watchhealth.Resource
-	asked     meta.RESTMapper // the API server's own answers
+	asked     meta.RESTMapper // asks the API server directly
 	log       logr.Logger
 }
 
-// newServed follows nothing before follow.
+// newServed returns a served without any watch: follow starts the watches.
 func newServed(c client.WithWatch, registry prometheus.Registerer, log logr.Logger) (*served, error) {
 	s := &served{resources: map[schema.GroupVersionKind]watchhealth.Resource{}, asked: c.RESTMapper(), log: log}
 	var all []schema.GroupVersionKind
@@ -56,17 +56,17 @@ func newServed(c client.WithWatch, registry prometheus.Registerer, log logr.Logg
 	return s, err
 }
 
-// mapper knows all kinds, with or without the API server.
+// mapper returns a mapper with all kinds of this project, even if the API server does not answer or has no such kind.
 func (s *served) mapper(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
 	next, err := apiutil.NewDynamicRESTMapper(config, c)
 	return watchhealth.Mapper(next, s.resources), err
 }
 
-// mostAsked is how long the start waits to learn the installed kinds.
+// mostAsked is how long the start of the manager waits to learn the installed kinds.
 const mostAsked = 10 * time.Second
 
-// follow follows the kinds until ctx ends. The returned function waits for the end. follow returns once the installed
-// kinds are known, or after a while.
+// follow watches the CRDs until ctx ends. follow returns once the installed kinds are known, at the latest after
+// mostAsked. The returned function stops the watch and waits until the watch has ended.
 func (s *served) follow(ctx context.Context) (end func()) {
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
@@ -82,8 +82,9 @@ func (s *served) follow(ctx context.Context) (end func()) {
 	}
 }
 
-// has reports whether the API server has a kind, and returns a channel closed when the answer may change. sure is false
-// if the CRDs give no answer: then the API server's list of kinds counts, and the caller must ask again.
+// has reports whether the API server has a kind, and returns a channel that is closed when the answer may have changed.
+// If the CRDs cannot be read, sure is false: the answer comes from the API server's list of kinds, and the caller must
+// ask again later.
 func (s *served) has(kind schema.GroupVersionKind) (has, sure bool, changed <-chan struct{}) {
 	state, changed := s.crds.Of(kind)
 	if state != watchhealth.Unknown {
@@ -93,7 +94,7 @@ func (s *served) has(kind schema.GroupVersionKind) (has, sure bool, changed <-ch
 	return has && err == nil, false, changed
 }
 
-// presence says whether the API server has a kind. Foreign kinds count as served.
+// presence says whether the API server has a kind. Kinds of other projects count as served.
 func (s *served) presence(kind schema.GroupVersionKind) watchhealth.State {
 	if _, ours := s.resources[kind]; !ours {
 		return watchhealth.Served
@@ -102,10 +103,10 @@ func (s *served) presence(kind schema.GroupVersionKind) watchhealth.State {
 	return state
 }
 
-// mostAwaited is how long a webhook waits for a broken watch: the API server waits for 10 seconds.
+// mostAwaited is how long a webhook waits for a broken watch. The API server waits 10 seconds for the webhook.
 const mostAwaited = 5 * time.Second
 
-// await returns a function that waits, for a while, until the caches of kinds are current.
+// await returns a function that waits, for at most mostAwaited, until the caches of the kinds are current.
 func (s *served) await(kinds ...schema.GroupVersionKind) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, mostAwaited)
@@ -114,7 +115,7 @@ func (s *served) await(kinds ...schema.GroupVersionKind) func(context.Context) e
 	}
 }
 
-// ready is an error while a watch is down.
+// ready returns an error while a watch is down.
 func (s *served) ready() error {
 	var errs []error
 	for _, down := range s.watches.Down() {
@@ -123,7 +124,7 @@ func (s *served) ready() error {
 	return errors.Join(errs...)
 }
 
-// watchMetric shows the broken watches.
+// watchMetric is the metric of broken watches.
 type watchMetric struct{ down *prometheus.GaugeVec }
 
 func newWatchMetric(registry prometheus.Registerer, all []schema.GroupVersionKind) (*watchMetric, error) {
@@ -148,7 +149,7 @@ func (m *watchMetric) set(kind schema.GroupVersionKind, current bool) {
 	m.down.WithLabelValues(kind.GroupKind().String()).Set(value)
 }
 
-// watchLogs logs the break of a watch once, and the repair once.
+// watchLogs logs each break of a watch once, and each repair once.
 type watchLogs struct {
 	log logr.Logger
 

@@ -23,23 +23,24 @@ const (
 	maxConnections = 2000
 	// maxHeader bounds the header of a request, in bytes; an API server sends a few hundred.
 	maxHeader = 16 << 10
-	// headerTimeout bounds how long a handshake or a header takes. idleTimeout is how long a connection stays open for the
-	// next review: an API server gives up a connection after 90 seconds, and must not be hung up on.
+	// headerTimeout bounds how long a handshake or a header takes. idleTimeout is how long a connection stays open for
+	// the next review. An API server closes an idle connection after 90 seconds, and the webhook must not close the
+	// connection first.
 	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
-	// answerTimeout bounds a review as a whole. The handlers bound waits, reads and writes more tightly.
+	// answerTimeout bounds a whole review. The handlers set shorter limits for waits, reads and writes.
 	answerTimeout = 30 * time.Second
-	// maxStreams bounds the waiting reviews of a connection.
+	// maxStreams bounds the concurrent reviews on a connection.
 	maxStreams = 250
 )
 
-// boundedServer is controller-runtime's webhook server with limits against strangers.
+// boundedServer is controller-runtime's webhook server with limits against overload by arbitrary clients.
 type boundedServer struct {
 	webhook.Server
 
 	address     string
-	connections int // at most
+	connections int // the largest number of open connections
 	tls         func(*tls.Config)
-	// closed is called for connections closed early.
+	// closed is called for each connection closed because of the limit.
 	closed  func()
 	started atomic.Bool
 }
@@ -51,7 +52,7 @@ func newBoundedServer(host string, port, connections int, configure func(*tls.Co
 	}
 }
 
-// Start serves until ctx ends, and then completes running reviews as long as the manager waits.
+// Start serves until ctx ends, and then waits for running reviews as long as the manager allows.
 func (s *boundedServer) Start(ctx context.Context) error {
 	logger := logr.FromContextOrDiscard(ctx).WithName("webhooks")
 	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
@@ -64,7 +65,7 @@ func (s *boundedServer) Start(ctx context.Context) error {
 	})
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	s.tls(config)
-	// A started review gets its answer, even if ctx ends meanwhile.
+	// A review that has started gets an answer, even if ctx ends meanwhile.
 	reviews, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
@@ -98,8 +99,8 @@ func (s *boundedServer) StartedChecker() healthz.Checker {
 	}
 }
 
-// detail logs a server's messages about its connections at a verbose level: strangers decide about the number of
-// messages.
+// detail logs a server's messages about connections at a verbose level, because arbitrary clients can cause any number
+// of messages.
 type detail struct{ logger logr.Logger }
 
 func (d detail) Write(line []byte) (int, error) {

@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// endingCache gives up waiting for the first lists when the manager is to end. controller-runtime 0.24 waits for a
-// cache as long as the list fails: neither the end of the context nor an error of a server ends the wait
-// (runnableGroup.Start in pkg/manager/runnable_group.go). A list fails for as long as conversion webhooks are down.
+// endingCache stops waiting for the caches' first lists when the manager is to end. controller-runtime 0.24 waits for
+// a cache as long as the list fails: neither a cancelled context nor an error from the API server ends the wait
+// (runnableGroup.Start in pkg/manager/runnable_group.go). A list can fail for as long as conversion webhooks are down.
 type endingCache struct {
 	cache.Cache
 

@@ -24,14 +24,14 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// Names of the objects for telling the API server about the webhooks.
+// The names of the objects with which the webhooks are registered at the API server.
 const (
 	mutatingConfiguration   = "kruise-mutating-webhook-configuration"
 	validatingConfiguration = "kruise-validating-webhook-configuration"
 )
 
-// secretKeys are OpenKruise's keys, and the keys for the second authority of a rotation. OpenKruise does not know the
-// latter and leaves the values alone.
+// secretKeys returns the keys of the Secret: the keys of OpenKruise, and keys for the second CA during a rotation.
+// OpenKruise does not know the latter keys and leaves their values alone.
 func secretKeys() webhookcert.Keys {
 	return webhookcert.Keys{
 		CACert: []string{"ca-cert.pem"}, CAKey: []string{"ca-key.pem"},
@@ -41,11 +41,11 @@ func secretKeys() webhookcert.Keys {
 	}
 }
 
-// newRotator returns the rotator and server of the certificates, with the environment's names.
+// newRotator returns the rotator that makes and serves the certificates, with the names from the environment.
 func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, observer rotator.Observer) (*rotator.Rotator, error) {
 	config := webhookcert.Config{
-		// The way back to OpenKruise must stay open, and OpenKruise's authorities are RSA. OpenKruise's leaves are RSA, too,
-		// but OpenKruise accepts any matching pair.
+		// Users must be able to return to OpenKruise, and OpenKruise's CA keys are RSA. OpenKruise's serving keys are
+		// RSA, too, but OpenKruise accepts a serving key of any algorithm.
 		Algorithm: x509.RSA, LeafAlgorithm: x509.ECDSA, CommonName: "webhook-cert-ca", Keys: secretKeys(), Overlap: w.Overlap, External: external,
 		LeafRenewBefore: orDefault(w.RenewBefore, 180*24*time.Hour), CARenewBefore: 365 * 24 * time.Hour,
 	}
@@ -76,7 +76,8 @@ func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, ob
 	})
 }
 
-// newWebhooks returns the server of admission and conversion, with rotating certificates and a proof of serving.
+// newWebhooks returns the server of admission and conversion, with rotated certificates and a check that proves that
+// the webhooks serve.
 func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr.Logger) (*webhooks, error) {
 	w := *options.Webhooks
 	observer, err := newCertificateMetrics(options.Registry)
@@ -116,8 +117,8 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 	return &webhooks{server: &deferred{Server: rotated, log: log, after: after}, ready: certs.Ready, faults: certs.Faults, options: served}, nil
 }
 
-// webhooks are the server of admission and conversion, the proof of serving, the faults hidden from clients, and the
-// options of the handlers.
+// webhooks holds the server of admission and conversion, the check that proves that the webhooks serve, the faults
+// that clients do not notice, and the options of the handlers.
 type webhooks struct {
 	server  *deferred
 	ready   func(context.Context) error
@@ -125,19 +126,20 @@ type webhooks struct {
 	options admission.Options
 }
 
-// noWebhooks stands for a manager without webhooks.
+// noWebhooks returns the value for a manager without webhooks.
 func noWebhooks() *webhooks {
 	return &webhooks{ready: always, faults: func() error { return nil }}
 }
 
-// deferred is a server that starts after a precondition, with a logger not passed on by managers.
+// deferred is a server that starts after a precondition. Managers do not hand loggers to servers, so deferred has its
+// own.
 type deferred struct {
 	webhook.Server
 
 	log   logr.Logger
 	after func(context.Context) error
-	// failed receives the error of a server ended too early. A manager reads the errors of its servers after all caches
-	// are filled, and caches are not filled without conversion. Set failed before the manager starts.
+	// failed receives the error of a server that ended too early. The manager itself reads such errors only after all
+	// caches are filled, and without conversion no cache is filled. Set failed before the manager starts.
 	failed context.CancelCauseFunc
 }
 
@@ -154,7 +156,7 @@ func (d *deferred) Start(ctx context.Context) error {
 	return err
 }
 
-// webhookServer serves the handlers with the certificate of certs.
+// webhookServer returns a server of the handlers with the certificate of certs.
 func webhookServer(certs *rotator.Rotator, w Webhooks, closed func(), handlers map[string]http.Handler) webhook.Server {
 	server := newBoundedServer(listenHost(w.Host), orDefault(w.ListenPort, w.Port), maxConnections, certs.TLS, closed)
 	for path, handler := range handlers {
@@ -163,7 +165,8 @@ func webhookServer(certs *rotator.Rotator, w Webhooks, closed func(), handlers m
 	return server
 }
 
-// listenHost restricts a server with a local name to the local address.
+// listenHost returns the address to listen on: the local address if the webhooks are called under a local name, else
+// all addresses.
 func listenHost(called string) string {
 	if ip := net.ParseIP(called); called == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return called
@@ -171,8 +174,8 @@ func listenHost(called string) string {
 	return ""
 }
 
-// ensureNamespace creates the namespace of Secret and Lease, for clusters without an installation. The label keeps
-// webhooks for Pods away from the manager's own Pods.
+// ensureNamespace creates the namespace of the Secret and the Lease in a cluster where nobody has installed the
+// namespace. The label excludes the manager's own Pods from the webhooks for Pods.
 func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"control-plane": "openkruise"}}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(namespace), &corev1.Namespace{})
@@ -180,7 +183,7 @@ func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 		err = c.Create(ctx, namespace)
 	}
 	if apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err) {
-		return nil // the namespace is the installer's job; later requests will name anything missing
+		return nil // the installer creates the namespace; later requests report anything missing
 	}
 	if err != nil {
 		return fmt.Errorf("namespace %s: %w", name, err)

@@ -27,7 +27,7 @@ func connect(ctx context.Context, cfg *rest.Config) (client.WithWatch, error) {
 	return c, config.InstallCRDs(ctx, c)
 }
 
-// writes counts the controllers' successful writes of Pods and their subresources after an offset of the log.
+// writes counts the controllers' successful writes of Pods and their subresources in the audit log, from an offset on.
 func writes(auditLog string, from int64) (byKind map[string]int, size int64, err error) {
 	requests, size, err := audit.Read(auditLog, from, "kruise-manager/")
 	byKind = map[string]int{}

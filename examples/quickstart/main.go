@@ -2,14 +2,14 @@
 // simulated Nodes, runs the controllers, and takes a workload through its changes. Flag --workload chooses the
 // workload:
 //
-//   - cloneset: 20 Pods go through an update in place, halted by a partition and then to its end, and through a change
-//     impossible for live Pods.
-//   - statefulset: numbered Pods come and go by reserved ordinals and a start, are updated in place side by side, and
-//     recreated under their names.
-//   - daemonset: Pods come and go with Nodes that join and are tainted, are updated in place up to a partition, and
-//     recreated.
+//   - cloneset: 20 Pods are updated in place, first up to a partition and then to the end. Then a change that live Pods
+//     cannot take replaces the Pods.
+//   - statefulset: reserved ordinals and a start ordinal decide which numbered Pods exist. Then the Pods are updated in
+//     place, several at a time, and recreated under their names.
+//   - daemonset: Pods are created and deleted because Nodes join and are tainted. Then the Pods are updated in place up
+//     to a partition, and recreated.
 //
-// At the end of each part, quickstart compares the outcome with the announcement. On a terminal, quickstart draws a
+// At the end of each part, quickstart compares the outcome with the expected outcome. On a terminal, quickstart draws a
 // table with every Pod; otherwise quickstart prints a line for each event.
 package main
 
@@ -85,7 +85,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	// A second signal ends the process at once; its children die with it.
+	// A second signal ends the process at once, and the processes of the control plane end with the process.
 	context.AfterFunc(ctx, stop)
 	err = run(ctx, o)
 	switch {
@@ -129,7 +129,7 @@ func run(ctx context.Context, o options) (err error) {
 	return show(ctx, cp, o.workload, stdr.New(newLogger(logs)))
 }
 
-// show installs the CRDs, runs the manager beside the show and ends both together.
+// show installs the CRDs, runs the manager and plays the story. When either ends, show ends the other.
 func show(ctx context.Context, cp *controlplane.ControlPlane, shown workload, log logr.Logger) error {
 	ctrl.SetLogger(log)
 	c, err := connect(ctx, cp.Config())

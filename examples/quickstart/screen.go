@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// screen shows the world.
+// screen shows the world to the user.
 type screen interface {
 	// title begins a part of the show.
 	title(text string)
 	// happens shows a single event.
 	happens(text string)
-	// draw shows the present world.
+	// draw shows the current world.
 	draw()
-	// done leaves the last picture standing.
+	// done leaves the last picture on the screen.
 	done()
 }
 
@@ -43,10 +43,10 @@ type table struct {
 	mu    sync.Mutex
 	out   io.Writer
 	world *world
-	size  func() size // of the terminal, the zero value if unknown
+	size  func() size // the size of the terminal, or the zero value if unknown
 	head  string
-	last  []string // the present picture; nil if the next picture begins below
-	was   size     // of the terminal for that picture
+	last  []string // the lines of the picture on the screen; nil if the next picture is drawn below
+	was   size     // the size of the terminal when last was drawn
 }
 
 func (t *table) title(text string) {
@@ -67,7 +67,7 @@ func (t *table) draw() {
 	t.redraw()
 }
 
-// redraw requires the lock.
+// redraw draws the picture again. The caller holds the lock.
 func (t *table) redraw() {
 	now := t.size()
 	next := picture(t.head, t.world.snapshot(), now)
@@ -78,7 +78,7 @@ func (t *table) redraw() {
 	switch {
 	case t.last == nil:
 	case now != t.was:
-		// A resized terminal has wrapped its lines anew: the beginning of the picture is unknown.
+		// A resized terminal has wrapped the lines anew, so nobody knows in which line the picture begins.
 		b.WriteString(home)
 	default:
 		fmt.Fprintf(&b, up, len(t.last))
@@ -86,7 +86,7 @@ func (t *table) redraw() {
 	for _, line := range next {
 		b.WriteString(clearLine + line + "\n")
 	}
-	b.WriteString(clearBelow) // a shorter picture leaves nothing of a longer picture behind
+	b.WriteString(clearBelow) // removes the remaining lines of a longer picture
 	fmt.Fprint(t.out, b.String())
 	t.last, t.was = next, now
 }

@@ -23,22 +23,22 @@ const (
 	namespace = "default"
 	// frame is the time between two pictures.
 	frame = 100 * time.Millisecond
-	// patience is how long a part may take on a slow machine.
+	// patience is the time limit for a part; slow machines need minutes.
 	patience = 3 * time.Minute
 )
 
-// workload is a kind shown by the quickstart. The kind's story is in a separate file.
+// workload is a kind of workload that the quickstart can show. Each kind has a separate file with its story.
 type workload struct {
 	name  string                   // the value of the flag
-	gates map[apps.Gate]bool       // of the manager
-	nodes int                      // of the cluster
-	place func(*corev1.Pod) string // the place of a Pod, taken over by its replacement; empty if all Pods are alike
-	// places is the summary's word for the places.
+	gates map[apps.Gate]bool       // for the manager
+	nodes int                      // in the cluster
+	place func(*corev1.Pod) string // the place that a Pod leaves to a replacement; empty if all Pods are alike
+	// places is the word for the places in the summary.
 	places string
 	tell   func(context.Context, *story) error
 }
 
-// workloads are all kinds to show, the default first.
+// workloads returns all kinds that the quickstart can show, the default first.
 func workloads() []workload { return []workload{cloneSet(), statefulSet(), daemonSet()} }
 
 // story is the show of the quickstart, part by part.
@@ -47,24 +47,24 @@ type story struct {
 	client   client.WithWatch
 	world    *world
 	screen   screen
-	out      io.Writer // for the summary
+	out      io.Writer // receives the summary
 	auditLog string
-	read     int64 // the counted part of the audit log
+	read     int64 // how much of the audit log has been counted
 	results  []result
 }
 
-// part is a change, of the workload or its surroundings, with the wanted outcome.
+// part is a change of the workload or of the cluster, with the expected outcome.
 type part struct {
 	title   string
 	chapter chapter
 	act     func(context.Context) error
-	// settled reports whether the workload's status shows the end of the change.
+	// settled reports whether the workload's status shows that the change is done.
 	settled func(context.Context) (bool, error)
-	// want is the wanted outcome.
+	// want is the expected outcome.
 	want tally
-	// maxUnavailable is the number of Pods allowed out of service at a time; 0 stands for any number.
+	// maxUnavailable is how many Pods may be out of service at the same time; 0 stands for any number.
 	maxUnavailable int
-	field          string // impossible to change on a live Pod; empty for no such field
+	field          string // the field that live Pods cannot take, or empty
 }
 
 // result is the summary of a part.
@@ -76,7 +76,7 @@ type result struct {
 	took        time.Duration
 }
 
-// tell plays the story of the workload, and sums it up.
+// tell plays the story of the workload, and prints the summary.
 func (s *story) tell(ctx context.Context) error {
 	s.world.happens = s.screen.happens
 	watching, stop := context.WithCancel(ctx)
@@ -122,7 +122,7 @@ func (s *story) list(ctx context.Context, p part) error {
 	return err
 }
 
-// until draws until the workload is settled and every Pod is drawn in the state of the API server.
+// until draws until the workload is settled and the picture shows every Pod as in the API server.
 func (s *story) until(ctx context.Context, settled func(context.Context) (bool, error)) error {
 	err := wait.PollUntilContextTimeout(ctx, frame, patience, true, func(ctx context.Context) (bool, error) {
 		s.screen.draw()
@@ -142,7 +142,7 @@ func (s *story) until(ctx context.Context, settled func(context.Context) (bool, 
 	return err
 }
 
-// check compares the outcome with the announcement.
+// check compares the outcome with the expected outcome.
 func (r *result) check() error {
 	if r.tally != r.want {
 		return fmt.Errorf("expected %s; got %s", r.want, r.tally)
@@ -187,8 +187,8 @@ func (s *story) summary() {
 	}
 }
 
-// podTemplate returns the first template of Pods. Simulated containers start at once; the containers of this template
-// take as long as small real containers, for the eyes of the user.
+// podTemplate returns the template with which the Pods begin. Simulated containers would start at once. The containers
+// of this template take as long as small real containers, so the user can watch them start.
 func podTemplate(start time.Duration) (selector *metav1.LabelSelector, template corev1.PodTemplateSpec) {
 	labels := map[string]string{"app": "web"}
 	return &metav1.LabelSelector{MatchLabels: labels}, corev1.PodTemplateSpec{
@@ -207,7 +207,7 @@ func newImage(template *corev1.PodTemplateSpec) {
 	template.Spec.Containers[0].Image = "example.test/app:v2"
 }
 
-// newVariable changes the environment. No live Pod can take a new environment.
+// newVariable changes an env variable. Live Pods cannot take a new env variable.
 func newVariable(template *corev1.PodTemplateSpec) {
 	app := &template.Spec.Containers[0]
 	app.Env = append(app.Env, corev1.EnvVar{Name: "MODE", Value: "new"})

@@ -18,7 +18,8 @@ import (
 // clones is the number of the CloneSet's Pods.
 const clones = 20
 
-// cloneSet shows an update in place, halted by a partition and then to its end, and a change impossible for live Pods.
+// cloneSet shows an update in place, first up to a partition and then to the end, and a change that live Pods cannot
+// take.
 func cloneSet() workload {
 	return workload{
 		name: "cloneset", gates: apps.DefaultGates(), nodes: 20, place: func(*corev1.Pod) string { return "" }, tell: tellCloneSet,
@@ -96,7 +97,7 @@ func newCloneSet() *v1beta1.CloneSet {
 	}
 }
 
-// clonesReplaced is the chapter in which new Pods under other names replace Pods.
+// clonesReplaced returns the chapter in which new Pods with new names replace Pods.
 func clonesReplaced(why string) chapter {
 	return chapter{
 		created: func(pod *corev1.Pod) cause {

@@ -18,10 +18,11 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// nodePlaces is the summary's word for the places of Pods told apart by their Nodes.
+// nodePlaces is the summary's word for the places of a DaemonSet's Pods.
 const nodePlaces = "Nodes"
 
-// daemonSet shows the Pods of Nodes that join and change, and then the two kinds of update.
+// daemonSet shows how Pods follow Nodes that join and change, and then an update in place and an update that recreates
+// the Pods.
 func daemonSet() workload {
 	return workload{name: "daemonset", gates: apps.DefaultGates(), nodes: 5, place: nodeOf, places: nodePlaces, tell: tellDaemonSet}
 }
@@ -70,7 +71,7 @@ func tellDaemonSet(ctx context.Context, s *story) error {
 	return web.update(ctx)
 }
 
-// wants reports whether the DaemonSet is settled with Pods on the given number of Nodes.
+// wants returns a function that reports whether the DaemonSet is settled with Pods on the given number of Nodes.
 func (n *nodeStory) wants(nodes int32) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		now, err := n.get(ctx)
@@ -141,7 +142,7 @@ func (n *nodeStory) join(name string) func(context.Context) error {
 	}
 }
 
-// taint taints a Node, or takes all its taints off.
+// taint adds a taint to a Node, or removes all taints.
 func (n *nodeStory) taint(name string, on bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var node corev1.Node
@@ -159,7 +160,7 @@ func (n *nodeStory) taint(name string, on bool) func(context.Context) error {
 	}
 }
 
-// chapter returns a chapter in which Pods come and go with their Nodes.
+// chapter returns a chapter in which Pods are created and deleted because of their Nodes.
 func (*nodeStory) chapter(what string) chapter {
 	because := func(how string) func(*corev1.Pod) cause {
 		return func(pod *corev1.Pod) cause {
@@ -169,7 +170,7 @@ func (*nodeStory) chapter(what string) chapter {
 	return chapter{created: because("created"), deleted: because("deleted")}
 }
 
-// onNode tells the revision and the Node of a Pod.
+// onNode describes the revision and the Node of a Pod.
 func onNode(pod *corev1.Pod) string {
 	return " at revision " + revision.ShortName(pod.Labels[apps.LabelRevision]) + " on " + nodeOf(pod)
 }

@@ -22,7 +22,8 @@ import (
 // outOfService is the number of Pods that an update may take out of service at a time.
 const outOfService = 2
 
-// statefulSet shows the ordinals of Pods, with reserved ordinals and a start, and then the two kinds of update.
+// statefulSet shows how spec.replicas, reserved ordinals and a start ordinal decide which Pods exist, and then an
+// update in place and an update that recreates the Pods.
 func statefulSet() workload {
 	return workload{
 		name: "statefulset", gates: apps.ResolveGates(map[apps.Gate]bool{apps.GateStatefulSetStartOrdinal: true}),
@@ -156,8 +157,8 @@ func newStatefulSet() *v1beta1.StatefulSet {
 	}
 }
 
-// numbered is the chapter in which Pods come and go by their ordinals. A Pod whose ordinal stays wanted is recreated,
-// for the given reason.
+// numbered returns the chapter in which the change from before to after creates and deletes Pods by ordinals. If a Pod
+// is deleted although after wants its ordinal, the Pod is recreated for the given reason.
 func numbered(before, after *v1beta1.StatefulSet, gates map[apps.Gate]bool, why string) (chapter, error) {
 	fromStart := gates[apps.GateStatefulSetStartOrdinal]
 	old, err := api.Ordinals(before, fromStart)

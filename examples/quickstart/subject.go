@@ -11,20 +11,20 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// subject is the object of a story; T is a pointer to its type.
+// subject is the object whose Pods a story shows; T is a pointer to the object's type.
 type subject[T client.Object] struct {
 	*story
 	kind     string
-	labels   []string // written on Pods by the controller
+	labels   []string // the labels that the controller adds to Pods
 	empty    func() T
 	template func(T) *corev1.PodTemplateSpec
 	isDone   func(T) bool
 }
 
-// edit is a change of the subject, not written yet.
+// edit is a change of the subject that has not been written yet.
 type edit[T client.Object] struct {
 	before, after T
-	field, why    string // the part impossible for live Pods; empty if the change can be made in place
+	field, why    string // the field that live Pods cannot take, and why; empty if live Pods can take the change
 	write         func(context.Context) error
 }
 
@@ -47,13 +47,14 @@ func (s *subject[T]) get(ctx context.Context) (T, error) {
 	return now, nil
 }
 
-// settled reports whether the object's status shows the end of the change.
+// settled reports whether the object's status shows that the change is done.
 func (s *subject[T]) settled(ctx context.Context) (bool, error) {
 	now, err := s.get(ctx)
 	return err == nil && s.isDone(now), err
 }
 
-// edit prepares a change. The kit's planner predicts the effect on Pods, with the reason, before the write.
+// edit prepares a change. Before the write, the planner of package inplaceupdate predicts whether Pods are updated in
+// place or recreated, and why.
 func (s *subject[T]) edit(ctx context.Context, change func(T)) (edit[T], error) {
 	var e edit[T]
 	updater, err := kruise.InPlace(s.workload.gates, s.labels)

@@ -20,9 +20,9 @@ import (
 // row is a Pod in the table.
 type row struct {
 	name, revision, node, ip string
-	place                    string // taken over by a Pod's replacement
-	at                       string // the Node, if Pods are told apart by Nodes
-	version                  string // the last seen resourceVersion
+	place                    string // a Pod's replacement has the same place
+	at                       string // the Node, if the table names Pods by their Nodes
+	version                  string // the resourceVersion of the last event
 	uid                      types.UID
 	restarts                 int32
 	ready, gone              bool
@@ -32,18 +32,19 @@ type row struct {
 // cause explains an event of a Pod: the event in a word, the reason, and both as a line.
 type cause struct{ how, why, line string }
 
-// chapter says why Pods come and go in the current part of the show. Nil stands for events without an explanation.
+// chapter says why Pods are created and deleted in the current part of the show. A nil function explains nothing.
 type chapter struct {
 	created, deleted func(*corev1.Pod) cause
 }
 
 // tally counts the events of Pods since the chapter began.
 type tally struct {
-	before, after string // the places of Pods, if different
-	// kept are Pods with unchanged UID, node and IP. updated are the kept Pods at another revision.
+	before, after string // the places of Pods before and after, if the Pods have places
+	// kept is the number of Pods with unchanged UID, Node and IP. updated is how many of the kept Pods have a new
+	// revision.
 	kept, updated int
-	// recreated are Pods whose place has a new Pod. deleted are Pods whose place is gone. created are Pods whose place is
-	// new.
+	// recreated is the number of places in which a new Pod has replaced a deleted Pod. deleted is the number of Pods
+	// deleted without a replacement, and created is the number of new Pods in new places.
 	recreated, created, deleted int
 }
 
@@ -62,16 +63,16 @@ func (t tally) change() string { return cmp.Or(t.before, "none") + " -> " + cmp.
 // touched is the number of Pods with an event.
 func (t tally) touched() int { return t.updated + t.recreated + t.created + t.deleted }
 
-// world is every Pod seen so far.
+// world is every Pod for which the watch has had an event.
 type world struct {
 	mu      sync.Mutex
 	place   func(*corev1.Pod) string
-	byNode  bool // Pods are told apart by their Nodes
+	byNode  bool // the table names Pods by their Nodes
 	rows    map[types.UID]*row
 	chapter chapter
-	kept    map[types.UID]row // at the beginning of the chapter
-	serving int               // the lowest number of Pods ready at a time in this chapter
-	happens func(string)      // receives every event worth a line
+	kept    map[types.UID]row // the Pods at the beginning of the chapter
+	serving int               // the smallest number of ready Pods at any time in this chapter
+	happens func(string)      // receives every event to be printed
 }
 
 func newWorld(place func(*corev1.Pod) string) *world {
@@ -115,7 +116,7 @@ func (w *world) observe(event watch.EventType, pod *corev1.Pod) {
 	r.ready = podstate.IsReady(pod)
 }
 
-// explain notes why a Pod has come or gone.
+// explain records why a Pod was created or deleted.
 func (w *world) explain(r *row, pod *corev1.Pod, why func(*corev1.Pod) cause) {
 	if why == nil {
 		return
@@ -136,7 +137,7 @@ func (w *world) ready() int {
 	return n
 }
 
-// begin starts a chapter, and remembers the present Pods for comparison.
+// begin starts a chapter, and remembers the existing Pods for the tally.
 func (w *world) begin(c chapter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,8 +153,8 @@ func (w *world) begin(c chapter) {
 	}
 }
 
-// shows reports whether the drawn Pods equal the API server's Pods, all ready and none on its way out: a status may be
-// from a moment before the change.
+// shows reports whether the drawn Pods equal the Pods in the API server, and are all ready, with none terminating. The
+// workload's status alone does not suffice, because the status may be older than the change.
 func (w *world) shows(pods []corev1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,8 +173,8 @@ func (w *world) shows(pods []corev1.Pod) bool {
 	return there == len(pods)
 }
 
-// tally compares with the beginning of the chapter. unavailable is the largest number of Pods ready then and not ready
-// at some moment since.
+// tally compares the Pods with the beginning of the chapter. unavailable is the number of Pods ready at the beginning
+// minus the smallest number of ready Pods since.
 func (w *world) tally() (t tally, unavailable int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +214,7 @@ func (w *world) tally() (t tally, unavailable int) {
 	return t, served - w.serving
 }
 
-// listed returns the places in order. Pods without a place add nothing.
+// listed returns the places in order. Empty places are left out.
 func listed(places map[string]int) string {
 	delete(places, "")
 	return strings.Join(slices.SortedFunc(maps.Keys(places), natural), ",")

@@ -1,10 +1,11 @@
-// Package storagemigration answers: how do the objects of a CRD come to be stored in another version? [Migrate] makes
-// the version the storage version of the CRD, writes every object once more, and takes all remaining versions off
-// status.storedVersions. An API server refuses a CRD without a version in status.storedVersions. OpenKruise 1.9.0 knows
-// no v1beta1 of several kinds, so its CRDs cannot be installed before a migration.
+// Package storagemigration answers "how are the objects of a CRD stored in another version?". [Migrate] makes this
+// version the storage version of the CRD, writes every object once more, and removes all remaining versions from
+// status.storedVersions. An API server refuses a CRD that lacks a version named in status.storedVersions. OpenKruise
+// 1.9.0 has no v1beta1 for several kinds, so a migration is necessary before OpenKruise's CRDs can replace this
+// project's CRDs.
 //
-// The API server converts objects on the way, so the manager has to run and serve its webhooks. A migration can be
-// ended and repeated at any time: objects stored in the version already stay as they are.
+// The API server converts the objects while they are written, so the manager has to run and serve its webhooks. A
+// migration can be stopped and repeated at any time: objects that are already stored in the version stay unchanged.
 package storagemigration
 
 import (
@@ -24,18 +25,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options say what to migrate.
+// Options say what to migrate, and how.
 type Options struct {
 	// CRDs are the names of the CustomResourceDefinitions. Required.
 	CRDs []string
-	// To is the version to store. Required; each CRD must have and serve the version.
+	// To is the version in which the objects are to be stored. Required; each CRD must have and serve the version.
 	To string
-	// DryRun reads and reports, and writes nothing.
+	// DryRun makes Migrate read and report, without any write.
 	DryRun bool
-	// Report is told of each step. Optional.
+	// Report is called after each step. Optional.
 	Report func(Step)
-	// Settle is how long each API server may take to store the new version after a change of the CRD. 0 stands for 10
-	// seconds.
+	// Settle is how long the API servers may take to learn of the new storage version. 0 stands for 10 seconds.
 	Settle time.Duration
 	// Clock is the real clock by default.
 	Clock clock.WithTicker
@@ -44,11 +44,11 @@ type Options struct {
 // Step is a finished part of a migration.
 type Step struct {
 	CRD string
-	// From is the storage version before the migration. From may be the wanted version.
+	// From is the storage version before the migration. From can equal To.
 	From string
 	// Written counts the objects written so far. In a dry run, Written counts the objects to write.
 	Written int
-	// Done is true once every object is stored in the version and status.storedVersions names no other version.
+	// Done is true once every object is stored in To and status.storedVersions names only To.
 	Done bool
 }
 
@@ -57,11 +57,11 @@ const (
 	defaultSettle = 10 * time.Second
 )
 
-// ErrNotServed is in errors about a CRD without the version, or with the version not served.
+// ErrNotServed is in errors about a CRD that does not have or does not serve the version.
 var ErrNotServed = errors.New("the version is not served")
 
-// Migrate migrates the CRDs one by one, and goes on after a failed CRD. The error names each object refused by the API
-// server. A CRD with a refused object keeps its status.storedVersions.
+// Migrate migrates the CRDs one by one, and continues with the next CRD if a migration fails. The error names each
+// object refused by the API server. The status.storedVersions of a CRD with refused objects stays unchanged.
 func Migrate(ctx context.Context, c client.Client, o Options) error {
 	if o.To == "" || len(o.CRDs) == 0 {
 		return errors.New("storagemigration: Options.CRDs and Options.To are required")
@@ -110,11 +110,11 @@ type migration struct {
 	client  client.Client
 	name    string
 	from    string
-	mixed   bool // objects may be stored in other versions: API servers are given time
+	mixed   bool // objects may be stored in several versions, so Migrate waits for Options.Settle
 	written int
 }
 
-// run does the rest of the migration after store.
+// run does the remaining migration after store.
 func (m *migration) run(ctx context.Context) error {
 	crd, err := m.settled(ctx)
 	if err != nil {
@@ -189,7 +189,7 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// settled waits until status.storedVersions has the version.
+// settled waits until status.storedVersions contains the version.
 func (m *migration) settled(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
 	for {
 		crd, _, err := m.read(ctx)
@@ -204,8 +204,8 @@ func (m *migration) settled(ctx context.Context) (*apiextensionsv1.CustomResourc
 	}
 }
 
-// rewrite writes each object once more, unchanged. A conflict means that another client has written the object since,
-// in the new storage version.
+// rewrite writes each object once more, unchanged. A conflict is no failure: another client has written the object
+// meanwhile, and so in the new storage version.
 func (m *migration) rewrite(ctx context.Context, kind schema.GroupVersionKind) error {
 	var refused []error
 	for next := ""; ; {
@@ -234,9 +234,9 @@ func (m *migration) rewrite(ctx context.Context, kind schema.GroupVersionKind) e
 	}
 }
 
-// continuation returns the token with which a list goes on after its first token has expired, empty where the error is
-// another. The rest of such a list is of a later time, which does no harm: objects made since are stored in the new
-// version.
+// continuation returns the token with which a list continues after the token of the list has expired, or "" for any
+// other error. The remaining pages then show a later state of the cluster. The difference does not matter, because
+// newer objects are stored in the new version anyway.
 func continuation(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
@@ -260,7 +260,7 @@ func (m *migration) write(ctx context.Context, object *unstructured.Unstructured
 	return nil
 }
 
-// forget takes all other versions off status.storedVersions.
+// forget removes all versions but To from status.storedVersions.
 func (m *migration) forget(ctx context.Context) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		crd, object, err := m.read(ctx)

@@ -11,9 +11,9 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
 )
 
-// WatchKinds returns watches of the kinds listed beside StatefulSets by the ConfigMap kruise-configuration in namespace
-// configured. within is the namespace of the objects, or empty for all namespaces. Add the watches to the manager as
-// described at Watch.
+// WatchKinds returns watches of the kinds that the ConfigMap kruise-configuration in namespace configured lists as
+// kinds with numbered Pods. within is the namespace of the watched objects, or empty for all namespaces. Add the
+// Watches to the manager as described at Watch.
 func WatchKinds(ctx context.Context, mgr ctrl.Manager, configured, within string) (*Watches, error) {
 	list, err := FollowKinds(ctx, mgr, configured)
 	if err != nil {
@@ -22,7 +22,7 @@ func WatchKinds(ctx context.Context, mgr ctrl.Manager, configured, within string
 	return Watch(mgr, list, within, keepNumbers), nil
 }
 
-// FollowKinds follows the list of the ConfigMap kruise-configuration in a namespace.
+// FollowKinds follows the list of kinds with numbered Pods in the ConfigMap kruise-configuration in a namespace.
 func FollowKinds(ctx context.Context, mgr ctrl.Manager, namespace string) (*List, error) {
 	return Follow(ctx, mgr, Source{
 		Namespace: namespace, Name: apps.ConfigurationName,
@@ -32,8 +32,8 @@ func FollowKinds(ctx context.Context, mgr ctrl.Manager, namespace string) (*List
 	})
 }
 
-// keepNumbers strips an object down to its metadata and the fields with the wanted Pods. Users decide about the size of
-// their objects, so the cache must not keep whole objects.
+// keepNumbers strips an object down to metadata and the fields that say which Pods are wanted. Users may write objects
+// of any size, so the cache must not keep whole objects.
 func keepNumbers(object any) (any, error) {
 	whole, ok := object.(*unstructured.Unstructured)
 	if !ok {

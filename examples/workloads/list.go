@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Source is a ConfigMap, and its way to list kinds.
+// Source is a ConfigMap that lists kinds, with the function that reads the list.
 type Source struct {
-	// Namespace and Name of the ConfigMap.
+	// Namespace and Name are the namespace and the name of the ConfigMap.
 	Namespace, Name string
-	// Parse reads the ConfigMap's data. Valid kinds count even together with an error.
+	// Parse reads the ConfigMap's data. If Parse returns kinds and an error, the kinds count as listed.
 	Parse func(data map[string]string) ([]schema.GroupVersionKind, error)
 }
 
-// List is the present list of a ConfigMap. Make a List with Follow. A List is safe for concurrent use.
+// List is the current list of kinds in a ConfigMap. Make a List with Follow. A List is safe for concurrent use.
 type List struct {
 	parse  func(data map[string]string) ([]schema.GroupVersionKind, error)
 	synced func() bool
@@ -32,10 +32,10 @@ type List struct {
 
 	mu      sync.Mutex
 	kinds   []schema.GroupVersionKind
-	changed chan struct{} // closed with each change
+	changed chan struct{} // closed at each change of kinds, and replaced
 }
 
-// Follow adds the watch of a ConfigMap to a manager, on every replica. No further ConfigMap is read.
+// Follow adds a watch of a single ConfigMap to a manager, on every replica. Other ConfigMaps are not read.
 func Follow(ctx context.Context, mgr ctrl.Manager, from Source) (*List, error) {
 	one := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", from.Name)}
 	watched, err := cache.New(mgr.GetConfig(), cache.Options{
@@ -60,18 +60,18 @@ func Follow(ctx context.Context, mgr ctrl.Manager, from Source) (*List, error) {
 	return l, mgr.Add(everywhere{watched.Start})
 }
 
-// everywhere runs on every replica.
+// everywhere is a runnable for every replica, not only for the leader.
 type everywhere struct {
 	run func(context.Context) error
 }
 
-// Start runs until ctx ends.
+// Start runs the function until ctx ends.
 func (e everywhere) Start(ctx context.Context) error { return e.run(ctx) }
 
 // NeedLeaderElection is false.
 func (everywhere) NeedLeaderElection() bool { return false }
 
-// now returns the listed kinds. known is false before the first look at the ConfigMap.
+// now returns the listed kinds. known is false until the ConfigMap has been read once.
 func (l *List) now() (kinds []schema.GroupVersionKind, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,14 +84,15 @@ func (l *List) Lists(kind schema.GroupKind) (listed, known bool) {
 	return slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind }), known
 }
 
-// next returns a channel closed at the next change.
+// next returns a channel that is closed at the next change of the list.
 func (l *List) next() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changed
 }
 
-// read takes a list over. A wholly unreadable list changes nothing: somebody is in the middle of an edit.
+// read sets the list from a ConfigMap. If no entry can be read, the list stays unchanged, because a user may be in the
+// middle of an edit.
 func (l *List) read(object any) {
 	configuration, ok := object.(*corev1.ConfigMap)
 	if !ok {

@@ -18,19 +18,19 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// Numbered finds workloads with numbered Pods, of all kinds. Make Numbered with NewNumbered.
+// Numbered finds workloads with numbered Pods, of all kinds. Make a Numbered with NewNumbered.
 type Numbered struct {
 	builtIn   *ownercache.Index[*appsv1.StatefulSet]
 	advanced  *ownercache.Index[*v1beta1.StatefulSet]
-	serves    func(schema.GroupVersionKind) bool // serves reports whether the API server has the kind of advanced
+	serves    func(schema.GroupVersionKind) bool // whether the API server has the kind of advanced
 	more      Objects
 	live      client.Reader
 	fromStart bool
 }
 
-// NewNumbered returns Numbered. Numbered finds StatefulSets in the manager's cache, and workloads of further kinds
-// in more. serves reports whether the API server has a kind now. fromStart is true if spec.ordinals.start counts for
-// StatefulSets of this group.
+// NewNumbered returns a Numbered. A Numbered finds StatefulSets in the manager's cache, and workloads of any other
+// kind in more. serves reports whether the API server has a kind now. If fromStart is true, spec.ordinals.start counts
+// for StatefulSets of this group.
 func NewNumbered(ctx context.Context, mgr ctrl.Manager, more Objects, serves func(schema.GroupVersionKind) bool, fromStart bool) (*Numbered, error) {
 	w := &Numbered{more: more, live: mgr.GetAPIReader(), serves: serves, fromStart: fromStart}
 	var err error
@@ -41,7 +41,7 @@ func NewNumbered(ctx context.Context, mgr ctrl.Manager, more Objects, serves fun
 	return w, err
 }
 
-// Sources are the caches of StatefulSets.
+// Sources returns the caches of StatefulSets as sources for package trackedclient.
 func (w *Numbered) Sources() []trackedclient.Source {
 	return []trackedclient.Source{sourceOf(appsv1.SchemeGroupVersion, w.builtIn), sourceOf(v1beta1.GroupVersion, w.advanced)}
 }
@@ -52,7 +52,7 @@ func sourceOf(version schema.GroupVersion, index trackedclient.Index) trackedcli
 	}
 }
 
-// Get returns the cached workload, or nil. known is false if the answer is unknown.
+// Get returns the cached workload, or nil. known is false if it is unknown whether the workload exists.
 func (w *Numbered) Get(kind schema.GroupKind, namespace, name string) (found *Workload, known bool) {
 	switch {
 	case kind == api.BuiltIn():
@@ -73,7 +73,7 @@ func (w *Numbered) Get(kind schema.GroupKind, namespace, name string) (found *Wo
 	return fromAny(object), true
 }
 
-// Named returns the workloads of a name, of all kinds, in a stable order.
+// Named returns the workloads with this name, of all kinds, in a stable order.
 func (w *Numbered) Named(namespace, name string) (found []*Workload) {
 	kinds := []schema.GroupKind{api.BuiltIn(), api.Advanced()}
 	for _, kind := range w.more.Served() {
@@ -87,7 +87,8 @@ func (w *Numbered) Named(namespace, name string) (found []*Workload) {
 	return found
 }
 
-// Read returns the API server's workload, or nil. Callers use Read before every action without a way back.
+// Read returns the workload as stored in the API server, or nil. Callers use Read before an action that cannot be
+// undone.
 func (w *Numbered) Read(ctx context.Context, kind schema.GroupKind, namespace, name string) (*Workload, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: name}
 	switch kind {
@@ -108,7 +109,7 @@ func (w *Numbered) Read(ctx context.Context, kind schema.GroupKind, namespace, n
 	return nil, fmt.Errorf("%s %s: its kind is not known any more", kind, key)
 }
 
-// found reads the result of a Get.
+// found returns the result of a Get from the API server; a missing object is no error.
 func found(err error, kind schema.GroupKind, key client.ObjectKey, read func() *Workload) (*Workload, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil

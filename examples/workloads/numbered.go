@@ -17,27 +17,29 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 )
 
-// Workload is the relevant part of an object with numbered Pods.
+// Workload is an object with numbered Pods, reduced to the fields that its Pods depend on.
 type Workload struct {
-	// Kind is the workload's kind, in the version read.
+	// Kind is the workload's kind, in the version in which the object was read.
 	Kind schema.GroupVersionKind
-	// Object is the workload's object, for the metadata alone.
+	// Object is the workload's object. Only the metadata may be used.
 	Object metav1.Object
 	// Ending is true if the workload is being deleted.
 	Ending bool
-	// Wanted are the wanted ordinals. The zero Set means: unknown, because the workload's numbers make no sense.
+	// Wanted are the wanted ordinals. The zero Set means that the ordinals are unknown, because the numbers in the
+	// object are invalid.
 	Wanted ordinals.Set
 }
 
-// UID of the workload.
+// UID returns the UID of the workload.
 func (w *Workload) UID() types.UID { return w.Object.GetUID() }
 
 func workloadOf(kind schema.GroupVersionKind, object client.Object, wanted ordinals.Set) *Workload {
 	return &Workload{Kind: kind, Object: object, Ending: object.GetDeletionTimestamp() != nil, Wanted: wanted}
 }
 
-// Ordinals returns the ordinals wanted by a StatefulSet of either group: the zero Set if the numbers make no sense, and
-// false for another object. fromStart is true if spec.ordinals.start counts for StatefulSets of this group.
+// Ordinals returns the ordinals wanted by a StatefulSet of Kubernetes or of this group: the zero Set if the numbers in
+// the object are invalid, and false for an object of another type. If fromStart is true, spec.ordinals.start counts
+// for StatefulSets of this group.
 func Ordinals(object metav1.Object, fromStart bool) (ordinals.Set, bool) {
 	switch set := object.(type) {
 	case *appsv1.StatefulSet:
@@ -57,7 +59,7 @@ func fromBuiltIn(set *appsv1.StatefulSet) *Workload {
 	return workloadOf(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), set, orUnknown(ordinals.Of(ordinals.Paths{}, start, int(ptr.Deref(set.Spec.Replicas, 1)))))
 }
 
-// fromAdvanced reads a StatefulSet of this group. fromStart is true if spec.ordinals.start counts.
+// fromAdvanced reads a StatefulSet of this group. If fromStart is true, spec.ordinals.start counts.
 func fromAdvanced(set *v1beta1.StatefulSet, fromStart bool) *Workload {
 	kind := v1beta1.GroupVersion.WithKind("StatefulSet")
 	if len(set.Spec.Undecodable) > 0 {
@@ -66,7 +68,7 @@ func fromAdvanced(set *v1beta1.StatefulSet, fromStart bool) *Workload {
 	return workloadOf(kind, set, orUnknown(statefulset.Ordinals(set, fromStart)))
 }
 
-// fromAny reads an object of another kind with the same fields in the same places: spec.replicas, and optionally
+// fromAny reads an object of any other kind that has the number of Pods in spec.replicas, and optionally ordinals in
 // spec.ordinals.start and spec.reserveOrdinals.
 func fromAny(object *unstructured.Unstructured) *Workload {
 	return workloadOf(object.GroupVersionKind(), object, wantedBy(object.Object))
@@ -106,7 +108,7 @@ func wantedBy(object map[string]any) ordinals.Set {
 	return orUnknown(ordinals.Of(ordinals.Paths{}, start, replicas, reserved...))
 }
 
-// number reads a non-negative 32-bit number.
+// number reads a non-negative 32-bit integer, or returns absent if there is no value.
 func number(value any, absent int) (int, bool) {
 	switch value := value.(type) {
 	case nil:

@@ -35,7 +35,7 @@ type Ref struct {
 }
 
 // RefOf parses an API version, a kind and a name, and returns a zero Ref for invalid input. Any user can write owner
-// references, and the parts become a URL path requested with the manager's rights.
+// references, and the manager uses the parts in the URL of a request with the manager's rights.
 func RefOf(apiVersion, kind, name string) Ref {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || len(name) > validation.DNS1123SubdomainMaxLength || gv.Group != "" && len(validation.IsDNS1123Subdomain(gv.Group)) > 0 || len(validation.IsDNS1035Label(gv.Version)) > 0 ||
@@ -45,7 +45,7 @@ func RefOf(apiVersion, kind, name string) Ref {
 	return Ref{schema.GroupKind{Group: gv.Group, Kind: kind}, gv.Version, name}
 }
 
-// Is reports whether both name the same workload.
+// Is reports whether r and other name the same workload.
 func (r Ref) Is(other Ref) bool {
 	return r.GroupKind == other.GroupKind && r.Name == other.Name && r.Name != ""
 }
@@ -63,21 +63,21 @@ type Owners struct {
 	scaled map[schema.GroupKind]scaledKind
 }
 
-// scale is the answer of the scale subresource of an uncached kind.
+// scale is an answer of the scale subresource of a workload whose kind is not cached.
 type scale struct {
 	at       time.Time
 	replicas int32
 	known    bool
 }
 
-// scaleLasts bounds how often Owners asks for the scale of a workload: Pods of the workload come and go more often
-// than the scale changes.
+// scaleLasts is how long an answer is used before Owners asks for the scale again, because Pods of the workload are
+// created and deleted more often than the scale changes.
 const scaleLasts = 5 * time.Second
 
-// scaleKept is how long an answer of a scale is kept while no answer can be had.
+// scaleKept is how long an answer is used while newer requests fail.
 const scaleKept = 10 * time.Minute
 
-// Kinds returns an object for each workload kind read from caches.
+// Kinds returns an object of each workload kind that is read from caches.
 func Kinds() []client.Object {
 	return []client.Object{
 		&appsv1.ReplicaSet{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{},
@@ -85,9 +85,9 @@ func Kinds() []client.Object {
 	}
 }
 
-// NewOwners returns Owners. Workloads of the [Kinds] come from the manager's cache. For all further kinds,
-// Owners reads the scale with c from the API server. A kind that is not installed has an empty cache. Call
-// NewOwners before the manager starts.
+// NewOwners returns Owners. Workloads of the [Kinds] are read from the manager's cache. For any other kind, Owners
+// reads the scale from the API server with c. The cache of a kind that is not installed is empty. Call NewOwners
+// before the manager starts.
 func NewOwners(ctx context.Context, mgr ownercache.Manager, c client.Client, now clock.PassiveClock) (*Owners, error) {
 	w := &Owners{
 		kinds: map[schema.GroupKind]*ownercache.Index[client.Object]{}, scheme: mgr.GetScheme(), reader: c, clock: now, scales: map[string]scale{}, scaled: map[schema.GroupKind]scaledKind{},
@@ -104,7 +104,7 @@ func NewOwners(ctx context.Context, mgr ownercache.Manager, c client.Client, now
 	return w, nil
 }
 
-// RefTo names an object of the [Kinds].
+// RefTo returns the Ref of an object whose kind is in [Kinds].
 func (w *Owners) RefTo(object client.Object) Ref {
 	kind, err := apiutil.GVKForObject(object, w.scheme)
 	if err != nil {
@@ -113,15 +113,15 @@ func (w *Owners) RefTo(object client.Object) Ref {
 	return Ref{kind.GroupKind(), kind.Version, object.GetName()}
 }
 
-// Knows reports whether a cache holds workloads of the kind, so events tell of changes.
+// Knows reports whether workloads of the kind are cached, so that changes cause events.
 func (w *Owners) Knows(kind schema.GroupKind) bool { return w.kinds[kind] != nil }
 
-// deepest bounds the length of a chain of controllers: a Pod's controller, and the controllers above, such as a
-// UnitedDeployment.
+// deepest bounds the length of a chain of controllers: a Pod's controller, the controller's controller, such as a
+// UnitedDeployment, and so on.
 const deepest = 4
 
-// Above returns the chain of controllers above an object, as far as the caches know. known is false if a controller is
-// of a cached kind and missing in the cache: the controller may be new or gone.
+// Above returns the chain of controllers above an object, as far as the caches know. known is false if the kind of a
+// controller is cached but the controller is not in the cache: the controller may be new or deleted.
 func (w *Owners) Above(object metav1.Object) (chain []Ref, known bool) {
 	for range deepest {
 		owner := metav1.GetControllerOfNoCopy(object)
@@ -143,7 +143,8 @@ func (w *Owners) Above(object metav1.Object) (chain []Ref, known bool) {
 	return chain, true
 }
 
-// Below returns the UID of a workload, and the UIDs of all controlled workloads down to the direct controllers of Pods.
+// Below returns the UID of a workload, and the UIDs of the workloads that the workload controls, directly or
+// indirectly. Pods are left out.
 func (w *Owners) Below(namespace string, workload types.UID) []types.UID {
 	all := []types.UID{workload}
 	for i := 0; i < len(all) && i < mostBelow; i++ {
@@ -156,11 +157,12 @@ func (w *Owners) Below(namespace string, workload types.UID) []types.UID {
 	return all
 }
 
-// mostBelow bounds how many workloads Below visits: any user can write owner references.
+// mostBelow bounds how many workloads Below visits, because any user can write owner references.
 const mostBelow = 1000
 
 // Expected returns how many Pods a workload should have: 0 if the workload is gone or being deleted. known is false if
-// the kind gives no number or no answer can be had. A bad workload must not stop the count of Pods of good workloads.
+// the kind has no number of Pods, or the API server gave no answer. Expected returns no error, because a caller counts
+// the Pods of several workloads, and a single failure must not stop the count.
 func (w *Owners) Expected(ctx context.Context, namespace string, ref Ref) (replicas int32, known bool) {
 	if ref.Name == "" {
 		return 0, false
@@ -201,9 +203,10 @@ func Replicas(object client.Object) int32 {
 	return max(*replicas, 0)
 }
 
-// scaleOf asks for the scale of a workload, unless the last answer is recent. If the kind has no scale, the number of
-// Pods is unknown, and scaleOf remembers so for a while. If another workload of the kind had a scale, a workload
-// without a scale is gone. After a failed read the last answer stays.
+// scaleOf reads the scale of a workload from the API server, unless the last answer is recent. If the kind has no
+// scale, the number of Pods is unknown, and scaleOf does not ask about the kind again for noScaleLasts. A workload
+// without a scale is gone if another workload of the kind had a scale. If the request fails, the last answer is
+// returned.
 func (w *Owners) scaleOf(ctx context.Context, namespace string, ref Ref) (replicas int32, known bool) {
 	key, now := fmt.Sprint(namespace, "/", ref.Group, "/", ref.Kind, "/", ref.Name), w.clock.Now()
 	w.mu.Lock()
@@ -237,9 +240,9 @@ func (w *Owners) scaleOf(ctx context.Context, namespace string, ref Ref) (replic
 	return replicas, known
 }
 
-// mayAsk reports whether there is room to remember another kind. Every user who may create Pods can invent kinds, and
-// each request for a kind costs the API server and all lookups of kinds. For a while the kinds beyond the limit give no
-// number of Pods.
+// mayAsk reports whether Owners may ask the API server about a further kind. Every user who may create Pods can invent
+// kinds, and each request for a new kind is expensive for the API server and the RESTMapper. While mostKinds kinds are
+// remembered, the number of Pods is unknown for every further kind.
 func (w *Owners) mayAsk(kind schema.GroupKind, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,23 +253,23 @@ func (w *Owners) mayAsk(kind schema.GroupKind, now time.Time) bool {
 	return len(w.scaled) < mostKinds
 }
 
-// scaledKind is the knowledge about an uncached kind: whether a workload of the kind had a scale, and the time of the
-// last request.
+// scaledKind is what is known about a kind that is not cached: whether a workload of the kind had a scale, and the
+// time of the last request.
 type scaledKind struct {
 	has   bool
 	asked time.Time
 }
 
 const (
-	// noScaleLasts is how long Owners remembers a kind without a scale.
+	// noScaleLasts is how long Owners remembers that a kind has no scale.
 	noScaleLasts = time.Minute
 	// mostKinds bounds the number of remembered kinds, and mostScales the number of remembered workloads.
 	mostKinds  = 1000
 	mostScales = 10_000
 )
 
-// askScale asks the API server. found is false if the workload is missing, or its kind has no scale: the API server
-// gives the same answer for both.
+// askScale reads the scale from the API server. found is false if the workload is missing or the kind has no scale:
+// the API server gives the same answer in both cases.
 func (w *Owners) askScale(ctx context.Context, namespace string, ref Ref) (replicas int32, found, known bool, err error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(ref.WithVersion(ref.Version))

@@ -28,20 +28,21 @@ import (
 )
 
 const (
-	// look is the interval between looks for a kind listed but not installed.
+	// look is the interval at which the API server is asked about a listed kind that is not installed.
 	look = 10 * time.Second
-	// longest is the longest interval for a kind not found again and again.
+	// longest is the longest interval: look doubles each time the kind is not installed.
 	longest = time.Minute
 )
 
-// Objects know the objects of kinds that may come and go. Implementations must be safe for concurrent use.
+// Objects gives access to the objects of kinds that may be listed, installed and removed at any time. Implementations
+// must be safe for concurrent use.
 type Objects interface {
-	// Served returns the kinds with known objects.
+	// Served returns the kinds whose objects are known.
 	Served() []schema.GroupVersionKind
-	// Get returns an object. known is false while the existence of the object is unknown.
+	// Get returns an object. known is false if it is unknown whether the object exists.
 	Get(kind schema.GroupKind, namespace, name string) (object *unstructured.Unstructured, known bool)
-	// OnChange registers f for calls when an object comes, changes or goes, and with nil when a kind becomes known. Call
-	// OnChange before anything starts.
+	// OnChange registers f. f is called with an object that was created, changed or deleted, and with nil when all
+	// objects of a kind have become known. Call OnChange before the manager starts.
 	OnChange(f func(kind schema.GroupKind, object client.Object))
 }
 
@@ -54,11 +55,11 @@ type Manager interface {
 	GetLogger() logr.Logger
 }
 
-// Watches watch the kinds of a [List], as long as the kinds are listed and installed. Make Watches with Watch.
+// Watches watches the kinds of a [List], as long as the kinds are listed and installed. Make Watches with Watch.
 type Watches struct {
 	mgr       Manager
 	list      *List
-	namespace string // empty for all
+	namespace string // empty for all namespaces
 	keep      toolscache.TransformFunc
 	clock     clock.WithDelayedExecution
 	log       logr.Logger
@@ -66,16 +67,16 @@ type Watches struct {
 
 	running sync.WaitGroup
 	lost    chan schema.GroupVersionKind
-	missing map[schema.GroupVersionKind]missing // belongs to the goroutine of Start
+	missing map[schema.GroupVersionKind]missing // used only by the goroutine of Start
 
 	mu      sync.RWMutex
 	watches map[schema.GroupVersionKind]*oneWatch
 }
 
-// missing is a kind listed but not installed.
+// missing is a kind that is listed but not installed.
 type missing struct {
 	pause time.Duration
-	next  time.Time // time of the next look
+	next  time.Time // when to ask the API server again
 }
 
 // oneWatch is the watch of a kind.
@@ -84,8 +85,8 @@ type oneWatch struct {
 	cancel context.CancelFunc
 }
 
-// Watch returns watches of the listed kinds, in a single namespace or, with an empty namespace, in all. keep is the
-// transform of objects in memory. Add the Watches to the manager after OnChange has been called: the Watches run on the
+// Watch returns watches of the listed kinds, in a namespace or, if namespace is empty, in all namespaces. keep is the
+// transform of cached objects. Add the Watches to the manager after the last call of OnChange. The Watches run on the
 // leader.
 func Watch(mgr Manager, list *List, namespace string, keep toolscache.TransformFunc) *Watches {
 	return &Watches{
@@ -137,7 +138,7 @@ func (*Watches) NeedLeaderElection() bool { return true }
 func (w *Watches) Start(ctx context.Context) error {
 	defer w.running.Wait()
 	for {
-		next := w.list.next() // before the list is read
+		next := w.list.next() // taken before the list is read, so no change is missed
 		timer := w.clock.NewTimer(look)
 		again := timer.C()
 		if !w.adjust(ctx) {
@@ -149,7 +150,7 @@ func (w *Watches) Start(ctx context.Context) error {
 		case <-next:
 		case <-again:
 		case kind := <-w.lost:
-			if w.end(kind) { // the kind was installed
+			if w.end(kind) { // the kind was installed until now
 				delete(w.missing, kind)
 			}
 			w.misses(kind)
@@ -158,7 +159,8 @@ func (w *Watches) Start(ctx context.Context) error {
 	}
 }
 
-// misses schedules the next look for a kind, each later than the last. The first miss is logged.
+// misses sets the time at which the API server is asked about a kind again, each time after a longer pause. The first
+// miss of a kind is logged.
 func (w *Watches) misses(kind schema.GroupVersionKind) {
 	m, again := w.missing[kind]
 	if !again {
@@ -169,7 +171,7 @@ func (w *Watches) misses(kind schema.GroupVersionKind) {
 	w.missing[kind] = m
 }
 
-// adjust begins and ends watches, and reports whether a listed kind is not watched.
+// adjust starts and ends watches as listed, and reports whether a listed kind cannot be watched yet.
 func (w *Watches) adjust(ctx context.Context) (waits bool) {
 	listed, _ := w.list.now()
 	w.mu.RLock()
@@ -207,7 +209,7 @@ func (w *Watches) adjust(ctx context.Context) (waits bool) {
 	return waits
 }
 
-// end ends the watch of a kind, and reports whether the kind was known.
+// end ends the watch of a kind, and reports whether the objects of the kind had become known.
 func (w *Watches) end(kind schema.GroupVersionKind) (known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,8 +222,8 @@ func (w *Watches) end(kind schema.GroupVersionKind) (known bool) {
 	return watch.index.HasSynced()
 }
 
-// isServed returns nil if the API server has a kind. A RESTMapper remembers former kinds, so isServed asks the API
-// server.
+// isServed returns nil if the API server has a kind. isServed asks the API server, because a RESTMapper also knows
+// kinds that have been removed.
 func (w *Watches) isServed(kind schema.GroupVersionKind) error {
 	asked, err := discovery.NewDiscoveryClientForConfigAndClient(w.mgr.GetConfig(), w.mgr.GetHTTPClient())
 	if err != nil {
@@ -237,7 +239,7 @@ func (w *Watches) isServed(kind schema.GroupVersionKind) error {
 	return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
-// begin watches a kind in a separate cache. The cache ends with the watch.
+// begin starts to watch a kind, in a separate cache that ends with the watch.
 func (w *Watches) begin(ctx context.Context, kind schema.GroupVersionKind) error {
 	if err := w.isServed(kind); err != nil {
 		return err
@@ -261,7 +263,7 @@ func (w *Watches) begin(ctx context.Context, kind schema.GroupVersionKind) error
 			return
 		}
 		w.log.Info("A kind is watched", "kind", kind.String())
-		for _, object := range index.All() { // listeners told earlier could not look at the object
+		for _, object := range index.All() { // until now, Get answered "unknown" to listeners
 			w.tell(kind.GroupKind(), object)
 		}
 		w.tell(kind.GroupKind(), nil)

@@ -29,7 +29,7 @@
 // because of a stale Pod.
 //
 // Next does not remember earlier stops, so the agent must delay repeated stops, by Pod and container name: an instance
-// may start once more with old values if the kubelet sees the change of the Pod late. A container may need a third
+// may start once more with old values if the kubelet receives the change of the Pod late. A container may need a third
 // stop, but never immediately. OpenKruise waits 3 seconds at first, and doubles the wait up to 10 minutes.
 //
 // # Secrets

@@ -29,7 +29,7 @@ type Variable struct {
 	// Source and Key name the label or annotation.
 	Source Source
 	Key    string
-	// hidden says that a later variable of the container has the same name, so the process sees only the later value.
+	// hidden says that a later variable of the container has the same name, so the process gets only the later value.
 	hidden bool
 }
 
@@ -128,7 +128,7 @@ func ExpectedHash(pod *corev1.Pod, c *corev1.Container, ignored []string) uint64
 }
 
 // CurrentHash returns the hash of a running container with the given environment, or 0 if the environment was not read.
-// A variable hidden by a later variable of the same name is hashed with its present value: no process sees the old
+// A variable hidden by a later variable of the same name is hashed with its present value: no process gets the old
 // value.
 func CurrentHash(pod *corev1.Pod, c *corev1.Container, env Environment, ignored []string) uint64 {
 	if !env.read {

@@ -49,7 +49,7 @@ type Worker struct {
 
 // Pods are the Pods of a Node in a cache; callers do not modify the Pods.
 type Pods interface {
-	// Pod returns the Pod of a name, nil if there is none.
+	// Pod returns the Pod with a name, or nil.
 	Pod(name types.NamespacedName) *corev1.Pod
 }
 

@@ -15,7 +15,7 @@ type Progress uint8
 const (
 	// New requests have no recorded progress.
 	New Progress = iota
-	// Waiting requests have been seen before, and wait for other requests.
+	// Waiting requests are known from an earlier pass, and wait for other requests.
 	Waiting
 	// Begun requests are in progress.
 	Begun
@@ -43,9 +43,9 @@ type Wait struct {
 }
 
 // Pick returns the index of the request to handle now, and the waiting requests in their order. Only one request for a
-// Pod is handled at a time: first a request in progress, then requests seen before, then new requests; among equals the
-// oldest. The reason of every Wait names the request being handled with its reasons, and says if this request may never
-// end. If there are no candidates, next is -1.
+// Pod is handled at a time: first a request in progress, then requests known from an earlier pass, then new requests;
+// of equal requests, the oldest first. The reason of every Wait names the request being handled with its reasons, and
+// says if this request may never end. If there are no candidates, next is -1.
 func Pick(candidates []Candidate) (next int, waiting []Wait) {
 	order := make([]int, len(candidates))
 	for i := range order {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// turn is the state of the goroutine that decides about an object.
+// turn is the state of the goroutine that answers the requests for an object.
 type turn[O client.Object, L any] struct {
 	newest O
 	known  bool
@@ -93,8 +93,8 @@ func (t *turn[O, L]) writes(stored O, at time.Time) {
 	t.newest, t.known, t.stored, t.failed = stored, true, at, 0
 }
 
-// attempt decides about the requests and stores the ledger in a single write. rest are the requests that must be
-// decided again.
+// attempt answers the requests and stores the ledger in a single write. rest are the requests that must be decided
+// again.
 func (s *Statuses[O, L]) attempt(ctx context.Context, o *object[O, L], batch []*request[O, L]) (rest []*request[O, L]) {
 	base, err := s.base(ctx, o, batch)
 	if err != nil {
@@ -190,8 +190,8 @@ func (s *Statuses[O, L]) ask(ctx context.Context, o *object[O, L], base O) (O, e
 	return newest, nil
 }
 
-// decide decides about the requests one after the other, and answers at once those requests whose answer needs neither
-// a read nor a write. held are the other requests, and then is their greatest Need.
+// decide decides the requests one after the other, and answers a request at once if the answer needs neither a read nor
+// a write. held are the other requests, and then is their greatest Need.
 func (s *Statuses[O, L]) decide(base O, batch []*request[O, L]) (ledger L, held []*request[O, L], then Need) {
 	present := s.config.Ledger(base)
 	ledger, then = present, Answer

@@ -28,7 +28,7 @@ type request[O client.Object, L any] struct {
 type object[O client.Object, L any] struct {
 	key client.ObjectKey
 	// waiting are the requests for the next write; users is the number of waiting requests and of requests being
-	// decided. busy says that a goroutine is deciding about requests. Statuses.mu guards these fields.
+	// decided. busy says that a goroutine is answering requests. Statuses.mu guards these fields.
 	waiting []*request[O, L]
 	users   int
 	busy    bool
@@ -119,7 +119,7 @@ func (s *Statuses[O, L]) leave(o *object[O, L], r *request[O, L]) {
 	}
 }
 
-// work decides about the requests of an object until there are no more requests.
+// work answers the requests for an object until there are no more requests.
 func (s *Statuses[O, L]) work(o *object[O, L]) {
 	var batch []*request[O, L]
 	for {

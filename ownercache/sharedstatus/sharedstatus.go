@@ -133,14 +133,14 @@ func isEqual[L any](got, want L) error {
 // successors is how often a request is repeated for a new object of the same name.
 const successors = 3
 
-// Ask decides about a request, and stores the changed ledger before returning the answer, if the decision's Need is
-// Store. name says what the request is about, such as a Pod: requests that are decided together are decided in the
+// Ask calls decide for a request. If the Need of the decision is Store, Ask stores the changed ledger before returning
+// the answer. name says what the request is about, such as a Pod: requests that are decided together are decided in the
 // order of their names. decide returns the ledger after the request, the answer, and the Need; decide must not modify
 // the object or the ledger. The ledger contains the shares of requests that are written together. decide is called
 // again after each failed attempt, and the last answer counts. decide runs in another goroutine, but is not called any
 // more after Ask has returned.
 //
-// If the object was replaced by another object of the same name, Ask decides on the new object. The error is ErrGone
+// If the object was replaced by another object with the same name, Ask decides on the new object. The error is ErrGone
 // only if the API server has no such object; ErrContended; or the error of a failed read or write, of a cancelled
 // context, or of an object that does not keep the stored ledger. After an error, the answer is unknown and nothing is
 // granted. If the ledger was stored nevertheless, the controller's next count removes the entry.

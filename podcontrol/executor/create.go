@@ -34,10 +34,10 @@ func (t *Turn[O]) draftOf(pod *corev1.Pod) draft {
 }
 
 // Create creates a Pod of the owner. A webhook or policy can remove the owner reference, a label of the selector or the
-// revision label from the Pod. Create deletes such a Pod again: the owner would not count the Pod, and would create
-// another in every pass. Create refuses a Pod that lacks these marks from the start (UnusablePod). Create also creates
-// no Pod for an owner being deleted (OwnerDeleting), or if the Rules are invalid and so nobody would open the Pod's
-// gate (podcontrol.InvalidRules). In a Turn with a History, every Pod needs a revision label.
+// revision label from the Pod. Create deletes such a Pod again: the owner would not count the Pod, and would create a
+// further Pod in every pass. Create refuses a Pod that lacks these marks from the start (UnusablePod). Create also
+// creates no Pod for an owner being deleted (OwnerDeleting), or if the Rules are invalid and so nobody would open the
+// Pod's gate (podcontrol.InvalidRules). In a Turn with a History, every Pod needs a revision label.
 func (t *Turn[O]) Create(ctx context.Context, pod *corev1.Pod) error {
 	return t.create(ctx, t.draftOf(pod))
 }

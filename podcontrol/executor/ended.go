@@ -17,7 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// errEnded is the reason why another ended Pod of the same ordinal or Node is not deleted yet.
+// errEnded is the reason why an ended Pod is not deleted yet: the previous Pod with the same ordinal, or on the same
+// Node, has ended as well.
 var errEnded = errors.New("the Pod before has ended as well")
 
 // endedIn is the attempt to replace an ended Pod of an ordinal or Node (place). The first attempt is made at once. The

@@ -219,8 +219,8 @@ func (x *Executor[O]) IsHeldUp(pod *corev1.Pod) bool {
 	return x.fanout.Backoff.WasRefused(pod.UID, restingTask(finishName))
 }
 
-// take reserves a Pod for one of the two loops, until done is called. ok is false while the other loop works on the
-// Pod.
+// take reserves a Pod until done is called, for the owners' loop or for the loop that reconciles single Pods. ok is
+// false if the Pod is reserved already.
 func (x *Executor[O]) take(pod types.UID) (done func(), ok bool) {
 	if _, busy := x.busy.LoadOrStore(pod, struct{}{}); busy {
 		return nil, false

@@ -39,7 +39,7 @@ func (t *Turn[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 	}
 	owner := t.Owner
 	// A Pod that somebody has created for the owner since the decision does not count as taken: the API server must
-	// refuse a second Pod of this name.
+	// refuse a second Pod with this name.
 	taken := func(name string) bool {
 		pod, taken := t.executor.cache.Pods.Get(owner.GetNamespace(), name)
 		return taken && (!metav1.IsControlledBy(pod, owner) || slices.ContainsFunc(t.Pods, func(known *corev1.Pod) bool { return known.UID == pod.UID }))

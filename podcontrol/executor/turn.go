@@ -22,8 +22,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// busyRetry is the time until the next pass if the other loop works on a Pod. If a start has failed halfway, the Pod is
-// out of service, and no event would enqueue the Pods' loop.
+// busyRetry is the time until the next pass if the loop that reconciles single Pods works on a Pod now. If a start has
+// failed halfway, the Pod is out of service, and no event would enqueue the Pods' loop.
 const busyRetry = 100 * time.Millisecond
 
 // errNoPlan means a bug of the caller of UpdateTo.
@@ -205,7 +205,7 @@ func (t *Turn[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 	return changed, nil
 }
 
-// recreate deletes a Pod that was chosen within the budget. The next pass creates another Pod.
+// recreate deletes a Pod that was chosen within the budget. The next pass creates the replacement.
 func (t *Turn[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, why reason.List) (changed bool, err error) {
 	if wait, err := t.executor.fanout.Backoff.Resting(deletionOf(pod), t.Now); err != nil {
 		t.Pass.Wake(wait)
@@ -270,7 +270,7 @@ func (t *Turn[O]) send(ctx context.Context, pod *corev1.Pod, step podcontrol.Ste
 	switch {
 	case err == nil:
 		t.executor.options.Observe(t.Owner, Event{Type: Deleted, Pod: pod, Revision: target})
-	case apierrors.IsConflict(err): // another Pod has the name by now; the cache will show this Pod soon
+	case apierrors.IsConflict(err): // a new Pod has the name by now; the cache will show the new Pod soon
 		return false, failed("deleting", pod, err)
 	case !apierrors.IsNotFound(err): // deleted already, perhaps by an own request whose response was lost
 		t.executor.options.Observe(t.Owner, Event{Type: DeleteFailed, Pod: pod, Revision: target, Err: err})
@@ -302,7 +302,7 @@ func (t *Turn[O]) Unfinished() error {
 	for i := range active {
 		pod := &active[i]
 		switch {
-		case pod.Unreadable != nil: // an earlier refusal does not matter, because nothing is tried any more
+		case pod.Unreadable != nil: // a refusal in an earlier pass does not matter, because nothing is tried any more
 			if pod.Updating || !pod.Ready || !pod.Updated {
 				errs = append(errs, pod.Unreadable)
 			}

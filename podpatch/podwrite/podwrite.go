@@ -46,7 +46,8 @@ type Client interface {
 }
 
 // Result identifies the Pod as returned by the API server after the last successful patch. Its fields are empty if no
-// patch has succeeded. Once the Pod's status.observedGeneration reaches Generation, the node has seen the change.
+// patch has succeeded. Once the Pod's status.observedGeneration reaches Generation, the kubelet has observed the
+// change.
 type Result struct {
 	ResourceVersion string
 	Generation      int64

@@ -1,7 +1,7 @@
 // Package numbered answers "which numbered Pods to create, delete and update now, and why no more?" for Pods with names
 // of their own, like the Pods of a StatefulSet.
 //
-// A terminating Pod occupies its name: another Pod of the name can be created only after the Pod is gone. So [Plan]
+// A terminating Pod occupies its name: a new Pod with the name can be created only after the Pod is gone. So [Plan]
 // needs each Pod with its ordinal, and counts the wanted ordinals without an available Pod, not the unavailable Pods.
 // Compute the wanted ordinals with package ordinals.
 //

@@ -127,10 +127,10 @@ type Totals struct {
 //
 // An update takes the Nodes in descending order of their names. The Nodes not excluded by Partition are chosen first
 // among the Nodes whose Pod is updated already, then among the Nodes whose Pod is being replaced, then among all
-// others. Of these Nodes, unavailable Pods are updated at once, and available Pods while fewer than MaxUnavailable
-// Nodes lack an available Pod. Other Nodes do not count. On a Node that should have no Pod, no new Pod can be created
-// beside the old. If MaxSurge is set, such an old Pod is deleted: if available, only while more Nodes have an available
-// Pod than should have a Pod.
+// remaining Nodes. On the chosen Nodes, unavailable Pods are updated at once. Available Pods are updated only while
+// fewer than MaxUnavailable of the chosen Nodes lack an available Pod. On a Node that should have no Pod, no new Pod
+// can be created beside the old. If MaxSurge is set, such an old Pod is deleted: if available, only while more Nodes
+// have an available Pod than should have a Pod.
 //
 // The error is a reason.List with an InvalidRollout for each negative number, for the first Node listed twice, and for
 // the first Pod without Health. The step is then empty.

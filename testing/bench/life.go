@@ -13,8 +13,8 @@ type life struct {
 	existed bool
 	// gone is when the Pod was deleted or began to terminate; 0 if neither.
 	gone time.Duration
-	// moments are the changes of the Pod's state, in order. The first moment is when the Pod was first seen, or the
-	// beginning of the phase.
+	// moments are the changes of the Pod's state, in order. The first moment is the Pod's first event, or the beginning
+	// of the phase.
 	moments []moment
 	// touched is set if anybody has written the Pod.
 	touched bool
@@ -78,7 +78,7 @@ func spells(lives []life, in func(moment) bool) []time.Duration {
 	return out
 }
 
-// starting returns how long new Pods took from when they were first seen to ready.
+// starting returns how long new Pods took from their first event until they were ready.
 func starting(lives []life) []time.Duration {
 	var out []time.Duration
 	for _, l := range lives {

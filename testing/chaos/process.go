@@ -64,7 +64,7 @@ func (p *Process) Pass(ctx context.Context, call faultapi.Call) faultapi.Fate {
 	return p.turnstile.Pass(ctx, call)
 }
 
-// Task returns the running task of a name, or nil.
+// Task returns the running task with a name, or nil.
 func (p *Process) Task(name string) *Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,7 +6,7 @@
 //
 // Admission, storage, watches, conflicts, priority and fairness, garbage collection, scheduling, quota, Jobs and
 // Deployments are real. Only the Nodes are simulated. The files in the directory stages define how a simulated kubelet
-// behaves. A controller sees the same status as from a kubelet of the same version: readiness gates, in-place changes
+// behaves. A controller gets the same status as from a kubelet of the same version: readiness gates, in-place changes
 // of images and resources, native sidecars, observedGeneration, graceful deletion. Annotations on the Pod request
 // states that otherwise need a real container, such as a failing probe: see [Unready], [Fail], [Complete], [Crash],
 // [StartDelay] and [StopDelay].

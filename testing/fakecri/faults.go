@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Faults decides about each call. Next is called concurrently, with the name of a method of CRI, such as StopContainer,
-// and with the request. Next may block until the call's context ends.
+// Faults chooses a Fault for each call. Next is called concurrently, with the name of a method of CRI, such as
+// StopContainer, and with the request. Next may block until the call's context ends.
 type Faults interface {
 	Next(ctx context.Context, method string, request any) Fault
 }

@@ -168,7 +168,7 @@ func (f *feed) show(e Event) Delta {
 }
 
 // Relist replaces the content of a store by the newest state, as after a broken watch. Objects that were created and
-// deleted in between are never seen, and an object replaced by another of the same name looks updated.
+// deleted in between never appear, and an object replaced by another of the same name looks updated.
 func (c *Cache) Relist(resource string) []Delta {
 	f := c.feed(resource)
 	deltas := c.relist(f)

@@ -80,7 +80,8 @@ type Fate struct {
 	After error
 }
 
-// Gate decides about each call, and may block the call. Implementations must be safe for concurrent use.
+// Gate decides whether each call succeeds or fails, and may block the call. Implementations must be safe for concurrent
+// use.
 type Gate interface {
 	Pass(ctx context.Context, call Call) Fate
 }

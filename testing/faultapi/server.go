@@ -330,7 +330,8 @@ func (s *Server) update(
 	return obj, nil
 }
 
-// updated returns the object after an update, and the object before. If nothing changes, both are the same object.
+// updated applies a change, and returns the new object and the old object. If nothing changes, both are the same
+// object.
 func (s *Server) updated(
 	k *kind, key types.NamespacedName, sub string, change func(current client.Object) (client.Object, error),
 ) (obj, old client.Object, err error) {

@@ -15,7 +15,7 @@ type Turnstile struct {
 	broken  error
 }
 
-// Waiting is a call standing at a Turnstile.
+// Waiting is a call that a Turnstile holds.
 type Waiting struct {
 	Call Call
 
@@ -23,8 +23,7 @@ type Waiting struct {
 	fate      chan Fate
 }
 
-// Pass waits for the release of the call, even past the end of its context: the test alone decides about the call's
-// fate.
+// Pass waits for the release of the call, even past the end of its context: only the test decides the call's Fate.
 func (t *Turnstile) Pass(_ context.Context, call Call) Fate {
 	t.mu.Lock()
 	if t.broken != nil {

@@ -353,7 +353,7 @@ func (r *Rotator) await(ctx context.Context, at time.Time, news *inbox) {
 // checkClock finds out whether the clock has jumped: whether it went back, or ahead by more than the wait.
 func (r *Rotator) checkClock(ctx context.Context, before time.Time, wait time.Duration) {
 	now := r.options.Clock.Now()
-	moved := now.Sub(before.Round(0)) // measured by the wall clock, which decides about certificates
+	moved := now.Sub(before.Round(0)) // measured by the wall clock, because certificates expire by the wall clock
 	slack := r.tick()
 	if moved >= -slack && moved <= wait+slack {
 		return
@@ -450,7 +450,8 @@ func (r *Rotator) report() {
 		r.tellInjected(o)
 	}
 	r.held = r.held || synced && len(faults) == 0
-	// Stored before any observer can see that initialised is closed.
+	// The status must be stored before initialised is closed, because the readers that wait for initialised read the
+	// status next.
 	r.status.Store(&status{faults: faults, initialised: r.held})
 	if r.held {
 		r.once.initialised.Do(func() { close(r.initialised) })

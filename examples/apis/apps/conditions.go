@@ -1,41 +1,43 @@
 package apps
 
-// Pod conditions used also as readiness gates.
+// Pod conditions that are also readiness gates.
 const (
 	// ConditionInPlaceUpdateReady is a readiness gate added by CloneSet to every Pod at creation. Written by CloneSet:
-	// False with ReasonStartInPlaceUpdate when an update starts, True without reason or message when the update is
-	// finished or never began.
+	// False with ReasonStartInPlaceUpdate when an update starts, and True without reason or message when the update is
+	// complete or the Pod has never been updated.
 	ConditionInPlaceUpdateReady = "InPlaceUpdateReady"
 	// ReasonStartInPlaceUpdate is the reason of ConditionInPlaceUpdateReady while an update runs.
 	ReasonStartInPlaceUpdate = "StartInPlaceUpdate"
-	// ReasonReadinessGatesNotReady is the reason of the Pod's Ready condition when a readiness gate holds Ready False.
+	// ReasonReadinessGatesNotReady is the reason of the Pod's Ready condition when Ready is False because of a
+	// readiness gate.
 	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
-	// ConditionKruisePodReady is a readiness gate with several writers. Controllers add the gate to their Pods. The
-	// message is a JSON list of the holders, [{"userAgent":"Lifecycle","key":"preDeleteHook"}], sorted by userAgent
-	// then key, and "[]" when released.
+	// ConditionKruisePodReady is a readiness gate that several writers share. Controllers add the gate to their Pods.
+	// The message is a JSON list of the writers that keep the Pod not ready,
+	// [{"userAgent":"Lifecycle","key":"preDeleteHook"}], sorted by userAgent, then by key. The list is "[]" if no
+	// writer keeps the Pod not ready.
 	ConditionKruisePodReady = "KruisePodReady"
-	// NotReadyUserAgentLifecycle is the userAgent lifecycle hooks use in ConditionKruisePodReady.
+	// NotReadyUserAgentLifecycle is the userAgent of lifecycle hooks in ConditionKruisePodReady.
 	NotReadyUserAgentLifecycle = "Lifecycle"
-	// NotReadyKeyPreDelete is held from PreparingDelete on, for a preDelete hook with markPodNotReady.
+	// NotReadyKeyPreDelete keeps a Pod not ready from PreparingDelete on, for a preDelete hook with markPodNotReady.
 	NotReadyKeyPreDelete = "preDeleteHook"
-	// NotReadyKeyPreUpdate is held from PreparingUpdate until Updated or Normal, for an inPlaceUpdate hook with
-	// markPodNotReady.
+	// NotReadyKeyPreUpdate keeps a Pod not ready from PreparingUpdate until Updated or Normal, for an inPlaceUpdate
+	// hook with markPodNotReady.
 	NotReadyKeyPreUpdate = "preUpdateHook"
 )
 
 // Condition types of a CloneSet, written by its controller.
 const (
-	// ConditionProgressing exists only while spec.progressDeadlineSeconds is set and not 2147483647.
+	// ConditionProgressing exists only while spec.progressDeadlineSeconds is set to a value below 2147483647.
 	ConditionProgressing = "Progressing"
 	// ConditionFailedScale is True with the error as message when scaling failed.
 	ConditionFailedScale = "FailedScale"
 	// ConditionFailedUpdate is True with the error as message when updating failed.
 	ConditionFailedUpdate = "FailedUpdate"
-	// ConditionInvalidSpec is True while the spec holds unusable values. The reason is the first code, and the message
-	// names paths and values. No Pod is touched meanwhile.
+	// ConditionInvalidSpec is True while the spec has invalid values. The reason is the code of the first invalid
+	// value, and the message names paths and values. No Pod is changed meanwhile.
 	ConditionInvalidSpec = "InvalidSpec"
-	// ConditionOddSpec is True while the controller may read values of the spec in an unintended way. The reason is the
-	// first code, and the message names paths, values and their reading.
+	// ConditionOddSpec is True while the spec has values that the controller may interpret in a way that the user does
+	// not expect. The reason is the code of the first such value. The message names paths, values and interpretations.
 	ConditionOddSpec = "OddSpec"
 )
 
@@ -46,26 +48,29 @@ const (
 	// ConditionFailedUpdatePod is True with the error as message when a Pod could not be updated.
 	ConditionFailedUpdatePod = "FailedUpdatePod"
 	// ConditionWaiting is True while an obstacle outside the spec keeps Pods from being created, deleted or updated:
-	// Pods that are not available or terminate, or Pods without claims of today's templates. The reason is the first
-	// code. The message names the obstacle and its end.
+	// Pods that are unavailable or terminating, or Pods whose claims do not follow the present claim templates. The
+	// reason is the code of the first obstacle. The message names the obstacle, and when the controller continues.
 	ConditionWaiting = "Waiting"
 )
 
-// ConditionContainersRestarted exists on a workload with AnnotationRestartContainers: True when the containers of all
-// Pods have restarted. The message has the progress, and the obstacles. OpenKruise has no such condition.
+// ConditionContainersRestarted exists on a workload with AnnotationRestartContainers. The condition is True when the
+// containers of all Pods have restarted. The message names the progress and the obstacles. OpenKruise has no such
+// condition.
 const ConditionContainersRestarted = "ContainersRestarted"
 
-// Reasons of ConditionProgressing, in the order of their tests.
+// Reasons of ConditionProgressing, in the order in which the controller checks them.
 const (
-	// ReasonProgressAvailable goes with True: every replica is updated and available.
+	// ReasonProgressAvailable is used with True: every replica is updated and available.
 	ReasonProgressAvailable = "CloneSetAvailable"
-	// ReasonProgressPaused goes with True: the rollout is paused.
+	// ReasonProgressPaused is used with True: the rollout is paused.
 	ReasonProgressPaused = "CloneSetPaused"
-	// ReasonProgressPartitionAvailable goes with True: everything the partition allows is updated and available.
+	// ReasonProgressPartitionAvailable is used with True: all Pods that the partition allows to update are updated and
+	// available.
 	ReasonProgressPartitionAvailable = "ProgressPartitionAvailable"
-	// ReasonProgressDeadlineExceeded goes with False: the deadline passed. The message names the update revision.
+	// ReasonProgressDeadlineExceeded is used with False: the deadline has passed. The message names the update
+	// revision.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// ReasonProgressUpdated goes with True: the rollout is under way.
+	// ReasonProgressUpdated is used with True: the rollout is in progress.
 	ReasonProgressUpdated = "CloneSetUpdated"
 )
 
@@ -79,12 +84,12 @@ const (
 	EventSuccessfulDelete = "SuccessfulDelete"
 	// EventFailedDelete is a Warning: a Pod or claim could not be deleted.
 	EventFailedDelete = "FailedDelete"
-	// EventFailedUpdate is a Warning: a claim could not be handed over.
+	// EventFailedUpdate is a Warning: the spec is invalid, or an update could not be continued.
 	EventFailedUpdate = "FailedUpdate"
-	// EventOrphansNotAdopted is a Warning of a CloneSet: Pods without a controller match its selector, and the CloneSet
-	// adopts none.
+	// EventOrphansNotAdopted is a Warning of a CloneSet: Pods without a controller match the CloneSet's selector, but
+	// the CloneSet adopts none of these Pods.
 	EventOrphansNotAdopted = "OrphansNotAdopted"
-	// EventScaleUpLimited is a Warning: scaleStrategy.maxUnavailable held back creations.
+	// EventScaleUpLimited is a Warning: Pods were not created yet, because of scaleStrategy.maxUnavailable.
 	EventScaleUpLimited = "ScaleUpLimited"
 	// EventSuccessfulUpdatePodInPlace reports a Pod whose in-place update started.
 	EventSuccessfulUpdatePodInPlace = "SuccessfulUpdatePodInPlace"
@@ -94,19 +99,21 @@ const (
 	EventSuccessfulUpdatePodReCreate = "SuccessfulUpdatePodReCreate"
 	// EventFailedUpdatePodReCreate is a Warning: a Pod could not be marked for recreation.
 	EventFailedUpdatePodReCreate = "FailedUpdatePodReCreate"
-	// EventSuccessfulResize reports a claim after a request to grow.
+	// EventSuccessfulResize says that a claim was asked to grow.
 	EventSuccessfulResize = "SuccessfulResize"
-	// EventFailedResize is a Warning: the request to grow a claim failed.
+	// EventFailedResize is a Warning: the request to enlarge a claim failed.
 	EventFailedResize = "FailedResize"
-	// EventFailedUpdateClaim is a Warning: a claim cannot take its template's values.
+	// EventFailedUpdateClaim is a Warning: a claim cannot be changed to the values of its template.
 	EventFailedUpdateClaim = "FailedUpdatePVC"
-	// EventSelectingAll is a Warning: the selector of a DaemonSet is empty, and nothing is done.
+	// EventSelectingAll is a Warning: the selector of a DaemonSet is empty and would select all Pods, so the controller
+	// does nothing.
 	EventSelectingAll = "SelectingAll"
-	// EventRecreatingFailedPod is a Warning: a Pod of a StatefulSet has ended, and was deleted for a replacement.
+	// EventRecreatingFailedPod is a Warning: a Pod of a StatefulSet has ended and was deleted, to be replaced.
 	EventRecreatingFailedPod = "RecreatingFailedPod"
-	// EventFailedDaemonPod is a Warning: a Pod of a DaemonSet has ended, and was deleted for a replacement.
+	// EventFailedDaemonPod is a Warning: a Pod of a DaemonSet has ended and was deleted, to be replaced.
 	EventFailedDaemonPod = "FailedDaemonPod"
-	// EventRestartingContainers reports a Pod whose containers are asked to restart in place, and the end of a restart.
+	// EventRestartingContainers says that containers of a Pod are being restarted in place, or that the restart has
+	// ended.
 	EventRestartingContainers = "RestartingContainers"
 	// EventFailedRestartContainers is a Warning: containers of a Pod cannot be restarted in place.
 	EventFailedRestartContainers = "FailedRestartContainers"

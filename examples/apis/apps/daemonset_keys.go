@@ -2,18 +2,20 @@ package apps
 
 // Keys of DaemonSet.
 const (
-	// LabelTemplateGeneration is the generation of the template on Pods as old as apps.k8s.io/v1beta2. Written by
-	// DaemonSet at creation if the DaemonSet has AnnotationTemplateGeneration. Value: an integer in decimal.
+	// LabelTemplateGeneration is the generation of the template from which a Pod was created, for clients of the old
+	// API apps.k8s.io/v1beta2. Written by DaemonSet at creation if the DaemonSet has AnnotationTemplateGeneration.
+	// Value: an integer in decimal.
 	LabelTemplateGeneration = "pod-template-generation"
-	// AnnotationTemplateGeneration is the generation of the template on the DaemonSet. Written by users of old
+	// AnnotationTemplateGeneration is, on the DaemonSet, the generation of the template. Written by clients of old
 	// versions. Value: an integer in decimal.
 	AnnotationTemplateGeneration = "deprecated.daemonset.template.generation"
-	// AnnotationProgressiveCreate set to "true" is v1alpha1's spelling of scaleStrategy.partitionedScaling. Written by
-	// users and by conversion.
+	// AnnotationProgressiveCreate, with the value "true", stands for spec.scaleStrategy.partitionedScaling in v1alpha1.
+	// Written by users and by conversion.
 	AnnotationProgressiveCreate = "daemonset.kruise.io/progressive-create-pod"
 )
 
-// ReservedDaemonSetLabels returns the labels written by a DaemonSet on its Pods. Templates must leave the labels alone.
+// ReservedDaemonSetLabels returns the labels written by a DaemonSet on its Pods. Pod templates must not contain these
+// labels.
 func ReservedDaemonSetLabels() []string {
 	return []string{LabelRevision, LabelTemplateGeneration, LabelLifecycleState}
 }

@@ -2,26 +2,27 @@ package apps
 
 // Keys of EphemeralJob.
 const (
-	// EnvEphemeralJobID is the UID of the EphemeralJob that has added an ephemeral container. Written by EphemeralJob into
-	// the environment of each of its containers.
+	// EnvEphemeralJobID is the UID of the EphemeralJob that has added an ephemeral container. The controller writes
+	// EnvEphemeralJobID into the environment of each added container.
 	EnvEphemeralJobID = "KRUISE_EJOB_ID"
-	// FinalizerEphemeralJob holds a deleted EphemeralJob until somebody has been told of containers that go on. Written by
-	// EphemeralJob on itself.
+	// FinalizerEphemeralJob prevents the deletion of an EphemeralJob until an event has named the containers that keep
+	// running. Written by the controller.
 	FinalizerEphemeralJob = "apps.kruise.io/ephemeralcontainers-cleanup"
 )
 
 // Events of an EphemeralJob.
 const (
-	// EventContainersAdded says into how many Pods containers were added.
+	// EventContainersAdded says to how many Pods containers were added.
 	EventContainersAdded = "ContainersAdded"
-	// EventContainersNotAdded is a Warning: Pods do not take the containers.
+	// EventContainersNotAdded is a Warning: containers could not be added to Pods.
 	EventContainersNotAdded = "CreateFailed"
-	// EventContainersGoOn is a Warning: the job is deleted, and its containers go on.
+	// EventContainersGoOn is a Warning: the job is being deleted, but its containers keep running, because ephemeral
+	// containers cannot be removed.
 	EventContainersGoOn = "RemoveFailed"
-	// EventEphemeralJobSucceeded says that the containers have ended well in all wanted Pods.
+	// EventEphemeralJobSucceeded says that the containers have ended successfully in all wanted Pods.
 	EventEphemeralJobSucceeded = "JobSucceeded"
-	// EventEphemeralJobFailed is a Warning: the job has ended, and not well.
+	// EventEphemeralJobFailed is a Warning: the job has failed.
 	EventEphemeralJobFailed = "JobFailed"
-	// EventInvalidEphemeralJob is a Warning: the spec makes no sense, and Pods are left alone.
+	// EventInvalidEphemeralJob is a Warning: the spec is invalid, and Pods stay unchanged.
 	EventInvalidEphemeralJob = "InvalidSpec"
 )

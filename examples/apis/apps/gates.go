@@ -2,10 +2,10 @@ package apps
 
 import "maps"
 
-// Gate names a feature gate. [DefaultGates] has the default.
+// Gate is the name of a feature gate. [DefaultGates] has the defaults.
 type Gate string
 
-// Stage says how settled a feature is. The aggregates AllAlpha and AllBeta stand for all gates of a stage.
+// Stage is the maturity of a feature. In the flag for gates, AllAlpha and AllBeta stand for all gates of a stage.
 type Stage string
 
 // Stages of features.
@@ -22,36 +22,39 @@ type GateSpec struct {
 
 // Gates of CloneSet and its webhooks.
 const (
-	// GateInPlaceUpdateEnvFromMetadata restarts containers whose environment reads a changed label or annotation.
-	// Default true; off whenever GateKruiseDaemon is off.
+	// GateInPlaceUpdateEnvFromMetadata restarts a container when its environment refers to a label or annotation that
+	// has changed. Default true; always off if GateKruiseDaemon is off.
 	GateInPlaceUpdateEnvFromMetadata Gate = "InPlaceUpdateEnvFromMetadata"
-	// GateKruiseDaemon says that the node daemon runs. Image jobs and runtime metadata need the daemon. Default true.
+	// GateKruiseDaemon says that the daemon runs on the Nodes. Image jobs and runtime metadata need the daemon. Default
+	// true.
 	GateKruiseDaemon Gate = "KruiseDaemon"
 	// GatePodUnavailableBudgetDelete checks deletions against PodUnavailableBudget. Default true.
 	GatePodUnavailableBudgetDelete Gate = "PodUnavailableBudgetDeleteGate"
 	// GatePodUnavailableBudgetUpdate checks in-place updates against PodUnavailableBudget. Default false.
 	GatePodUnavailableBudgetUpdate Gate = "PodUnavailableBudgetUpdateGate"
-	// GateCloneSetShortHash writes the bare hash to LabelRevision. Default false.
+	// GateCloneSetShortHash writes only the hash to LabelRevision, without the owner's name. Default false.
 	GateCloneSetShortHash Gate = "CloneSetShortHash"
-	// GateCloneSetPartitionRollback rolls Pods back when the partition grows. Default false.
+	// GateCloneSetPartitionRollback returns Pods to the former revision when the partition is raised. Default false.
 	GateCloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
-	// GateCloneSetEventHandlerOptimization drops Pod events that cannot matter. Default false.
+	// GateCloneSetEventHandlerOptimization ignores Pod events that cannot change a decision. Default false.
 	GateCloneSetEventHandlerOptimization Gate = "CloneSetEventHandlerOptimization"
-	// GatePreparingUpdateAsUpdate counts PreparingUpdate Pods as new in the scale phase (2.4). Default false.
+	// GatePreparingUpdateAsUpdate counts Pods in state PreparingUpdate as updated when a CloneSet is scaled. Default
+	// false.
 	GatePreparingUpdateAsUpdate Gate = "PreparingUpdateAsUpdate"
 	// GateRecreatePodWhenChangeVCT recreates Pods whose claim templates changed. Default false.
 	GateRecreatePodWhenChangeVCT Gate = "RecreatePodWhenChangeVCTInCloneSetGate"
-	// GatePreDownloadImageForInPlaceUpdate creates image jobs ahead of in-place updates. Default false.
+	// GatePreDownloadImageForInPlaceUpdate creates jobs that pull images before in-place updates. Default false.
 	GatePreDownloadImageForInPlaceUpdate Gate = "PreDownloadImageForInPlaceUpdate"
-	// GateInPlaceWorkloadVerticalScaling lets cpu and memory change in place. Default false.
+	// GateInPlaceWorkloadVerticalScaling allows in-place updates of cpu and memory. Default false.
 	GateInPlaceWorkloadVerticalScaling Gate = "InPlaceWorkloadVerticalScaling"
 	// GateKruisePodReadiness adds ConditionKruisePodReady to every Pod, not only to Pods of this group. Default false.
 	GateKruisePodReadiness Gate = "KruisePodReadinessGate"
-	// GateTemplateNoDefaults leaves Pod and claim templates as written. Default false.
+	// GateTemplateNoDefaults keeps Pod and claim templates as written, without defaults. Default false.
 	GateTemplateNoDefaults Gate = "TemplateNoDefaults"
 	// GateDefaultHostNetworkHostPorts fills in hostPort in templates with hostNetwork. Default false.
 	GateDefaultHostNetworkHostPorts Gate = "DefaultHostNetworkHostPortsInPodTemplates"
-	// GateForceDeleteTimeoutExpectation gives up on unobserved writes after the timeout. Default false.
+	// GateForceDeleteTimeoutExpectation limits the time for which a controller waits for the cache to show the
+	// controller's own writes. Default false.
 	GateForceDeleteTimeoutExpectation Gate = "ForceDeleteTimeoutExpectationGate"
 	// GateResourcesDeletionProtection makes LabelDeleteProtection effective. Default false.
 	GateResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
@@ -69,7 +72,7 @@ const (
 	GatePodIndexLabel Gate = "PodIndexLabel"
 )
 
-// Further gates of OpenKruise 1.9, for other kinds and features.
+// Gates of OpenKruise 1.9 for all remaining kinds and features.
 const (
 	GatePodWebhook                         Gate = "PodWebhook"
 	GateDaemonWatchingPod                  Gate = "DaemonWatchingPod"
@@ -89,7 +92,7 @@ const (
 	GateDaemonSetPruneIneligibleNodes      Gate = "DaemonSetPruneIneligibleNodes"
 )
 
-// GateSpecs returns default and stage of every gate of OpenKruise 1.9, in a new map.
+// GateSpecs returns the default and the stage of every gate of OpenKruise 1.9, in a new map.
 func GateSpecs() map[Gate]GateSpec {
 	on, off, alpha := GateSpec{true, Beta}, GateSpec{false, Beta}, GateSpec{false, Alpha}
 	return map[Gate]GateSpec{
@@ -141,8 +144,9 @@ func DefaultGates() map[Gate]bool {
 	return gates
 }
 
-// ResolveGates returns the defaults overridden by set, with the dependencies between gates applied. Unknown names are
-// kept, so that callers can report the names.
+// ResolveGates returns the gates that result from set. A gate missing in set has its default. A gate that depends on
+// another gate is off if the latter is off, and GateImagePullJob is on if a gate that creates image jobs is on. Unknown
+// names are kept, so that callers can report the names.
 func ResolveGates(set map[Gate]bool) map[Gate]bool {
 	gates := DefaultGates()
 	maps.Copy(gates, set)

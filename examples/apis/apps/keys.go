@@ -5,102 +5,106 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Group is the API group of the workloads.
 const Group = "apps.kruise.io"
 
-// Annotations on ControllerRevisions that this project adds to those of OpenKruise.
+// These annotations on ControllerRevisions exist only in this project, not in OpenKruise.
 const (
-	// AnnotationHashVersion marks revisions hashed by this project's recipes.
+	// AnnotationHashVersion marks a revision whose hash this project has computed, not OpenKruise. The value is the
+	// version of the hash function.
 	AnnotationHashVersion = "workloadkit.io/hash-version"
 	// AnnotationClaimTemplates holds the claim templates of a revision's Pods.
 	AnnotationClaimTemplates = "workloadkit.io/claim-templates"
 )
 
 // AnnotationRestartContainers asks a CloneSet, StatefulSet or DaemonSet to restart containers of its Pods in place,
-// within the budget of updates. Written by users, and copied to the ContainerRecreateRequests. Value: an RFC 3339 time,
-// then the names of containers, none for all, separated by spaces ("2026-03-01T12:00:00Z app log"). A container started
-// at the time or later needs no restart. OpenKruise has no such annotation.
+// within the limits of an update (maxUnavailable). Written by users, and copied to the ContainerRecreateRequests.
+// Value: an RFC 3339 time, then the names of containers, separated by spaces ("2026-03-01T12:00:00Z app log"); without
+// names, all containers are restarted. A container that has started at the given time or later is not restarted.
+// OpenKruise has no such annotation.
 const AnnotationRestartContainers = "workloadkit.io/restart-containers"
 
 // Labels on Pods.
 const (
 	// LabelRevision is a Pod's revision. Written by the owner at creation and at the START of an in-place update.
-	// Value: the full ControllerRevision name ("web-7d9f8c6b5d"), or the bare hash with gate CloneSetShortHash; both
-	// spellings of a revision are equal.
+	// Value: the full name of the ControllerRevision ("web-7d9f8c6b5d"), or only the hash with gate CloneSetShortHash.
+	// Both spellings mean the same revision.
 	LabelRevision = "controller-revision-hash"
-	// LabelPodTemplateHash is the bare hash of the revision ("7d9f8c6b5d"), always in the short form. Written by
-	// CloneSet at creation, at an in-place update, and when found missing.
+	// LabelPodTemplateHash is the hash of the revision, always without the owner's name ("7d9f8c6b5d"). Written by
+	// CloneSet at creation, at an in-place update, and on Pods without the label.
 	LabelPodTemplateHash = "pod-template-hash"
-	// LabelInstanceID ties a Pod to its claims. Written by CloneSet on Pods and on their claims at creation. Value:
-	// five characters of the safe alphabet ("x7k2p"), also the suffix of the Pod's name.
+	// LabelInstanceID connects a Pod with its claims. Written by CloneSet on Pods and on their claims at creation.
+	// Value: five characters ("x7k2p"), which are also the suffix of the Pod's name.
 	LabelInstanceID = "apps.kruise.io/cloneset-instance-id"
 	// LabelPodName is the name of the Pod. Written by StatefulSet at creation.
 	LabelPodName = "statefulset.kubernetes.io/pod-name"
 	// LabelPodIndex is the Pod's number in decimal ("3"). Written by StatefulSet at creation with gate PodIndexLabel.
 	LabelPodIndex = "apps.kubernetes.io/pod-index"
-	// LabelSpecifiedDelete asks the owner to delete this Pod within its budget. Written by users, and by
-	// CloneSet for a recreate update. Presence counts; CloneSet writes "true".
+	// LabelSpecifiedDelete asks the owner to delete this Pod, within the owner's limits. Written by users, and by
+	// CloneSet for an update that recreates the Pod. Any value counts; CloneSet writes "true".
 	LabelSpecifiedDelete = "apps.kruise.io/specified-delete"
-	// LabelLifecycleState is the state of the lifecycle hooks (1.4). Written by the owner. Value: one of the
-	// Lifecycle constants; absent or empty counts as Normal.
+	// LabelLifecycleState is the state of the lifecycle hooks. Written by the owner. Value: one of the Lifecycle
+	// constants; a missing or empty label means Normal.
 	LabelLifecycleState = "lifecycle.apps.kruise.io/state"
-	// LabelUnavailablePrefix starts labels of any suffix and value with which users declare a Pod unavailable. Only
-	// PodUnavailableBudget reads such labels; CloneSet does not.
+	// LabelUnavailablePrefix is the prefix of labels with which users declare a Pod unavailable, with any suffix and
+	// any value. Only PodUnavailableBudget reads such labels; CloneSet does not.
 	LabelUnavailablePrefix = "unavailable-pod.kruise.io/"
 )
 
 // Values of LabelLifecycleState.
 const (
-	// LifecyclePreparingNormal waits for the preNormal hook, or without one for a node.
+	// LifecyclePreparingNormal means that the Pod waits for the preNormal hook, or for a Node if there is no preNormal
+	// hook.
 	LifecyclePreparingNormal = "PreparingNormal"
-	// LifecycleNormal is the only non-empty state in which a Pod can be available.
+	// LifecycleNormal means that no hook is pending. Of the states, only Normal lets a Pod be available.
 	LifecycleNormal = "Normal"
-	// LifecyclePreparingUpdate waits for the inPlaceUpdate hook before an update.
+	// LifecyclePreparingUpdate means that the Pod waits for the inPlaceUpdate hook before an update.
 	LifecyclePreparingUpdate = "PreparingUpdate"
-	// LifecycleUpdating is set in the write that starts an in-place update.
+	// LifecycleUpdating means that an in-place update runs. The write that starts the update sets this state.
 	LifecycleUpdating = "Updating"
-	// LifecycleUpdated waits for the inPlaceUpdate hook after an update.
+	// LifecycleUpdated means that the Pod waits for the inPlaceUpdate hook after an update.
 	LifecycleUpdated = "Updated"
-	// LifecyclePreparingDelete waits for the preDelete hook.
+	// LifecyclePreparingDelete means that the Pod waits for the preDelete hook.
 	LifecyclePreparingDelete = "PreparingDelete"
 )
 
 // Annotations on Pods.
 const (
-	// AnnotationLifecycleTimestamp is the time of the last state change, RFC 3339 in UTC
+	// AnnotationLifecycleTimestamp is when LabelLifecycleState was last changed, as RFC 3339 in UTC
 	// ("2026-07-01T10:00:00Z"). Written by the owner together with LabelLifecycleState.
 	AnnotationLifecycleTimestamp = "lifecycle.apps.kruise.io/timestamp"
-	// AnnotationInPlaceUpdateState is the progress of an in-place update. Written by the owner. Value: JSON of 1.2,
-	// always with revision, updateTimestamp and lastContainerStatuses.
+	// AnnotationInPlaceUpdateState is the progress of an in-place update. Written by the owner. Value: JSON, described
+	// in package inplaceupdate, always with revision, updateTimestamp and lastContainerStatuses.
 	AnnotationInPlaceUpdateState = "apps.kruise.io/inplace-update-state"
-	// AnnotationInPlaceUpdateGrace holds the change waiting for the end of the grace period. Written and removed by the
-	// owner. Value: JSON of 1.2.
+	// AnnotationInPlaceUpdateGrace holds a change that is written to the Pod at the end of the grace period. Written
+	// and removed by the owner. Value: JSON, described in package inplaceupdate.
 	AnnotationInPlaceUpdateGrace = "apps.kruise.io/inplace-update-grace"
-	// AnnotationInPlaceUpdateStateLegacy is the earlier name of AnnotationInPlaceUpdateState. Read as a fallback,
-	// removed on write, never written.
+	// AnnotationInPlaceUpdateStateLegacy is the former name of AnnotationInPlaceUpdateState. The owner reads this
+	// annotation if there is none under the present name, and removes this annotation at the next write.
 	AnnotationInPlaceUpdateStateLegacy = "inplace-update-state"
-	// AnnotationInPlaceUpdateGraceLegacy is the earlier name of AnnotationInPlaceUpdateGrace. Read as a fallback,
-	// removed on write, never written.
+	// AnnotationInPlaceUpdateGraceLegacy is the former name of AnnotationInPlaceUpdateGrace. The owner reads this
+	// annotation if there is none under the present name, and removes this annotation at the next write.
 	AnnotationInPlaceUpdateGraceLegacy = "inplace-update-grace"
-	// AnnotationRuntimeContainersMeta lists container ids with their hashes. Written by the node daemon, read when an
-	// update is checked for completion. Value: JSON of 1.2.
+	// AnnotationRuntimeContainersMeta lists the IDs of running containers with hashes of their environment. Written by
+	// the node daemon, and read by the owner to decide whether an update is complete. Value: JSON, described in package
+	// inplaceupdate/runtimemeta.
 	AnnotationRuntimeContainersMeta = "apps.kruise.io/runtime-containers-meta"
-	// AnnotationPodDeletionCost ranks Pods for scale-in, lower first. Written by users. Value: int32 in
-	// decimal without plus sign or leading zeros; missing or unreadable counts as 0.
+	// AnnotationPodDeletionCost ranks Pods for scale-in: Pods with a lower value are deleted first. Written by users.
+	// Value: an int32 in decimal without plus sign or leading zeros; a missing or invalid value counts as 0.
 	AnnotationPodDeletionCost = "controller.kubernetes.io/pod-deletion-cost"
 )
 
-// ReservedPodLabels returns the labels written by a CloneSet on its Pods. Templates must leave the labels alone.
+// ReservedPodLabels returns the labels written by a CloneSet on its Pods. Pod templates must not contain these labels.
 func ReservedPodLabels() []string {
 	return []string{LabelRevision, LabelPodTemplateHash, LabelInstanceID, LabelSpecifiedDelete, LabelLifecycleState}
 }
 
-// ReservedStatefulSetLabels returns the labels written by a StatefulSet on its Pods. Templates must leave the labels
-// alone.
+// ReservedStatefulSetLabels returns the labels written by a StatefulSet on its Pods. Pod templates must not contain
+// these labels.
 func ReservedStatefulSetLabels() []string {
 	return []string{LabelRevision, LabelPodName, LabelPodIndex, LabelSpecifiedDelete, LabelLifecycleState}
 }
 
-// KeyIn returns a label of the list used by a selector, or "" if the selector uses none. A selector must not use labels
-// written by its owner: the owner creates Pods with such labels and changes the labels, so that a Pod selected today is
-// released tomorrow.
+// KeyIn returns a label of the list that the selector uses, or "" if the selector uses none. A selector must not use
+// labels that its owner writes: the owner adds and changes such labels, so a Pod selected today could be released
+// tomorrow.
 func KeyIn(selector *metav1.LabelSelector, labels []string) string {
 	if selector == nil {
 		return ""
@@ -118,8 +122,8 @@ func KeyIn(selector *metav1.LabelSelector, labels []string) string {
 	return ""
 }
 
-// ReservedPodAnnotations returns the annotations written by owners and node agents on Pods. Templates must leave the
-// annotations alone.
+// ReservedPodAnnotations returns the annotations written by owners and node agents on Pods. Pod templates must not
+// contain these annotations.
 func ReservedPodAnnotations() []string {
 	return []string{
 		AnnotationLifecycleTimestamp, AnnotationInPlaceUpdateState, AnnotationInPlaceUpdateGrace,
@@ -127,50 +131,50 @@ func ReservedPodAnnotations() []string {
 	}
 }
 
-// Keys on ControllerRevisions. CloneSet also copies all labels of spec.template.metadata.labels and, at creation, all
-// annotations of the CloneSet onto its revisions.
+// Keys on ControllerRevisions. CloneSet also copies labels and annotations onto its revisions: all labels of
+// spec.template.metadata.labels and, at creation, all annotations of the CloneSet.
 const (
-	// LabelRevisionHash is the hash that ends the revision's name. Written by CloneSet at creation.
+	// LabelRevisionHash is the hash at the end of the revision's name. Written by CloneSet at creation.
 	LabelRevisionHash = "controller.kubernetes.io/hash"
-	// LabelPreDownloadCreated is "true" once image jobs exist for the revision. Written by CloneSet. The doubled "pre"
-	// belongs to the key.
+	// LabelPreDownloadCreated is "true" once image jobs exist for the revision. Written by CloneSet. The repeated "pre"
+	// is part of the key.
 	LabelPreDownloadCreated = "apps.kruise.io/pre-predownload-created"
 	// LabelPreDownloadIgnored is "true" once image jobs were found unnecessary for the revision. Written by
 	// CloneSet.
 	LabelPreDownloadIgnored = "apps.kruise.io/image-predownload-ignored"
-	// AnnotationClaimTemplateHash is the hash of the volumeClaimTemplates. Written by CloneSet. Value:
-	// uint32 in decimal, or "" when there are no templates.
+	// AnnotationClaimTemplateHash is the hash of the volumeClaimTemplates. Written by CloneSet. Value: a uint32 in
+	// decimal, or "" if there are no templates.
 	AnnotationClaimTemplateHash = "kruise.io/cloneset-volumeclaimtemplate-hash"
 )
 
 // Annotations on claims.
 const (
-	// AnnotationOwnedByStatefulSet is the name of the StatefulSet that made the claim grow. Written by the controller
-	// with the new size: changes of the claim enqueue the StatefulSet.
+	// AnnotationOwnedByStatefulSet is the name of the StatefulSet that has enlarged the claim. Written by the
+	// controller together with the new size, so that changes of the claim enqueue the StatefulSet.
 	AnnotationOwnedByStatefulSet = "apps.kruise.io/owned-by-asts"
 )
 
 // Keys on the CloneSet object.
 const (
-	// AnnotationImagePreDownloadParallelism is v1alpha1's spelling of imagePreDownloadParallelism. Written by users and
-	// by conversion. Value: int or percent as a string; v1beta1 validation accepts an int only.
+	// AnnotationImagePreDownloadParallelism holds spec.imagePreDownloadParallelism in v1alpha1. Written by users and by
+	// conversion. Value: an integer or a percentage as a string; v1beta1 validation accepts only an integer.
 	AnnotationImagePreDownloadParallelism = "apps.kruise.io/image-predownload-parallelism"
-	// AnnotationImagePreDownloadTimeoutSeconds is v1alpha1's spelling of imagePreDownloadTimeoutSeconds. Written by
-	// users and by conversion. Value: seconds as a decimal int32.
+	// AnnotationImagePreDownloadTimeoutSeconds holds spec.imagePreDownloadTimeoutSeconds in v1alpha1. Written by users
+	// and by conversion. Value: seconds, as an int32 in decimal.
 	AnnotationImagePreDownloadTimeoutSeconds = "apps.kruise.io/image-predownload-timeout-seconds"
-	// AnnotationImagePreDownloadMinUpdatedReadyPods is v1alpha1's spelling of imagePreDownloadMinUpdatedReadyPods.
-	// Written by users and by conversion. Value: int, or a percent. v1beta1 cannot express a percent, and conversion
-	// leaves a percent alone.
+	// AnnotationImagePreDownloadMinUpdatedReadyPods holds spec.imagePreDownloadMinUpdatedReadyPods in v1alpha1. Written
+	// by users and by conversion. Value: an integer or a percentage. v1beta1 has no percentage, so conversion leaves a
+	// percentage in the annotation.
 	AnnotationImagePreDownloadMinUpdatedReadyPods = "apps.kruise.io/image-predownload-min-updated-ready-pods"
-	// LabelExcludePreparingDelete set to "true" is v1alpha1's spelling of scaleStrategy.excludePreparingDelete. Written
-	// by users and by conversion.
+	// LabelExcludePreparingDelete, with the value "true", stands for spec.scaleStrategy.excludePreparingDelete in
+	// v1alpha1. Written by users and by conversion.
 	LabelExcludePreparingDelete = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
-	// LabelDeleteProtection refuses deletion of the object. Written by users. Value: a DeleteProtection constant;
-	// anything else protects nothing.
+	// LabelDeleteProtection makes admission refuse the deletion of the object. Written by users. Value: a
+	// DeleteProtection constant; any other value protects nothing.
 	LabelDeleteProtection = "policy.kruise.io/delete-protection"
-	// DeleteProtectionAlways refuses deletion for as long as the label is present.
+	// DeleteProtectionAlways makes admission refuse the deletion as long as the label is present.
 	DeleteProtectionAlways = "Always"
-	// DeleteProtectionCascading refuses deletion while spec.replicas is above 0.
+	// DeleteProtectionCascading makes admission refuse the deletion while spec.replicas is above 0.
 	DeleteProtectionCascading = "Cascading"
 	// AnnotationV1beta1Only keeps, on a v1alpha1 object, the values that v1alpha1 cannot express. Written and removed
 	// by conversion. Value: JSON, described in package conversion.
@@ -180,28 +184,29 @@ const (
 	AnnotationV1alpha1Only = "workloadkit.io/v1alpha1-only"
 )
 
-// Container environment.
+// Variables in the environment of containers, and keys for the order in which containers start.
 const (
-	// EnvContainerPriority is an int32 in decimal, set by users on a container to order its start. The Pod webhook
-	// turns EnvContainerPriority into EnvContainerBarrier.
+	// EnvContainerPriority is an int32 in decimal. Users set EnvContainerPriority on a container to say when the
+	// container starts. The Pod webhook then adds EnvContainerBarrier.
 	EnvContainerPriority = "KRUISE_CONTAINER_PRIORITY"
-	// EnvContainerBarrier is written by the Pod webhook: a configMapKeyRef to ConfigMap "<pod>-barrier" with key
-	// "p_<priority>". In-place update reads the priority of a container from the key.
+	// EnvContainerBarrier is written by the Pod webhook: a configMapKeyRef to the ConfigMap "<pod>-barrier" with the
+	// key "p_<priority>". In-place updates read the priority of a container from this key.
 	EnvContainerBarrier = "KRUISE_CONTAINER_BARRIER"
-	// ContainerBarrierKeyPrefix starts the key in EnvContainerBarrier; the priority in decimal follows.
+	// ContainerBarrierKeyPrefix is the beginning of the key in EnvContainerBarrier; the priority in decimal follows.
 	ContainerBarrierKeyPrefix = "p_"
-	// ContainerBarrierNameSuffix ends the name of the ConfigMap in EnvContainerBarrier; the Pod's name precedes.
+	// ContainerBarrierNameSuffix is the end of the ConfigMap's name in EnvContainerBarrier, after the Pod's name.
 	ContainerBarrierNameSuffix = "-barrier"
 	// AnnotationLaunchPriority on a Pod, with the value LaunchPriorityOrdered, makes containers start in the order of
 	// spec.containers. Written by users.
 	AnnotationLaunchPriority = "apps.kruise.io/container-launch-priority"
 	// LaunchPriorityOrdered is the only value of AnnotationLaunchPriority.
 	LaunchPriorityOrdered = "Ordered"
-	// AnnotationLaunchPriorityCompleted is "true" on Pods whose containers may all start. Written by the controller of
-	// launch priorities.
+	// AnnotationLaunchPriorityCompleted is "true" on a Pod whose containers may all start. Written by the controller
+	// for launch priorities.
 	AnnotationLaunchPriorityCompleted = "apps.kruise.io/container-launch-priority-completed"
-	// EnvSidecarSetVersion is written by SidecarSet injection; a change of its source never restarts a container.
+	// EnvSidecarSetVersion is written by SidecarSet into sidecars. A change of the annotation from which the value is
+	// read never restarts a container.
 	EnvSidecarSetVersion = "SIDECARSET_VERSION"
-	// EnvSidecarSetVersionAlt is the second version variable, for hot upgrades.
+	// EnvSidecarSetVersionAlt is a second variable with a version, for hot upgrades.
 	EnvSidecarSetVersionAlt = "SIDECARSET_VERSION_ALT"
 )

@@ -7,13 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// mostListed is how many kinds are read of a list: each costs a watch.
+// mostListed is how many kinds of a list are used. The number needs a limit, because each kind costs a watch.
 const mostListed = 100
 
 // ParseListed reads the kinds listed under a key of the ConfigMap [ConfigurationName], as in
-// {"workloads":[{"Group":"game.io","Version":"v1","Kind":"GameServerSet"}]}. An empty text lists none. kindOf returns
-// the kind of an entry. Kinds listed twice, in whatever version, and known kinds are left out. Entries without a
-// version or kind, and entries after the first hundred, cause an error, returned together with the valid entries.
+// {"workloads":[{"Group":"game.io","Version":"v1","Kind":"GameServerSet"}]}. An empty text lists no kinds. kindOf
+// returns the kind of an entry. Of several entries for a kind, in any versions, the first counts, and entries for
+// which known returns true are left out. Entries without a version or kind, and entries after the first hundred, cause
+// an error. ParseListed returns the error together with the valid entries.
 func ParseListed[E any](key, text string, kindOf func(E) schema.GroupVersionKind,
 	known func(schema.GroupKind) bool,
 ) (entries []E, err error) {

@@ -8,11 +8,11 @@ import (
 )
 
 // MaxTerms limits the terms of a selector, of a strategy that orders Pods, and of a DaemonSet's choice of Nodes. No
-// person reads more terms, and the controller checks each term for every Pod or Node in every pass: the objects of
-// other namespaces wait meanwhile.
+// person reads more terms. A controller checks each term for every Pod or Node in every pass, and the objects in all
+// namespaces wait meanwhile.
 const MaxTerms = 1000
 
-// SelectorTerms counts the terms of a selector: labels, expressions and their values. A nil selector has none.
+// SelectorTerms counts the terms of a selector: labels, expressions and their values. A nil selector has no terms.
 func SelectorTerms(selector *metav1.LabelSelector) int {
 	if selector == nil {
 		return 0
@@ -42,7 +42,7 @@ func NodeTerms(spec *corev1.PodSpec) int {
 	return n
 }
 
-// WeightTerms counts the terms of a Pod's weight.
+// WeightTerms counts the terms that determine the weight of a Pod.
 func WeightTerms(weights []pub.WeightPriorityTerm) int {
 	n := 0
 	for i := range weights {

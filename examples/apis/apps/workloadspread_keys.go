@@ -2,46 +2,47 @@ package apps
 
 // Keys of WorkloadSpreads.
 const (
-	// AnnotationMatchedWorkloadSpread on a Pod is JSON with the name of the Pod's WorkloadSpread, the name of the Pod's
-	// subset, and for a Pod admitted without a name the key of its place. Written at admission, and by the controller on
-	// Pods that existed before.
+	// AnnotationMatchedWorkloadSpread on a Pod is JSON with the names of the Pod's WorkloadSpread and subset. If the
+	// Pod had no name at admission, the JSON also contains a key with which the controller recognizes the Pod. Written
+	// at admission, and by the controller on Pods older than the WorkloadSpread.
 	AnnotationMatchedWorkloadSpread = "apps.kruise.io/matched-workloadspread"
-	// AnnotationIgnoreExistingPodsMetadata on a WorkloadSpread, with the value "true", keeps the labels and annotations of
-	// patches from Pods that existed before. Written by users.
+	// AnnotationIgnoreExistingPodsMetadata on a WorkloadSpread, with the value "true", says that Pods older than the
+	// WorkloadSpread do not get the labels and annotations of patches. Written by users.
 	AnnotationIgnoreExistingPodsMetadata = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 )
 
-// SubsetVersionIgnored stands for the version of Pods of workloads without versions, in the status of a WorkloadSpread.
+// SubsetVersionIgnored is, in the status of a WorkloadSpread, the version of all Pods if the workload has no versions.
 const SubsetVersionIgnored = "versionIgnored"
 
 // Reasons of the condition Schedulable of a subset.
 const (
-	// SubsetPodUnschedulable closes a subset: Pods were unschedulable for too long.
+	// SubsetPodUnschedulable says that a subset takes no new Pods, because Pods were unschedulable for too long.
 	SubsetPodUnschedulable = "PodUnschedulable"
 	// SubsetSufficient says that a subset takes new Pods.
 	SubsetSufficient = "Sufficient"
 )
 
-// ConfigurationSpreadTargets is the key of the ConfigMap [ConfigurationName] with further kinds of targets for
-// WorkloadSpreads.
+// ConfigurationSpreadTargets is a key of the ConfigMap [ConfigurationName]. The value lists kinds of targets for
+// WorkloadSpreads besides the built-in kinds.
 const ConfigurationSpreadTargets = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
 
 // Events of WorkloadSpreads.
 const (
-	// EventCreatePodFailed: a Pod with a place did not come.
+	// EventCreatePodFailed says that a Pod was admitted to a subset, but was not created.
 	EventCreatePodFailed = "CreatePodFailed"
-	// EventDeletePodFailed: a Pod let go did not go.
+	// EventDeletePodFailed says that the deletion of a Pod was admitted, but the Pod was not deleted.
 	EventDeletePodFailed = "DeletePodFailed"
-	// EventDeleteStuckPodFailed: an unschedulable Pod could not be deleted.
+	// EventDeleteStuckPodFailed says that an unschedulable Pod could not be deleted.
 	EventDeleteStuckPodFailed = "DeleteStuckPodFailed"
-	// EventRecoverSchedulable: a closed subset takes Pods again.
+	// EventRecoverSchedulable says that a subset with SubsetPodUnschedulable takes new Pods again.
 	EventRecoverSchedulable = "RecoverSchedulable"
-	// EventPatchPodDeletionCostFailed: a deletion cost could not be written.
+	// EventPatchPodDeletionCostFailed says that the deletion cost could not be written on a Pod.
 	EventPatchPodDeletionCostFailed = "PatchPodDeletionCostFailed"
-	// EventPatchPodFailed: a Pod older than the WorkloadSpread could not be marked.
+	// EventPatchPodFailed says that AnnotationMatchedWorkloadSpread could not be written on a Pod older than the
+	// WorkloadSpread.
 	EventPatchPodFailed = "PatchPodFailed"
-	// EventInvalidWorkloadSpread says what is wrong with the spec.
+	// EventInvalidWorkloadSpread says why the spec is invalid.
 	EventInvalidWorkloadSpread = "InvalidWorkloadSpread"
-	// EventSubsetChosen says where further Pods go, and why to no earlier subset.
+	// EventSubsetChosen names the subset for further Pods, and says why no earlier subset in the list takes the Pods.
 	EventSubsetChosen = "SubsetChosen"
 )

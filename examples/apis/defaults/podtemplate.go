@@ -1,4 +1,4 @@
-// Package defaults answers "which values does the API server fill in where a Pod template is silent?"
+// Package defaults answers "which values does the API server fill in where a Pod template has no value?"
 //
 // A workload whose CRD keeps the template without a schema has to fill in the defaults itself, or its revisions would
 // differ from its Pods. The values are Kubernetes' defaults for the template of a Deployment, so defaults of Pods only

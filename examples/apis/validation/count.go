@@ -12,7 +12,7 @@ import (
 )
 
 // Count checks an integer or percentage, possibly above 100 %, of any total. [partition.ValidateUncapped] defines the
-// allowed values. Nil is fine.
+// allowed values. A nil value is valid.
 func Count(value *intstr.IntOrString, path *field.Path) field.ErrorList {
 	return refused(partition.ValidateUncapped("", value), value, path)
 }
@@ -34,8 +34,8 @@ func refused(err error, value *intstr.IntOrString, path *field.Path) field.Error
 	return errs
 }
 
-// AtLeastOne reports whether value amounts to at least 1 of total, percentages rounded up. With total above 0, every
-// value above 0 does. AtLeastOne is false for values refused by [Count].
+// AtLeastOne reports whether value amounts to at least 1 of total. Percentages are rounded up, so if total is above 0,
+// every value above 0 amounts to at least 1. AtLeastOne is false for values refused by [Count].
 func AtLeastOne(value intstr.IntOrString, total int32) bool {
 	// With a larger total the number might be too large.
 	n, err := partition.ResolveUncapped("", &value, int(min(max(total, 0), 1)), partition.Up)
@@ -75,7 +75,7 @@ func shown(value intstr.IntOrString) any {
 	return reason.Shorten(value.StrVal, 64)
 }
 
-// NotNegative refuses a number below 0. Nil is fine.
+// NotNegative refuses a number below 0. A nil value is valid.
 func NotNegative[T int32 | int64](value *T, path *field.Path) field.ErrorList {
 	if value != nil && *value < 0 {
 		return field.ErrorList{field.Invalid(path, *value, "must be at least 0")}

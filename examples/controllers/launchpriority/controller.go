@@ -5,10 +5,10 @@
 // ConfigMap. A Pod with two priorities costs three requests: one creates the ConfigMap with the first keys, one adds
 // the other keys, and one marks the Pod.
 //
-// The Pod owns the ConfigMap, so that the ConfigMap is deleted with the Pod. A ConfigMap left by an earlier Pod of the
-// same name is deleted and created again, because the old ConfigMap would open all barriers at once and be garbage
-// collected later. Until the controller has seen the Pod, the old ConfigMap is there; containers that the kubelet
-// starts in this time are not stopped. A ConfigMap without an owner is not changed, and an event on the Pod says so.
+// The Pod owns the ConfigMap, so that the ConfigMap is deleted with the Pod. A ConfigMap left by an earlier Pod with
+// the same name is deleted and created again, because the old ConfigMap would open all barriers at once and be garbage
+// collected later. Until the first pass for the Pod, the old ConfigMap exists; containers started by the kubelet until
+// then are not stopped. A ConfigMap without an owner is not changed, and an event on the Pod says so.
 package launchpriority
 
 import (
@@ -230,7 +230,7 @@ type owner int
 
 const (
 	own     owner = iota // the Pod itself
-	former               // an earlier Pod of the same name
+	former               // an earlier Pod with the same name
 	another              // nobody, or somebody else
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// setPhase sets the phase of a Pod while its last sidecars still run. When the kubelet sees the phase, it stops the
+// setPhase sets the phase of a Pod while its last sidecars still run. When the kubelet receives the phase, it stops the
 // sidecars and keeps the phase. Until then the kubelet may overwrite the phase, every ten seconds
 // (pkg/kubelet/status/status_manager.go). If the Pod has changed since, the patch fails with a conflict, because the
 // right phase may differ by now.

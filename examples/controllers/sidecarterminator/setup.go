@@ -71,7 +71,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	return r, r.watchGone(ctx, mgr)
 }
 
-// followed reports the deletion of Pods that the reconciler sees.
+// followed reports which Pods the cache has, and which Pods were deleted.
 type followed struct{ *Reconciler }
 
 // Exists reports whether the cache has a Pod with the UID.

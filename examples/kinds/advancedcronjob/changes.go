@@ -11,7 +11,8 @@ import (
 )
 
 // counted returns the schedule fields of a spec, with the time when these fields last changed. If the present fields
-// were not recorded yet, before is the schedule seen last, and the fields count as changed now: see known.NoteChange.
+// were not recorded yet, before is the schedule recorded last, and the fields count as changed now: see
+// known.NoteChange.
 func counted(owner *v1beta1.AdvancedCronJob, known known, now time.Time) (counted v1beta1.ObservedSchedule, before *v1beta1.ObservedSchedule) {
 	said := timesOf(&owner.Spec)
 	for _, noted := range []*v1beta1.ObservedSchedule{owner.Status.ObservedSchedule, known.Schedule} {

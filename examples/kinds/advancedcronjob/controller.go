@@ -114,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	when, invalid := r.resolve(v)
 	d := decide(v.Owner, r.runsOf(v.Owner), when, r.knows.Of(v.Owner.UID), v.Now)
 	if len(v.Owner.Spec.Undecodable) == 0 { // if the spec cannot be decoded, the status is not changed
-		// Written before runs are deleted, because a run is also the record of its start.
+		// The status must be written before runs are deleted, because a run is also the record of its start.
 		if _, err := v.WriteStatus(ctx, d.Status); err != nil {
 			return pass.Result(err)
 		}

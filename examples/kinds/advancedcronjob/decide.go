@@ -29,7 +29,7 @@ const (
 )
 
 // known is what the process remembers about an AdvancedCronJob. The zero value is for an AdvancedCronJob that the
-// process sees for the first time.
+// process has never reconciled.
 type known struct {
 	// Started is the newest slot that was started, whether or not the cache shows the run.
 	Started time.Time
@@ -37,7 +37,7 @@ type known struct {
 	Refused time.Time
 	// Told is the newest slot about which events about missed slots were sent.
 	Told time.Time
-	// Schedule is the spec's schedule as last seen by the process, nil if not seen yet.
+	// Schedule is the spec's schedule in the last reconcile by this process, or nil before the first reconcile.
 	Schedule *v1beta1.ObservedSchedule
 }
 

@@ -35,7 +35,7 @@ type Run struct {
 	State State
 	// Slot is the slot of the run, or zero if unknown.
 	Slot time.Time
-	// Began is when the job's controller first saw the job, or zero if not yet.
+	// Began is when the job's controller began to work on the job, or zero before.
 	Began time.Time
 }
 

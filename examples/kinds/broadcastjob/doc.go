@@ -1,9 +1,9 @@
 // Package broadcastjob is the reference controller for apps.kruise.io BroadcastJobs: a Pod that ends, on every fitting
 // Node.
 //
-// A loop keyed by job reads as a paragraph: observe, decide, act, report. resolve parses and validates each spec once,
-// and decide plans a whole pass; both are pure, and package completion has the rules that all jobs share. The
-// controller finds Pods by their controller reference, of any API version, and identifies each Pod by its Node.
+// A reconcile has four steps: observe, decide, act, report. resolve parses and validates each spec once, and decide
+// plans a whole pass; both are pure, and package completion has the rules that all jobs share. The controller finds
+// Pods by their controller reference, of any API version, and identifies each Pod by its Node.
 //
 // # The end
 //

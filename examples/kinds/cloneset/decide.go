@@ -154,8 +154,8 @@ func (w *world) claimsOf(cs *v1beta1.CloneSet) pvc.Known {
 	}}
 }
 
-// decideClaims decides about claims of Pods that were released before the claims could be handed to the Pods. If claims
-// are not reused, decideClaims also decides about claims of lost Pods.
+// decideClaims decides which claims are handed over, and which claims are deleted: of Pods that were released before
+// the claims could be handed to the Pods and, if claims are not reused, of lost Pods.
 func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) {
 	if len(o.claims) == 0 {
 		return nil, nil
@@ -221,7 +221,7 @@ func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	return x.New(min(n, kruise.PerPass)), x.Awaited(n)
 }
 
-// freshName returns a random name for which no claim of another owner exists: a Pod of this name would mount that
+// freshName returns a random name for which no claim of another owner exists: a Pod with this name would mount that
 // claim.
 func (o *observation) freshName() string {
 	for {
@@ -240,8 +240,8 @@ func (o *observation) mayReturn(pod string) bool {
 	return !o.isClaimed(pod)
 }
 
-// isClaimed reports whether a claim for a Pod of the name belongs to another owner, for example to an earlier Pod of
-// the name. Such a claim is deleted with its owner.
+// isClaimed reports whether a claim for a Pod with this name belongs to another owner, for example to an earlier Pod
+// with the name. Such a claim is deleted with its owner.
 func (o *observation) isClaimed(pod string) bool {
 	templates := pvc.Union(o.cs.Spec.VolumeClaimTemplates, o.history.ClaimTemplatesOf(o.current.Name, pod, o.former()))
 	return slices.ContainsFunc(templates, func(template corev1.PersistentVolumeClaim) bool {

@@ -63,8 +63,8 @@ func claimTemplatesCount(cs *v1beta1.CloneSet, options Options) bool {
 
 const rollingUpdate = "spec.updateStrategy.rollingUpdate"
 
-// resolve parses and validates the spec, with or without defaults. Problems are values with which no controller can
-// work: the settings are then unusable. Warnings are values that can be used, such as a negative minReadySeconds,
+// resolve parses and validates the spec, with or without defaults. Problems are values with which the controller cannot
+// work: the settings must not be used then. Warnings are values that can be used, such as a negative minReadySeconds,
 // because objects taken over from OpenKruise must continue to work.
 //
 // Lists of more than [apps.MaxTerms] entries are not checked, so that the time is limited. The order of the errors

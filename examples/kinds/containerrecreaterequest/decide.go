@@ -39,7 +39,7 @@ const skew = time.Minute
 // longestID limits the length of container IDs that are copied, because a Node determines their length.
 const longestID = 256
 
-// longestMessage and mostConditions limit other parts of a status.
+// longestMessage limits the length of a message in a status, and mostConditions the number of conditions.
 const (
 	longestMessage = 1024
 	mostConditions = 16
@@ -50,7 +50,7 @@ type observed struct {
 	request  *v1beta1.ContainerRecreateRequest
 	settings *settings
 	problems judge.Faults
-	// pod is the Pod of the name, or nil.
+	// pod is the Pod with the requested name, or nil.
 	pod *corev1.Pod
 	// rivals are the requests for the same Pod that have not ended, including the request itself.
 	rivals []*v1beta1.ContainerRecreateRequest

@@ -30,9 +30,9 @@ const minDeadline = 3
 func podPath() *field.Path            { return field.NewPath("spec", "podName") }
 func containerPath(i int) *field.Path { return field.NewPath("spec", "containers").Index(i) }
 
-// resolve parses and validates the spec, with or without defaults. Problems are values with which nobody can work: then
-// no container is restarted. No value causes only a warning. OpenKruise 1.9 accepts a negative minStartedSeconds and
-// ttlSecondsAfterFinished in v1alpha1.
+// resolve parses and validates the spec, with or without defaults. Problems are values with which neither controller
+// nor agent can work: no container is restarted then. No value causes only a warning. OpenKruise 1.9 accepts a negative
+// minStartedSeconds and ttlSecondsAfterFinished in v1alpha1.
 func resolve(spec *v1beta1.ContainerRecreateRequestSpec) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values

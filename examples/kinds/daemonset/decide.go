@@ -37,7 +37,7 @@ type observation struct {
 	frozen int
 	// twins are other revisions with the newest template. Pods of a twin need no update.
 	twins []*appsv1.ControllerRevision
-	// restarts is the view on the wished restart.
+	// restarts is what the pass knows about the requested restart.
 	restarts *restart.View
 }
 

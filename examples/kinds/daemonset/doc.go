@@ -1,9 +1,9 @@
 // Package daemonset is the reference controller for apps.kruise.io DaemonSets: a Pod on every fitting Node, updated in
 // place where possible.
 //
-// The controller works like the CloneSet controller. A loop keyed by DaemonSet reads as a paragraph: observe, decide,
-// act, report. A second loop, keyed by Pod, finishes steps that need no budget. Package daemonset adds the choice of
-// Nodes, the number of Pods on a Node, and the enqueueing of DaemonSets on changes of Nodes.
+// The controller works like the CloneSet controller. A reconcile of a DaemonSet has four steps: observe, decide, act,
+// report. A second loop, keyed by Pod, finishes steps that need no budget. Package daemonset adds the choice of Nodes,
+// the number of Pods on a Node, and the enqueueing of DaemonSets on changes of Nodes.
 //
 // Where OpenKruise 1.9 has a bug, a gap or a limit, this controller does better; the table in examples/README.md lists
 // each visible difference.

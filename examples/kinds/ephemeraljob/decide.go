@@ -29,8 +29,8 @@ type observation struct {
 type decision struct {
 	// Step is the state of the job, and how many Pods may get containers.
 	Step completion.Step
-	// Open are the wanted Pods that do not have the containers yet, the oldest first. The first Step.Start of these
-	// Pods get the containers now.
+	// Open are the wanted Pods that do not have the containers yet, the oldest first. Of these Pods, as many as
+	// Step.Start says get the containers now.
 	Open []*corev1.Pod
 	// Status is the status to write, not counting containers added in this pass.
 	Status v1alpha1.EphemeralJobStatus
@@ -44,7 +44,7 @@ func decide(o *observation) *decision {
 	return d
 }
 
-// seen is what a pass has found out about the Pods of a job.
+// seen is the state of a job's Pods in a pass.
 type seen struct {
 	matches, wanted int
 	// pods are the Pods that have the containers, by outcome. Pods beyond the wanted number are not counted.

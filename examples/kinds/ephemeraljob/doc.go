@@ -1,14 +1,14 @@
 // Package ephemeraljob is the reference controller for apps.kruise.io EphemeralJobs: ephemeral containers in existing
 // Pods, a few Pods at a time.
 //
-// A loop keyed by job reads as a paragraph: observe, decide, act, report. resolve parses and validates each spec once,
-// and decide plans a whole pass; both are pure, and package completion has the rules that all jobs share. The Pods
-// belong to other owners. Each container of the job has the job's UID in its environment, so the Pods themselves show
-// where the job has added containers: after a lost response or a crash the next process finds the containers.
+// A reconcile of a job has four steps: observe, decide, act, report. resolve parses and validates each spec once, and
+// decide plans a whole pass; both are pure, and package completion has the rules that all jobs share. The Pods belong
+// to other owners. Each container of the job has the job's UID in its environment, so the Pods themselves show where
+// the job has added containers: after a lost response or a crash the next process finds the containers.
 //
 // # Parallelism
 //
-// A Pod counts as busy from the patch until all containers of the job have ended, whether reported or not. So a late
+// A Pod counts as busy from the patch until all containers of the job have ended, whether reported or not. So a delayed
 // report never makes more Pods busy than allowed. A container that cannot start still counts: condition JobWaiting says
 // why, and no other Pod gets a container that nobody could remove.
 //

@@ -39,8 +39,8 @@ func settingsOf(job *v1alpha1.EphemeralJob) *settings {
 	return s
 }
 
-// resolve parses and validates a job's spec. Problems are values with which no controller can work. Warnings are values
-// that can be used, but are probably a mistake.
+// resolve parses and validates a job's spec. Problems are values with which the controller cannot work. Warnings are
+// values that can be used, but are probably a mistake.
 func resolve(job *v1alpha1.EphemeralJob) (s *settings, problems, warnings judge.Faults) {
 	spec, read, path := &job.Spec, &judge.Reading{}, field.NewPath("spec")
 	s = &settings{selector: labels.Nothing()}

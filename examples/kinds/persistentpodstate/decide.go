@@ -20,7 +20,7 @@ type records = map[string]v1beta1.PodState
 
 // recordOf returns the new records of a PersistentPodState: the old records, updated for ready Pods, without records
 // that are no longer needed. workload is nil if the workload does not exist. pods are the Pods that the workload
-// controls. No other Pod in the namespace has the name of a record. nodes returns the Node of a name, if known.
+// controls. No other Pod in the namespace has the name of a record. nodes returns the Node with a name, if known.
 // recordOf also reports whether the records have changed. If not, recordOf returns before itself. recordOf never
 // modifies before.
 //

@@ -83,7 +83,7 @@ func list(text string) (words []string) {
 	return words
 }
 
-// action is what must be done to the PersistentPodState of a name.
+// action is what must be done to the PersistentPodState with a given name.
 type action string
 
 // These are the actions. The empty action means that nothing must be done.
@@ -143,11 +143,12 @@ func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
 	return whole
 }
 
-// generate decides what must be done to the PersistentPodState of a name. workloads are the workloads with this name,
-// of all kinds. If the annotations of several ask for a PersistentPodState, the first in the list counts. found is the
-// PersistentPodState of the name, or nil. others are the PersistentPodStates with other names whose targets are among
-// the workloads. If none of the workloads controls a PersistentPodState, it belongs to a user, and is neither changed
-// nor deleted. Exception: a workload adopts a PersistentPodState that has no controller and equals the one to generate.
+// generate decides what must be done to the PersistentPodState with a given name. workloads are the workloads with this
+// name, of all kinds. If the annotations of several ask for a PersistentPodState, the first in the list counts. found
+// is the PersistentPodState with this name, or nil. others are the PersistentPodStates with other names whose targets
+// are among the workloads. If none of the workloads controls a PersistentPodState, it belongs to a user, and is neither
+// changed nor deleted. Exception: a workload adopts a PersistentPodState that has no controller and equals the one to
+// generate.
 func generate(workloads []*workloads.Workload, found *v1beta1.PersistentPodState, others []*v1beta1.PersistentPodState) generation {
 	if found != nil {
 		ref := metav1.GetControllerOfNoCopy(found)
@@ -178,7 +179,7 @@ func generate(workloads []*workloads.Workload, found *v1beta1.PersistentPodState
 	return generation{}
 }
 
-// keep decides whether a workload's PersistentPodState stays as it is, is changed, or is deleted.
+// keep decides whether a workload's PersistentPodState stays unchanged, is changed, or is deleted.
 func keep(workload *workloads.Workload, found *v1beta1.PersistentPodState) generation {
 	if workload.Ending || found.DeletionTimestamp != nil {
 		return generation{For: workload}
@@ -207,8 +208,8 @@ func isAsGenerated(workload *workloads.Workload, found *v1beta1.PersistentPodSta
 	return len(found.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(*spec, found.Spec)
 }
 
-// inTheWay decides about a workload whose annotations ask for a PersistentPodState if none of the workloads controls
-// the PersistentPodState of the name.
+// inTheWay decides what must be done if the annotations of a workload ask for a PersistentPodState, but no workload
+// with this name controls the existing PersistentPodState.
 func inTheWay(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) generation {
 	switch {
 	case isOrphaned(found):
@@ -219,8 +220,8 @@ func inTheWay(workload *workloads.Workload, found *v1beta1.PersistentPodState, s
 	return taken(workload, found, "has its name, and is not its own")
 }
 
-// isLeft reports whether found was generated for an earlier workload of the name. If a user deletes a workload without
-// its Pods, the garbage collector removes the owner reference from all dependents.
+// isLeft reports whether found was generated for an earlier workload with the name. If a user deletes a workload
+// without its Pods, the garbage collector removes the owner reference from all dependents.
 func isLeft(workload *workloads.Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
 	return metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil && isAsGenerated(workload, found, spec)
 }

@@ -31,7 +31,7 @@ import (
 )
 
 // generator creates PersistentPodStates for workloads whose annotations ask for one. Requests are keyed by name: the
-// generator handles all workloads of the name, and the PersistentPodState of the name.
+// generator handles all workloads with a name, and the PersistentPodState with the same name.
 type generator struct {
 	recorder *Reconciler
 	backoff  fanout.Backoff
@@ -72,7 +72,8 @@ func (g *generator) workloadChanged(object client.Object) {
 	}
 }
 
-// Reconcile creates, changes or deletes the PersistentPodState of a name, as the workloads' annotations ask.
+// Reconcile creates, changes or deletes the PersistentPodState with the requested name, as the workloads' annotations
+// ask.
 func (g *generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	todo, found := g.decide(req)
 	g.tell(req.NamespacedName, todo)

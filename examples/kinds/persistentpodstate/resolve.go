@@ -32,9 +32,9 @@ const (
 
 func targetPath() *field.Path { return field.NewPath("spec", "targetRef") }
 
-// resolve parses and validates the spec. Problems are values with which no controller can work: then records are not
-// changed. Warnings are values that can be used, but are probably a mistake. A weight above the maximum counts as the
-// maximum.
+// resolve parses and validates the spec. Problems are values with which the controller cannot work: then records are
+// not changed. Warnings are values that can be used, but are probably a mistake. A weight above the maximum counts as
+// the maximum.
 func resolve(spec *v1beta1.PersistentPodStateSpec) (s *settings, problems, warnings judge.Faults) {
 	read, path := &judge.Reading{}, field.NewPath("spec")
 	s = &settings{

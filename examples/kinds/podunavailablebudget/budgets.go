@@ -25,15 +25,15 @@ import (
 
 // These are reasons why a request is admitted without asking a budget.
 const (
-	// NoBudget means: the Pod has no budget.
+	// NoBudget means that the Pod has no budget.
 	NoBudget reason.Code = "NoBudget"
-	// NotCovered means: the budget does not cover the operation, or ignores Pods with the Pod's labels.
+	// NotCovered means that the budget does not cover the operation, or ignores Pods with the Pod's labels.
 	NotCovered reason.Code = "NotCovered"
-	// NotProtected means: an annotation of the Pod excludes the Pod from all budgets.
+	// NotProtected means that an annotation of the Pod excludes the Pod from all budgets.
 	NotProtected reason.Code = "NotProtected"
 )
 
-// TooManyBudgets means: the Pod has more than mostOfPod budgets.
+// TooManyBudgets means that the Pod has more than mostOfPod budgets.
 const TooManyBudgets reason.Code = "TooManyBudgets"
 
 // Answer is the answer to a request.

@@ -24,7 +24,7 @@ type count struct {
 	ledger disruption.Ledger
 	// members is the number of active Pods of the budget.
 	members int
-	// stayed are Pods that were let go but still exist after their time.
+	// stayed are Pods whose deletion was admitted, but which still exist after disruption.Policy.LeavingFor.
 	stayed []string
 	// stored must be called after the ledger was written to the API server.
 	stored func()

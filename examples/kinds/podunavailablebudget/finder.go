@@ -28,8 +28,8 @@ func nameIn(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[policy.AnnotationRelatedBudget], pod.Annotations[policy.AnnotationRelatedBudgetOld])
 }
 
-// mostOfPod is the largest number of budgets of a Pod. A Pod that has more is never let go: Ask would have to ask each
-// budget, and each budget would have to record the Pod.
+// mostOfPod is the largest number of budgets of a Pod. No deletion or change of a Pod with more budgets is admitted:
+// Ask would have to ask each budget, and each budget would have to record the Pod.
 const mostOfPod = 10
 
 // mostNames is the largest length of the budget names with separators, in bytes.
@@ -168,7 +168,7 @@ func (f *finder) candidates(pod *corev1.Pod, chain []workloads.Ref) iter.Seq[*v1
 	}
 }
 
-// Named returns the budget of a name; do not modify the budget.
+// Named returns the budget with this name; do not modify the budget.
 func (f *finder) Named(namespace, name string) (*v1beta1.PodUnavailableBudget, bool) {
 	return f.budgets.Get(namespace, name)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// of returns the budgets of a Pod. If the Pod names a budget that the cache does not have, the budget may be new, so of
-// asks the API server. While the cache is not up to date, of reads all budgets from the API server.
+// of returns the budgets of a Pod. If the Pod names a budget that the cache does not have, the budget may be new, and
+// is read from the API server. While the cache is not up to date, all budgets are read from the API server.
 func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, patience time.Duration) ([]*v1beta1.PodUnavailableBudget, error) {
 	if b.Current != nil {
 		waits, cancel := context.WithTimeout(ctx, patience)

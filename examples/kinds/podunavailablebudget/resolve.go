@@ -30,7 +30,7 @@ type settings struct {
 	bounds disruption.Bounds
 }
 
-// resolve parses and validates the spec. Problems are values with which no controller can work: the budget then
+// resolve parses and validates the spec. Problems are values with which the controller cannot work: the budget then
 // protects no Pods. Warnings are usable values, but probably mistakes.
 func resolve(spec *v1beta1.PodUnavailableBudgetSpec) (s *settings, problems, warnings judge.Faults) {
 	read, path := &judge.Reading{}, field.NewPath("spec")

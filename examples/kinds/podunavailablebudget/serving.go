@@ -75,8 +75,8 @@ func isLabelled(pod *corev1.Pod) bool {
 }
 
 // isDoubtful reports whether a container still runs an image whose digest differs from the digest in the spec, although
-// the kubelet has seen the change of the spec. Either the Node reports the image by the digest of its index, or the
-// kubelet is about to stop the container.
+// the kubelet has observed the change of the spec (status.observedGeneration). Either the Node reports the image by the
+// digest of its index, or the kubelet is about to stop the container.
 func isDoubtful(pod *corev1.Pod) bool {
 	_, _, doubtful := digests(pod)
 	return doubtful && pod.Generation != 1 && pod.Annotations[apps.AnnotationInPlaceUpdateState] == "" && pod.Annotations[apps.AnnotationInPlaceUpdateStateLegacy] == ""
@@ -84,7 +84,7 @@ func isDoubtful(pod *corev1.Pod) bool {
 
 // digests reports whether containers whose image is named by digest may run this digest, and whether all containers
 // have such an image and run it. A Node may report a manifest by the digest of its index, or the other way round.
-// doubtful says that a kubelet that has seen the newest spec reports another digest.
+// doubtful says that the kubelet has observed the newest spec and reports a digest that differs from the spec.
 func digests(pod *corev1.Pod) (right, all, doubtful bool) {
 	all = len(pod.Spec.Containers) > 0
 	for i := range pod.Spec.Containers {

@@ -11,9 +11,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// shares remembers the identities of Pods that were let go for a change through a readiness gate, because the status
-// cannot store identities. With the identity, such a Pod counts again as soon as it has changed and is in service;
-// without it, for example after a restart of the process, after ten seconds.
+// shares remembers the identities of Pods whose change through a readiness gate was admitted, because the status cannot
+// store identities. With the identity, such a Pod counts again as soon as it has changed and is in service; without it,
+// for example after a restart of the process, after ten seconds.
 type shares struct {
 	mu sync.Mutex
 	of map[types.UID]map[string]disruption.Identity
@@ -50,8 +50,8 @@ func (s *shares) store(budget *v1beta1.PodUnavailableBudget, ledger disruption.L
 	}
 }
 
-// counted forgets the identities of Pods that no longer count as let go, or no longer exist, after the ledger of a
-// count was stored. Identities of Pods let go since the start of the count are kept.
+// counted forgets identities after the ledger of a count was stored: of Pods without an entry in the ledger, and of
+// Pods that no longer exist. Identities from requests admitted since the start of the count are kept.
 func (s *shares) counted(budget types.UID, before, after *disruption.Ledger, members []disruption.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,8 +30,8 @@ type strays struct {
 	clean map[types.UID]bool
 }
 
-// of calls look, unless no event has occurred since the last search. If an event occurs during the search, the next
-// pass searches again.
+// of returns the Pods that look finds, or nil without calling look if no event has occurred since the last search. If
+// an event occurs during the search, the next pass searches again.
 func (s *strays) of(budget types.UID, look func() []*corev1.Pod) []*corev1.Pod {
 	s.mu.Lock()
 	clean := s.clean[budget]

@@ -71,7 +71,7 @@ func (w *work) fail(condition v1beta1.ResourceDistributionConditionType, namespa
 	w.failures[condition][namespace] = err
 }
 
-// done records that the copy in a namespace matches, and what was done. An empty verb means: nothing was done.
+// done records that the copy in a namespace matches, and what was done. An empty verb means that nothing was done.
 func (w *work) done(namespace string, how verb) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,7 +174,7 @@ func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	return err
 }
 
-// errSettled means: nothing is to be done or reported about a copy now.
+// errSettled means that nothing is to be done or reported about a copy now.
 var errSettled = errors.New("settled")
 
 // note records the result for a copy, and returns only errors that deserve an immediate retry. For other errors the

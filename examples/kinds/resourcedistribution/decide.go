@@ -37,15 +37,15 @@ type action string
 
 // These are the actions.
 const (
-	// none means: nothing must be done.
+	// none means that nothing must be done.
 	none action = "None"
-	// create means: no object has the copy's name.
+	// create means that no object has the copy's name.
 	create action = "Create"
-	// look means: the metadata is not enough, so the whole object must be read. Only glance returns look.
+	// look means that the metadata is not enough, so the whole object must be read. Only glance returns look.
 	look action = "Look"
-	// update means: the patch must be sent to the copy.
+	// update means that the patch must be sent to the copy.
 	update action = "Update"
-	// Leave means: the object with the copy's name is not changed.
+	// Leave means that the object with the copy's name is not changed.
 	Leave action = "Leave"
 )
 

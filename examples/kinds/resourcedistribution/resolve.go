@@ -20,9 +20,9 @@ import (
 
 // These are reasons why a selected namespace gets no copy.
 const (
-	// NamespaceMissing means: a listed namespace does not exist.
+	// NamespaceMissing means that a listed namespace does not exist.
 	NamespaceMissing reason.Code = "NamespaceMissing"
-	// NamespaceTerminating means: a listed namespace is being deleted.
+	// NamespaceTerminating means that a listed namespace is being deleted.
 	NamespaceTerminating reason.Code = "NamespaceTerminating"
 )
 
@@ -54,8 +54,8 @@ type settings struct {
 	selector labels.Selector
 }
 
-// resolve parses and validates the spec. Problems are values with which no controller can work: the settings are then
-// unusable. Warnings are usable values, but probably mistakes: a name impossible for a namespace.
+// resolve parses and validates the spec. Problems are values with which the controller cannot work: the settings are
+// then unusable. Warnings are usable values, but probably mistakes: a name impossible for a namespace.
 func resolve(spec *v1beta1.ResourceDistributionSpec) (s *settings, problems, warnings judge.Faults) {
 	if left := judge.Undecodable(spec.Undecodable); left != nil {
 		return nil, left, nil // further checks would only report missing values

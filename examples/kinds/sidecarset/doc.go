@@ -6,6 +6,6 @@
 // are added in the order of the SidecarSets' names.
 //
 // Improvements on OpenKruise 1.9: The controller upgrades native sidecars in place. The controller finishes a hot
-// upgrade even if the SidecarSet is paused or set to NotUpdate since. If a hot upgrade fails, a return to the image
-// before ends the upgrade. A Pod that another SidecarSet is upgrading counts as unavailable.
+// upgrade even if the SidecarSet is paused or set to NotUpdate since. If a hot upgrade fails, a return to the previous
+// image ends the upgrade. A Pod that another SidecarSet is upgrading counts as unavailable.
 package sidecarset

@@ -88,7 +88,7 @@ func whyAway(s *sidecarcontrol.Standing) string {
 }
 
 // heldUp returns, of the Pods that count as out of service, the Pod that has not been Ready for longest, if other Pods
-// wait for their upgrade. If that Pod has been unready for less than slow, the result is nil. wait, if positive, is the
+// wait for their upgrade. If the Pod has been unready for less than slow, the result is nil. wait, if positive, is the
 // remaining time.
 func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, wait time.Duration) {
 	if !errors.Is(work.Choice.Limits.Err(), rollout.UpdateLimited) {

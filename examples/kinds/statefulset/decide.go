@@ -157,7 +157,7 @@ func (o *observation) former() *pvc.Former {
 	return o.formerClaims
 }
 
-// decideOwnership decides about owner references of Pods and claims, independent of the rollout.
+// decideOwnership decides which owner references of Pods and claims must change, independent of the rollout.
 func (o *observation) decideOwnership(t *todo) error {
 	owner := adopt.Owner{UID: o.set.UID, Namespace: o.set.Namespace, Selector: o.settings.selector, Deleting: o.set.DeletionTimestamp != nil}
 	split, err := adopt.Split(owner, "Pod", o.orphans, adopt.Options{Adopt: true, Match: func(pod metav1.Object) bool {

@@ -17,7 +17,7 @@ import (
 // storageClasses finds StorageClasses. Both functions return nil if there is no such class, and an error if this is
 // unknown.
 type storageClasses interface {
-	// Named returns the StorageClass of a name.
+	// Named returns the StorageClass with a name.
 	Named(name string) (*storagev1.StorageClass, error)
 	// Default returns the StorageClass for claims that name none; see [defaultClass].
 	Default() (*storagev1.StorageClass, error)

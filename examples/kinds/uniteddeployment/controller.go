@@ -50,7 +50,7 @@ type Reconciler struct {
 	histories *revision.Histories
 	fanout    *fanout.Fanout
 	told      *kruise.Told
-	// unscheduled is since when Pods without a time are unschedulable.
+	// unscheduled holds since when Pods are unschedulable, for Pods whose condition has no time.
 	unscheduled *ownercache.Memory[map[types.UID]time.Time]
 	options     Options
 }

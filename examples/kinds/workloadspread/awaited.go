@@ -40,9 +40,10 @@ func (r *Reconciler) await(ctx context.Context, v *view, seen *observed) (again 
 	return again, err
 }
 
-// look returns the places that are taken now and have no Pod, and records since when this process has seen each. If
-// this process has seen a place for as long as a request may last, either the Pod was stored or it will never be: the
-// API server knows. The time recorded in the place is not used, because clocks of processes may differ.
+// look returns the places that were taken for Pods that will not be created. now are the taken places without a Pod,
+// and look records since when this process knows each place. Once a place is known for as long as a request may last,
+// the Pod has been stored or will never be stored, and a read from the API server shows which. The time recorded in the
+// place is not used, because clocks of processes may differ.
 func (f *finder) look(ctx context.Context, spread *v1beta1.WorkloadSpread, at time.Time, before, now map[awaitedPod]time.Time,
 ) (absent map[awaitedPod]bool, again time.Duration, err error) {
 	if len(now) == 0 {

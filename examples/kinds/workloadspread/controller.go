@@ -47,7 +47,7 @@ type Reconciler struct {
 	told    *kruise.Told
 	whole   *ownercache.Memory[map[types.UID]*corev1.Pod]
 	awaited *ownercache.Memory[map[awaitedPod]time.Time]
-	// unscheduled is since when Pods without a time are unschedulable.
+	// unscheduled holds since when Pods are unschedulable, for Pods whose condition has no time.
 	unscheduled *ownercache.Memory[map[types.UID]time.Time]
 	options     kruise.Options
 }

@@ -34,7 +34,8 @@ func bookOf(list []v1beta1.WorkloadSpreadSubsetStatus) subsets.Book {
 	return book
 }
 
-// listOf converts the Book of a version to the form of the status. Conditions are copied from the list before.
+// listOf converts the Book of a version to the form of the status. The conditions are copied from before, the list in
+// the present status.
 func listOf(book subsets.Book, places []subsets.Place, before []v1beta1.WorkloadSpreadSubsetStatus,
 ) []v1beta1.WorkloadSpreadSubsetStatus {
 	conditions := make(map[string][]metav1.Condition, len(before))

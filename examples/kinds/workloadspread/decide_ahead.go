@@ -12,16 +12,16 @@ type spare struct {
 	since       time.Time
 }
 
-// isUsable reports whether a Pod may have the place: the count awaits the Pod from the place's time on, and allows for
-// a request that comes RenewedAfter later.
+// isUsable reports whether a new Pod may still take the place. The controller waits for a Pod from the time of the
+// place on, and accepts a request up to RenewedAfter later.
 func (s spare) isUsable(now time.Time) bool {
 	age := now.Sub(s.since)
 	return age > -subsets.RenewedAfter && age < subsets.RenewedAfter
 }
 
 // takeAhead takes places for further Pods of a version, all in the first subset with room. At least half of the
-// subset's room stays for others: no Pod is sent to a later subset because of a place that nobody uses in the end.
-// Places taken under the keys before are among the answers.
+// subset's free places remain for other Pods, so that no Pod is sent to a later subset because of a place that nobody
+// uses in the end. Places taken under the keys before are among the answers.
 func (s *settings) takeAhead(books ledger, places []subsets.Place, version string, keys []string, now time.Time) (after ledger, taken []spare, changed bool) {
 	list := books[version]
 	book := bookOf(list)

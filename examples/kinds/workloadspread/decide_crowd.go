@@ -36,13 +36,13 @@ type crowd struct {
 	ended map[string]time.Time
 }
 
-// hasEnded reports whether the Pod of a place taken at a time has come and ended since.
+// hasEnded reports whether the Pod for which a place was taken at the given time has been created and has ended since.
 func (c *crowd) hasEnded(key string, taken time.Time) bool {
 	created, ended := c.ended[key]
 	return ended && (created.IsZero() || !created.Before(taken))
 }
 
-// crowdOf reads the marks that Pods have from the WorkloadSpread of a name.
+// crowdOf reads the marks that Pods have from the WorkloadSpread with a name.
 func (s *settings) crowdOf(spread string, pods []*corev1.Pod, versioned func(kind string) bool) *crowd {
 	out := &crowd{marked: map[string][]*entry{}, members: map[string][]subsets.Member{}, ended: map[string]time.Time{}}
 	names := s.names()

@@ -13,8 +13,8 @@ import (
 const own = "kruise-mutating-webhook-configuration"
 
 const (
-	// passes is how long the request of a new Pod may last from the decision about the place to the review that holds
-	// the place, beside further mutating webhooks.
+	// passes is how long the request for a new Pod may last from the choice of the place to the review by hold, in
+	// addition to the time for further mutating webhooks.
 	passes = 5 * time.Second
 	// stored is how long the request may last after the answers of all validating webhooks: a quota may take 10 s and
 	// the write 7 s before the API server gives up. The rest is for clocks that differ. Each attempt at another generated
@@ -25,8 +25,8 @@ const (
 	longestRequest = 41 * time.Second
 )
 
-// flight is how long the request of a new Pod may last: passing from the decision about the place to the review that
-// holds the place, and landing from this review on. The zero value stands for unknown.
+// flight is how long the request for a new Pod may last: passing is the time from the choice of the place to the review
+// by hold, and landing the time from this review to the end. The zero value means that the times are unknown.
 type flight struct{ passing, landing time.Duration }
 
 // total is the time from the decision on.

@@ -5,13 +5,14 @@
 // Pod. The place is stored in the status before the Pod is admitted, so that two webhooks never give out the same
 // place. When a Pod is deleted, its place is freed: release. The subset of a numbered Pod depends only on its number.
 //
-// The place of a Pod that never comes is given away, so a Pod that comes late must not use the place any more. hold is
-// asked after all mutating webhooks, and refuses a Pod whose place is too old. What is left of a request then takes a
-// known time at most: the other validating webhooks, quotas, and the write. A place young enough cannot be given away
-// within this time, so neither a late cache nor a concurrent count matters, and hold writes nothing.
+// If a Pod is not created, its place is given to a later Pod. So a Pod whose creation takes too long must not use its
+// place any more: hold runs after all mutating webhooks, and refuses a Pod whose place is too old. After hold, the
+// creation takes at most a known time: for the remaining validating webhooks, quotas, and the write. A place that is
+// young enough is not given away within this time, so neither a stale cache nor a concurrent count matters, and hold
+// writes nothing.
 //
-// A pass of the controller counts the Pods: count confirms the places of Pods that have come, and frees the places of
-// Pods that have not. The pass also finds the subsets of Pods older than the WorkloadSpread, sets deletion costs,
+// A pass of the controller counts the Pods: count confirms the places of created Pods, and frees the places of Pods
+// that were not created. The pass also finds the subsets of Pods older than the WorkloadSpread, sets deletion costs,
 // closes subsets where Pods cannot be scheduled, and deletes these Pods. Package subsets has the rules, and resolve
 // reads the spec.
 //
@@ -23,8 +24,8 @@
 //   - A subset that is closed is closed for the Pods of every version.
 //   - Several WorkloadSpreads may have a target, if no Pod can match two of their filters. A filter without selector
 //     matches all Pods.
-//   - An eviction gives back no place: a PodDisruptionBudget may refuse the eviction on and on. The count after the eviction
-//     frees the place.
+//   - The review of an eviction frees no place, because a PodDisruptionBudget may refuse the eviction again and
+//     again. The count after the eviction frees the place.
 //   - A Pod of a new priority class gets the preemption policy of the class, too.
 //   - Places confirmed by a count do not wait for the controller of the workload to catch up.
 package workloadspread

@@ -70,8 +70,8 @@ func targetIn(spec *v1beta1.WorkloadSpreadSpec) (schema.GroupKind, string) {
 	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name
 }
 
-// resolve parses and validates the spec. Problems are values with which no controller can work: Pods are then not
-// spread. Warnings are values that can be used, but are probably a mistake.
+// resolve parses and validates the spec. Problems are values with which the controller cannot work: no Pods are spread
+// then. Warnings are values that can be used, but are probably a mistake.
 func resolve(spec *v1beta1.WorkloadSpreadSpec) (s *settings, problems, warnings judge.Faults) {
 	read, path, ref := &judge.Reading{}, field.NewPath("spec"), spec.TargetReference
 	s = &settings{name: ref.Name, selector: labels.Everything(), policy: subsets.Policy{CreatingFor: longestRequest + subsets.RenewedAfter}}

@@ -127,8 +127,8 @@ func (a *spares) filled(p pool, stored []spare) {
 	}
 }
 
-// expire removes the spares that no Pod may have any more, and forgets idle pools. unused are the keys by pool. wait is
-// the time until the next spare expires, 0 for none.
+// expire removes the spares that no Pod may have any more, and forgets idle pools. unused are the keys of the removed
+// spares, by pool. wait is the time until the next spare expires, 0 for none.
 func (a *spares) expire() (unused map[pool]map[string]bool, spreads map[pool]*v1beta1.WorkloadSpread, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -218,8 +218,8 @@ func (w *webhook) giveBackUnused(ctx context.Context, spread *v1beta1.WorkloadSp
 	return err
 }
 
-// changeBooks changes the books of a WorkloadSpread, or of a successor of the name, and returns the answer after the
-// write. about names the request.
+// changeBooks changes the books of a WorkloadSpread, or of a later WorkloadSpread with the same name, and returns the
+// answer after the write. about names the request.
 func changeBooks[A any](ctx context.Context, w *webhook, of *v1beta1.WorkloadSpread, about string,
 	change func(s *settings, books ledger, places []subsets.Place) (after ledger, answer A, changed bool),
 ) (A, error) {

@@ -115,7 +115,7 @@ func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *
 			if !ok || err != nil || !s.selector.Matches(labels.Set(pod.Labels)) {
 				return before, given{}, sharedstatus.Answer
 			}
-			n.now = w.clock.Now() // a place's time starts at the decision, which a slow write may repeat
+			n.now = w.clock.Now() // the time is read in each attempt: a slow write may repeat the decision
 			books := before.VersionedSubsetStatuses
 			if before.ObservedGeneration == 0 && len(books) == 0 {
 				books = s.booksOf(spread, before, observed{pods: s.crowdOf(spread.Name, there, w.versioned), replicas: replicas, versioned: w.versioned, now: n.now})
@@ -167,14 +167,15 @@ func (s *settings) named(name string) *subset {
 // count frees the place.
 const releases = 2 * time.Second
 
-// givesBack reports whether the Pod of a review has no place any more. An eviction may be refused after the review, for
-// example by a PodDisruptionBudget, and is tried again on and on: the place would be free each time, for a Pod more
-// than the maximum. The next count frees the place of an evicted Pod.
+// givesBack reports whether the review frees the place of the Pod, as a deletion does. An eviction does not: the
+// eviction may be refused after the review, for example by a PodDisruptionBudget, and be tried again and again. Each
+// try would free the place, and too many Pods would be admitted. The next count frees the place of an evicted Pod.
 func givesBack(review *guard.Review) bool {
 	return review.Pod != nil && review.Operation == disruption.Delete && !review.DryRun
 }
 
-// leaves is told of Pods about to be deleted or evicted. No deletion fails because of a WorkloadSpread.
+// leaves returns the handler that is called when a Pod is about to be deleted or evicted. No deletion fails because of
+// a WorkloadSpread.
 func (w *webhook) leaves(live client.Reader) webhookadmission.Handler {
 	return webhookadmission.HandlerFunc(func(ctx context.Context, request webhookadmission.Request) webhookadmission.Response {
 		ctx, cancel := context.WithTimeout(ctx, releases)

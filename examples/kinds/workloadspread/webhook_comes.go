@@ -36,8 +36,8 @@ func (w *webhook) comes() webhookadmission.Handler {
 	})
 }
 
-// hold refuses a Pod without its place. A place in the ledger is good for a while: until a place of its age can be
-// given away, the Pod is stored or refused. So a late cache does no harm, and nothing is written.
+// hold refuses a Pod whose place is not in the ledger, or is too old. Before a younger place could be given to a second
+// Pod, the API server has stored or refused the Pod. So a stale cache does no harm, and hold writes nothing.
 func (w *webhook) hold(ctx context.Context, pod *corev1.Pod) error {
 	m, isMarked := marked(pod)
 	spread, known := w.spreads.Get(pod.Namespace, m.Name)

@@ -26,8 +26,8 @@ import (
 // Reading reads and validates the values of a spec, each once: the controller uses the returned values,
 // and admission refuses all faults. Paths are the paths of the fields in the spec. The zero value is usable.
 type Reading struct {
-	// Problems are values with which no controller can work. A pass must then end, because there is no sensible value
-	// to use instead.
+	// Problems are values with which the controller cannot work. A pass must then end, because there is no sensible
+	// value to use instead.
 	Problems Faults
 	// Warnings are mistakes with which a controller can work. OpenKruise accepts some values silently, and Reading
 	// interprets such values as OpenKruise does.
@@ -48,7 +48,8 @@ func (r *Reading) Warn(errs ...*field.Error) {
 	}
 }
 
-// Absent adds faults for values that defaulting fills in. The controller uses the defaults and reports nothing.
+// Absent adds faults for missing fields that defaulting would set. The controller uses the defaults and reports
+// nothing.
 func (r *Reading) Absent(errs ...*field.Error) {
 	for _, err := range errs {
 		r.Warnings = append(r.Warnings, Fault{Refusal: err})

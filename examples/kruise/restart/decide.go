@@ -26,7 +26,7 @@ import (
 const (
 	// RequestFailed means that a node agent, or the deadline, has ended a request before all containers were recreated.
 	RequestFailed reason.Code = "RequestFailed"
-	// NoContainer means that a Pod has no container of a name.
+	// NoContainer means that a Pod has no container with a requested name.
 	NoContainer reason.Code = "NoContainer"
 	// NotStartedAgain means that the kubelet would not start a stopped container again.
 	NotStartedAgain reason.Code = "NotStartedAgain"
@@ -51,13 +51,14 @@ const (
 	Restarted  reason.Code = "Restarted"
 )
 
-// mostNamed bounds the reasons in a condition, and longestDetail the words of a Node.
+// mostNamed limits the number of reasons in a condition, and longestDetail the length of a message that comes from a
+// Node.
 const (
 	mostNamed     = 5
 	longestDetail = 256
 )
 
-// lookAgain is the time between two looks for what the API server serves.
+// lookAgain is the time until the next pass while the API server does not serve the requests.
 const lookAgain = 10 * time.Second
 
 // WithoutAgents says that no agents exist.
@@ -73,16 +74,16 @@ func Unserved(resource schema.GroupVersionResource) reason.Reason {
 	}
 }
 
-// keepShare is the time between two questions about the share of a Pod under restart.
+// keepShare is the interval at which the budgets are asked again for a Pod whose containers are being restarted.
 const keepShare = 4 * time.Second
 
-// View is what a pass knows about the restart of a workload. Nil knows of no restart.
+// View is what a pass knows about the restart of a workload. A nil View means that there is no restart.
 type View struct {
-	// Wish is nil without a wish.
+	// Wish is nil if the workload does not have the annotation.
 	Wish *Wish
-	// Off says why no container can be restarted at present; without a code if containers can be.
+	// Off says why no container can be restarted at present. The code is empty if containers can be restarted.
 	Off reason.Reason
-	// Rest says why an attempt at a Pod must wait; nil for no such reason.
+	// Rest returns why the restart of a Pod must wait after a refusal, or nil. A nil Rest means that no Pod must wait.
 	Rest func(*corev1.Pod) error
 	Now  time.Time
 
@@ -100,29 +101,29 @@ func NewView(wish *Wish, requests []*v1beta1.ContainerRecreateRequest, now time.
 	return v
 }
 
-// Away reports whether a restart of the Pod is under way: such a Pod is not available.
+// Away reports whether a restart of the Pod is in progress: such a Pod is not available.
 func (v *View) Away(pod *corev1.Pod) bool {
 	request := v.requests[pod.UID]
 	return request != nil && IsUnderWay(request)
 }
 
-// Plan is the part of a pass about the restart.
+// Plan says what a pass does for the restart.
 type Plan struct {
-	// Wish is the wish of the plan.
+	// Wish is the request for a restart from which the plan was made.
 	Wish *Wish
-	// Restart are the Pods to ask requests for, within the budget.
+	// Restart are the Pods for which requests are to be created, within maxUnavailable.
 	Restart []*corev1.Pod
-	// Keep are the Pods under restart, whose shares of budgets must not end.
+	// Keep are the Pods whose containers are being restarted. The budgets must be asked again for these Pods.
 	Keep []*corev1.Pod
-	// Remove are the requests without a further use.
+	// Remove are the requests to delete, because no decision needs the requests any more.
 	Remove []*v1beta1.ContainerRecreateRequest
-	// Failures name the Pods that cannot be restarted. Off says why no Pod can be, without a code if any Pod can be, or if
-	// no Pod waits.
+	// Failures name the Pods that cannot be restarted. Off says why no Pod can be restarted. The code of Off is empty
+	// if some Pod can be restarted, or if no Pod waits for a restart.
 	Failures reason.List
 	Off      reason.Reason
-	// Condition is the progress; the zero value without a wish.
+	// Condition is the progress; the zero value if there is no request for a restart.
 	Condition v1beta1.Condition
-	// After is the time until another look without an event; zero for none.
+	// After is the time until the next pass if no event occurs; zero for never.
 	After time.Duration
 }
 
@@ -135,9 +136,10 @@ type Rules struct {
 	Paths                               rollout.Paths
 	// Order returns the Pods in the order of restarts.
 	Order func() []*corev1.Pod
-	// Skips reports Pods about to go, with no part in the restart. Nil for none.
+	// Skips reports Pods that are about to be deleted, and so are not restarted. Nil for none.
 	Skips func(*corev1.Pod) bool
-	// Keeps reports Pods that keep their containers beside the partition: the last in the order. Nil for none.
+	// Keeps reports Pods whose containers are not restarted, besides the Pods excluded by Partition; these Pods are the
+	// last in the order. Nil for none.
 	Keeps func(*corev1.Pod) bool
 }
 
@@ -156,8 +158,8 @@ func (r *Rules) batch(crew []joined) batch.Rules {
 	return out
 }
 
-// Decide decides about the restart from its arguments alone. Active Pods take part, unless a hook holds them before
-// their deletion. Most passes have nothing to decide, and do not ask for the rules.
+// Decide decides which containers to restart now, from its arguments alone. All active Pods are restarted, except Pods
+// that wait for a hook before their deletion. rulesOf is called only if there is something to decide.
 func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 	if v == nil || v.Wish == nil && len(v.requests) == 0 {
 		return &Plan{}
@@ -175,7 +177,7 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 		return plan
 	case v.Off.Code != "" && waiting:
 		plan.Off = v.Off
-		if v.Off.Code == NotServed { // a gate stays as it is
+		if v.Off.Code == NotServed { // a feature gate cannot change while the process runs
 			plan.wake(lookAgain)
 		}
 		plan.report(crew, reason.List{v.Off}, false)
@@ -205,12 +207,12 @@ func Decide(v *View, set *podcontrol.Set, rulesOf func() Rules) *Plan {
 	return plan
 }
 
-// joined is a Pod that takes part.
+// joined is a Pod whose containers are to be restarted, or have been restarted.
 type joined struct {
 	batch.Member
 
 	pod     *corev1.Pod
-	failure reason.Reason // without a code for a Pod that can be restarted
+	failure reason.Reason // the code is empty if the Pod can be restarted
 }
 
 func (v *View) crew(set *podcontrol.Set, pods []*corev1.Pod, skips func(*corev1.Pod) bool) []joined {
@@ -224,7 +226,7 @@ func (v *View) crew(set *podcontrol.Set, pods []*corev1.Pod, skips func(*corev1.
 	return crew
 }
 
-// read keeps what a plan says about single Pods.
+// read collects the Pods for Keep and the Failures of the plan.
 func (p *Plan) read(crew []joined) {
 	for i := range crew {
 		if crew[i].Standing == batch.Restarting {
@@ -237,14 +239,14 @@ func (p *Plan) read(crew []joined) {
 	slices.SortFunc(p.Failures, func(a, b reason.Reason) int { return strings.Compare(a.Object.Name, b.Object.Name) })
 }
 
-// wake asks for another look, unless an earlier look is asked for.
+// wake sets After, unless After is shorter already.
 func (p *Plan) wake(after time.Duration) {
 	if after > 0 && (p.After == 0 || after < p.After) {
 		p.After = after
 	}
 }
 
-// tidy finds the requests without a further use. A request under way goes with its Pod alone.
+// tidy finds the requests to delete. A request in progress is deleted only if the Pod is gone.
 func (p *Plan) tidy(v *View, set *podcontrol.Set) {
 	active := make(map[types.UID]*corev1.Pod, len(v.requests))
 	if len(v.requests) > 0 {
@@ -252,7 +254,7 @@ func (p *Plan) tidy(v *View, set *podcontrol.Set) {
 			active[set.Active[i].UID] = set.Active[i].Pod
 		}
 		for _, pod := range slices.DeleteFunc(slices.Clone(set.NotSelected), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) }) {
-			active[pod.UID] = pod // the release may fail
+			active[pod.UID] = pod // the Pod may stay, because the release may fail
 		}
 	}
 	for uid, request := range v.requests {
@@ -269,12 +271,12 @@ func (p *Plan) tidy(v *View, set *podcontrol.Set) {
 	slices.SortFunc(p.Remove, func(a, b *v1beta1.ContainerRecreateRequest) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// isShown reports whether the Pod itself shows that nothing is left to restart.
+// isShown reports whether the Pod's own status shows that no container is left to restart.
 func (w *Wish) isShown(pod *corev1.Pod) bool {
 	return !pod.CreationTimestamp.Time.Before(w.At.Truncate(time.Second)) || batch.IsRestarted(pod, w.Containers, w.At)
 }
 
-// member describes a Pod. failure says why the Pod cannot be restarted, without a code for a Pod that can be.
+// member describes a Pod. failure says why the Pod cannot be restarted; the code is empty if the Pod can be restarted.
 func (v *View) member(pod *podcontrol.Pod) (m batch.Member, failure reason.Reason) {
 	m = batch.Member{Name: pod.Name, Available: pod.Available}
 	request := v.requests[pod.UID]
@@ -309,7 +311,7 @@ func (v *View) member(pod *podcontrol.Pod) (m batch.Member, failure reason.Reaso
 
 // obstacle says why a Pod can never be restarted.
 func (w *Wish) obstacle(pod *corev1.Pod) reason.Reason {
-	const killed = 137 // and 0, for a container that obeys
+	const killed = 137 // a container that handles the signal may end with 0
 	for _, name := range w.namesIn(pod) {
 		at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
 		switch {
@@ -344,7 +346,7 @@ func (v *View) refusal(pod *podcontrol.Pod) reason.Reason {
 	return reason.Reason{}
 }
 
-// report describes the progress in the condition.
+// report sets the plan's Condition to the progress.
 func (p *Plan) report(crew []joined, why reason.List, complete bool) {
 	var count [batch.Failed + 1]int
 	for i := range crew {
@@ -371,10 +373,10 @@ func (p *Plan) report(crew []joined, why reason.List, complete bool) {
 	c.Message = reason.Shorten(c.Message, longestMessage)
 }
 
-// longestMessage bounds the message of the condition.
+// longestMessage limits the length of the condition's message.
 const longestMessage = 1024
 
-// Problems are the obstacles for users to remove.
+// Problems returns the obstacles that only users can remove.
 func (p *Plan) Problems() reason.List {
 	if p.Off.Code == "" {
 		return p.Failures
@@ -382,7 +384,7 @@ func (p *Plan) Problems() reason.List {
 	return append(reason.List{p.Off}, p.Failures...)
 }
 
-// Report puts the progress into the conditions of a status. A pass without a plan changes nothing.
+// Report writes the progress into the conditions of a status. A nil Plan changes nothing.
 func (p *Plan) Report(conditions *v1beta1.Conditions, now metav1.Time) {
 	switch {
 	case p == nil:

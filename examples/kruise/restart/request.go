@@ -16,18 +16,19 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// startSeconds is how long new instances may take to be ready after the old instances' time to stop.
+// startSeconds is how long new containers may take to become ready, after the grace period for the old containers.
 const startSeconds = 600
 
-// defaultGrace is the kubelet's time to stop, in seconds.
+// defaultGrace is the kubelet's default grace period, in seconds.
 const defaultGrace = 30
 
-// namePrefix begins the names of requests. A Pod has a single request at a time, so a repeated creation is the same.
+// namePrefix begins the names of requests. A Pod has a single request at a time, so a repeated creation fails because
+// of the name.
 const namePrefix = "restart-"
 
 func nameOf(pod types.UID) string { return namePrefix + string(pod) }
 
-// podOf returns the UID of a request's Pod, and whether the request was made here.
+// podOf returns the UID of a request's Pod, and whether this package has made the request.
 func podOf(request *v1beta1.ContainerRecreateRequest) (pod types.UID, ours bool) {
 	name, ours := strings.CutPrefix(request.Name, namePrefix)
 	_, marked := request.Annotations[apps.AnnotationRestartContainers]
@@ -36,7 +37,7 @@ func podOf(request *v1beta1.ContainerRecreateRequest) (pod types.UID, ours bool)
 
 // Request returns the request for a Pod. The owner is the workload.
 func (w *Wish) Request(pod *corev1.Pod, owner metav1.OwnerReference) *v1beta1.ContainerRecreateRequest {
-	owner.BlockOwnerDeletion = nil // a deleted workload need not wait
+	owner.BlockOwnerDeletion = nil // the deletion of a workload need not wait for requests
 	request := &v1beta1.ContainerRecreateRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: nameOf(pod.UID), OwnerReferences: []metav1.OwnerReference{owner},
@@ -70,12 +71,12 @@ func IsUnderWay(request *v1beta1.ContainerRecreateRequest) bool {
 	return request.DeletionTimestamp == nil && !api.HasEnded(&request.Status)
 }
 
-// isFor reports whether a request was made for the wish.
+// isFor reports whether a ContainerRecreateRequest was made for this restart.
 func (w *Wish) isFor(request *v1beta1.ContainerRecreateRequest) bool {
 	return w != nil && request.Annotations[apps.AnnotationRestartContainers] == w.text
 }
 
-// failureOf says why a request that has ended has failed; without a code if all containers were recreated.
+// failureOf says why a completed request has failed; the code is empty if all containers were recreated.
 func failureOf(request *v1beta1.ContainerRecreateRequest) (why reason.Reason) {
 	status := &request.Status
 	for i := range request.Spec.Containers {

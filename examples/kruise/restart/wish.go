@@ -13,20 +13,20 @@ import (
 	"github.com/workloadkit/workloadkit/examples/kruise/judge"
 )
 
-// mostContainers bounds the names in an annotation.
+// mostContainers limits the number of names in an annotation.
 const mostContainers = 100
 
-// Wish is a user's wish for a restart.
+// Wish is a user's request for a restart, as in the annotation.
 type Wish struct {
-	// At is the time before which no container is to have started.
+	// At is the time of the restart: containers that have started before At are to be restarted.
 	At time.Time
-	// Containers are the names of the containers, nil for all of a Pod.
+	// Containers are the names of the containers to restart; nil means all containers of each Pod.
 	Containers []string
 	// text is the annotation.
 	text string
 }
 
-// String returns the annotation, the empty string without a wish.
+// String returns the annotation, or the empty string for a nil Wish.
 func (w *Wish) String() string {
 	if w == nil {
 		return ""
@@ -34,7 +34,8 @@ func (w *Wish) String() string {
 	return w.text
 }
 
-// Read reads the annotation of a workload, nil for none. Unreadable values are problems.
+// Read parses the annotation of a workload, and returns nil if there is no annotation. Invalid values become problems
+// of read.
 func Read(read *judge.Reading, annotations map[string]string) *Wish {
 	text, exists := annotations[apps.AnnotationRestartContainers]
 	if !exists {

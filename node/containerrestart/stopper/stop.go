@@ -11,7 +11,8 @@
 //	s.Keep(key, order.ID)                 // nobody wants the other stops of the key any more
 //	s.Forget(key)                         // the Pod is gone, or the request is over
 //
-// Package containerrestart decides about the stops, and containerrestart.Next takes the result of Stopper.Stops.
+// Package containerrestart decides which containers to stop, and containerrestart.Next takes the result of
+// Stopper.Stops.
 package stopper
 
 import (

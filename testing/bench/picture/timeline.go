@@ -44,7 +44,7 @@ type Row struct {
 	Name  string
 	Way   Way
 	Spans []Span
-	// Born is when the replacement was first seen.
+	// Born is the time of the replacement's first event.
 	Born float64
 }
 

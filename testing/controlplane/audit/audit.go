@@ -31,7 +31,7 @@ type Request struct {
 	// DryRun is set for dry runs, which change nothing.
 	DryRun bool
 	// Received is when the API server received the request. The log has requests in the order of their responses, and
-	// each request appears a moment after other clients may have seen its result.
+	// each request appears a moment after other clients may have received its result.
 	Received time.Time
 }
 

@@ -11,7 +11,7 @@
 //
 // A stopped container ends at once, with code 0, whatever the grace period, and with code 143 in a Pod with
 // restartPolicy Never. Ended containers are known as far as the Pod's status knows them. Instances older than the View
-// have the environment of the Pod's first seen version.
+// have the environment of the first version of the Pod that the View has read.
 package podview
 
 import (

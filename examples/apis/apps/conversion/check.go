@@ -2,12 +2,13 @@ package conversion
 
 import "k8s.io/apimachinery/pkg/util/validation/field"
 
-// roomy is how much can be written twice into an annotation, in bytes, whatever has to be escaped.
+// roomy is the size in bytes up to which an object certainly fits into an annotation twice, even if every byte must be
+// escaped.
 const roomy = 256 << 10 / 8
 
-// Check returns the parts of a serialised object that a round trip through the second version would lose: parts without
-// a place there and without room in the annotation. Admission refuses such objects, because [JSON] converts every
-// stored object.
+// Check returns the parts of a serialised object that a conversion to the second version and back would lose: the
+// second version has no field for these parts, and the annotation is full. Admission refuses such objects, because
+// [JSON] converts every stored object.
 func Check(raw []byte) field.ErrorList {
 	o, k, v, err := read(raw)
 	if err == nil && len(raw) <= roomy {
@@ -28,7 +29,7 @@ func Check(raw []byte) field.ErrorList {
 		switch part[0] {
 		case metadataKey:
 			part = part[:2]
-		case statusKey: // not subject to admission
+		case statusKey: // admission does not check the status
 			continue
 		}
 		if n := len(errs); !f.saysNothing() && (n == 0 || errs[n-1].Field != part.String()) {

@@ -15,7 +15,7 @@ import (
 	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// plain shows a value in its own letters, as far as read has a value for the text.
+// plain is a codec without quotes or escapes: show returns letters(value), or "" if read cannot read the text back.
 func plain(read func(text string) any) codec {
 	return codec{read: read, show: func(value any) string {
 		shown := letters(value)
@@ -26,7 +26,7 @@ func plain(read func(text string) any) codec {
 	}}
 }
 
-// letters returns a text without quotes, a list with commas, and everything else as JSON.
+// letters returns a string without quotes, the elements of a list separated by commas, and any other value as JSON.
 func letters(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -43,14 +43,14 @@ func letters(value any) string {
 	return string(encoded(value))
 }
 
-// flag is a boolean shown as "true".
+// flag is the codec of a boolean: true has the text "true", and false has no text.
 func flag() codec {
 	return plain(func(text string) any { return map[string]any{"true": true}[text] })
 }
 
 func word() codec { return plain(func(text string) any { return text }) }
 
-// number is an int32. A text below the minimum has no value.
+// number is the codec of an int32. A text with a number below the minimum has no value.
 func number(least int64) codec {
 	read := func(least int64) func(string) any {
 		return func(text string) any {
@@ -64,7 +64,7 @@ func number(least int64) codec {
 	return codec{read: read(least), show: plain(read(math.MinInt32)).show}
 }
 
-// count is an int32 or any text, such as a percentage.
+// count is the codec of an int32 or of any text, such as a percentage.
 func count() codec {
 	numbers := number(math.MinInt32)
 	return plain(func(text string) any {
@@ -79,7 +79,7 @@ func operations() codec {
 	return plain(func(text string) any { return decoded(encoded(policyv1beta1.OperationsIn(text))) })
 }
 
-// snapshot is a list of containers, shown as JSON. An empty list is none.
+// snapshot is the codec of a list of containers, with JSON as the text. An empty list has no text.
 func snapshot() codec {
 	read := func(text []byte) json.RawMessage {
 		var list []v1beta1.ContainerRecreateRequestContainerStatus
@@ -94,7 +94,8 @@ func snapshot() codec {
 	}
 }
 
-// grace is the condition PreRecreateGrace alone, shown as its time. The zero time is none.
+// grace converts a list with only the condition PreRecreateGrace to the transition time of the condition. For the zero
+// time there is no condition.
 func grace() codec {
 	return codec{
 		read: func(text string) any {
@@ -118,7 +119,7 @@ func grace() codec {
 	}
 }
 
-// conditions returns nil for anything but a list of conditions.
+// conditions decodes a list of conditions, or returns nil for any other value.
 func conditions(value any) (list []metav1.Condition) {
 	if utiljson.Unmarshal(encoded(decodable(decoded(encoded(value)))), &list) != nil {
 		return nil
@@ -126,8 +127,8 @@ func conditions(value any) (list []metav1.Condition) {
 	return list
 }
 
-// decodable changes a value into one that Go types can take if the schema can: the schema sets no size for a number
-// that may be a percentage, and takes times with small letters.
+// decodable changes a value that the schema accepts to a similar value that Go types accept. The schema sets no limit
+// for a number that may be a percentage, and accepts times with lower-case letters.
 func decodable(value any) any {
 	switch value := value.(type) {
 	case object:

@@ -11,8 +11,8 @@ import (
 var ErrUnknown = errors.New("not of a kind and version that is converted here")
 
 // JSON converts a serialised object of a kind with two versions to the given apiVersion, v1alpha1 or v1beta1 of the
-// object's group. An object that has the version already is returned as it is. Only the parts named in the kind's
-// table are read, by the exact case of their keys; everything else is in the result as it was.
+// object's group. An object of this version is returned unchanged. Only the parts named in the kind's table are read,
+// and the case of their keys matters. All remaining parts stay unchanged.
 func JSON(raw []byte, apiVersion string) ([]byte, error) {
 	o, k, from, err := read(raw)
 	if err != nil {
@@ -31,7 +31,8 @@ func JSON(raw []byte, apiVersion string) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// read opens an object of a known kind and version.
+// read decodes the first level of an object, and finds the kind and the version. The error is ErrUnknown for any other
+// kind or version.
 func read(raw []byte) (o object, k *kind, version int, err error) {
 	if o, err = parse(raw); err != nil {
 		return nil, nil, 0, fmt.Errorf("reading the object: %w", err)
@@ -45,7 +46,7 @@ func read(raw []byte) (o object, k *kind, version int, err error) {
 	return nil, nil, 0, fmt.Errorf("%w: kind %q of %q", ErrUnknown, name, apiVersion)
 }
 
-// convert changes an object of the second version.
+// convert converts an object to version to. The object has the version 1-to.
 func (k *kind) convert(o object, to int) error {
 	for _, part := range k.sections {
 		if _, err := section(o, part); err != nil {
@@ -79,7 +80,7 @@ func (k *kind) convert(o object, to int) error {
 	return nil
 }
 
-// move applies the moves, without any note.
+// move applies the moves of a kind, without reading or writing a note.
 func (k *kind) move(o object, to int) {
 	for i := range k.moves {
 		if to == alpha {

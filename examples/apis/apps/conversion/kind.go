@@ -5,24 +5,25 @@ import (
 	"slices"
 )
 
-// The versions of a kind. Arrays of kinds and moves are by version.
+// The versions of a kind, as indexes of the arrays in kinds and moves.
 const alpha, beta = 0, 1
 
-// kind is the description of a kind.
+// kind describes how objects of a kind are converted.
 type kind struct {
 	moves []move
-	// settle gives a v1alpha1 object with a second spelling of a value the usual spelling, which counts from then on. Nil
+	// settle replaces a second notation of a value in a v1alpha1 object by the usual notation, before the moves. Nil
 	// for none.
 	settle func(object)
-	// always are objects of both versions that conversion adds where absent.
+	// always are the paths of JSON objects that conversion adds, in both versions, if they are missing.
 	always []path
-	// when are values that decide the meaning of the fields named in depends, below spec.
+	// when are the paths of values, by version, that determine the meaning of the fields of spec named in depends.
 	when    [2][]path
 	depends []string
-	// takes decides about values for betaOnly fields from a note; nil takes all values that the Go type can hold.
+	// takes reports whether the value of a betaOnly field may be restored from a note; nil accepts all values that the
+	// Go type can hold.
 	takes func(o object, value any) bool
 
-	// The table derives the rest.
+	// The function table sets the following fields.
 	name        string
 	apiVersions [2]string
 	types       [2]reflect.Type
@@ -31,7 +32,7 @@ type kind struct {
 	places      [2][]path
 }
 
-// table completes the description of a kind by its Go types.
+// table completes the description of a kind from its Go types.
 func table[Alpha, Beta any](group string, k kind) *kind {
 	k.types = [2]reflect.Type{reflect.TypeFor[Alpha](), reflect.TypeFor[Beta]()}
 	k.name, k.apiVersions = k.types[beta].Name(), [2]string{group + "/v1alpha1", group + "/v1beta1"}
@@ -50,7 +51,7 @@ func table[Alpha, Beta any](group string, k kind) *kind {
 	return &k
 }
 
-// BetaOnly reports whether a field of a v1beta1 type is in the annotation alone on v1alpha1 objects.
+// BetaOnly reports whether a v1alpha1 object has the value of a v1beta1 field only in the annotation.
 func BetaOnly[T any](field string) bool {
 	return slices.ContainsFunc(kinds[:], func(k *kind) bool {
 		return k.types[beta] == reflect.TypeFor[T]() && k.place(steps(field), beta) != nil && k.place(steps(field), alpha) == nil

@@ -14,7 +14,7 @@ import (
 	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// kinds are all kinds with two versions. Nothing changes the list.
+// kinds are all kinds with two versions. The list is never modified.
 var kinds = [...]*kind{
 	table[v1alpha1.AdvancedCronJob, v1beta1.AdvancedCronJob](apps.Group, kind{
 		moves: []move{betaOnly("spec.template.imageListPullJobTemplate")},
@@ -100,7 +100,7 @@ var kinds = [...]*kind{
 	}}),
 }
 
-// preDownload is a field about the images of a CloneSet, an annotation in v1alpha1.
+// preDownload is a field for the download of a CloneSet's images. In v1alpha1 the value is in an annotation.
 func preDownload(key, name string, c codec) move {
 	const fields = "spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy.imagePreDownload"
 	return shown(annotation(key), fields+name, c).while(rolls, alpha, beta)
@@ -117,7 +117,7 @@ func hasImages(_ object, template any) bool {
 // without a phase.
 func begun(o object) bool { return text(o, steps("status.phase")) != "" }
 
-// hasTimes reports whether a request has begun, and whether conditions have times.
+// hasTimes reports whether a request has begun and all its conditions have times.
 func hasTimes(o object, value any) bool {
 	timeless := func(c metav1.Condition) bool { return c.LastTransitionTime.IsZero() }
 	return begun(o) && !slices.ContainsFunc(conditions(value), timeless)

@@ -8,13 +8,16 @@ import (
 
 // move is a difference between the two versions of a kind.
 type move struct {
-	// to changes an object into the given version; nil changes nothing. Moves to v1alpha1 run in reverse order.
+	// to has a function for each version, which changes an object to the version; nil changes nothing. Moves to
+	// v1alpha1 run in reverse order.
 	to [2]func(object)
-	// places are the parts of an object that the move reads or changes. Notes keep their differences.
+	// places are the paths of the parts that the move reads or changes, by version. A note keeps the values of these
+	// parts that the conversion would lose.
 	places [2][]path
 }
 
-// while restricts conversion to the given versions to objects with a condition.
+// while returns a move that changes only objects for which the condition is true, for conversions to the given
+// versions.
 func (m move) while(condition func(object) bool, to ...int) move {
 	for _, v := range to {
 		convert := m.to[v]
@@ -27,8 +30,8 @@ func (m move) while(condition func(object) bool, to ...int) move {
 	return m
 }
 
-// renamed is a field of two names, in an object or in all objects of a list. If both names exist, where the API server
-// prunes, each becomes its counterpart, so nothing is lost.
+// renamed is a field with a different name in each version, in an object or in all objects of a list. If an object has
+// both names, renamed exchanges the names, so no value is lost even where the API server prunes unknown fields.
 func renamed(in, old, next string) move {
 	exchange := func(o object) {
 		a, b := o[old], o[next]
@@ -45,7 +48,7 @@ func renamed(in, old, next string) move {
 	return move{to: [2]func(object){everywhere, everywhere}}
 }
 
-// betaOnly are fields without a place in v1alpha1. A note takes any value that the schema might accept.
+// betaOnly are fields that v1alpha1 does not have. A note takes any value that the schema might accept.
 func betaOnly(names ...string) (m move) {
 	for _, name := range names {
 		m.places[beta] = append(m.places[beta], steps(name))
@@ -58,7 +61,8 @@ func betaOnly(names ...string) (m move) {
 	return m
 }
 
-// withdrawn are fields of v1alpha1 unknown to v1beta1: nothing reads them, or moves before have read them.
+// withdrawn are fields of v1alpha1 that v1beta1 does not have, and whose values are dropped: nothing reads these
+// fields, or a move before has read the fields.
 func withdrawn(names ...string) move {
 	remove := betaOnly(names...).to[alpha]
 	return move{to: [2]func(object){remove, remove}}
@@ -79,7 +83,7 @@ func opposite(old, next string) move {
 	return move{to: [2]func(object){negate(b, a), negate(a, b)}, places: [2][]path{{a[:2]}, {b[:2]}}}
 }
 
-// replaced is a value of v1alpha1 unknown to v1beta1.
+// replaced is a value of v1alpha1 that v1beta1 does not have; v1beta1 has the value next in its place.
 func replaced[T ~string](name string, old, next T) move {
 	p := steps(name)
 	replace := func(o object) {
@@ -90,9 +94,9 @@ func replaced[T ~string](name string, old, next T) move {
 	return move{to: [2]func(object){beta: replace}, places: [2][]path{{p[:2]}, {p[:2]}}}
 }
 
-// shown is a field of v1beta1 that v1alpha1 shows as an annotation or label, exactly when the field has a value. A
-// spelling of the same value is kept, and an unreadable text is foreign and stays. Objects of v1beta1 keep the key,
-// without a meaning.
+// shown is a field of v1beta1 whose value is in an annotation or label of v1alpha1, if the field has a value. A text
+// with a different notation of the same value is kept, and so is a text that cannot be read, because the text may
+// belong to somebody else. Objects of v1beta1 keep the key, but the key has no effect there.
 func shown(key path, name string, c codec) move {
 	p := steps(name)
 	return move{
@@ -107,7 +111,7 @@ func shown(key path, name string, c codec) move {
 	}
 }
 
-// moved is shown, and in v1beta1 the field alone has the value.
+// moved is like shown, but v1beta1 objects do not keep the key.
 func moved(key path, name string, c codec) move {
 	m, p := shown(key, name, c), steps(name)
 	m.to[beta] = func(o object) {
@@ -120,9 +124,9 @@ func moved(key path, name string, c codec) move {
 
 // codec translates between a value and the text of an annotation or label.
 type codec struct {
-	// read returns nil for a text without a value.
+	// read returns the value of a text, or nil if the text has no value.
 	read func(text string) any
-	// show returns "" for a value without a text.
+	// show returns the text for a value, or "" if the value has no text.
 	show func(value any) string
 }
 
@@ -148,7 +152,7 @@ func (c codec) toKey(o object, key path, value any) {
 	case next == "" && current == nil, next != "" && reflect.DeepEqual(current, value):
 	case fits:
 		put(o, key, next)
-	default: // every stored object can be converted
+	default: // an error would be wrong, because every stored object must be convertible
 		drop(o, key)
 	}
 }

@@ -31,7 +31,7 @@ func noteOn(v int) path {
 	return annotation([...]string{alpha: apps.AnnotationV1beta1Only, beta: apps.AnnotationV1alpha1Only}[v])
 }
 
-// takeNote removes the note of a version and returns its content. An unreadable note is empty.
+// takeNote removes the note of a version and returns its content. A note that cannot be read counts as empty.
 func takeNote(o object, v int) (n note) {
 	content := text(o, noteOn(v))
 	drop(o, noteOn(v))
@@ -50,7 +50,7 @@ func (k *kind) restore(n note, o object, v int) {
 			continue
 		}
 		in, shown := parent(o, f.Path), decoded(f.Shown)
-		if shown == "" { // says as much as none
+		if shown == "" { // means the same as a missing value
 			shown = nil
 		}
 		switch {
@@ -63,7 +63,7 @@ func (k *kind) restore(n note, o object, v int) {
 	}
 }
 
-// place returns the place of a version around a path, or nil.
+// place returns the entry of places that contains a path, or nil.
 func (k *kind) place(p path, v int) path {
 	for _, place := range k.places[v] {
 		if len(p) >= len(place) && slices.Equal(place, p[:len(place)]) {
@@ -73,7 +73,7 @@ func (k *kind) place(p path, v int) path {
 	return nil
 }
 
-// circumstances are the values that decide the meaning of the dependent fields.
+// circumstances returns the values on which the meaning of dependent fields depends: the value of When in a note.
 func (k *kind) circumstances(o object, v int) (out []string) {
 	for _, p := range k.when[v] {
 		if parent(o, p) != nil {
@@ -101,7 +101,7 @@ func (k *kind) accepts(o object, v int, f keptField) bool {
 	return utiljson.Unmarshal(encoded(value), reflect.New(t).Interface()) == nil
 }
 
-// typeAt returns the type of a field by its path in JSON, or nil. Maps have all keys.
+// typeAt returns the type of the field at a path of JSON keys, or nil. A map has a value for any key.
 func typeAt(t reflect.Type, p path) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -121,13 +121,13 @@ func typeAt(t reflect.Type, p path) reflect.Type {
 	return nil
 }
 
-// differences returns the values of truth lost in back, by path.
+// differences returns the values of truth that back does not have, sorted by path.
 func (k *kind) differences(truth, back object, v int) (out []keptField) {
 	for _, place := range k.places[v] {
 		written := parent(truth, place)[place.last()]
 		found := compare(place, get(truth, place), get(back, place))
 		if len(found) == 1 && len(found[0].Path) == len(place) && found[0].Kept != nil {
-			found[0].Kept = encoded(written) // in its own order
+			found[0].Kept = encoded(written) // keeps the order of the keys
 		}
 		out = append(out, found...)
 	}
@@ -158,7 +158,7 @@ func present(value any) json.RawMessage {
 	return encoded(value)
 }
 
-// write notes as much as there is room for; see the package comment.
+// write writes the note onto an object. Fields that do not fit are left out, as described in the package comment.
 func (n note) write(o object, v int) {
 	for ; len(n.Fields) > 0; n.Fields = n.Fields[1:] {
 		content := string(encoded(n))
@@ -170,7 +170,8 @@ func (n note) write(o object, v int) {
 	}
 }
 
-// weight orders fields for lack of room: nothing depends on values that say nothing.
+// weight says which fields are left out first if the note does not fit: first fields that say nothing, then long
+// fields.
 func (f keptField) weight() int {
 	if f.saysNothing() {
 		return apivalidation.TotalAnnotationSizeLimitB
@@ -178,13 +179,13 @@ func (f keptField) weight() int {
 	return len(f.Shown) + len(f.Kept)
 }
 
-// saysNothing reports whether both values mean the same as none to most fields. A zero may have a meaning.
+// saysNothing reports whether most fields would treat both values like a missing value. A zero is not such a value.
 func (f keptField) saysNothing() bool {
 	nothing := []string{"", "null", "false", `""`, "{}", "[]"}
 	return slices.Contains(nothing, string(f.Shown)) && slices.Contains(nothing, string(f.Kept))
 }
 
-// hasRoom reports whether the API server would accept the annotations with the new annotation.
+// hasRoom reports whether the API server would accept the total size of the annotations with a new content for a key.
 func hasRoom(o object, key path, content string) bool {
 	size := len(key.last()) + len(content)
 	for other, value := range parent(o, key) {

@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// object is an object of JSON. Values are decoded where a move reads, and raw elsewhere: the rest may hold fields
-// unknown to the Go types, or invalid values. Keys have their exact case, and numbers all their digits.
+// object is an object of JSON. Only the values that a move reads are decoded. All remaining values stay raw, because
+// they may contain fields unknown to the Go types, or invalid values. The case of keys matters, and numbers keep all
+// digits.
 type object = map[string]any
 
-// path leads from an object to a part, by the keys of JSON.
+// path is a list of JSON keys that leads from an object to a part of the object.
 type path []string
 
-// steps returns the path of a field. Keys of annotations have dots, too.
+// steps returns the path of a field from a name with dots. Do not use steps for annotations, whose keys contain dots.
 func steps(name string) path { return strings.Split(name, ".") }
 
 func annotation(key string) path { return path{metadataKey, annotationsKey, key} }
@@ -34,7 +35,7 @@ const (
 	statusKey      = "status"
 )
 
-// parse decodes the first level. An object of null is nil.
+// parse decodes the first level of an object. The result for null is nil.
 func parse(raw []byte) (object, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
@@ -47,7 +48,7 @@ func parse(raw []byte) (object, error) {
 	return o, nil
 }
 
-// open returns a value, with the first level decoded.
+// open returns the value of a key, with the first level decoded.
 func open(o object, key string) any {
 	if raw, isRaw := o[key].(json.RawMessage); isRaw {
 		if inner, err := parse(raw); err == nil && inner != nil {
@@ -59,7 +60,7 @@ func open(o object, key string) any {
 	return o[key]
 }
 
-// parent returns the object around the end of a path, or nil for none.
+// parent returns the object that contains the last key of a path, or nil.
 func parent(o object, p path) object {
 	for _, step := range p[:len(p)-1] {
 		o, _ = open(o, step).(object)
@@ -67,7 +68,8 @@ func parent(o object, p path) object {
 	return o
 }
 
-// section returns the object at a path, made if absent. An error means: a value of a different type is on the way.
+// section returns the JSON object at a path, and creates missing objects. An error means that a value on the path is no
+// object.
 func section(o object, p path) (object, error) {
 	for i, step := range p {
 		if open(o, step) == nil {
@@ -82,7 +84,7 @@ func section(o object, p path) (object, error) {
 	return o, nil
 }
 
-// get returns a value, decoded in full, or nil for none.
+// get returns the value at a path, completely decoded, or nil.
 func get(o object, p path) any {
 	in := parent(o, p)
 	switch value := in[p.last()].(type) {
@@ -96,13 +98,13 @@ func get(o object, p path) any {
 	return in[p.last()]
 }
 
-// text returns a string, or "" for anything else.
+// text returns the string at a path, or "" for any other value.
 func text(o object, p path) string {
 	value, _ := get(o, p).(string)
 	return value
 }
 
-// put writes a value, and reports whether all parents are objects.
+// put sets the value at a path. If a parent is no object, put returns false.
 func put(o object, p path, value any) bool {
 	in, err := section(o, p[:len(p)-1])
 	if err == nil {
@@ -113,7 +115,7 @@ func put(o object, p path, value any) bool {
 
 func drop(o object, p path) { delete(parent(o, p), p.last()) }
 
-// each calls visit with every object at a path, also in lists.
+// each calls visit with every object at a path, including the elements of lists.
 func each(o object, p path, visit func(object)) {
 	if len(p) == 0 {
 		visit(o)
@@ -131,7 +133,7 @@ func each(o object, p path, visit func(object)) {
 	}
 }
 
-// clone copies objects, and shares raw values and lists, which conversion replaces as a whole.
+// clone copies nested objects. Raw values and lists are shared, because conversion never modifies them in place.
 func clone(o object) object {
 	out := maps.Clone(o)
 	for key, value := range out {
@@ -142,7 +144,7 @@ func clone(o object) object {
 	return out
 }
 
-// decoded returns nil for anything but JSON, as for null.
+// decoded decodes a JSON value. The result is nil for null and for invalid JSON.
 func decoded(raw []byte) (value any) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -152,7 +154,7 @@ func decoded(raw []byte) (value any) {
 	return value
 }
 
-// encoded is for encodable values.
+// encoded encodes a value that can certainly be encoded.
 func encoded(value any) json.RawMessage {
 	raw, err := json.Marshal(value)
 	if err != nil {

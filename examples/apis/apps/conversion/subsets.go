@@ -8,10 +8,11 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// templateSpec is the place of a field of CloneSets in a UnitedDeployment.
+// templateSpec returns the path of a field of the CloneSet template in a UnitedDeployment.
 func templateSpec(name string) path { return steps("spec.template.cloneSetTemplate.spec." + name) }
 
-// templateStrategy is the updateStrategy of CloneSets in a UnitedDeployment: flat in v1alpha1, as in OpenKruise 1.9.0.
+// templateStrategy is the updateStrategy of the CloneSet template in a UnitedDeployment. In v1alpha1 the fields are
+// directly in updateStrategy, as in OpenKruise 1.9.0, and in v1beta1 in rollingUpdate.
 func templateStrategy() move {
 	p := templateSpec("updateStrategy")
 	change := func(convert func(object) object) func(object) {
@@ -24,8 +25,8 @@ func templateStrategy() move {
 	return move{to: [2]func(object){change(flatten), change(nest)}, places: [2][]path{{p}, {p}}}
 }
 
-// settleStrategy makes the strategy of a v1alpha1 template flat. Later versions of OpenKruise write the nested form of
-// v1beta1 within v1alpha1, as the type tells.
+// settleStrategy replaces the nested form of updateStrategy in a v1alpha1 object by the form without rollingUpdate.
+// Later versions of OpenKruise write the nested form, and its value of type shows which form an object has.
 func settleStrategy(o object) {
 	p := templateSpec("updateStrategy")
 	in, _ := get(o, p).(object)
@@ -37,7 +38,8 @@ func settleStrategy(o object) {
 	delete(in, "rollingUpdate")
 }
 
-// templateReuse is the reuse of claims, as written: OpenKruise changes the meaning of no value between the versions.
+// templateReuse is the field for the reuse of claims, if set: v1beta1 has the negated value. A missing field stays
+// missing, as in OpenKruise.
 func templateReuse() move {
 	negate := func(from, to path) func(object) {
 		return func(o object) {
@@ -51,8 +53,8 @@ func templateReuse() move {
 	return move{to: [2]func(object){negate(enable, disable), negate(disable, enable)}}
 }
 
-// subsetStatuses are the numbers of subsets in the status of a UnitedDeployment. v1alpha1 shows the numbers once more,
-// by name, and the newest revision beside the partitions.
+// subsetStatuses are the numbers of subsets in the status of a UnitedDeployment. v1alpha1 has the numbers also in maps
+// by name, and the newest revision in the object with the partitions.
 func subsetStatuses() move {
 	return move{to: [2]func(object){alpha: showSubsets, beta: foldSubsets}}
 }
@@ -83,7 +85,7 @@ func showSubsets(o object) {
 	}
 }
 
-// foldSubsets adds subsets known by name alone.
+// foldSubsets converts the maps of v1alpha1 to v1beta1: subsets that are only in the maps are added to the list.
 func foldSubsets(o object) {
 	update, _ := get(o, steps("status.updateStatus")).(object)
 	replicas, _ := get(o, steps("status.subsetReplicas")).(object)

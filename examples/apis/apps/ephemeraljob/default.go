@@ -7,7 +7,7 @@ import "github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 
 // Defaults of absent fields.
 const (
-	// DefaultParallelism is a Pod after the other.
+	// DefaultParallelism adds containers to a single Pod at a time.
 	DefaultParallelism int32 = 1
 	// DefaultTTLSecondsAfterFinished is half an hour.
 	DefaultTTLSecondsAfterFinished int32 = 1800

@@ -132,7 +132,8 @@ func (r *Restarts) carryOn(ctx context.Context, pod *agent.Pod, request *v1beta1
 	return step.After, nil
 }
 
-// next decides about the next step. If a container belongs to a runtime that the Node does not have, the request ends.
+// next decides what the agent does next for a request. If a container belongs to a runtime that the Node does not have,
+// the request ends.
 func (r *Restarts) next(ctx context.Context, pod *agent.Pod, request *v1beta1.ContainerRecreateRequest, now time.Time) (containerrestart.Step, error) {
 	wanted := requestOf(request)
 	if problems := request.Spec.Undecodable; len(problems) > 0 {

@@ -85,8 +85,8 @@ func (a *Agents) install(ctx context.Context, is bool) {
 	}
 }
 
-// Ask puts a wish on an owner, for the caller to write, or takes the wish back. Now and then the CRD of requests comes
-// or goes.
+// Ask sets or removes the annotation for a restart on an owner, without a write to the server. Now and then, Ask also
+// installs or removes the CRD of requests.
 func (a *Agents) Ask(ctx context.Context, owner client.Object) {
 	if a.Chance(15) {
 		a.install(ctx, a.absent.Load())
@@ -104,7 +104,7 @@ func (a *Agents) Ask(ctx context.Context, owner client.Object) {
 	a.Logf("user: restart of %s: %q", owner.GetName(), annotations[apps.AnnotationRestartContainers])
 }
 
-// Step takes a step of each request under way. changed is false if there was nothing to do.
+// Step carries out the next step of each request in progress. changed is false if there was nothing to do.
 func (a *Agents) Step(ctx context.Context) (changed bool) {
 	for _, r := range faultapi.All[*request](a.Server) {
 		if r.DeletionTimestamp == nil && !api.HasEnded(&r.Status) {
@@ -174,7 +174,7 @@ func (a *Agents) report(ctx context.Context, r *request) bool {
 
 func podOf(r *request) types.UID { return types.UID(strings.TrimPrefix(r.Name, "restart-")) }
 
-// IsAway reports whether a request for a Pod is under way.
+// IsAway reports whether a request for a Pod is in progress.
 func (a *Agents) IsAway(pod *corev1.Pod) bool { return a.isAway(pod, "") }
 
 func (a *Agents) isAway(pod *corev1.Pod, but types.UID) bool {
@@ -264,8 +264,8 @@ func hasRestarted(pod *corev1.Pod, at time.Time, containers []v1beta1.ContainerR
 	return true
 }
 
-// Converged judges the end: no request is under way and, if the rules let all Pods restart, each has restarted, or its
-// request has failed, and the condition says so.
+// Converged judges the end: no request is in progress and, if the rules let all Pods restart, each has restarted, or
+// its request has failed, and the condition says so.
 func (a *Agents) Converged(owner client.Object, conditions v1beta1.Conditions, pods []*corev1.Pod, all bool) {
 	text, wanted := owner.GetAnnotations()[apps.AnnotationRestartContainers]
 	c := conditions.Find(apps.ConditionContainersRestarted)
