@@ -145,7 +145,7 @@ type Census struct {
 
 // Count is the result of Policy.Count.
 type Count struct {
-	// Ledger is the ledger to store.
+	// Ledger is the counted ledger. The caller stores the ledger in the status of the object.
 	Ledger Ledger
 	// Stayed are the Pods whose deletion was admitted, but which still exist after Policy.LeavingFor.
 	Stayed []string

@@ -193,7 +193,8 @@ func (w *waiting) step(v *view) (Step, error) {
 // unfinished collects the reasons why the current batch is not complete.
 func (v *view) unfinished() waiting {
 	var w waiting
-	// State and spec were written in the same patch, so the kubelet must have observed the Pod's present generation.
+	// State and spec were written in the same patch: the update is complete only after the kubelet has observed the Pod's
+	// present generation.
 	if v.nodeIsBehind() && (len(v.state.LastContainerStatuses) > 0 || v.state.UpdateResources) {
 		w.reasons = append(w.reasons, reason.Reason{
 			Code: NotObserved, Object: v.object(), Path: "status.observedGeneration",

@@ -216,8 +216,8 @@ func (h Hooks) Initial(template *metav1.ObjectMeta) State {
 // CancelDeletions returns how many Pods in PreparingDelete may return to PreparingNormal after the workload was scaled
 // up: call Next with the intent Cancel for this number of Pods whose deletion was not requested by a user. staying is
 // the number of active Pods that are neither in PreparingDelete nor requested to be deleted. waiting is the number of
-// Pods in PreparingDelete whose deletion was not requested. The result is 0 if MarkNotReady is set for deletion or
-// update: whoever drains a Pod that was taken out of service relies on the Pod's deletion.
+// Pods in PreparingDelete whose deletion was not requested. The result is 0 if a hook sets
+// MarkNotReady: the Pods in PreparingDelete are out of service already, and clients may be draining the Pods.
 func (h Hooks) CancelDeletions(replicas, staying, waiting int) int {
 	if h.PreDelete != nil && h.PreDelete.MarkNotReady || h.InPlaceUpdate != nil && h.InPlaceUpdate.MarkNotReady {
 		return 0

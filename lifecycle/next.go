@@ -192,8 +192,8 @@ func (d *decision) onwards(f *facts, state State) {
 	}
 }
 
-// afterUpdate returns a Pod to Normal once the update hook is complete again, or restores the hook itself if nobody
-// else does.
+// afterUpdate returns a Pod to state Normal once the Pod has all labels and finalizers of the update hook again. If
+// nobody else restores the labels and finalizers, afterUpdate does.
 func (d *decision) afterUpdate(f *facts) {
 	if !f.inPlaceUpdate.configured || f.inPlaceUpdate.allHooked {
 		d.To = Normal

@@ -331,8 +331,8 @@ const dropLateRequeue = 10 * time.Second
 type PodView[O client.Object] struct {
 	Owner O
 	Pod   *corev1.Pod
-	// Client writes for the Pod only: the next ObservePod waits until the cache shows these writes. Observe of the
-	// owner does not wait for these writes.
+	// Client is for writes about this Pod alone: the next ObservePod waits until the cache shows these writes. Observe of
+	// the owner does not wait for these writes.
 	Client client.Client
 	Now    time.Time
 }

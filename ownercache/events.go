@@ -20,8 +20,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueueController returns an event handler that enqueues the controller of a changed object; if the object's
-// controller has changed, both controllers.
+// enqueueController returns an event handler that enqueues the controller of a changed object. If the object has
+// another controller than before the change, the handler enqueues both.
 func enqueueController(kind schema.GroupKind) handler.EventHandler {
 	enqueue := func(obj client.Object, q queue) {
 		ref := metav1.GetControllerOfNoCopy(obj)

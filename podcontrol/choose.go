@@ -40,7 +40,7 @@ type Choice struct {
 	Delete []*corev1.Pod
 	// Settle are the Pods that a hook holds before an update that is no longer wanted.
 	Settle []*corev1.Pod
-	// Update are the Pods to update to the update revision or, if Back is set, to the earlier revision. Their number
+	// Update lists the Pods to bring to the new revision or, if Back is set, to the revision before. The number of Pods
 	// stays within the budget.
 	Update []*corev1.Pod
 	// Back says that Update takes Pods back to the earlier revision.

@@ -111,8 +111,8 @@ func (w *writer) put(value []byte, names ...string) {
 	}
 }
 
-// pair encodes a certificate and key under their names. A pair that is kept keeps its bytes, in any encoding, but
-// without further certificates.
+// pair encodes a certificate and key under their names. The stored bytes of a kept pair stay as they are; only
+// certificates after the first are left out.
 func (w *writer) pair(p *pair, kept bool, certNames, keyNames []string) {
 	if kept {
 		_, key := first(w.before, keyNames)

@@ -79,7 +79,7 @@ func (c *Clients) Tracker() *expectations.Tracker { return c.tracker }
 // exceptions: after an unanswered write Check reads the object from the API server, and for a cache beyond the alarm
 // threshold Check reads the owner's objects.
 //
-// Read the objects on which a decision depends after Check, not before. The error comes from a read or from the
+// Call Check first, and read the objects for a decision afterwards. The error comes from a read or from the
 // Tracker.
 func (c *Clients) Check(ctx context.Context, owner metav1.Object) (*expectations.Pending, error) {
 	uid := owner.GetUID()

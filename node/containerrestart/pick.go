@@ -42,10 +42,10 @@ type Wait struct {
 	Why   reason.Reason
 }
 
-// Pick returns the index of the request to handle now, and the waiting requests in their order. Only one request for a
-// Pod is handled at a time: first a request in progress, then requests known from an earlier pass, then new requests;
-// of equal requests, the oldest first. The reason of every Wait names the request being handled with its reasons, and
-// says if this request may never end. If there are no candidates, next is -1.
+// Pick returns the index of the request to handle now, and the waiting requests in the order of handling. Only one
+// request for a Pod is handled at a time: first a request in progress, then requests known from an earlier pass, then
+// new requests; of equal requests, the oldest first. The reason of every Wait names the request being handled with its
+// reasons, and says if this request may never end. If there are no candidates, next is -1.
 func Pick(candidates []Candidate) (next int, waiting []Wait) {
 	order := make([]int, len(candidates))
 	for i := range order {

@@ -228,9 +228,9 @@ func (x *Executor[O]) take(pod types.UID) (done func(), ok bool) {
 	return func() { x.busy.Delete(pod) }, true
 }
 
-// takeNewest is take for a Pod of a view. ok is also false if the Pod has changed since the view was made, or if the
-// cache does not show all writes of the second loop: the Pod's annotations record the progress of its update, and a
-// decision on an older version would undo the progress.
+// takeNewest is take for a Pod of a View. ok is also false if the Pod has changed since the View was made, or if the
+// cache does not show all writes of the loop for single Pods. The Pod's annotations record the progress of an update,
+// and a decision on an older version of the Pod would undo the progress.
 func (x *Executor[O]) takeNewest(ctx context.Context, pod *corev1.Pod) (done func(), ok bool) {
 	if done, ok = x.take(pod.UID); !ok {
 		return nil, false

@@ -21,7 +21,7 @@ func (d *decision) update() {
 	default:
 		part := d.takingPart()
 		d.replace(part)
-		if d.LeaveUnfit { // otherwise their Pods are updated by deletion like all others, and not created again
+		if d.LeaveUnfit { // otherwise the update deletes the Pods there, and creates no new Pods
 			d.leaveUnfit(part)
 		}
 	}

@@ -62,7 +62,7 @@ type Spec struct {
 	// operator sets its label games.example.com/state to PreparingUpdate or PreparingDelete and waits; the match maker
 	// removes the label hold when no match runs on the Pod.
 	AskMatchMaker bool `json:"askMatchMaker,omitempty"`
-	// HistoryLimit is how many revisions are kept that no Pods have.
+	// HistoryLimit is the number of revisions to keep beside the revisions of the Pods.
 	HistoryLimit int                    `json:"historyLimit,omitempty"`
 	Template     corev1.PodTemplateSpec `json:"template"`
 

@@ -60,8 +60,8 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 }
 
 // setProgress maintains the Progressing condition. Unlike in OpenKruise, the deadline restarts with a new update
-// revision, and whenever a Pod becomes available at the update revision. Both also end the state of an exceeded
-// deadline.
+// revision, and whenever a Pod becomes available at the update revision. Either event makes the condition True again
+// after an exceeded deadline.
 func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time) (wake time.Duration) {
 	deadline := o.settings.progressDeadline
 	if deadline == nil {

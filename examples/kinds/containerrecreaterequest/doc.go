@@ -7,10 +7,10 @@
 //   - Admission validates a request, and copies what the agent must know about the Pod and cannot read.
 //   - The agent writes the phase and the states of containers, and completes the request.
 //   - The controller in this package decides the rest (decide). If the request asks so, the controller makes the Pod
-//     not ready while the request is in progress, and records since when. The controller publishes the new instances of
-//     the containers, completes requests that no agent can complete (the Pod was deleted or has ended, no agent
-//     responds, or the deadline has passed), and cleans up: the Pod's readiness gate, the label for agents, and after a
-//     while the request.
+//     not ready while the request is in progress, and records since when. The controller writes the new instances of
+//     the containers into the status, and completes requests that no agent can complete: the Pod was deleted or has
+//     ended, no agent responds, or the deadline has passed. Afterwards the controller opens the Pod's readiness gate,
+//     removes the label for agents, and deletes the request after a while.
 //
 // Differences from OpenKruise:
 //

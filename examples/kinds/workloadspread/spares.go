@@ -45,7 +45,7 @@ type pool struct {
 
 // stock is what a pool has.
 type stock struct {
-	spread  *v1beta1.WorkloadSpread // as the last request found it; read-only
+	spread  *v1beta1.WorkloadSpread // the version read by the last request; read-only
 	asked   []time.Time             // the requests within rushTime
 	spares  []spare                 // the oldest first
 	filling bool
