@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return pass.Result(err)
 	}
 	pass.Wake(p.requeueAfter)
-	r.tell(v.Owner, s, &p, warnings.Reasons().Err(), seen.latest)
+	r.tell(v.Owner, s, &p, append(warnings.Reasons(), seen.overlap...).Err(), seen.latest)
 	return pass.Result(r.act(ctx, v, pass, &p), seen.unasked)
 }
 
@@ -140,6 +140,7 @@ func (r *Reconciler) observe(ctx context.Context, v *view, pass *fanout.Pass, s 
 	if err != nil {
 		return seen, err
 	}
+	pods, seen.overlap = r.withoutOlder(v.Owner, s, pods)
 	seen.pods = s.crowdOf(v.Owner.Name, r.dated(v, pods), r.versioned)
 	if err := r.complete(ctx, v, &seen); err != nil {
 		return seen, err

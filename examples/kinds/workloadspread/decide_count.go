@@ -36,6 +36,8 @@ type observed struct {
 	absent func(key string, since time.Time) bool
 	// unasked says why the API server could not be asked about such Pods. The pass continues without the answer.
 	unasked error
+	// overlap says that Pods belong to an older WorkloadSpread.
+	overlap reason.List
 	now     time.Time
 }
 

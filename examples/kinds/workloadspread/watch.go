@@ -34,7 +34,15 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { wake(ctx, q, e.ObjectNew) },
 		}
 	}
-	b = b.Watches(&corev1.Pod{}, events(r.podSeen)).Watches(&v1beta1.WorkloadSpread{}, handler.Funcs{UpdateFunc: statusChanged})
+	b = b.Watches(&corev1.Pod{}, events(r.podSeen)).Watches(&v1beta1.WorkloadSpread{}, handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			statusChanged(ctx, e, q)
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
+				r.rivalChanged(q, e.ObjectNew)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { r.rivalChanged(q, e.Object) },
+	})
 	for _, kind := range workloads.Kinds() {
 		b = b.Watches(kind, events(func(_ context.Context, q queue, object client.Object) {
 			chain, _ := r.owners.Above(object)
