@@ -89,23 +89,37 @@ func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Optio
 	if !options.Gates[apps.GatePodWebhook] {
 		return nil
 	}
-	var told, asked []admission.Handler
-	for i := range options.Kinds {
-		row := &options.Kinds[i]
-		for list, part := range map[*[]admission.Handler]func(context.Context, ctrl.Manager, kind.PodInputs) (admission.Handler, error){&told: row.PodLeaves, &asked: row.PodComes} {
-			if part == nil || !row.IsOn(options.Gates) {
-				continue
-			}
-			handler, err := part(ctx, mgr, podInputs(options, row, served))
-			if err != nil {
-				return fmt.Errorf("%s in the webhook for Pods: %w", row.Kind.Kind, err)
-			}
-			*list = append(*list, handler)
-		}
+	told, err := handlersOf(ctx, mgr, options, served, func(row *kind.Row) podHandler { return row.PodLeaves })
+	if err != nil {
+		return err
+	}
+	asked, err := handlersOf(ctx, mgr, options, served, func(row *kind.Row) podHandler { return row.PodComes })
+	if err != nil {
+		return err
 	}
 	p.protect(guards, told, reviews)
 	p.receive(asked)
 	return p.start(ctx, mgr, options, served, guards)
+}
+
+// podHandler makes a kind's handler in a webhook for Pods.
+type podHandler func(context.Context, ctrl.Manager, kind.PodInputs) (admission.Handler, error)
+
+// handlersOf makes the handlers of the kinds that are on, in the order of the rows.
+func handlersOf(ctx context.Context, mgr ctrl.Manager, options *Options, served *served, of func(*kind.Row) podHandler) (handlers []admission.Handler, err error) {
+	for i := range options.Kinds {
+		row := &options.Kinds[i]
+		newHandler := of(row)
+		if newHandler == nil || !row.IsOn(options.Gates) {
+			continue
+		}
+		handler, err := newHandler(ctx, mgr, podInputs(options, row, served))
+		if err != nil {
+			return nil, fmt.Errorf("%s in the webhook for Pods: %w", row.Kind.Kind, err)
+		}
+		handlers = append(handlers, handler)
+	}
+	return handlers, nil
 }
 
 // start collects the steps that change a new Pod. Their order matters: steps that read the containers come after steps

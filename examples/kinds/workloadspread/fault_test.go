@@ -165,6 +165,10 @@ func (w *story) begin() {
 	spread.Spec.TargetReference = v1beta1.WorkloadSpreadTarget{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web"}
 	spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a", MaxReplicas: ptr.To(intstr.FromInt(w.most))}, {Name: "b"}}
 	w.must(w.User.Create(context.Background(), spread))
+	if w.Chance(30) { // created at the same moment, past admission: younger by name
+		rival := &v1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web-late"}, Spec: *spread.Spec.DeepCopy()}
+		w.must(w.User.Create(context.Background(), rival))
+	}
 	further := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "further"}}
 	further.Webhooks = []admissionregistrationv1.ValidatingWebhook{{Name: "a.example.test", TimeoutSeconds: ptr.To(int32(furtherWebhook / time.Second))}}
 	further.Webhooks[0].Rules = []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"CREATE"}}}

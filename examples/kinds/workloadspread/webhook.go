@@ -213,3 +213,30 @@ func (w *webhook) giveBack(ctx context.Context, pod *corev1.Pod) error {
 	}
 	return err
 }
+
+// changeBooks changes the books of a WorkloadSpread, or of a later WorkloadSpread with the same name, and returns the
+// answer after the write. about names the request.
+func changeBooks[A any](ctx context.Context, w *webhook, of *v1beta1.WorkloadSpread, about string,
+	change func(s *settings, books ledger, places []subsets.Place) (after ledger, answer A, changed bool),
+) (A, error) {
+	var none A
+	s, _ := w.settingsOf(of)
+	replicas, err := w.replicas(ctx, of.Namespace, s)
+	if err != nil {
+		return none, err
+	}
+	return sharedstatus.Ask(ctx, w.statuses, client.ObjectKeyFromObject(of), about,
+		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, A, sharedstatus.Need) {
+			s, ok := w.settingsOf(spread)
+			places, err := s.places(&before, replicas)
+			if !ok || err != nil {
+				return before, none, sharedstatus.Answer
+			}
+			books, answer, changed := change(s, before.VersionedSubsetStatuses, places)
+			if !changed {
+				return before, answer, sharedstatus.Answer
+			}
+			before.VersionedSubsetStatuses = books
+			return before, answer, sharedstatus.Store
+		})
+}
