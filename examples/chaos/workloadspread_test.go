@@ -35,7 +35,6 @@ func workloadSpreadMutants() []mutant {
 		{"all room is taken ahead", folder + "decide_ahead.go", "most = (free(book, places, choice.Subset) + had) / 2", "most = free(book, places, choice.Subset) + had", schedules{tests: "./kinds/workloadspread", only: "TestTakeAhead"}},
 		{"a place is taken ahead for two Pods", folder + "spares.go", "s.spares = slices.Delete(s.spares, i, i+1)", "_ = i", found},
 		{"a taken place wakes nobody", folder + "watch.go", "if ok && same && !equality.Semantic.DeepEqual(before.Status, after.Status) {", "if ok && same && !equality.Semantic.DeepEqual(before.Status, before.Status) {", found},
-		{"Pods of an older WorkloadSpread are counted", folder + "controller.go", "pods, seen.overlap = r.withoutOlder(v.Owner, s, pods)", "_, seen.overlap = r.withoutOlder(v.Owner, s, pods)", found},
 		{"a count forgets the places taken meanwhile", folder + "controller.go", "now.Status = before\n", "now.Status = v.Owner.Status\n", found},
 	}
 }
