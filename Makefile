@@ -40,7 +40,7 @@ test-node: ## controllers on a real kubelet and containerd, as root; installs th
 		|| echo "packages were not installed; the tests say what is missing"
 	$(GO) build -o bin/controlplane ./testing/cmd/controlplane
 	bin/controlplane path kube-apiserver >/dev/null
-	cd examples && WORKLOADKIT_NODE=1 $(GO) test -count=1 -timeout 30m -p 1 -v ./realnode ../testing/realnode ../testing/fakecri
+	cd examples && WORKLOADKIT_NODE=1 $(GOTEST) -count=1 -timeout 30m -p 1 -v ./realnode ../testing/realnode ../testing/fakecri
 
 build: ## bin/controlplane, bin/nodeagents, bin/kruise-manager and bin/kruise-daemon
 	$(GO) build -tags grpcnotrace -o bin/ ./examples/cmd/... ./testing/cmd/... ./testing/fakecri/cmd/...

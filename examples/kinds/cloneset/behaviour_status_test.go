@@ -67,7 +67,7 @@ func statusNumbers(c *cluster) {
 }
 
 func minReadySeconds(c *cluster) {
-	cs := c.cloneSet("minready", 2, func(cs *v1beta1.CloneSet) { cs.Spec.MinReadySeconds = 2 })
+	cs := c.cloneSet("minready", 2, func(cs *v1beta1.CloneSet) { cs.Spec.MinReadySeconds = 8 })
 	versions := c.history("minready")
 	if err := c.Create(c.t.Context(), cs); err != nil {
 		c.t.Fatal(err)
