@@ -115,7 +115,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			if w.Name == "vpodplace.kb.io" {
 				operations, rule = operations[:1], admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}
 				rules = []admissionregistrationv1.RuleWithOperations{{Operations: operations[:1], Rule: rule}}
-				if len(w.MatchConditions) != 1 || !strings.Contains(w.MatchConditions[0].Expression, "'apps.kruise.io/matched-workloadspread' in object.metadata.annotations") {
+				if len(w.MatchConditions) != 2 || !strings.Contains(w.MatchConditions[0].Expression, "'apps.kruise.io/matched-workloadspread' in object.metadata.annotations") {
 					t.Errorf("Pods without a place are asked about: %+v", w.MatchConditions)
 				}
 			}

@@ -21,6 +21,11 @@ const (
 // OpenKruise has no such annotation.
 const AnnotationRestartContainers = "workloadkit.io/restart-containers"
 
+// AnnotationPlaceSince is, on a Pod with a place in a WorkloadSpread, the time at which the place was taken. Written by
+// the Pod webhook. If the API server stores the Pod within 2 s, nobody is asked whether the Pod still has the place: see
+// the conditions of vpodplace.kb.io. Value: seconds since 1970 in decimal. OpenKruise has no such annotation.
+const AnnotationPlaceSince = "workloadkit.io/place-since"
+
 // Labels on Pods.
 const (
 	// LabelRevision is a Pod's revision. Written by the owner at creation and at the START of an in-place update.

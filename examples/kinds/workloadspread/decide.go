@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -190,6 +191,11 @@ func (s *settings) isPrepared(pod *corev1.Pod, m mark, places []subsets.Place) b
 		}
 	}
 	return false
+}
+
+// isUnlimited reports whether a subset has no maximum.
+func isUnlimited(places []subsets.Place, name string) bool {
+	return slices.ContainsFunc(places, func(place subsets.Place) bool { return place.Name == name && place.Max == subsets.Unlimited })
 }
 
 // isFirst reports whether a subset has no maximum and all earlier subsets are closed.

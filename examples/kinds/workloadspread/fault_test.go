@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -234,6 +235,12 @@ func (w *story) review(pod *corev1.Pod) {
 	w.must(w.User.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}}))
 }
 
+// isLate is the condition is-late of vpodplace.kb.io: TestLatePodsAreReviewed asks an API server.
+func isLate(pod *corev1.Pod, now time.Time) bool {
+	since, err := strconv.ParseInt(pod.Annotations[apps.AnnotationPlaceSince], 10, 64)
+	return err != nil || now.Unix()-since < -1 || now.Unix()-since > 1
+}
+
 // longestDelay is how long a request may take to its review: longer than a place lasts.
 const longestDelay = passes + stored + 20*time.Second
 
@@ -256,6 +263,8 @@ func (w *story) check() {
 		case pod.comes.Equal(pod.at) && (w.Chance(20) || !pod.isHeld && subsetOf(pod.Pod) == "a" && w.Chance(40)):
 			pod.comes = pod.comes.Add(longest - time.Duration(1+w.Rand().Int64N(int64(20*time.Second))))
 			w.later(pod)
+		case !pod.isHeld && !isLate(pod.Pod, now) && w.Chance(80):
+			w.later(admitted{pod.Pod, true, now, now})
 		case !pod.isHeld && w.Chance(80):
 			w.review(pod.Pod)
 		case pod.isHeld && w.Chance(80):

@@ -8,18 +8,21 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -277,6 +280,9 @@ func TestNewPodsHoldTheirPlaces(t *testing.T) {
 		}
 		return nil
 	})
+	if since, err := strconv.ParseInt(admitted.Annotations[apps.AnnotationPlaceSince], 10, 64); err != nil || time.Since(time.Unix(since, 0)).Abs() > time.Minute {
+		t.Errorf("the time of the place: %v", admitted.Annotations)
+	}
 	const lost = `{"name":"web","subset":"a","uid":"lost"}`
 	for _, tc := range []struct {
 		name string
@@ -303,6 +309,79 @@ func TestNewPodsHoldTheirPlaces(t *testing.T) {
 			if got.Allowed != tc.want || !tc.want && (got.Result.Code != http.StatusServiceUnavailable || !strings.Contains(got.Result.Message, "create the Pod again")) {
 				t.Errorf("%s, process %d: %+v", tc.name, i, got)
 			}
+		}
+	}
+}
+
+// TestLatePodsAreReviewed: the API server asks about Pods whose places were taken 2 s ago or earlier, and about Pods
+// with a mark that nobody dated. The webhook of the manifest is moved to a port where nobody listens.
+func TestLatePodsAreReviewed(t *testing.T) {
+	c := idle(t)
+	raw, err := os.ReadFile("../../config/webhook/validating.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := yaml.UnmarshalStrict(raw, &all); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == "vpodplace.kb.io" })
+	if i < 0 {
+		t.Fatal("no webhook vpodplace.kb.io")
+	}
+	reviews := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}, Webhooks: all.Webhooks[i : i+1]}
+	reviews.Webhooks[0].ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")}
+	reviews.Webhooks[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: c.namespace}}
+	if err := c.Create(t.Context(), reviews); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Delete(context.WithoutCancel(t.Context()), reviews); err != nil {
+			t.Errorf("deleting the webhook: %v", err)
+		}
+	})
+	isReviewed := func(annotations map[string]string) bool {
+		t.Helper()
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, GenerateName: "p-", Annotations: annotations}}
+		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}
+		err := c.Create(t.Context(), pod)
+		if err != nil && !strings.Contains(err.Error(), `failed calling webhook "vpodplace.kb.io"`) {
+			t.Errorf("creating a Pod: %v", err)
+		}
+		return err != nil
+	}
+	const mark = `{"name":"web","subset":"a"}`
+	controlplanetest.Eventually(t, 20*time.Second, func(context.Context) error {
+		if !isReviewed(map[string]string{apps.AnnotationMatchedWorkloadSpread: mark}) {
+			return errors.New("the webhook is not called yet")
+		}
+		return nil
+	})
+	for _, tc := range []struct {
+		name string
+		age  time.Duration
+		text string
+		want bool
+	}{
+		{"just taken", 0, "", false},
+		{"2 s ago", 2500 * time.Millisecond, "", true},
+		{"an hour ago", time.Hour, "", true},
+		{"by a clock that is fast", -3 * time.Second, "", true},
+		{"words", 0, "yesterday", true},
+		{"a number that is too long", 0, "99999999999999999999", true},
+		{"empty", 0, " ", true},
+	} {
+		text := tc.text
+		if text == "" {
+			text = strconv.FormatInt(time.Now().Add(-tc.age).Unix(), 10)
+		}
+		if got := isReviewed(map[string]string{apps.AnnotationMatchedWorkloadSpread: mark, apps.AnnotationPlaceSince: text}); got != tc.want {
+			t.Errorf("%s (%s): reviewed: %t", tc.name, text, got)
+		}
+	}
+	for _, annotations := range []map[string]string{nil, {"a": "b"}, {apps.AnnotationPlaceSince: "1"}} {
+		if isReviewed(annotations) {
+			t.Errorf("%v: reviewed, without a place", annotations)
 		}
 	}
 }

@@ -217,26 +217,26 @@ func (w *webhook) giveBackUnused(ctx context.Context, spread *v1beta1.WorkloadSp
 	return err
 }
 
-// fromSpares returns the subset of a stored place for a Pod without a name, or nil. The cached ledger says which subset
+// fromSpares returns the subset of a stored place for a Pod without a name, if there is a stored place. The cached ledger says which subset
 // is next: a stale ledger, or a subset that has room again, makes the Pod ask.
-func (w *webhook) fromSpares(spread *v1beta1.WorkloadSpread, s *settings, replicas *int, n newcomer) (*subset, mark) {
+func (w *webhook) fromSpares(spread *v1beta1.WorkloadSpread, s *settings, replicas *int, n newcomer) given {
 	if n.pod.Name != "" || spread.Status.ObservedGeneration == 0 {
-		return nil, mark{}
+		return given{}
 	}
 	if was, marked := markOf(n.pod, spread.Name); marked && was.UID != "" {
-		return nil, mark{} // another request for a Pod with a place
+		return given{} // another request for a Pod with a place
 	}
 	places, err := s.places(&spread.Status, replicas)
 	if err != nil {
-		return nil, mark{}
+		return given{}
 	}
 	_, next := s.choose(spread.Name, spread.Status.VersionedSubsetStatuses, places, n)
 	if !next.Changed {
-		return nil, mark{}
+		return given{}
 	}
 	taken := w.spares.take(spread, n.version, next.Subset)
 	if taken == (spare{}) {
-		return nil, mark{}
+		return given{}
 	}
-	return s.named(taken.subset), mark{Name: spread.Name, Subset: taken.subset, UID: taken.key}
+	return given{s.named(taken.subset), mark{Name: spread.Name, Subset: taken.subset, UID: taken.key}, taken.since}
 }

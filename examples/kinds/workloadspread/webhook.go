@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -71,86 +72,108 @@ func (w *webhook) spread(ctx context.Context, pod *corev1.Pod) error {
 	if spread == nil {
 		return nil
 	}
-	to, m, err := w.ask(ctx, spread, pod)
+	got, err := w.ask(ctx, spread, pod)
 	if err != nil {
 		return err
 	}
-	if _, copied := markOf(pod, spread.Name); to == nil && copied { // of another Pod
+	if _, copied := markOf(pod, spread.Name); got.to == nil && copied { // of another Pod
 		delete(pod.Annotations, apps.AnnotationMatchedWorkloadSpread)
+		delete(pod.Annotations, apps.AnnotationPlaceSince)
 	}
-	if to == nil {
+	if got.to == nil {
 		return nil
 	}
-	return inject(pod, to, m)
+	if err := inject(pod, got.to, got.mark); err != nil {
+		return err
+	}
+	if !got.since.IsZero() {
+		pod.Annotations[apps.AnnotationPlaceSince] = strconv.FormatInt(got.since.Unix(), 10)
+	}
+	return nil
 }
 
-// ask returns the subset of a new Pod, or nil.
-func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *corev1.Pod) (*subset, mark, error) {
+// given is the subset of a new Pod; to is nil if the Pod gets no subset.
+type given struct {
+	to   *subset
+	mark mark
+	// since is the time at which the place was taken, or the current time if the Pod needs no place. The zero value means
+	// that an earlier request for the Pod has taken the place.
+	since time.Time
+}
+
+// ask returns the subset of a new Pod.
+func (w *webhook) ask(ctx context.Context, spread *v1beta1.WorkloadSpread, pod *corev1.Pod) (given, error) {
 	s, _ := w.settingsOf(spread)
 	replicas, err := w.replicas(ctx, spread.Namespace, s)
 	if err != nil {
-		return nil, mark{}, apierrors.NewServiceUnavailable(err.Error())
+		return given{}, apierrors.NewServiceUnavailable(err.Error())
 	}
 	if api.IsNumbered(s.kind) {
 		return w.askNumbered(ctx, spread, s, pod, replicas)
 	}
-	type given struct {
-		to *subset
-		answer
-	}
 	n := newcomer{pod: pod, version: versionOf(pod, w.versioned), fresh: w.newKey(), now: w.clock.Now()}
-	if to, m := w.fromSpares(spread, s, replicas, n); to != nil {
-		return to, m, nil
+	if spare := w.fromSpares(spread, s, replicas, n); spare.to != nil {
+		return spare, nil
 	}
 	var there []*corev1.Pod
 	if spread.Status.ObservedGeneration == 0 {
 		if there, err = w.podsOf(ctx, spread.Namespace, s); err != nil {
-			return nil, mark{}, apierrors.NewServiceUnavailable(err.Error())
+			return given{}, apierrors.NewServiceUnavailable(err.Error())
 		}
 	}
-	got, err := sharedstatus.Ask(ctx, w.statuses, client.ObjectKeyFromObject(spread), cmp.Or(pod.Name, n.fresh),
-		func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Need) {
-			s, ok := w.settingsOf(spread)
-			places, err := s.places(&before, replicas)
-			if !ok || err != nil || !s.selector.Matches(labels.Set(pod.Labels)) {
-				return before, given{}, sharedstatus.Answer
-			}
-			n.now = w.clock.Now() // the time is read in each attempt: a slow write may repeat the decision
-			books := before.VersionedSubsetStatuses
-			if before.ObservedGeneration == 0 && len(books) == 0 {
-				books = s.booksOf(spread, before, observed{pods: s.crowdOf(spread.Name, there, w.versioned), replicas: replicas, versioned: w.versioned, now: n.now})
-			}
-			books, answer := s.choose(spread.Name, books, places, n)
-			then := sharedstatus.Confirm
-			switch {
-			case answer.Changed:
-				before.VersionedSubsetStatuses, then = books, sharedstatus.Store
-			case answer.sure:
-				then = sharedstatus.Answer
-			}
-			return before, given{s.named(answer.Subset), answer}, then
-		})
+	got, err := sharedstatus.Ask(ctx, w.statuses, client.ObjectKeyFromObject(spread), cmp.Or(pod.Name, n.fresh), w.placing(n, replicas, there))
 	switch {
 	case errors.Is(err, sharedstatus.ErrGone):
-		return nil, mark{}, nil
+		return given{}, nil
 	case err != nil:
-		return nil, mark{}, apierrors.NewServiceUnavailable(fmt.Sprintf("WorkloadSpread %s: %v", spread.Name, err))
+		return given{}, apierrors.NewServiceUnavailable(fmt.Sprintf("WorkloadSpread %s: %v", spread.Name, err))
 	}
-	return got.to, got.mark, nil
+	return got, nil
+}
+
+// placing returns the decision about a new Pod, which a slow write or a conflict repeats. there are the target's Pods
+// for the first count of a WorkloadSpread.
+func (w *webhook) placing(n newcomer, replicas *int, there []*corev1.Pod,
+) func(*v1beta1.WorkloadSpread, v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Need) {
+	return func(spread *v1beta1.WorkloadSpread, before v1beta1.WorkloadSpreadStatus) (v1beta1.WorkloadSpreadStatus, given, sharedstatus.Need) {
+		s, ok := w.settingsOf(spread)
+		places, err := s.places(&before, replicas)
+		if !ok || err != nil || !s.selector.Matches(labels.Set(n.pod.Labels)) {
+			return before, given{}, sharedstatus.Answer
+		}
+		n.now = w.clock.Now() // the time is read in each attempt: a slow write may repeat the decision
+		books := before.VersionedSubsetStatuses
+		if before.ObservedGeneration == 0 && len(books) == 0 {
+			books = s.booksOf(spread, before, observed{pods: s.crowdOf(spread.Name, there, w.versioned), replicas: replicas, versioned: w.versioned, now: n.now})
+		}
+		books, answer := s.choose(spread.Name, books, places, n)
+		then := sharedstatus.Confirm
+		switch {
+		case answer.Changed:
+			before.VersionedSubsetStatuses, then = books, sharedstatus.Store
+		case answer.sure:
+			then = sharedstatus.Answer
+		}
+		to := given{to: s.named(answer.Subset), mark: answer.mark}
+		if answer.Changed || isUnlimited(places, answer.Subset) {
+			to.since = n.now
+		}
+		return before, to, then
+	}
 }
 
 // askNumbered is ask for a numbered Pod.
-func (w *webhook) askNumbered(ctx context.Context, spread *v1beta1.WorkloadSpread, s *settings, pod *corev1.Pod, replicas *int) (*subset, mark, error) {
+func (w *webhook) askNumbered(ctx context.Context, spread *v1beta1.WorkloadSpread, s *settings, pod *corev1.Pod, replicas *int) (given, error) {
 	numbers, err := w.wanted(ctx, spread.Namespace, s)
 	if err != nil {
-		return nil, mark{}, apierrors.NewServiceUnavailable(err.Error())
+		return given{}, apierrors.NewServiceUnavailable(err.Error())
 	}
 	places, err := s.places(&spread.Status, replicas)
 	if err != nil {
-		return nil, mark{}, nil //nolint:nilerr // the controller reports the reason
+		return given{}, nil //nolint:nilerr // the controller reports the reason
 	}
 	answer := s.chooseNumbered(spread.Name, places, pod, numbers)
-	return s.named(answer.Subset), answer.mark, nil
+	return given{s.named(answer.Subset), answer.mark, w.clock.Now()}, nil
 }
 
 // named returns the subset with a name, or nil.
