@@ -55,7 +55,7 @@ func (w *World) anyProcess() *Process {
 	return w.processes[w.rng.IntN(len(w.processes))]
 }
 
-// calls returns the waiting API calls, and starts is the number of reconciles waiting to begin.
+// calls returns the waiting API calls; starts returns the reconciles that wait to begin.
 func (p *Process) calls() (out []*faultapi.Waiting) {
 	for _, waiting := range p.turnstile.Waiting() {
 		if waiting.Call.Verb != startVerb {
@@ -104,7 +104,7 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 	case n < 7 && !call.IsRead():
 		return faultapi.Fate{Before: apierrors.NewForbidden(call.Resource, call.Name, fmt.Errorf("injected"))}
 	case n < 8 && !call.IsRead():
-		// The error names a field, so that nobody takes the error for a failed test operation of a JSON patch.
+		// The error names a field, so that nobody confuses the error with a failed test operation of a JSON patch.
 		kind := schema.GroupKind{Group: call.Resource.Group, Kind: call.Resource.Resource}
 		return faultapi.Fate{Before: apierrors.NewInvalid(kind, call.Name, field.ErrorList{field.Forbidden(field.NewPath("spec"), "injected")})}
 	case n >= 8 && n < 11:
@@ -216,7 +216,7 @@ func (w *World) look(t *Task, call *faultapi.Call) {
 	}
 }
 
-// judge calls the subject with a write.
+// judge passes a write to the subject's function Wrote.
 func (w *World) judge(t *Task, call faultapi.Call, before client.Object, version int64) {
 	if call.IsRead() || w.Server.Version() == version || w.subject.Wrote == nil {
 		return
@@ -385,6 +385,8 @@ func (w *World) nodeStep() {
 		w.Logf("node: run %s, changed %v", pod.Name, w.Nodes.Run(pod.UID))
 	case n < 75:
 		w.Logf("node: %s/%s ready, changed %v", pod.Name, name, w.Nodes.SetReady(pod.UID, name, true))
+	case n < 78:
+		w.Logf("node: acknowledge %s, changed %v", pod.Name, w.Nodes.Acknowledge(pod.UID))
 	case n < 90:
 		w.Logf("node: report %s, changed %v", pod.Name, w.Nodes.Report(pod.UID))
 	case n < 93:
@@ -401,7 +403,10 @@ func (w *World) nodeStep() {
 // syncPod does all of a kubelet's work for a Pod at once.
 func (w *World) syncPod(pod *corev1.Pod) {
 	w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
-	w.Nodes.Run(pod.UID)
+	if w.Nodes.Run(pod.UID) && w.Chance(25) {
+		w.Logf("node: run %s, report later", pod.Name)
+		return
+	}
 	if w.Chance(70) {
 		for _, name := range runningContainers(pod) {
 			w.Nodes.SetReady(pod.UID, name, true)

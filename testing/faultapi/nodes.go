@@ -20,8 +20,8 @@ import (
 )
 
 // Nodes simulates the scheduler and the kubelets of a Server. A kubelet learns of a Pod's changes (Observe), starts and
-// stops containers (Run), and reports their state (Report). Each is a separate step, so that everything else can happen
-// in between. Nodes is not safe for concurrent use. Get Nodes from Server.Nodes.
+// stops containers (Run), and reports their state (Report). Observe, Run and Report are separate steps, so that
+// everything else can happen in between. Nodes is not safe for concurrent use. Get Nodes from Server.Nodes.
 //
 // A kubelet starts, restarts and resizes a Pod's containers at once and in no particular order. Init containers run
 // first, one after the other: an ordinary init container succeeds as soon as it is started, and is never restarted. A
@@ -70,7 +70,7 @@ type container struct {
 	resources corev1.ResourceRequirements
 }
 
-// Nodes returns the Nodes of the server; every call returns the same.
+// Nodes returns the Nodes of the server; every call returns the same Nodes.
 func (s *Server) Nodes() *Nodes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +257,7 @@ func (p *node) hasEnded() bool {
 }
 
 // stopAll stops the running containers of an ended Pod (syncPod in pkg/kubelet/kubelet.go), and reports whether any
-// ran.
+// container was running.
 func (p *node) stopAll() (changed bool) {
 	if !p.hasEnded() {
 		return false
@@ -350,7 +350,7 @@ func (n *Nodes) cannotStart(pod *corev1.Pod, spec *corev1.Container) *corev1.Con
 	return n.lacksKey(pod, spec)
 }
 
-// lacksKey is cannotStart for an available image.
+// lacksKey returns why a container whose image is available cannot start: a ConfigMap or key of its env is missing.
 func (n *Nodes) lacksKey(pod *corev1.Pod, spec *corev1.Container) *corev1.ContainerStateWaiting {
 	n.server.mu.Lock()
 	defer n.server.mu.Unlock()
@@ -500,7 +500,8 @@ func envFromMetadata(pod *corev1.Pod, spec *corev1.Container) (out []corev1.EnvV
 }
 
 // Report writes the Pod's status as its kubelet knows it. The kubelet judges readiness gates by the version of the Pod
-// that it knows, which may be old, and keeps conditions set by others. Report returns whether anything changed.
+// that it knows, which may be old, and keeps conditions set by other writers. Report reports whether anything has
+// changed.
 func (n *Nodes) Report(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil {
@@ -511,6 +512,19 @@ func (n *Nodes) Report(uid types.UID) bool {
 	now := n.server.time()
 	// A write fails if the Pod was deleted, which Observe will notice.
 	_ = n.write(p.view, statusSubresource, func(pod *corev1.Pod) { p.report(pod, n.Images, now) })
+	return n.server.Version() != before
+}
+
+// Acknowledge reports that the Pod's kubelet knows the generation of its version of the Pod, together with the
+// containers and conditions as reported last: a kubelet reports a new generation from a list of its containers that may
+// be a second old. Acknowledge returns whether anything has changed.
+func (n *Nodes) Acknowledge(uid types.UID) bool {
+	p := n.pods[uid]
+	if p == nil {
+		return false
+	}
+	before := n.server.Version()
+	_ = n.write(p.view, statusSubresource, func(pod *corev1.Pod) { pod.Status.ObservedGeneration = p.view.Generation })
 	return n.server.Version() != before
 }
 
@@ -659,7 +673,7 @@ func setCondition(pod *corev1.Pod, want corev1.PodCondition, now metav1.Time) {
 	pod.Status.Conditions = append(pod.Status.Conditions, want)
 }
 
-// Terminate ends a Pod that its kubelet knows to be terminating, and reports whether it did.
+// Terminate ends a Pod that its kubelet knows to be terminating, and reports whether the Pod was ended.
 func (n *Nodes) Terminate(uid types.UID) bool {
 	p := n.pods[uid]
 	if p == nil || p.view.DeletionTimestamp == nil {
@@ -668,13 +682,13 @@ func (n *Nodes) Terminate(uid types.UID) bool {
 	before := n.server.Version()
 	// A NotFound error is ignored, because the Pod was to be deleted. The call stays within the process, so a context
 	// is not needed.
-	//nolint:forbidigo // See above.
+	//nolint:forbidigo // a context is not needed, as said above
 	_ = n.server.Client(nil, nil).Delete(context.Background(), p.view, client.GracePeriodSeconds(0), client.Preconditions{UID: &uid})
 	return n.server.Version() != before
 }
 
-// Settle completes the work of scheduler and kubelets for every Pod: Pods are scheduled, run their spec, are ready and
-// reported, or are gone. Settle reports whether anything has changed.
+// Settle completes the work of scheduler and kubelets for every Pod: afterwards each Pod is scheduled, runs its spec,
+// is ready and reported, or is deleted. Settle reports whether anything has changed.
 func (n *Nodes) Settle() bool {
 	before := n.server.Version()
 	for _, pod := range All[*corev1.Pod](n.server) {
@@ -700,7 +714,7 @@ func (n *Nodes) Settle() bool {
 	return n.server.Version() != before
 }
 
-// CollectGarbage deletes objects whose owners are all gone, and removes the protection finalizer from deleted claims
+// CollectGarbage deletes objects whose owners no longer exist, and removes the protection finalizer from deleted claims
 // that no Pod uses. An owner whose kind the server does not have counts as existing. If the server has Nodes, Pods
 // bound to a missing Node are removed. CollectGarbage reports whether anything has changed.
 func (s *Server) CollectGarbage() bool {
